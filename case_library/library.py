@@ -1,0 +1,86 @@
+"""Case files read from a folder: all of them checked, or one clear sentence about the first that is not right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.errors import InputError
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
+
+    from case_library.schema import Case
+
+BUNDLED_CASES = Path(__file__).parent / "cases"
+MAX_CASE_BYTES = 64 * 1024
+MAX_CASES = 20_000
+
+
+class CaseError(InputError):
+    """A case file or the folder of cases cannot be used."""
+
+
+def case_files(folder: Path) -> tuple[Path, ...]:
+    """The case files of a folder in name order; raises ``CaseError`` if there is no folder or no case in it."""
+    if not folder.is_dir():
+        raise CaseError(f"{folder} is not a folder; give the folder that holds the case files (*.yaml).")
+    paths = tuple(sorted(folder.glob("*.yaml")))
+    if not paths:
+        raise CaseError(f"{folder} holds no case file (*.yaml); add one or give another folder.")
+    if len(paths) > MAX_CASES:
+        raise CaseError(f"{folder} holds {len(paths)} case files, more than the {MAX_CASES} allowed; split the folder.")
+    return paths
+
+
+def read_case_bytes(path: Path) -> bytes:
+    """The raw content of a case file; raises ``CaseError`` if it cannot be read or is too large to be a case."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_CASE_BYTES + 1)
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CaseError(f"{path} cannot be read ({reason}); check the file and its permissions.") from error
+    if len(content) > MAX_CASE_BYTES:
+        raise CaseError(f"{path} is larger than {MAX_CASE_BYTES // 1024} KiB, too large for a case; shorten it.")
+    return content
+
+
+def parse_case(path: Path, content: bytes) -> Case:
+    """One case from the content of its file; raises ``CaseError`` naming the file, the field and the fault."""
+    import yaml
+    from pydantic import ValidationError
+
+    from case_library.schema import Case
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        data = yaml.load(content, Loader=loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        raise CaseError(f"{path} is not valid YAML{where}; mend the syntax there.") from error
+    except RecursionError as error:
+        raise CaseError(f"{path} is nested too deeply for a case; a case has two levels.") from error
+    if not isinstance(data, dict):
+        raise CaseError(f"{path} must hold one mapping of case fields; start it with 'id:'.")
+    try:
+        case = Case.model_validate(data)
+    except ValidationError as error:
+        raise CaseError(f"{path}: {_first_fault(error)}; mend the field.") from error
+    if case.id != path.stem:
+        raise CaseError(f"{path}: id {case.id!r} differs from the file name {path.stem!r}; make them the same.")
+    return case
+
+
+def load_cases(folder: Path = BUNDLED_CASES) -> tuple[Case, ...]:
+    """All cases of a folder in id order; raises ``CaseError`` at the first file that is not a case."""
+    return tuple(parse_case(path, read_case_bytes(path)) for path in case_files(folder))
+
+
+def _first_fault(error: ValidationError) -> str:
+    fault = error.errors(include_url=False)[0]
+    field = ".".join(str(part) for part in fault["loc"])
+    message = fault["msg"].removeprefix("Value error, ")
+    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
+    return (f"field {field!r}: {message}" if field else message) + more
