@@ -1,0 +1,32 @@
+"""What leaves the machine with a recorded trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+from evals.lab.scrub import scrub_trace
+
+EVENTS = [{"ph": "X", "name": "aten::mm", "ts": 1.5, "dur": 2.25, "pid": 3, "tid": 3}]
+
+
+def recorded(folder: Path) -> Path:
+    path = folder / "rank0.pt.trace.json"
+    path.write_text(
+        json.dumps({"host_name": "node-17", "traceName": "/home/someone/run", "trace_id": "A1", "traceEvents": EVENTS})
+    )
+    return path
+
+
+def test_host_and_path_go_and_every_event_stays(tmp_path: Path) -> None:
+    scrub_trace(recorded(tmp_path), tmp_path / "out.gz")
+    assert json.loads(gzip.decompress((tmp_path / "out.gz").read_bytes())) == {"traceEvents": EVENTS}
+
+
+def test_the_same_trace_gives_the_same_bytes_whatever_the_time(tmp_path: Path) -> None:
+    scrub_trace(recorded(tmp_path), tmp_path / "first.gz")
+    scrub_trace(recorded(tmp_path), tmp_path / "second.gz")
+    first = (tmp_path / "first.gz").read_bytes()
+    assert first == (tmp_path / "second.gz").read_bytes()
+    assert first[4:8] == bytes(4)  # the time field of the gzip header
