@@ -1,0 +1,182 @@
+"""The tool loop: a model, read-only tools and a budget, until there is an answer or a limit is met."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from hermes_agent.llm.budget import Budget, BudgetExceeded
+from hermes_agent.llm.calls import CallRunner
+from hermes_agent.llm.dialogue_events import DialogueEvent, ModelText
+from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, TextDelta, ToolSpec, Usage
+from hermes_agent.llm.results import READ_RESULT, ResultStore, StoredResult
+from hermes_agent.llm.schema_check import refuse_unchecked
+from hermes_agent.llm.tool import Tool, spec_of
+from hermes_agent.llm.turn import Reply, listen
+from hermes_agent.llm.window import fit_window
+from tools.errors import UsageError
+
+Stop = Literal["answered", "cut_short", "max_rounds", "repeated_calls", "budget", "cancelled"]
+
+ANSWER_NOW = "No more tools can be called. Answer with what is known by now, and say what is missing."
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one dialogue beside its budget."""
+
+    max_rounds: int = 8  # calls of the model; in the last one it can no longer ask for tools
+    tool_text_chars: int = 6_000  # of each result that the model gets to see
+    max_repeats: int = 3  # repeated or failed calls in a row before the dialogue is stopped
+    context_tokens: int | None = None  # what the prompt may grow to
+    max_answer_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class DialogueResult:
+    """How a dialogue ended. ``text`` is an answer when ``stop`` is "answered", else what there was of one."""
+
+    text: str
+    stop: Stop
+    note: str  # a sentence for the user when it was not simply answered
+    messages: tuple[Message, ...]  # the whole conversation, valid to go on with
+    results: Mapping[str, StoredResult]
+    usage: tuple[Usage, ...]  # of each call
+
+
+def run_dialogue(
+    model: ChatModel,
+    messages: Sequence[Message],
+    tools: Mapping[str, Tool],
+    budget: Budget,
+    emit: Callable[[DialogueEvent], None],
+    cancelled: Callable[[], bool],
+    *,
+    limits: Limits | None = None,
+    store: ResultStore | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> DialogueResult:
+    """Let the model answer the last message with the help of ``tools``.
+
+    Ends with an answer, a limit, or the user's cancellation, each named in the result; raises ModelError
+    when the model itself fails and UsageError for a tool that cannot be given to a model.
+    """
+    for name, tool in tools.items():
+        _admit(name, tool)
+    bounds, kept = limits or Limits(), store or ResultStore()
+    runner = CallRunner(tools, kept, emit, clock, bounds.tool_text_chars)
+    specs = tuple(spec_of(tool) for tool in tools.values())
+    if specs:
+        specs = (*specs, spec_of(kept.reader()))
+    return _Dialogue(model, list(messages), specs, runner, kept, budget, emit, cancelled, bounds).run()
+
+
+def _admit(name: str, tool: Tool) -> None:
+    """The gate: tools that only read, under their own names, with arguments that can be checked in full."""
+    if tool.read_only is not True:
+        raise UsageError(f"The tool {name} is not read-only; only tools that read can be given to a model.")
+    if tool.name != name or name == READ_RESULT:
+        raise UsageError(f"The tool {tool.name} cannot be registered as {name}.")
+    try:
+        refuse_unchecked(tool.schema)
+    except ValueError as error:
+        raise UsageError(f"The tool {name} cannot be given to a model: {error}.") from error
+
+
+@dataclass
+class _Dialogue:
+    model: ChatModel
+    messages: list[Message]
+    specs: tuple[ToolSpec, ...]
+    runner: CallRunner
+    store: ResultStore
+    budget: Budget
+    emit: Callable[[DialogueEvent], None]
+    cancelled: Callable[[], bool]
+    limits: Limits
+    usage: tuple[Usage, ...] = ()
+    stalled: int = 0
+
+    def run(self) -> DialogueResult:
+        for round_number in range(1, self.limits.max_rounds + 1):
+            last = round_number == self.limits.max_rounds
+            try:
+                self.budget.check()
+            except BudgetExceeded as over:
+                return self._end("", "budget", str(over))
+            reply = self._ask(last)
+            over_budget = self._account(reply)
+            if reply.reason == "cancelled":
+                return self._interrupted(reply)
+            self.messages.append(reply.message())
+            if not reply.calls:
+                return self._answered(reply, last, over_budget)
+            stop = self._carry_out(reply, last, over_budget)
+            if stop is not None:
+                return self._end(reply.text, *stop)
+        raise AssertionError("the last round always ends the dialogue")
+
+    def _ask(self, last: bool) -> Reply:
+        messages = tuple(self.messages)
+        if last and self.specs and len(self.usage):
+            messages = (*messages, Message("user", ANSWER_NOW))
+        if self.limits.context_tokens is not None:
+            messages = fit_window(messages, self.limits.context_tokens - (self.limits.max_answer_tokens or 0))
+        request = ModelRequest(
+            messages,
+            self.specs,
+            max_tokens=self.limits.max_answer_tokens,
+            tool_choice="none" if last and self.specs else "auto",
+        )
+        return listen(self.model, request, lambda: self.cancelled() or self.budget.out_of_time(), self._pass_on)
+
+    def _pass_on(self, event: TextDelta | Degraded) -> None:
+        self.emit(ModelText(event.text) if isinstance(event, TextDelta) else event)
+
+    def _account(self, reply: Reply) -> str | None:
+        self.usage = (*self.usage, reply.usage)
+        try:
+            self.budget.spend(reply.usage)
+        except BudgetExceeded as over:
+            return str(over)
+        return None
+
+    def _carry_out(self, reply: Reply, last: bool, over_budget: str | None) -> tuple[Stop, str] | None:
+        stop: tuple[Stop, str] | None = None
+        if over_budget is not None:
+            stop = ("budget", over_budget)
+        elif last:
+            stop = ("max_rounds", f"The model still asked for tools after {self.limits.max_rounds} rounds.")
+        for call in reply.calls:
+            if stop is None and self.cancelled():
+                stop = ("cancelled", "Interrupted.")
+            if stop is not None:
+                self.messages.append(self.runner.skip(call, "the dialogue was stopped"))
+                continue
+            answered = self.runner.answer(call)
+            self.messages.append(answered.message)
+            self.stalled = 0 if answered.ok else self.stalled + 1
+            if self.stalled >= self.limits.max_repeats:
+                what = "repeated the same call" if answered.repeated else "made calls that fail"
+                stop = ("repeated_calls", f"The model {what} {self.stalled} times in a row and was stopped.")
+        return stop
+
+    def _answered(self, reply: Reply, last: bool, over_budget: str | None) -> DialogueResult:
+        note = over_budget or ""
+        if reply.reason in ("length", "content_filter"):
+            return self._end(reply.text, "cut_short", f"The answer was cut short ({reply.reason}). {note}".strip())
+        if not reply.text.strip():
+            return self._end("", "cut_short", f"The model gave an empty answer. {note}".strip())
+        if last and len(self.usage) > 1:
+            note = f"Answered after {self.limits.max_rounds} rounds, the most allowed. {note}".strip()
+        return self._end(reply.text, "answered", note)
+
+    def _interrupted(self, reply: Reply) -> DialogueResult:
+        if self.cancelled() or not self.budget.out_of_time():
+            return self._end(reply.text, "cancelled", "Interrupted.")
+        return self._end(reply.text, "budget", "The seconds allowed for this question are over (budget.max_seconds).")
+
+    def _end(self, text: str, stop: Stop, note: str) -> DialogueResult:
+        return DialogueResult(text, stop, note, tuple(self.messages), self.store.all(), self.usage)
