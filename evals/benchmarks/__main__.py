@@ -1,0 +1,123 @@
+"""``python -m evals.benchmarks``: Hermes against HTA on one large trace, pair by pair, in one run.
+
+HTA (HolisticTraceAnalysis) loads the trace and prints its temporal breakdown; Hermes makes its whole diagnosis, cold
+(nothing kept) and warm (the same again). Each pair runs back to back, so that a machine that changes its speed changes
+it for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.benchmarks.enlarge import enlarge
+from evals.benchmarks.process import Cost, cost_of
+
+PEER = (
+    "import sys; from hta.trace_analysis import TraceAnalysis; "
+    "a = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=''); "
+    "print(a.get_temporal_breakdown(visualize=False).to_string())"
+)
+ROOT = Path(__file__).resolve().parents[2]
+DEFAULT_SOURCE = (
+    Path(os.environ.get("HERMES_TRACES", ROOT.parent / "shared" / "traces")) / "hta/trace_diff_test.json.gz"
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One round: the peer, Hermes cold, Hermes warm."""
+
+    peer: Cost
+    cold: Cost
+    warm: Cost
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark and writes the table."""
+    args = _parser().parse_args(argv)
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
+        trace = Path(folder) / "large.json.gz"
+        print(f"enlarging {args.source.name} to {args.megabytes} MB ...", file=sys.stderr)
+        events = enlarge(args.source, trace, args.megabytes * 1_000_000)
+        pairs = [_pair(trace, Path(folder) / f"cache{number}", args.peer_python) for number in range(args.pairs)]
+        text = report(pairs, events, trace.stat().st_size, args)
+    print(text)
+    if args.out:
+        args.out.write_text(text, encoding="utf-8")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m evals.benchmarks", description=__doc__)
+    parser.add_argument("--source", type=Path, default=DEFAULT_SOURCE, help="real trace to enlarge")
+    parser.add_argument("--megabytes", type=int, default=460, help="size of the enlarged trace, uncompressed")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--peer-python", default=sys.executable, help="python with HolisticTraceAnalysis installed")
+    parser.add_argument("--out", type=Path, help="file to write the table to")
+    return parser
+
+
+def _pair(trace: Path, cache: Path, peer_python: str) -> Pair:
+    peer = cost_of([peer_python, "-c", PEER, str(trace)], {})
+    hermes = [sys.executable, "-m", "hermes_agent.cli.main", "diagnose", str(trace), "--no-llm"]
+    environment = {"HERMES_DX_CACHE_DIR": str(cache)}
+    cold = cost_of(hermes, environment)
+    warm = cost_of(hermes, environment)
+    shutil.rmtree(cache, ignore_errors=True)
+    print(f"peer {peer.seconds:.1f} s, cold {cold.seconds:.2f} s, warm {warm.seconds:.2f} s", file=sys.stderr)
+    if cold.output != warm.output:
+        raise RuntimeError("the warm answer differs from the cold one")
+    return Pair(peer, cold, warm)
+
+
+def report(pairs: Sequence[Pair], events: int, compressed: int, args: argparse.Namespace) -> str:
+    """The table as Markdown: medians, and the ratios pair by pair."""
+    rows: list[tuple[str, Callable[[Pair], Cost]]] = [
+        ("HTA: load and temporal breakdown", lambda pair: pair.peer),
+        ("hermes-dx diagnose, cold", lambda pair: pair.cold),
+        ("hermes-dx diagnose, warm", lambda pair: pair.warm),
+    ]
+    lines = [
+        "# Speed and memory",
+        "",
+        f"`{args.source.name}` enlarged to {args.megabytes} MB of JSON ({compressed / 1e6:.0f} MB compressed, "
+        f"{events:,} events), {len(pairs)} pairs, {os.cpu_count()} cores, Python {platform.python_version()}.",
+        "",
+        f"Command: `python -m evals.benchmarks --megabytes {args.megabytes} --pairs {args.pairs} --peer-python PYTHON` "
+        "(`make bench`).",
+        "",
+        "| command | median s | min to max s | median peak MiB |",
+        "|---|---|---|---|",
+    ]
+    for name, choose in rows:
+        costs: list[Cost] = [choose(pair) for pair in pairs]
+        seconds = [cost.seconds for cost in costs]
+        memory = statistics.median(cost.peak_mib for cost in costs)
+        spread = f"{min(seconds):.2f} to {max(seconds):.2f}"
+        lines.append(f"| {name} | {statistics.median(seconds):.2f} | {spread} | {memory:.0f} |")
+    lines += ["", "| ratio, pair by pair | values | worst | wanted |", "|---|---|---|---|"]
+    lines.append(_ratio("cold time / HTA time", pairs, lambda pair: pair.cold.seconds / pair.peer.seconds, "0.20"))
+    lines.append(
+        _ratio("cold memory / HTA memory", pairs, lambda pair: pair.cold.peak_mib / pair.peer.peak_mib, "0.50")
+    )
+    lines.append(_ratio("warm time / cold time", pairs, lambda pair: pair.warm.seconds / pair.cold.seconds, "0.10"))
+    lines += ["", "Memory is the largest sum over all processes of a command, shared pages counted once (PSS).", ""]
+    return "\n".join(lines)
+
+
+def _ratio(name: str, pairs: Sequence[Pair], ratio: Callable[[Pair], float], wanted: str) -> str:
+    values = [ratio(pair) for pair in pairs]
+    return f"| {name} | {', '.join(f'{value:.3f}' for value in values)} | {max(values):.3f} | at most {wanted} |"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,44 @@
+"""Sentences with facts become text with citations."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Iterable
+
+from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.ledger import Ledger
+from tools.findings import Sentence
+
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
+NAME_LIMIT = 80
+
+
+def quoted(name: str) -> str:
+    """A name read from a run, made harmless: no control characters, no back quotes, no citation marks, bounded."""
+    text = CONTROL.sub(" ", name).replace("`", "'").replace("[", "(").replace("]", ")")
+    text = " ".join(text.split())
+    return f"`{text if len(text) <= NAME_LIMIT else text[: NAME_LIMIT - 1] + '…'}`"
+
+
+def render(sentence: Sentence, ledger: Ledger) -> str:
+    """The sentence with every fact written out and cited."""
+    places: dict[str, str] = {}
+    for index, fact in enumerate(sentence.facts):
+        places[str(index)] = f"{written(fact.value, fact.unit)} [{ledger.cite(fact)}]"
+    for index, name in enumerate(sentence.names):
+        places[f"n{index}"] = quoted(name)
+    return _Places().vformat(sentence.template, (), places)
+
+
+def render_all(sentences: Iterable[Sentence], ledger: Ledger) -> list[str]:
+    """Several sentences, in order."""
+    return [render(sentence, ledger) for sentence in sentences]
+
+
+class _Places(string.Formatter):
+    """Looks every field up by its text; positions are names here."""
+
+    def get_value(self, key: int | str, args: object, kwargs: object) -> str:
+        assert isinstance(kwargs, dict)
+        return str(kwargs[str(key)])
