@@ -1,0 +1,148 @@
+"""Where the steps of a rank begin and end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, span, write_trace
+from tools.run.model import StepOrigin
+from tools.sources.load import load_run
+from tools.sources.options import LoadOptions
+
+StepRow = tuple[int, float, float]
+
+
+def mark(name: str, ts: float, dur: float, **more: object) -> JsonEvent:
+    return span(name, ts, dur, "user_annotation", **more)
+
+
+def steps(tmp_path: Path, events: list[JsonEvent]) -> tuple[StepOrigin, list[StepRow]]:
+    """The steps in microseconds from 1000."""
+    path = write_trace(tmp_path / "t.json", [span("begin", 1000, 1), *events])
+    (rank,) = load_run([path], LoadOptions(workers=1)).ranks
+    return rank.step_origin, [(step.number, step.start_ns / 1e3, step.end_ns / 1e3) for step in rank.steps]
+
+
+def test_a_profiler_step_lasts_until_the_next_begins(tmp_path: Path) -> None:
+    found = steps(tmp_path, [mark("ProfilerStep#7", 1010, 90), mark("ProfilerStep#8", 1103, 95)])
+
+    assert found == ("profiler_step", [(7, 10, 103), (8, 103, 198)])
+
+
+def test_the_last_step_lasts_until_the_device_has_done_what_it_launched(tmp_path: Path) -> None:
+    events = [
+        mark("ProfilerStep#1", 1010, 90),
+        mark("ProfilerStep#2", 1100, 100),
+        launch(1150, 5, 1),
+        kernel("inside", 1260, 40, 1),
+        launch(1220, 5, 2),
+        kernel("launched after the step", 1300, 100, 2),
+    ]
+
+    assert steps(tmp_path, events)[1] == [(1, 10, 100), (2, 100, 300)]
+
+
+def test_device_work_of_unknown_launch_counts_by_its_own_start(tmp_path: Path) -> None:
+    events = [mark("ProfilerStep#1", 1010, 90), kernel("within", 1090, 40, -1), kernel("after", 1120, 400, -1)]
+
+    assert steps(tmp_path, events)[1] == [(1, 10, 130)]
+
+
+def test_a_step_before_a_pause_of_the_profiler_ends_with_its_own_work(tmp_path: Path) -> None:
+    events = [
+        mark("ProfilerStep#1", 1000, 100),
+        mark("ProfilerStep#2", 1100, 100),
+        launch(1150, 5, 1),
+        kernel("late", 1200, 30, 1),
+        mark("ProfilerStep#5", 1500, 100),
+        mark("ProfilerStep#6", 1600, 100),
+    ]
+
+    assert steps(tmp_path, events)[1] == [(1, 0, 100), (2, 100, 230), (5, 500, 600), (6, 600, 700)]
+
+
+def test_a_short_hole_with_skipped_numbers_is_a_pause_and_without_them_is_none(tmp_path: Path) -> None:
+    skipped = [mark("ProfilerStep#1", 1000, 100), mark("ProfilerStep#4", 1150, 100)]
+    counted = [mark("ProfilerStep#1", 1000, 100), mark("ProfilerStep#2", 1150, 100)]
+
+    assert steps(tmp_path, skipped)[1][0] == (1, 0, 100)
+    assert steps(tmp_path, counted)[1][0] == (1, 0, 150)
+
+
+def test_marks_on_the_device_are_no_steps(tmp_path: Path) -> None:
+    device = span("ProfilerStep#1", 1500, 900, "gpu_user_annotation", pid=0, tid=7, args={"device": 0, "stream": 7})
+
+    assert steps(tmp_path, [device, mark("ProfilerStep#1", 1010, 90)])[1] == [(1, 10, 100)]
+
+
+def test_of_several_threads_the_one_with_most_steps_counts(tmp_path: Path) -> None:
+    events = [mark("ProfilerStep#1", 1000, 500, tid=7)]
+    events += [mark("ProfilerStep#1", 1010, 90), mark("ProfilerStep#2", 1100, 90)]
+
+    assert steps(tmp_path, events)[1] == [(1, 10, 100), (2, 100, 190)]
+
+
+def test_numbers_that_start_again_are_counted_on(tmp_path: Path) -> None:
+    events = [mark("ProfilerStep#3", 1000, 100), mark("ProfilerStep#4", 1100, 100), mark("ProfilerStep#3", 1200, 100)]
+
+    assert [number for number, _, _ in steps(tmp_path, events)[1]] == [3, 4, 5]
+
+
+def test_without_profiler_steps_a_repeating_annotation_marks_them(tmp_path: Path) -> None:
+    events = [mark(f"iteration {7 + i}", 1010 + 100 * i, 80) for i in range(3)]
+    events += [mark("small", 1015 + 30 * i, 10) for i in range(9)]
+
+    assert steps(tmp_path, events) == ("annotation", [(7, 10, 110), (8, 110, 210), (9, 210, 290)])
+
+
+def test_nested_and_single_annotations_mark_no_steps(tmp_path: Path) -> None:
+    events = [mark("whole run", 1000, 900), mark("layer", 1010, 50), mark("layer", 1020, 20)]
+
+    assert steps(tmp_path, events) == ("window", [(0, 0, 900)])
+
+
+def test_without_annotations_the_optimizer_ends_the_steps(tmp_path: Path) -> None:
+    events = [mark("Optimizer.step#SGD.step", 1080 + 100 * i, 20) for i in range(3)]
+    events += [mark("Optimizer.zero_grad#SGD.zero_grad", 1005 + 100 * i, 2) for i in range(3)]
+
+    assert steps(tmp_path, events) == ("optimizer", [(0, 0, 100), (1, 100, 200), (2, 200, 300)])
+
+
+def test_of_several_optimizers_the_last_one_ends_the_step(tmp_path: Path) -> None:
+    events = [
+        mark(f"Optimizer.step#{name}.step", 1070 + 100 * i + at, 10)
+        for i in range(2)
+        for at, name in ((0, "A"), (15, "B"))
+    ]
+
+    assert steps(tmp_path, events) == ("optimizer", [(0, 0, 95), (1, 95, 195)])
+
+
+def test_without_any_mark_everything_is_one_window(tmp_path: Path) -> None:
+    assert steps(tmp_path, [span("op", 1010, 90), kernel("k", 1050, 450, 1)]) == ("window", [(0, 0, 500)])
+
+
+@pytest.mark.parametrize(
+    ("name", "numbers"),
+    [
+        ("kineto/resnet50_workers0.pt.trace.json.gz", [5, 6, 7, 8, 9, 10]),
+        ("hta/df_index_resolver.json.gz", [2, 3, 4, 5, 6]),
+        ("tracelens/mi300_resnet_act_checkpoint.json.gz", [15, 16, 17]),
+        ("hta/cpu_only.json.gz", [551]),
+    ],
+)
+def test_the_steps_of_real_traces_are_found_and_do_not_overlap(traces: Path, name: str, numbers: list[int]) -> None:
+    (rank,) = load_run([traces / name], LoadOptions(workers=1)).ranks
+
+    assert rank.step_origin == "profiler_step"
+    assert [step.number for step in rank.steps] == numbers
+    assert all(a.end_ns <= b.start_ns for a, b in zip(rank.steps, rank.steps[1:], strict=False))
+
+
+def test_the_mean_step_of_resnet50_is_the_one_that_the_tensorboard_plugin_gives(traces: Path) -> None:
+    (rank,) = load_run([traces / "kineto" / "resnet50_workers0.pt.trace.json.gz"], LoadOptions(workers=1)).ranks
+
+    mean_us = sum(step.wall_ns for step in rank.steps) / len(rank.steps) / 1e3
+    assert round(mean_us) == 177_592

@@ -1,0 +1,142 @@
+"""Comparing two runs, and refusing to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.synthetic import A100, V100, RankBuilder, profile_of
+from tools.compare import compare
+from tools.errors import ExitCode, NotComparableError
+from tools.profilers.profile import Profile
+from tools.run.model import Device, Layout
+from tools.sources.load import load_run
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def small(
+    loader_us: float = 0.0,
+    kernel: str = "sgemm",
+    kernel_us: float = 500.0,
+    device: Device | None = V100,
+    rank: int = 0,
+    operators: tuple[str, ...] = ("aten::mm", "aten::relu"),
+    layout: Layout | None = None,
+) -> Profile:
+    builder = RankBuilder(rank, device=device)
+    for step in range(3):
+        start = step * (600.0 + loader_us + kernel_us)
+        if loader_us:
+            builder.annotation(LOADER, start, loader_us)
+        for index, name in enumerate(operators):
+            builder.operator(name, start + loader_us + 20 * index, 10)
+        if device is not None:
+            builder.kernel(kernel, start + loader_us + 100, kernel_us, call_us=start + loader_us + 5)
+        builder.step(step, start, start + 600 + loader_us + kernel_us)
+    return profile_of(builder, layout=layout or Layout(world_size=1))
+
+
+def test_what_a_shorter_loader_changes_is_told_with_facts_of_both_runs() -> None:
+    comparison = compare(small(loader_us=400), small())
+    assert comparison.step.delta == pytest.approx(-0.4)
+    assert [(part.name, round(part.delta, 6)) for part in comparison.parts] == [("data_wait", -0.4)]
+    assert comparison.loaders == (LOADER, "")
+    assert [fact.value for fact in comparison.headline.facts] == pytest.approx([1.5, 1.1])
+    assert "fell" in comparison.headline.template
+    assert comparison.changes[0].names == (LOADER,)
+    assert comparison.kernels == ()
+
+
+def test_kernels_that_changed_are_listed_largest_first_also_when_one_is_new() -> None:
+    comparison = compare(small(), small(kernel="hgemm", kernel_us=200))
+    assert [(kernel.name, round(kernel.delta, 6)) for kernel in comparison.kernels] == [("sgemm", -0.5), ("hgemm", 0.2)]
+    assert comparison.kernels[1].before.value == 0.0
+
+
+def test_a_change_is_listed_although_many_longer_kernels_stayed_as_they_were() -> None:
+    def with_small_kernel(us: float) -> Profile:
+        rank = RankBuilder(0)
+        for index in range(8):
+            rank.kernel(f"large_{index}", 10 + 300 * index, 250)
+        rank.kernel("small", 2500, us)
+        rank.step(0, 0, 3000)
+        return profile_of(rank, layout=Layout(world_size=1))
+
+    comparison = compare(with_small_kernel(40), with_small_kernel(90))
+    assert [(kernel.name, round(kernel.delta, 6)) for kernel in comparison.kernels] == [("small", 0.05)]
+
+
+def test_swapping_the_runs_turns_every_difference_around() -> None:
+    there, back = compare(small(loader_us=400), small()), compare(small(), small(loader_us=400))
+    assert back.step.delta == -there.step.delta
+    assert [part.delta for part in back.parts] == [-part.delta for part in there.parts]
+    assert back.likeness == there.likeness
+
+
+def test_a_run_equals_itself() -> None:
+    comparison = compare(small(), small())
+    assert (comparison.step.delta, comparison.likeness) == (0.0, 1.0)
+    assert comparison.changes == ()
+
+
+@pytest.mark.parametrize(
+    ("other", "reason"),
+    [
+        (small(device=A100), "another device model"),
+        (small(device=None), "the CPU only"),
+        (small(rank=1), "other ranks"),
+        (small(layout=Layout(world_size=8)), "another world size"),
+        (small(operators=("aten::conv3d", "aten::lstm"), kernel="lstm_cell"), "different models"),
+    ],
+)
+def test_runs_that_differ_in_kind_are_refused_with_the_reason(other: Profile, reason: str) -> None:
+    with pytest.raises(NotComparableError, match=reason) as refusal:
+        compare(small(), other)
+    assert refusal.value.exit_code == ExitCode.INPUT
+
+
+def test_another_parallel_layout_is_refused() -> None:
+    first = small(layout=Layout(world_size=8, tensor_parallel=2))
+    with pytest.raises(NotComparableError, match="tensor-parallel size"):
+        compare(first, small(layout=Layout(world_size=8, tensor_parallel=4)))
+
+
+def test_names_in_a_refusal_are_plain_and_bounded() -> None:
+    odd = replace(V100, name="V100\x1b[31m\n" + "x" * 500)
+    with pytest.raises(NotComparableError) as refusal:
+        compare(small(), small(device=odd))
+    assert "\x1b" not in str(refusal.value)
+    assert "\n" not in str(refusal.value)
+    assert len(str(refusal.value)) < 400
+
+
+def test_what_could_not_be_verified_is_noted() -> None:
+    comparison = compare(small(layout=Layout()), small(layout=Layout()))
+    assert any("world size" in note for note in comparison.notes)
+
+
+def test_another_gpu_world_size_and_rank_are_refused_on_recorded_traces(traces: Path) -> None:
+    control, test = (Profile(load_run([traces / "hta" / f"trace_diff_{name}.json.gz"])) for name in ("control", "test"))
+    with pytest.raises(NotComparableError) as refusal:
+        compare(control, test)
+    for reason in ("A100", "V100", "world size (8; 2)", "other ranks (3; 1)"):
+        assert reason in str(refusal.value)
+
+
+def test_more_loader_workers_are_accepted_and_explained_on_recorded_traces(traces: Path) -> None:
+    before, after = (
+        Profile(load_run([traces / "kineto" / f"resnet50_workers{count}.pt.trace.json.gz"])) for count in (0, 4)
+    )
+    comparison = compare(before, after)
+    assert comparison.step.delta < -0.15 * comparison.step.before.value
+    assert comparison.parts[0].name == "data_wait"
+    assert comparison.parts[0].before.value == pytest.approx(59.26, abs=0.2)
+    assert comparison.parts[0].after.value < 0.02 * comparison.step.after.value
+    assert "_SingleProcess" in comparison.loaders[0]
+    assert "_MultiProcessing" in comparison.loaders[1]
+    assert comparison.likeness > 0.8
+    paths = {comparison.step.before.path, comparison.step.after.path}
+    assert len(paths) == 2

@@ -1,0 +1,145 @@
+"""Are the messages so small, and so many, that starting them is their cost?"""
+
+from __future__ import annotations
+
+from tools.analyzers.collective_change import scaled
+from tools.analyzers.communication_transfer import ONE_RANK, ONE_RANK_CAP
+from tools.analyzers.margin import confidence
+from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.metrics.registry import measure
+from tools.profilers.collectives import asking_spans, collectives
+from tools.profilers.profile import Profile
+from tools.profilers.transfers import Fit, fits, transfers
+from tools.whatif.change import Scale
+
+MANY = 20.0  # collectives per step from which merging them is a question at all
+
+
+def small_packet(profile: Profile) -> Check:
+    """Start-up cost of many small messages, from a line through duration over size, or from very short ones."""
+    name = "communication.small_packet"
+    usable = [fit for fit in fits(profile) if 100.0 * fit.error <= profile.thresholds["fit_error_pct"]]
+    if not usable:
+        return _many_short(profile, name)
+    findings = [finding for fit in usable if (finding := _mergeable(profile, fit)) is not None]
+    if findings:
+        return found(name, *findings)
+    if len(profile.ranks) == 1 and any(_holds_waiting(profile, fit) for fit in usable):
+        return cannot_answer(
+            name,
+            "the part of the collectives that does not depend on size is too long for a start: it holds waiting",
+            "the traces of the other ranks for the same steps",
+        )
+    return clean(name, *[_fit_sentence(profile, fit) for fit in usable[:2]])
+
+
+def _fit_sentence(profile: Profile, fit: Fit) -> Sentence:
+    facts = (
+        measure(profile, "collective_count", kind=fit.kind),
+        measure(profile, "collective_fixed_ms", kind=fit.kind, group=fit.group),
+        measure(profile, "collective_fixed_pct", kind=fit.kind, group=fit.group),
+    )
+    return Sentence(
+        "A step has {0} {n0} collectives; each costs {1} whatever its size, {2} of the transfer time.",
+        facts,
+        (fit.kind,),
+    )
+
+
+def _exposed_share(profile: Profile) -> float:
+    """Share of the transfer time that is exposed."""
+    shown = measure(profile, "exposed_transfer_ms").value
+    hidden = float(profile.breakdown["overlapped_communication_ns"].mean()) / 1e6
+    return shown / (shown + hidden) if shown + hidden > 0 else 0.0
+
+
+def _holds_waiting(profile: Profile, fit: Fit) -> bool:
+    costly = 100.0 * fit.fixed_share >= profile.thresholds["collective_fixed_pct"]
+    return costly and fit.fixed_ns / 1e6 > profile.thresholds["collective_start_ms"]
+
+
+def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
+    limits = profile.thresholds
+    saved_ms = fit.mergeable_ns / 1e6 * _exposed_share(profile)
+    saved_pct = 100.0 * saved_ms / profile.median_step_ms
+    if (
+        saved_pct < limits["noted_pct"]
+        or 100.0 * fit.fixed_share < limits["collective_fixed_pct"]
+        or fit.fixed_ns / 1e6 > limits["collective_start_ms"]
+    ):
+        return None
+    saving = measure(profile, "mergeable_ms", kind=fit.kind, group=fit.group)
+    one_rank = len(profile.ranks) == 1
+    whole = fit.per_step * fit.fixed_ns + fit.bytes_per_step * fit.ns_per_byte
+    return Finding(
+        cause="small_packet",
+        claim=Sentence(
+            "The {n0} collectives are too small for their link: fewer and larger ones would spend {0} less per step.",
+            (saving,),
+            (fit.kind,),
+        ),
+        confidence=confidence(
+            (100.0 * fit.fixed_share, limits["collective_fixed_pct"]),
+            (saved_pct, limits["noted_pct"]),
+            at_most=ONE_RANK_CAP if one_rank else 0.9,
+        ),
+        ranks=profile.run.rank_numbers,
+        steps=saving.steps,
+        change=scaled(profile, fit.kind, 1.0 - fit.mergeable_ns / max(whole, 1.0)),
+        details=(_fit_sentence(profile, fit),),
+        against=(ONE_RANK,) if one_rank else (),
+        disproved_by="a run with larger buckets whose time in these collectives is not shorter",
+        signals=("message size below the size where the link saturates", "many collectives per step"),
+        symptom_of=("straggler",) if one_rank else (),
+        hints={"collective": fit.kind},
+    )
+
+
+def _many_short(profile: Profile, name: str) -> Check:
+    """Sizes are unknown or explain nothing: judge by how many collectives are as short as a start alone."""
+    table = collectives(profile)
+    table = table[(table["step"] >= 0) & (table["kind"] != "send_recv")]
+    duration_us = (table["end_ns"] - table["start_ns"]) / 1e3
+    short = table[duration_us < profile.thresholds["small_collective_us"]]
+    count = len(table) / max(len(profile.breakdown), 1)
+    if transfers(profile).empty and (len(table) == 0 or len(short) < 0.5 * len(table)):
+        return cannot_answer(
+            name,
+            "the sizes of the collectives were not recorded",
+            "a trace with record_shapes=True or torch 2.3 or newer",
+        )
+    facts = (measure(profile, "collective_count"), measure(profile, "collective_ms"))
+    shape = Sentence("A step has {0} collectives, {1} in all.", facts)
+    steps = max(len(profile.breakdown), 1)
+    held_up = measure(profile, "collective_host_ms")
+    spent_ms = float(duration_us.loc[short.index].sum()) / 1e3 / steps * _exposed_share(profile) + held_up.value
+    saved_pct = 100.0 * spent_ms / profile.median_step_ms
+    if count < MANY or len(short) < 0.5 * len(table) or saved_pct < profile.thresholds["noted_pct"]:
+        return clean(name, shape)
+    return found(name, _short_ones(profile, shape, held_up, count, saved_pct))
+
+
+def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, saved_pct: float) -> Finding:
+    one_rank = len(profile.ranks) == 1
+    limit_us = profile.thresholds["small_collective_us"]
+    asking = tuple(
+        Scale(rank.rank.rank, int(track), asking_spans(rank), 1.0 / count, 0.5 * (1.0 + 1.0 / count))
+        for rank in profile.ranks
+        for track in rank.training_tracks
+    )
+    return Finding(
+        cause="small_packet",
+        claim=Sentence(
+            "Most of the {0} collectives of a step are so short that starting them is their cost; asking for them "
+            "alone holds the device up for {1} per step.",
+            (shape.facts[0], held_up),
+        ),
+        confidence=confidence((saved_pct, profile.thresholds["noted_pct"]), (count, MANY), at_most=ONE_RANK_CAP),
+        ranks=profile.run.rank_numbers,
+        steps=shape.facts[0].steps,
+        change=(*scaled(profile, None, 1.0 / count, longest_us=limit_us), *asking),
+        details=(shape,),
+        against=(Sentence("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
+        disproved_by="recorded sizes that fill the link, or larger buckets that change nothing",
+        signals=("many collectives per step", "latency-bound time"),
+    )

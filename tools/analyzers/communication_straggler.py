@@ -1,0 +1,161 @@
+"""A rank that is late to its collectives, and what it did meanwhile."""
+
+from __future__ import annotations
+
+from tools.analyzers.excess import EXPLAINED_BY, PART_NAMES, Excess, excesses, removal
+from tools.analyzers.margin import confidence
+from tools.findings import Fact, Finding, Sentence
+from tools.metrics.registry import measure
+from tools.profilers.arrivals import arrivals, blame, steadiness
+from tools.profilers.collectives import unmatched
+from tools.profilers.profile import Profile
+
+CAP_BY_STEPS = {1: 0.6, 2: 0.7, 3: 0.8}  # the same rank late in so few steps may be chance
+CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still tell
+EXPLAINED = 0.5  # the rank's own excess explains its lateness when it is at least this share of it
+
+
+def late_ranks(profile: Profile) -> tuple[int, ...]:
+    """The one rank that is waited for much more than any other, or several that hardly wait while the rest do.
+
+    None when the waiting differs so much from step to step that it may be chance.
+    """
+    late = _candidates(profile)
+    steady = late and steadiness(profile, late) >= profile.thresholds["straggler_steadiness"]
+    return late if steady else ()
+
+
+def _candidates(profile: Profile) -> tuple[int, ...]:
+    table = blame(profile).sort_values("share", ascending=False, kind="stable")
+    lead = profile.thresholds["straggler_lead"]
+    shares = table["share"].tolist()
+    if shares[0] > 0 and shares[0] >= lead * shares[1]:
+        return (int(table.index[0]),)
+    together = table[table["waited_ns"] * lead <= table["waited_ns"].max()]
+    few = 0 < len(together) <= len(table) // 2
+    return tuple(sorted(int(rank) for rank in together.index)) if few else ()
+
+
+def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
+    """The finding for ranks that are late together (usually one)."""
+    waiting = _waiting(profile, late)
+    own = {rank: excesses(profile, rank) for rank in late}
+    explained = all(sum(each.fact.value for each in own[rank]) >= EXPLAINED * waiting.value for rank in late)
+    parts = [each for rank in late for each in own[rank]]
+    change = tuple(scale for rank in late for scale in removal(profile, rank, own[rank])) if explained else ()
+    return Finding(
+        cause="straggler",
+        claim=_claim(profile, late, waiting),
+        confidence=_confidence(profile, late, waiting),
+        ranks=late,
+        steps=waiting.steps,
+        change=change,
+        impact_ms=None if change else waiting.value,
+        impact_method="" if change else "exposed waiting for the late rank, mean per step",
+        details=_details(profile, late, own),
+        against=_against(profile, late, own, explained),
+        disproved_by=f"collectives of equal duration on all ranks with {_named(late)} unchanged, or another rank late",
+        signals=(
+            "R_wait = 1 - T_avg/T_max of a collective is high",
+            "one rank has the shortest collective and arrives last",
+        ),
+        symptom_of=tuple(dict.fromkeys(cause for each in parts for cause in EXPLAINED_BY[each.part])),
+        hints={"rank": str(late[0]), "part": max(parts, key=lambda each: each.fact.value).part if parts else ""},
+    )
+
+
+def left_out(profile: Profile) -> tuple[Sentence, ...]:
+    """That some collectives have no counterpart, when there are such."""
+    if not unmatched(profile):
+        return ()
+    lonely = measure(profile, "unmatched_collectives")
+    return (Sentence("{0} collectives have no counterpart on another traced rank and are left out.", (lonely,)),)
+
+
+def _named(ranks: tuple[int, ...]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(str(rank) for rank in ranks[:-1])} and {ranks[-1]}"
+
+
+def _waiting(profile: Profile, late: tuple[int, ...]) -> Fact:
+    """What the others wait per step: for the one late rank, or the mean where several are late together."""
+    if len(late) == 1:
+        return measure(profile, "exposed_wait_ms", last_rank=late[0])
+    return measure(profile, "exposed_wait_ms", rank=_most_patient(profile))
+
+
+def _most_patient(profile: Profile) -> int:
+    return int(blame(profile)["waited_ns"].sort_values(kind="stable").index[-1])
+
+
+def _claim(profile: Profile, late: tuple[int, ...], waiting: Fact) -> Sentence:
+    if len(late) > 1:
+        patient = _most_patient(profile)
+        return Sentence(
+            f"{_named(late)} come last to their collectives: rank {patient} waits {{0}} per step.", (waiting,)
+        )
+    return Sentence(
+        f"{_named(late)} comes last to its collectives: the other ranks wait {{0}} per step for it alone, "
+        "{1} of all their waiting.",
+        (waiting, measure(profile, "wait_share_pct", rank=late[0])),
+    )
+
+
+def _confidence(profile: Profile, late: tuple[int, ...], waiting: Fact) -> float:
+    limits, steps = profile.thresholds, len(profile.step_ms)
+    led = int(blame(profile)["steps"].loc[list(late)].sum())
+    return confidence(
+        (100.0 * waiting.value / profile.median_step_ms, limits["cause_share_pct"]),
+        (measure(profile, "collective_wait_pct").value, limits["collective_wait_pct"]),
+        (steadiness(profile, late), limits["straggler_steadiness"]),
+        at_most=CAP_BY_STEPS.get(steps, 0.95) * led / steps,
+    )
+
+
+def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Excess, ...]]) -> tuple[Sentence, ...]:
+    """Where the late ranks' own time goes, and how their collectives compare."""
+    sentences = [Sentence("R_wait over all shared collectives is {0}.", (measure(profile, "wait_ratio_pct"),))]
+    mean = measure(profile, "collective_ms")
+    for rank in late:
+        inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
+        sentences.append(
+            Sentence(
+                f"Inside collectives rank {rank} spends {{0}} per step, the mean of all ranks is {{1}}; "
+                "it leads the waiting in {2} steps.",
+                (inside, mean, led),
+            )
+        )
+        sentences += [
+            Sentence(
+                f"rank {rank} spends {{0}} per step more than the others in {PART_NAMES[each.part]}.", (each.fact,)
+            )
+            for each in own[rank]
+        ]
+        lone = measure(profile, "lone_arrivals", rank=rank)
+        if lone.value:
+            sentences.append(Sentence(f"rank {rank} stands apart from all other ranks in {{0}} collectives.", (lone,)))
+    return tuple(sentences)
+
+
+def _against(
+    profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Excess, ...]], explained: bool
+) -> tuple[Sentence, ...]:
+    against = []
+    if len(profile.step_ms) == 1:
+        against.append(Sentence("Only one step was recorded, so this may be that step's accident."))
+    if not explained:
+        text = "What the rank does longer inside the recorded steps explains less than half of its lateness."
+        against.append(Sentence(text if any(own.values()) else "Nothing takes longer there inside the recorded steps."))
+        against += [sentence for rank in late for sentence in _older(profile, rank)]
+    if len(profile.ranks) < (profile.run.layout.world_size or 0):
+        against.append(Sentence("Not all ranks of the job were traced; a rank that is missing may come later still."))
+    return (*against, *left_out(profile))
+
+
+def _older(profile: Profile, rank: int) -> tuple[Sentence, ...]:
+    """That the rank began the recording late, where the clocks agree well enough to say so."""
+    lag = measure(profile, "step_start_lag_ms", rank=rank)
+    if lag.value * 1e6 <= CLOCK_MARGIN * float(arrivals(profile)["end_spread_ns"].median()):
+        return ()
+    return (Sentence(f"rank {rank} began the recorded steps {{0}} after the others: its delay is older.", (lag,)),)

@@ -1,0 +1,32 @@
+"""Do the device's operators run as fast as the device could run them?"""
+
+from __future__ import annotations
+
+from tools.analyzers.computation_alignment import ALIGNMENT, alignment
+from tools.analyzers.computation_device import NAME as SLOW_DEVICE
+from tools.analyzers.computation_device import slow_device
+from tools.analyzers.computation_host import host_double
+from tools.analyzers.computation_layout import LAYOUT, SMALL_GRID, layout, small_grid
+from tools.analyzers.computation_memory import MEMORY_BOUND, memory_bound
+from tools.analyzers.computation_precision import DOUBLE, PRECISION, double, precision
+from tools.analyzers.computation_roofline import ROOFLINE, against_roofline
+from tools.analyzers.computation_scope import device_ranks
+from tools.findings import Check, cannot_answer
+from tools.profilers.profile import Profile
+
+DEVICE_QUESTIONS = (PRECISION, ALIGNMENT, LAYOUT, SMALL_GRID, ROOFLINE, MEMORY_BOUND, SLOW_DEVICE)
+CHECKS = (precision, double, alignment, layout, small_grid, against_roofline, memory_bound, slow_device)
+
+
+def analyze(profile: Profile) -> tuple[Check, ...]:
+    """Precision, shapes, layout, grids, roofline, memory traffic and the devices' speed, one check each."""
+    if device_ranks(profile):
+        return tuple(check(profile) for check in CHECKS)
+    if profile.run.has_device:
+        return _unanswered((DOUBLE, *DEVICE_QUESTIONS), "no kernel ran inside the steps")
+    return (host_double(profile), *_unanswered(DEVICE_QUESTIONS, "no device work was recorded"))
+
+
+def _unanswered(names: tuple[str, ...], reason: str) -> tuple[Check, ...]:
+    needs = "a trace with device activity, on a run that uses a device"
+    return tuple(cannot_answer(name, reason, needs) for name in names)

@@ -1,0 +1,22 @@
+"""Does the step wait for the host program? The checks of the family, each in its own file."""
+
+from __future__ import annotations
+
+from tools.analyzers.compilation import operator_compilation
+from tools.analyzers.dispatch import small_operators
+from tools.analyzers.profiling import environment, profiling_overhead
+from tools.analyzers.synchronization import host_synchronization, launch_blocking
+from tools.findings import Check
+from tools.profilers.profile import Profile
+
+
+def analyze(profile: Profile) -> tuple[Check, ...]:
+    """Dispatch, waits for the device, compilation, the profiler's own cost and the environment."""
+    return (
+        small_operators(profile),
+        host_synchronization(profile),
+        launch_blocking(profile),
+        operator_compilation(profile),
+        profiling_overhead(profile),
+        environment(profile),
+    )

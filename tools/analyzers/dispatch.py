@@ -1,0 +1,138 @@
+"""Does the host launch operators fast enough?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.analyzers.affected import affected, worst_of
+from tools.analyzers.idle import idle_share, removal
+from tools.analyzers.margin import confidence
+from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.intervals import intersect, union
+from tools.metrics.registry import measure
+from tools.profilers.host_dispatch import host_dispatch
+from tools.profilers.profile import Profile
+from tools.profilers.queue import launch_queue
+from tools.whatif.change import Change, Scale
+
+NAME = "cpu.small_operators"
+SIGNALS = ("device idle while launches are in flight", "launch queue length near zero", "many short kernels")
+HOST_SIGNALS = ("many short operators", "time between and in short host operators")
+
+
+def small_operators(profile: Profile) -> Check:
+    """Whether launching (with a device) or calling (without one) many short operators holds up the step."""
+    with_device = [view.rank.rank for view in profile.ranks if view.rank.has_device]
+    if not with_device:
+        return _on_host(profile)
+    ranks = [rank for rank in with_device if len(launch_queue(profile, rank))]
+    if not ranks:
+        return cannot_answer(
+            NAME,
+            "no launch on the host is joined to work on the device inside the steps",
+            "host and device activity in one trace (ProfilerActivity.CPU and CUDA)",
+        )
+    shares = {rank: idle_share(profile, rank, "dispatch").value for rank in ranks}
+    worst = worst_of(shares)
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        facts = (idle_share(profile, worst, "dispatch"), measure(profile, "launch_queue_length", rank=worst))
+        text = "The device waits for {0} of the step between close launches; typically {1} are queued before it."
+        return clean(NAME, Sentence(text, facts))
+    return found(NAME, _launch_bound(profile, chosen, worst))
+
+
+def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
+    share = idle_share(profile, worst, "dispatch")
+    amount = measure(profile, "device_idle_ms", rank=worst, reason="dispatch")
+    kernel, interval, launches, empty, queue = (
+        measure(profile, metric, rank=worst)
+        for metric in (
+            "launched_kernel_us",
+            "launch_interval_us",
+            "launches_per_step",
+            "empty_queue_pct",
+            "launch_queue_length",
+        )
+    )
+    margin = confidence((share.value, profile.thresholds["cause_share_pct"]))
+    return Finding(
+        cause="operator_dispatch",
+        mechanism="small_operators",
+        claim=Sentence(
+            "The device waits {0} per step ({1}) for the host to launch the next operator: each step makes {2}, one"
+            " every {3}, while a typical kernel runs {4}.",
+            (amount, share, launches, interval, kernel),
+        ),
+        confidence=margin * (0.7 + 0.3 * empty.value / 100.0),
+        ranks=ranks,
+        steps=amount.steps,
+        change=removal(profile, ranks, "dispatch", *_left(profile)),
+        details=(Sentence("{0} of the launches find nothing queued before the device.", (empty,)),),
+        against=_against(kernel, interval, queue),
+        disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
+        signals=SIGNALS,
+        symptom_of=("cpu_contention",),
+    )
+
+
+def _left(profile: Profile) -> tuple[float, float]:
+    return profile.thresholds["dispatch_left_best"], profile.thresholds["dispatch_left_cautious"]
+
+
+def _against(kernel: Fact, interval: Fact, queue: Fact) -> tuple[Sentence, ...]:
+    sentences = []
+    if kernel.value > interval.value:
+        text = "A typical kernel ({0}) runs longer than the time between launches ({1})."
+        sentences.append(Sentence(text, (kernel, interval)))
+    if queue.value >= 1:
+        text = "Typically {0} are queued before the device, so the host is ahead for part of the step."
+        sentences.append(Sentence(text, (queue,)))
+    return tuple(sentences)
+
+
+def _on_host(profile: Profile) -> Check:
+    ranks = [view.rank.rank for view in profile.ranks if len(host_dispatch(profile, view.rank.rank).rows)]
+    if not ranks:
+        return cannot_answer(
+            NAME,
+            "no computing operators are recorded on a training thread inside the steps",
+            "a trace with ProfilerActivity.CPU",
+        )
+    shares = {rank: measure(profile, "short_operator_pct", rank=rank).value for rank in ranks}
+    worst = worst_of(shares)
+    share = measure(profile, "short_operator_pct", rank=worst)
+    count = measure(profile, "operators_per_step", rank=worst)
+    chosen = affected(shares, profile.thresholds["cause_share_pct"])
+    if not chosen:
+        text = "Short operators and the pauses between them take {0} of the step, with {1} called per step."
+        return clean(NAME, Sentence(text, (share, count)))
+    amount = measure(profile, "short_operator_ms", rank=worst)
+    text = "The step spends {0} ({1}) in short operators and the pauses between them, with {2} called per step."
+    return found(
+        NAME,
+        Finding(
+            cause="operator_dispatch",
+            mechanism="small_operators",
+            claim=Sentence(text, (amount, share, count)),
+            confidence=confidence((share.value, 2 * profile.thresholds["cause_share_pct"])),
+            ranks=chosen,
+            steps=amount.steps,
+            change=_host_removal(profile, chosen),
+            disproved_by="fusing or vectorising the operators leaves the step time as it is",
+            signals=HOST_SIGNALS,
+            symptom_of=("cpu_contention",),
+        ),
+    )
+
+
+def _host_removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
+    best, cautious = _left(profile)
+    changes = []
+    for rank in ranks:
+        dispatch, view = host_dispatch(profile, rank), profile.rank(rank)
+        for track in np.unique(view.track[dispatch.short]):
+            rows = dispatch.rows[view.track[dispatch.rows] == track]
+            active = union(view.start[rows][:1], view.end[rows][-1:])
+            changes.append(Scale(rank, int(track), intersect(dispatch.moments, active), best, cautious))
+    return tuple(changes)

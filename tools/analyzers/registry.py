@@ -1,0 +1,67 @@
+"""The explicit list of analyzers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tools.analyzers import (
+    communication,
+    computation,
+    cpu,
+    critical_path,
+    garbage_collection,
+    idle,
+    io,
+    memory,
+    step_time,
+)
+from tools.errors import UsageError
+from tools.findings import Check
+from tools.profilers.profile import Profile
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """One question to a run. ``stage`` says when the workflow asks it."""
+
+    name: str
+    family: str
+    stage: str  # coarse, inter_operator or family
+    question: str
+    function: Callable[[Profile], tuple[Check, ...]]
+
+
+ANALYZERS = (
+    Analyzer(
+        "step_time", "parallel", "coarse", "Is the step time steady, over steps and over ranks?", step_time.analyze
+    ),
+    Analyzer("critical_path", "parallel", "inter_operator", "What does the step wait for?", critical_path.analyze),
+    Analyzer("idle", "cpu", "inter_operator", "Why is the device idle?", idle.analyze),
+    Analyzer("io", "io", "family", "Does the step wait for data?", io.analyze),
+    Analyzer("cpu", "cpu", "family", "Does the device wait for the host program?", cpu.analyze),
+    Analyzer("garbage_collection", "cpu", "family", "Do collector pauses stop the host?", garbage_collection.analyze),
+    Analyzer("computation", "computation", "family", "Do operators run as fast as they could?", computation.analyze),
+    Analyzer(
+        "communication", "communication", "family", "Do collectives wait, or transfer slowly?", communication.analyze
+    ),
+    Analyzer("memory", "memory", "family", "Does allocation cost time?", memory.analyze),
+)
+
+
+def analyzer(name: str) -> Analyzer:
+    """The analyzer of that name."""
+    for candidate in ANALYZERS:
+        if candidate.name == name:
+            return candidate
+    raise UsageError(f"there is no analyzer {name!r}; known are {', '.join(each.name for each in ANALYZERS)}")
+
+
+def checks_of(profile: Profile, name: str) -> tuple[Check, ...]:
+    """What one analyzer says about the run; computed once per profile."""
+    return profile.memo(f"checks:{name}", lambda: analyzer(name).function(profile))
+
+
+def all_checks(profile: Profile) -> tuple[Check, ...]:
+    """What all analyzers say, in the order of the list."""
+    return tuple(check for each in ANALYZERS for check in checks_of(profile, each.name))

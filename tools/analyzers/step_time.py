@@ -1,0 +1,136 @@
+"""Is the step time steady, over steps and over ranks? These coarse tests name suspect steps and ranks, not causes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.findings import Check, Sentence, cannot_answer, clean
+from tools.metrics.registry import measure
+from tools.profilers.coarse import (
+    KENDALL_Z,
+    PERIOD_STEPS,
+    PETTITT_P,
+    TREND_STEPS,
+    StepSeries,
+    own_ms,
+    spread_pct,
+    step_series,
+)
+from tools.profilers.parts import PARTS
+from tools.profilers.profile import Profile
+
+SPIKE_STEPS = 3
+SPIKES_TOLD = 3
+RHYTHM_CORRELATION = 0.5
+
+
+def analyze(profile: Profile) -> tuple[Check, ...]:
+    """Level, fluctuation, drift, jumps, rhythm, and the slowest rank; "found" here is a symptom without a cause."""
+    series = step_series(profile)
+    return (
+        _level(profile),
+        _fluctuation(profile, series),
+        _trend(profile, series),
+        _change_point(profile, series),
+        _rhythm(profile, series),
+        _slowest_rank(profile),
+    )
+
+
+def _symptom(name: str, *support: Sentence) -> Check:
+    """Something was found that is not itself a cause."""
+    return Check(name, "found", support=support)
+
+
+def _level(profile: Profile) -> Check:
+    usual = measure(profile, "step_time_ms")
+    ranks = "" if len(profile.ranks) == 1 else ", the slowest rank of each"
+    return clean("step_time.level", Sentence(f"The median step takes {{0}}{ranks}.", (usual,)))
+
+
+def _fluctuation(profile: Profile, series: StepSeries) -> Check:
+    name = "step_time.fluctuation"
+    if len(series) < SPIKE_STEPS:
+        return cannot_answer(name, "too few steps were recorded", "three steps or more, better a series of step times")
+    spikes = series.fluctuating(profile.thresholds["fluctuation_pct"])
+    variation = Sentence(
+        "The step time varies by {0}; {1} steps are far over the usual one.",
+        (measure(profile, "step_variation_pct"), measure(profile, "fluctuating_steps")),
+    )
+    if not len(spikes):
+        return clean(name, variation)
+    return _symptom(name, variation, *[_spike(profile, int(step)) for step in spikes[:SPIKES_TOLD]])
+
+
+def _spike(profile: Profile, step: int) -> Sentence:
+    """Where the extra time of a long step went, on the rank where most was added."""
+    table = profile.breakdown
+    columns = [f"{part}_ns" for part in PARTS]
+    excess = table[columns] - table.groupby("rank")[columns].transform("median")
+    here = np.flatnonzero((table["number"] == step).to_numpy())
+    values = excess.to_numpy()[here]
+    row, column = np.unravel_index(int(values.argmax()), values.shape)
+    rank, part = int(table["rank"].iloc[here[row]]), PARTS[column]
+    facts = (
+        measure(profile, "step_excess_ms", step=step),
+        measure(profile, "step_part_excess_ms", part=part, step=step, rank=rank),
+    )
+    what = part.replace("_", " ")
+    return Sentence(f"step {step} takes {{0}} longer than usual; on rank {rank} {what} takes {{1}} longer.", facts)
+
+
+def _trend(profile: Profile, series: StepSeries) -> Check:
+    name = "step_time.trend"
+    trend = series.trend()
+    if trend is None:
+        return cannot_answer(name, "too few steps were recorded for a trend", _steps_needed(TREND_STEPS))
+    sentence = Sentence("From first to last step the step time drifts by {0}.", (measure(profile, "step_trend_pct"),))
+    drifts = abs(trend.z) >= KENDALL_Z and abs(trend.total_pct) >= profile.thresholds["fluctuation_pct"]
+    return _symptom(name, sentence) if drifts and not series.jumps() else clean(name, sentence)
+
+
+def _change_point(profile: Profile, series: StepSeries) -> Check:
+    name = "step_time.change_point"
+    if len(series) < TREND_STEPS:
+        return cannot_answer(name, "too few steps were recorded for a change of level", _steps_needed(TREND_STEPS))
+    change = series.change_point()
+    if change is None:
+        return clean(name, Sentence("The step time varies by {0}.", (measure(profile, "step_variation_pct"),)))
+    shift = (measure(profile, "level_shift_pct"),)
+    if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and series.jumps():
+        return _symptom(
+            name, Sentence(f"From step {change.step} on, the step time is at another level, {{0}} away.", shift)
+        )
+    return clean(name, Sentence("The clearest change of level is {0}, which is not one.", shift))
+
+
+def _rhythm(profile: Profile, series: StepSeries) -> Check:
+    name = "step_time.periodicity"
+    if len(series) < PERIOD_STEPS:
+        return cannot_answer(name, "too few steps were recorded for a rhythm", _steps_needed(PERIOD_STEPS))
+    rhythm = series.rhythm()
+    variation = measure(profile, "step_variation_pct")
+    limit = profile.thresholds["fluctuation_pct"]
+    if rhythm is None or rhythm.correlation < RHYTHM_CORRELATION or rhythm.excess_pct < limit:
+        return clean(
+            name, Sentence("The step time varies by {0} and no long step comes again regularly.", (variation,))
+        )
+    return _symptom(name, Sentence("A long step comes again every {0} steps.", (measure(profile, "long_step_period"),)))
+
+
+def _slowest_rank(profile: Profile) -> Check:
+    name = "step_time.slowest_rank"
+    if len(profile.ranks) < 2:
+        return cannot_answer(name, "there is one rank's trace only", "the traces of the other ranks for the same steps")
+    own = own_ms(profile)
+    slowest = int(own.sort_values().index[-1])
+    facts = (measure(profile, "rank_time_ms", of="own", rank=slowest), measure(profile, "rank_spread_pct", of="own"))
+    sentence = Sentence(
+        f"Without exposed communication rank {slowest} takes longest, {{0}} per step; the ranks are {{1}} apart.", facts
+    )
+    apart = spread_pct(own) >= profile.thresholds["rank_spread_pct"]
+    return _symptom(name, sentence) if apart else clean(name, sentence)
+
+
+def _steps_needed(count: int) -> str:
+    return f"a series of {count} steps or more: a longer profile, or the step times of a log"

@@ -1,0 +1,115 @@
+"""The records that analyzers return: facts, sentences made of them, findings and checks.
+
+A number reaches a reader only as a ``Fact``: measured by one named metric with recorded arguments, so that the same
+call can be made again and the rows behind it shown.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from tools.taxonomy import causes
+from tools.whatif.change import Change
+
+Argument: TypeAlias = str | int | float | None
+RunName = Literal["run", "baseline"]
+CheckStatus = Literal["found", "clean", "cannot_answer"]
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One figure of a run, and the call that gives it again: ``measure(profile, metric, **arguments)``."""
+
+    metric: str
+    arguments: tuple[tuple[str, Argument], ...]
+    value: float
+    unit: str
+    ranks: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    window_ns: tuple[int, int] | None = None
+    path: str = ""
+    selector: str = ""
+    run: RunName = "run"  # which of the runs at hand it was measured on
+
+    @property
+    def key(self) -> tuple[RunName, str, tuple[tuple[str, Argument], ...]]:
+        """What makes two facts the same measurement."""
+        return self.run, self.metric, self.arguments
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Text with places for facts: ``{0}`` is rendered as value, unit and citation of ``facts[0]``.
+
+    The template itself holds no measured number. Names read from the run go into ``names`` and are placed with
+    ``{n0}``; they are cleaned and quoted when rendered.
+    """
+
+    template: str
+    facts: tuple[Fact, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A cause that an analyzer holds to be present.
+
+    ``change`` says what the run would look like without the cause; the ranking replays it to get the impact. A
+    finding that cannot be replayed gives ``impact_ms`` and ``impact_method`` itself.
+    """
+
+    cause: str
+    claim: Sentence
+    confidence: float  # 0..1, from the margin by which the defining thresholds are passed
+    mechanism: str | None = None
+    ranks: tuple[int, ...] = ()
+    steps: tuple[int, ...] = ()
+    change: Change = ()
+    impact_ms: float | None = None
+    impact_method: str = ""
+    details: tuple[Sentence, ...] = ()  # further evidence for
+    against: tuple[Sentence, ...] = ()  # evidence against
+    disproved_by: str = ""  # what observation would refute the claim
+    signals: tuple[str, ...] = ()  # short phrases, used to recall similar cases
+    symptom_of: tuple[str, ...] = ()  # causes which, when found too, explain this one
+    hints: dict[str, str] = field(default_factory=dict)  # names for the advice text, e.g. {"call": "aten::item"}
+
+    def __post_init__(self) -> None:
+        known = causes().get(self.cause)
+        if known is None:
+            raise ValueError(f"{self.cause} is not a cause of the taxonomy")
+        if self.mechanism is not None and self.mechanism not in known.mechanisms:
+            raise ValueError(f"{self.mechanism} is not a mechanism of {self.cause}")
+
+    @property
+    def family(self) -> str:
+        """Family of the cause."""
+        return causes()[self.cause].family
+
+
+@dataclass(frozen=True)
+class Check:
+    """What one question to the run came to. "Could not look" is never shown as healthy."""
+
+    name: str  # "io.data_loader"
+    status: CheckStatus
+    findings: tuple[Finding, ...] = ()
+    support: tuple[Sentence, ...] = ()  # when clean: the numbers that show it
+    reason: str = ""  # when it cannot be answered
+    needs: str = ""  # what to record so that it can be
+
+
+def found(name: str, *findings: Finding) -> Check:
+    """The question was answered with at least one finding."""
+    return Check(name, "found", findings=findings)
+
+
+def clean(name: str, *support: Sentence) -> Check:
+    """The question was looked at and nothing is wrong; the sentences show it."""
+    return Check(name, "clean", support=support)
+
+
+def cannot_answer(name: str, reason: str, needs: str) -> Check:
+    """The sources do not allow an answer."""
+    return Check(name, "cannot_answer", reason=reason, needs=needs)

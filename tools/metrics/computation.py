@@ -1,0 +1,153 @@
+"""Device time by kernel class and group, achieved rates, and how ranks' kernels compare."""
+
+from __future__ import annotations
+
+from tools.errors import UsageError
+from tools.intervals import IntervalSet, length, union
+from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.scope import event_rows, of_rank
+from tools.profilers.device_speed import device_speed
+from tools.profilers.host_math import host_math_rows
+from tools.profilers.kernel_groups import group_rows, group_time
+from tools.profilers.kernels import kernel_table, spec_for
+from tools.profilers.profile import Profile
+from tools.profilers.rank_profile import RankProfile
+from tools.profilers.roofline import roofline
+
+
+def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measurement:
+    """Device time per step in which a kernel of the class runs."""
+    view = profile.rank(rank)
+    table = kernel_table(profile, rank)
+    rows = table["row"].to_numpy()[(table["kernel_class"] == kernel_class).to_numpy()]
+    busy = union(view.start[rows], view.end[rows])
+    return of_rank(view, _step_ms(view, busy), lambda: event_rows(view, rows), f"kernels of class {kernel_class}")
+
+
+def kernel_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
+    """Device time per step in which a kernel of the group runs."""
+    return _group(profile, group, rank, _step_ms(profile.rank(rank), group_time(profile, rank, group)))
+
+
+def kernel_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
+    """The same as a share of the step."""
+    view = profile.rank(rank)
+    wall_ns = float((view.steps["end_ns"] - view.steps["start_ns"]).sum())
+    return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / wall_ns)
+
+
+def kernel_group_share_pct(profile: Profile, group: str, of: str, rank: int) -> Measurement:
+    """Time of a group's kernels as a share of the time of another group's."""
+    whole = length(group_time(profile, rank, of))
+    if not whole:
+        raise UsageError(f"no kernel of the group {of} ran on rank {rank}")
+    return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / whole)
+
+
+def kernel_group_count(profile: Profile, group: str, rank: int) -> Measurement:
+    """Kernels of the group per step."""
+    view = profile.rank(rank)
+    return _group(profile, group, rank, len(group_rows(profile, rank, group)) / len(view.steps))
+
+
+def matrix_tflops(profile: Profile, rank: int) -> Measurement:
+    """Rate at which matrix operators of known shape computed while their kernels ran."""
+    view = profile.rank(rank)
+    table = roofline(profile, rank)
+    known = table[table["math"] & table["flops"].notna()]
+    if known.empty:
+        raise UsageError(f"no matrix operator with recorded shapes ran on rank {rank}")
+    rate = float(known["flops"].sum()) / float(known["device_ns"].sum()) / 1e3
+    rows = known["operator"].to_numpy()
+    return of_rank(view, rate, lambda: event_rows(view, rows), "matrix operators with recorded shapes")
+
+
+def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
+    """Rate at which element-wise and normalizing operators of known shape moved memory, every operand counted once."""
+    view = profile.rank(rank)
+    table = roofline(profile, rank)
+    known = table[~table["math"] & table["bytes"].notna()]
+    if known.empty:
+        raise UsageError(f"no element-wise operator with recorded shapes and types ran on rank {rank}")
+    rate = float(known["bytes"].sum()) / float(known["device_ns"].sum())
+    rows = known["operator"].to_numpy()
+    return of_rank(view, rate, lambda: event_rows(view, rows), "element-wise operators with recorded shapes")
+
+
+def roofline_pct(profile: Profile, rank: int) -> Measurement:
+    """Time that operators of known cost would need at the device's peaks, as a share of the time they take."""
+    view = profile.rank(rank)
+    table = roofline(profile, rank)
+    known = table[table["bound"] != ""]
+    if known.empty:
+        raise UsageError(f"no operator of known cost ran on rank {rank}, or its device is not in the device table")
+    rows = known["operator"].to_numpy()
+    share = 100.0 * float(known["least_ns"].sum()) / float(known["device_ns"].sum())
+    return of_rank(view, share, lambda: event_rows(view, rows), "operators with recorded shapes against the peaks")
+
+
+def device_peak_tflops(profile: Profile, precision: str, matrix: int, rank: int) -> Measurement:
+    """Datasheet peak of the rank's device for a type, on matrix units (1) or ordinary ones (0)."""
+    view = profile.rank(rank)
+    spec = spec_for(view)
+    peak = None if spec is None else spec.peak_flops_per_s(precision, bool(matrix))
+    if spec is None or peak is None:
+        raise UsageError(f"the device table has no {precision} peak for the device of rank {rank}")
+    return of_rank(view, peak / 1e12, lambda: kernel_table(profile, rank).iloc[:0], spec.source)
+
+
+def device_peak_gb_s(profile: Profile, rank: int) -> Measurement:
+    """Datasheet memory bandwidth of the rank's device."""
+    view = profile.rank(rank)
+    spec = spec_for(view)
+    if spec is None:
+        raise UsageError(f"the device table does not know the device of rank {rank}")
+    return of_rank(view, spec.memory_gb_s, lambda: kernel_table(profile, rank).iloc[:0], spec.source)
+
+
+def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
+    """Share of the steps in which a matrix operator with operands of that type runs on the host."""
+    view = profile.rank(rank)
+    rows = host_math_rows(profile, rank, precision)
+    wall_ns = float((view.steps["end_ns"] - view.steps["start_ns"]).sum())
+    share = 100.0 * length(union(view.start[rows], view.end[rows])) / wall_ns
+    return of_rank(view, share, lambda: event_rows(view, rows), f"matrix operators on {precision} operands")
+
+
+def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
+    """How much longer the rank's kernels take than the same kernels on the median rank."""
+    view = profile.rank(rank)
+    table = device_speed(profile)
+    mine = table[table["rank"] == rank]
+    if mine.empty:
+        raise UsageError(f"rank {rank} shares no kernels with other ranks")
+    slowdown = 100.0 * (float(mine["ratio"].iloc[0]) - 1.0)
+    return of_rank(view, slowdown, lambda: table, "kernels of equal name and grid, medians per rank")
+
+
+def _group(profile: Profile, group: str, rank: int, value: float) -> Measurement:
+    view = profile.rank(rank)
+    rows = group_rows(profile, rank, group)
+    return of_rank(view, value, lambda: event_rows(view, rows), f"kernels of the group {group}")
+
+
+def _step_ms(view: RankProfile, busy: IntervalSet) -> float:
+    return length(busy) / 1e6 / max(len(view.steps), 1)
+
+
+METRICS = (
+    Metric("kernel_class_ms", "ms", "How long do kernels of a class run per step?", kernel_class_ms),
+    Metric("kernel_group_ms", "ms", "How long do kernels of a group run per step?", kernel_group_ms),
+    Metric("kernel_group_pct", "%", "What share of the step do kernels of a group run?", kernel_group_pct),
+    Metric("kernel_group_share_pct", "%", "What share of a group's time is another's?", kernel_group_share_pct),
+    Metric("kernel_group_count", "1/step", "How many kernels of a group run per step?", kernel_group_count),
+    Metric("matrix_tflops", "TFLOP/s", "How fast do matrix operators compute?", matrix_tflops),
+    Metric("streaming_gb_s", "GB/s", "How fast do element-wise operators move memory?", streaming_gb_s),
+    Metric("roofline_pct", "%", "How near are operators of known cost to the device's limit?", roofline_pct),
+    Metric("device_peak_tflops", "TFLOP/s", "How fast could the device compute?", device_peak_tflops),
+    Metric("device_peak_gb_s", "GB/s", "How fast could the device move memory?", device_peak_gb_s),
+    Metric(
+        "host_math_pct", "%", "What share of the step do matrix operators of a type run on the host?", host_math_pct
+    ),
+    Metric("device_slowdown_pct", "%", "How much slower does a rank run the same kernels?", device_slowdown_pct),
+)

@@ -1,0 +1,85 @@
+"""The critical path by family, and what each family's work costs the step; both by replay of the dependency graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric
+from tools.profilers.profile import Profile
+from tools.whatif.critical_path import critical_path, family_savings
+from tools.whatif.families import FAMILIES, REMOVABLE
+from tools.whatif.predict import baseline
+
+SHOWN = 200  # rows of the path that are shown, longest first
+
+
+def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> Measurement:
+    """Time per step on the critical path that one family's work (or idleness) takes, on one rank or on all."""
+    _check(family, FAMILIES)
+    number = None if rank is None else profile.rank(rank).rank.rank
+    value = critical_path(profile).ms(number)[family]
+    return _measured(profile, value, lambda: _rows(profile, family, number), f"critical path, {family}", number)
+
+
+def critical_path_step_ms(profile: Profile) -> Measurement:
+    """Mean time of the steps that the critical path covers: the slowest rank's wall time."""
+    window = baseline(profile).graph.window
+    steps = pd.DataFrame({"number": window.steps, "step_ms": window.step_ms})
+    return _measured(profile, window.recorded_step_ms, lambda: steps, "steps on the critical path", None)
+
+
+def critical_path_unexplained_ms(profile: Profile) -> Measurement:
+    """Idle time per step on the critical path for which no reason was recorded or could be inferred."""
+    value = critical_path(profile).unexplained_ms
+    return _measured(profile, value, lambda: _rows(profile, "idle", None), "critical path, unexplained delays", None)
+
+
+def family_saving_ms(profile: Profile, family: str) -> Measurement:
+    """What a step would lose if all work of the family took no time, everything else staying as it is."""
+    _check(family, REMOVABLE)
+    savings = family_savings(profile)
+    value = next(each.saving_ms for each in savings if each.family == family)
+    table = pd.DataFrame([(each.family, each.path_ms, each.saving_ms) for each in savings])
+    table.columns = pd.Index(["family", "path_ms", "saving_ms"])
+    return _measured(profile, value or 0.0, lambda: table, f"replay without {family}", None)
+
+
+def _check(family: str, known: tuple[str, ...]) -> None:
+    if family not in known:
+        raise UsageError(f"there is no family {family!r}; choose one of {', '.join(known)}")
+
+
+def _rows(profile: Profile, family: str, rank: int | None) -> pd.DataFrame:
+    segments = critical_path(profile).segments
+    chosen = segments[segments["what"] == family]
+    chosen = chosen if rank is None else chosen[chosen["rank"] == rank]
+    longest = (chosen["end_ns"] - chosen["start_ns"]).sort_values(ascending=False, kind="stable").index[:SHOWN]
+    table = chosen.loc[longest].reset_index(drop=True)
+    names = [
+        profile.rank(int(number)).names(np.array([row]))[0] if row >= 0 else ""
+        for number, row in zip(table["rank"], table["row"], strict=True)
+    ]
+    return table.assign(name=names)
+
+
+def _measured(
+    profile: Profile, value: float, rows: Callable[[], pd.DataFrame], selector: str, rank: int | None
+) -> Measurement:
+    window = baseline(profile).graph.window
+    ranks = window.ranks if rank is None else (rank,)
+    span = (window.origin_ns, int(window.end_ns.max()))
+    return Measurement(float(value), rows, selector, ranks, window.steps, span)
+
+
+METRICS = (
+    Metric("critical_path_ms", "ms", "How much of the critical path is this family?", critical_path_ms),
+    Metric("critical_path_step_ms", "ms", "How long are the steps on the critical path?", critical_path_step_ms),
+    Metric(
+        "critical_path_unexplained_ms", "ms", "How much of the path has no known reason?", critical_path_unexplained_ms
+    ),
+    Metric("family_saving_ms", "ms", "What would the step lose without this family's work?", family_saving_ms),
+)

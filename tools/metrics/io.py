@@ -1,0 +1,80 @@
+"""Waiting for data, and bringing it to the device. The data wait itself is ``part_ms`` with part ``data_wait``."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.errors import UsageError
+from tools.intervals import IntervalSet, length
+from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.scope import event_rows, interval_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.profilers.loading import (
+    FRAME_PATTERNS,
+    exposed_uploads,
+    frames_in_loader,
+    loader_spans,
+    operators_in_loader,
+    upload_rows,
+)
+from tools.profilers.profile import Profile
+from tools.profilers.rank_profile import RankProfile
+
+
+def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
+    """Time per step in which a training thread asks its loader, hidden or not."""
+    view = profile.rank(rank)
+    value = over_steps(step_ms(view, loader_spans(view)), statistic)
+    return of_rank(view, value, lambda: event_rows(view, view.in_steps(view.loader_rows)), "data-loader spans")
+
+
+def loader_wait_steps(profile: Profile, rank: int) -> Measurement:
+    """Number of steps in which the exposed data wait exceeds the noted share of the step."""
+    view = profile.rank(rank)
+    table = view.breakdown
+    waiting = table[table["data_wait_ns"] * 100.0 > table["wall_ns"] * profile.thresholds["noted_pct"]]
+    return of_rank(view, len(waiting), lambda: waiting, "steps with an exposed data wait")
+
+
+def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the loader spans that framework operators fill, in the training process itself."""
+    view = profile.rank(rank)
+    moments = operators_in_loader(view)
+    return of_rank(view, _share(view, moments), lambda: interval_rows(moments), "operators inside data-loader spans")
+
+
+def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
+    """Share of the loader spans in Python frames that read (``reading``) or transform (``processing``)."""
+    if what not in FRAME_PATTERNS:
+        raise UsageError(f"there is no kind of frame {what!r}; choose one of {', '.join(FRAME_PATTERNS)}")
+    view = profile.rank(rank)
+    moments = frames_in_loader(view, what)
+    return of_rank(view, _share(view, moments), lambda: interval_rows(moments), f"{what} frames in data-loader spans")
+
+
+def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
+    """Time per step in which host-to-device copies run while no kernel does."""
+    view = profile.rank(rank)
+    value = over_steps(step_ms(view, exposed_uploads(view)), statistic)
+    return of_rank(view, value, lambda: event_rows(view, upload_rows(view)), "host-to-device copies without a kernel")
+
+
+def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
+    """The same as a share of the step (median over steps)."""
+    view = profile.rank(rank)
+    shares = 100.0 * step_ms(view, exposed_uploads(view)) / wall_ms(view)
+    rows = upload_rows(view)
+    return of_rank(view, np.median(shares), lambda: event_rows(view, rows), "host-to-device copies without a kernel")
+
+
+def _share(view: RankProfile, moments: IntervalSet) -> float:
+    return 100.0 * length(moments) / max(length(loader_spans(view)), 1)
+
+
+METRICS = (
+    Metric("loader_span_ms", "ms", "How long does a step ask for data?", loader_span_ms),
+    Metric("loader_wait_steps", "steps", "In how many steps does the run wait for data?", loader_wait_steps),
+    Metric("loader_operators_pct", "%", "Does the loader compute in the training process?", loader_operators_pct),
+    Metric("loader_frames_pct", "%", "Does the loader read or transform?", loader_frames_pct),
+    Metric("upload_exposed_ms", "ms", "How long do uploads keep the device from computing?", upload_exposed_ms),
+    Metric("upload_exposed_pct", "%", "What share of a step do uploads take?", upload_exposed_pct),
+)

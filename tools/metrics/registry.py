@@ -1,0 +1,83 @@
+"""The explicit list of metrics, and how a fact is measured and measured again."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tools.errors import UsageError
+from tools.findings import Argument, Fact
+from tools.metrics import (
+    attribution,
+    coarse,
+    communication,
+    computation,
+    cpu,
+    critical_path,
+    idle,
+    io,
+    launches,
+    memory,
+    names,
+    steps,
+    transfers,
+    work,
+)
+from tools.metrics.measurement import Measurement, Metric
+from tools.profilers.profile import Profile
+
+
+@lru_cache(maxsize=1)
+def metrics() -> dict[str, Metric]:
+    """All metrics by name."""
+    from tools.metrics import savings  # late: it rests on the analyzers, which measure through this module
+
+    return {
+        metric.name: metric
+        for metric in (
+            *attribution.METRICS,
+            *coarse.METRICS,
+            *communication.METRICS,
+            *computation.METRICS,
+            *cpu.METRICS,
+            *critical_path.METRICS,
+            *idle.METRICS,
+            *io.METRICS,
+            *launches.METRICS,
+            *memory.METRICS,
+            *names.METRICS,
+            *savings.METRICS,
+            *steps.METRICS,
+            *transfers.METRICS,
+            *work.METRICS,
+        )
+    }
+
+
+def measurement(profile: Profile, metric: str, **arguments: Argument) -> Measurement:
+    """Carries out one measurement; a clear error when there is no such metric."""
+    known = metrics()
+    if metric not in known:
+        raise UsageError(f"there is no metric {metric!r}; known are {', '.join(sorted(known))}")
+    return known[metric].function(profile, **arguments)
+
+
+def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
+    """The figure as a fact that can be cited, stored and measured again."""
+    result = measurement(profile, metric, **arguments)
+    return Fact(
+        metric=metric,
+        arguments=tuple(sorted(arguments.items())),
+        value=result.value,
+        unit=metrics()[metric].unit,
+        ranks=result.ranks,
+        steps=result.steps,
+        window_ns=result.window_ns,
+        path=_path(profile, result.ranks),
+        selector=result.selector,
+        run=profile.label,
+    )
+
+
+def _path(profile: Profile, ranks: tuple[int, ...]) -> str:
+    paths = [str(source.path) for source in profile.run.sources if not ranks or set(source.ranks) & set(ranks)]
+    return paths[0] if len(paths) == 1 else ", ".join(paths)

@@ -1,0 +1,63 @@
+"""Figures of the transfers themselves: how fast, how large, and what they cost however small they are."""
+
+from __future__ import annotations
+
+from tools.errors import UsageError
+from tools.metrics.communication import measured, selector
+from tools.metrics.measurement import Measurement, Metric
+from tools.profilers.profile import Profile
+from tools.profilers.transfers import Fit, fits, large_transfers, transfers
+
+
+def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
+    """Median bus bandwidth of large collectives: bytes over transfer time, times the NCCL tests' factor."""
+    table = large_transfers(profile, kind)
+    if table.empty:
+        raise UsageError("no large collective of known size was recorded")
+    return measured(profile, float(table["bus_bytes_per_s"].median()), table, selector("large collectives", kind))
+
+
+def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
+    """Median size of a collective's buffer."""
+    table = transfers(profile)
+    table = table if kind is None else table[table["kind"] == kind]
+    if table.empty:
+        raise UsageError("no collective of known size was recorded")
+    return measured(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
+
+
+def collective_fixed_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
+    """Part of one collective's duration that does not depend on its size, by a line through duration over size."""
+    return _of_fit(profile, kind, group, _fit(profile, kind, group).fixed_ns / 1e6)
+
+
+def collective_fixed_pct(profile: Profile, kind: str, group: str = "") -> Measurement:
+    """Share of the transfer time per step that does not depend on size."""
+    return _of_fit(profile, kind, group, 100.0 * _fit(profile, kind, group).fixed_share)
+
+
+def mergeable_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
+    """Fixed parts per step that fewer, larger collectives would not have, overlapped or not."""
+    return _of_fit(profile, kind, group, _fit(profile, kind, group).mergeable_ns / 1e6)
+
+
+def _fit(profile: Profile, kind: str, group: str) -> Fit:
+    for fit in fits(profile):
+        if fit.kind == kind and fit.group == group:
+            return fit
+    raise UsageError(f"there are no {kind} collectives of different known sizes in group {group!r}")
+
+
+def _of_fit(profile: Profile, kind: str, group: str, value: float) -> Measurement:
+    table = transfers(profile)
+    table = table[(table["kind"] == kind) & (table["group"] == group)]
+    return measured(profile, value, table, f"{kind} collectives by size, least squares")
+
+
+METRICS = (
+    Metric("bus_bandwidth", "B/s", "How fast do large collectives transfer?", bus_bandwidth),
+    Metric("message_bytes", "B", "How large is a collective?", message_bytes),
+    Metric("collective_fixed_ms", "ms", "What does a collective cost however small it is?", collective_fixed_ms),
+    Metric("collective_fixed_pct", "%", "What share of transfer time is such fixed cost?", collective_fixed_pct),
+    Metric("mergeable_ms", "ms", "What would fewer, larger collectives save of it?", mergeable_ms),
+)

@@ -1,0 +1,95 @@
+"""How many bytes a collective moves, from what the trace recorded about it.
+
+The size follows the convention of the NCCL tests: the whole buffer that a rank ends or starts with, whichever is
+larger (all-gather: the gathered output; reduce-scatter and all-to-all: the input).
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from types import MappingProxyType
+
+UNKNOWN = -1
+LARGEST_ELEMENTS = 1 << 48  # no buffer is larger; more is a damaged shape
+
+BYTES_OF: MappingProxyType[str, int] = MappingProxyType(
+    {
+        "byte": 1,
+        "char": 1,
+        "bool": 1,
+        "unsigned char": 1,
+        "signed char": 1,
+        "int8": 1,
+        "uint8": 1,
+        "float8_e4m3fn": 1,
+        "float8_e5m2": 1,
+        "float8_e4m3fnuz": 1,
+        "float8_e5m2fnuz": 1,
+        "half": 2,
+        "float16": 2,
+        "bfloat16": 2,
+        "short": 2,
+        "short int": 2,
+        "int16": 2,
+        "float": 4,
+        "float32": 4,
+        "int": 4,
+        "int32": 4,
+        "double": 8,
+        "float64": 8,
+        "long": 8,
+        "long int": 8,
+        "int64": 8,
+        "complexfloat": 8,
+        "complexdouble": 16,
+    }
+)
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element of a recorded type name, ``UNKNOWN`` when the name is not known."""
+    return BYTES_OF.get(dtype.strip().lower().removeprefix("c10::").removeprefix("torch."), UNKNOWN)
+
+
+def elements_of(dims: str) -> int:
+    """Elements of the first input of a recorded shape list (``[[5, 3], []]`` or a list of tensors ``[[[5], [3]]]``)."""
+    first = _first(dims)
+    if not isinstance(first, list) or not first:
+        return UNKNOWN
+    shapes = first if isinstance(first[0], list) else [first]
+    total = 0
+    for shape in shapes:
+        if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
+            return UNKNOWN
+        total += math.prod(shape)
+        if total > LARGEST_ELEMENTS:
+            return UNKNOWN
+    return total
+
+
+def type_of(types: str) -> str:
+    """The type name of the first input, "" when none was recorded."""
+    first = _first(types)
+    return first if isinstance(first, str) else ""
+
+
+def bus_factor(kind: str, group_size: int) -> float:
+    """What turns algorithm bandwidth into bus bandwidth (NCCL tests, PERFORMANCE.md), so that peers compare."""
+    if group_size < 2:
+        return 1.0
+    match kind:
+        case "all_reduce":
+            return 2.0 * (group_size - 1) / group_size
+        case "all_gather" | "reduce_scatter" | "all_to_all" | "gather" | "scatter":
+            return (group_size - 1) / group_size
+        case _:
+            return 1.0
+
+
+def _first(text: str) -> object:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return values[0] if isinstance(values, list) and values else None

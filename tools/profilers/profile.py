@@ -1,0 +1,67 @@
+"""The fine view of a run: what analyzers and metrics are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Literal, TypeVar, cast
+
+import pandas as pd
+
+from tools.profilers.rank_profile import RankProfile
+from tools.run.model import Run
+from tools.thresholds import Thresholds
+
+Derived = TypeVar("Derived")
+
+
+class Profile:
+    """A run, its ranks' profiles and the thresholds in force; everything derived is lazy and cached."""
+
+    def __init__(
+        self, run: Run, thresholds: Thresholds | None = None, label: Literal["run", "baseline"] = "run"
+    ) -> None:
+        self.run = run
+        self.label = label
+        self.thresholds = thresholds or Thresholds()
+        self._ranks = {rank.rank: RankProfile(rank) for rank in run.ranks}
+        self._memo: dict[str, object] = {}
+
+    @property
+    def ranks(self) -> tuple[RankProfile, ...]:
+        """All ranks, ascending."""
+        return tuple(self._ranks.values())
+
+    def rank(self, number: int) -> RankProfile:
+        """The profile of one rank; a clear error when the run has no such rank."""
+        return self._ranks[self.run.rank(number).rank]
+
+    def memo(self, name: str, make: Callable[[], Derived]) -> Derived:
+        """What ``make`` gives, computed once per profile and kept under a name of the caller's own."""
+        if name not in self._memo:
+            self._memo[name] = make()
+        return cast("Derived", self._memo[name])
+
+    @cached_property
+    def breakdown(self) -> pd.DataFrame:
+        """The breakdowns of all ranks with a column ``rank`` in front."""
+        return pd.concat(
+            [rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks],
+            ignore_index=True,
+        )
+
+    @cached_property
+    def step_ms(self) -> pd.Series:
+        """Step time by step number: the slowest rank's wall time, in ms."""
+        longest = self.breakdown.groupby("number")["wall_ns"].max()
+        return longest / 1e6
+
+    @cached_property
+    def mean_step_ms(self) -> float:
+        """Mean over steps of the slowest rank's wall time: what throughput follows."""
+        return float(self.step_ms.mean())
+
+    @cached_property
+    def median_step_ms(self) -> float:
+        """Median over steps of the slowest rank's wall time."""
+        return float(self.step_ms.median())

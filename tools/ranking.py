@@ -1,0 +1,155 @@
+"""Ranks what the analyzers found by what removing it would save, counting shared milliseconds once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from tools.analyzers.registry import all_checks
+from tools.findings import Check, Finding
+from tools.profilers.profile import Profile
+from tools.whatif.predict import Prediction, predict, savings
+
+Verdict = Literal["problem", "healthy", "inconclusive"]
+
+NOTED_PCT = 1.0  # a cause below this share of the step is not listed
+
+
+@dataclass(frozen=True, eq=False)
+class RankedCause:
+    """A finding with its place.
+
+    ``impact_ms`` is what the step would lose if the cause were gone, never more than what is left after everything
+    ranked above it. ``then_ms`` is what it is worth once those are gone: more than ``impact_ms`` where they hide it.
+    """
+
+    finding: Finding
+    check: str
+    impact_ms: float
+    impact_pct: float
+    then_ms: float
+    alone: Prediction | None  # the step if only this were changed; None when it cannot be replayed
+    method: str
+    symptoms: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Causes, most worthwhile first, and the verdict they lead to."""
+
+    causes: tuple[RankedCause, ...]
+    below: tuple[RankedCause, ...]  # found, but worth less than NOTED_PCT of the step
+    verdict: Verdict
+    why: str  # the rule that gave the verdict, one sentence without figures
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    finding: Finding
+    check: str
+    alone: Prediction | None
+
+    def alone_ms(self, step_ms: float) -> float:
+        """What it would save alone, of a mean step of that length."""
+        return self.finding.impact_ms or 0.0 if self.alone is None else _scaled(self.alone, step_ms)
+
+
+def ranking(profile: Profile) -> Ranking:
+    """The ranking of everything all analyzers find in the run; computed once per profile."""
+    return profile.memo("ranking", lambda: rank_causes(profile, all_checks(profile)))
+
+
+def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
+    """Orders the findings of the checks.
+
+    The order is by what each would save alone, hypotheses after what is well supported, and a finding which another
+    one explains (``symptom_of``) after that one. A replay then removes them one after the other.
+    """
+    step_ms, enough = profile.mean_step_ms, profile.thresholds["confidence"]
+    candidates = _candidates(profile, checks)
+    candidates.sort(
+        key=lambda each: (each.finding.confidence < enough, -each.alone_ms(step_ms), each.finding.cause, each.check)
+    )
+    ordered = _symptoms_last(candidates)
+    ranked = [
+        _ranked(each, saved, step_ms) for each, saved in zip(ordered, _marginal_ms(profile, ordered), strict=True)
+    ]
+    ranked.sort(key=lambda each: (each.finding.confidence < enough, -each.impact_ms))
+    listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
+    below = [each for each in ranked if each.impact_pct < NOTED_PCT]
+    causes = tuple(_with_symptoms(each, below) for each in listed)
+    return Ranking(causes, tuple(below), *_verdict(profile, causes, checks))
+
+
+def _ranked(candidate: _Candidate, then_ms: float, step_ms: float) -> RankedCause:
+    saved = max(min(candidate.alone_ms(step_ms), then_ms), 0.0)
+    return RankedCause(
+        finding=candidate.finding,
+        check=candidate.check,
+        impact_ms=saved,
+        impact_pct=100.0 * saved / step_ms if step_ms > 0 else 0.0,
+        then_ms=then_ms,
+        alone=candidate.alone,
+        method="replay" if candidate.alone is not None else candidate.finding.impact_method,
+    )
+
+
+def _candidates(profile: Profile, checks: Sequence[Check]) -> list[_Candidate]:
+    return [
+        _Candidate(finding, check.name, predict(profile, finding.change) if finding.change else None)
+        for check in checks
+        for finding in check.findings
+    ]
+
+
+def _symptoms_last(candidates: list[_Candidate]) -> list[_Candidate]:
+    """Keeps the order, but moves each explained finding behind the last one that explains it."""
+    result: list[_Candidate] = []
+    waiting = list(candidates)
+    while waiting:
+        pending = {each.finding.cause for each in waiting}
+        free = [each for each in waiting if not (set(each.finding.symptom_of) & pending - {each.finding.cause})]
+        chosen = (free or waiting)[0]
+        result.append(chosen)
+        waiting.remove(chosen)
+    return result
+
+
+def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
+    """For each candidate what it saves after the ones before it, never more than is left of the step."""
+    step_ms = profile.mean_step_ms
+    marginal = iter(savings(profile, [each.finding.change for each in ordered if each.alone is not None]))
+    left, result = step_ms, []
+    for each in ordered:
+        saved = each.alone_ms(step_ms) if each.alone is None else _scaled(next(marginal), step_ms)
+        saved = min(max(saved, 0.0), left)
+        left -= saved
+        result.append(saved)
+    return result
+
+
+def _scaled(prediction: Prediction, step_ms: float) -> float:
+    """What the replay of some steps saves, carried over to the mean step of the run."""
+    return prediction.saving_ms * step_ms / prediction.recorded_ms if prediction.recorded_ms > 0 else 0.0
+
+
+def _with_symptoms(cause: RankedCause, below: list[RankedCause]) -> RankedCause:
+    explained = tuple(each.finding for each in below if cause.finding.cause in each.finding.symptom_of)
+    return replace(cause, symptoms=explained)
+
+
+def _verdict(profile: Profile, causes: tuple[RankedCause, ...], checks: Sequence[Check]) -> tuple[Verdict, str]:
+    limits = profile.thresholds
+    large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
+    if any(each.finding.confidence >= limits["confidence"] for each in large):
+        return "problem", "a cause with enough evidence would give back a noticeable share of the step"
+    if large:
+        return "inconclusive", "something would give back a noticeable share of the step, but the evidence is thin"
+    table = profile.breakdown
+    busy_pct = 100.0 * float(table["compute_ns"].sum()) / max(float(table["wall_ns"].sum()), 1.0)
+    if busy_pct < limits["healthy_compute_pct"]:
+        return "inconclusive", "much of the step is not computation, and no analyzer could say why"
+    if not any(check.status == "clean" for check in checks):
+        return "inconclusive", "no question could be answered from these sources"
+    return "healthy", "computation fills the step and no cause would give back a noticeable share of it"

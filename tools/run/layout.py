@@ -1,0 +1,90 @@
+"""How a job was spread over ranks, as far as its traces tell."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from tools.run.model import Layout, ProcessGroup
+
+# Words in the names that frameworks give their groups (Megatron-LM, DeepSpeed, PyTorch device meshes).
+DIMENSION_WORDS: dict[str, re.Pattern[str]] = {
+    "data_parallel": re.compile(r"data_parallel|(?:^|[_\W])(?:dp|ddp|fsdp|dp_shard|dp_replicate)(?:$|[_\W\d])", re.I),
+    "tensor_parallel": re.compile(r"tensor_(?:model_)?parallel|(?:^|[_\W])tp(?:$|[_\W\d])", re.I),
+    "pipeline_parallel": re.compile(r"pipeline_(?:model_)?parallel|(?:^|[_\W])pp(?:$|[_\W\d])", re.I),
+    "expert_parallel": re.compile(r"expert_(?:model_)?parallel|(?:^|[_\W])ep(?:$|[_\W\d])", re.I),
+}
+# A group that spans two dimensions tells the size of neither.
+COMPOUND = re.compile(r"_with_|_and_|expert_data|expert_tensor|context|(?:^|_)cp(?:$|_)|embedding", re.I)
+Value = TypeVar("Value", int, str)
+MAX_LISTED_RANKS = 1 << 20
+
+
+@dataclass(frozen=True)
+class JobFacts:
+    """What one trace says of the job."""
+
+    world_size: int | None
+    backend: str | None
+    configured: Sequence[Mapping[str, Any]]  # pg_config
+    seen: Mapping[str, tuple[str, str, int]]  # group -> description, ranks as text, size
+
+
+def describe(facts: Iterable[JobFacts]) -> Layout:
+    """Combine what the traces of all ranks say; where they contradict each other, the size is unknown."""
+    all_facts = list(facts)
+    groups = {group: None for each in all_facts for group in _groups(each)}
+    listed = tuple(sorted(groups, key=lambda group: (group.name, group.ranks)))
+    return Layout(
+        world_size=_agreed(each.world_size for each in all_facts),
+        backend=_agreed(each.backend for each in all_facts),
+        data_parallel=_dimension(listed, "data_parallel"),
+        tensor_parallel=_dimension(listed, "tensor_parallel"),
+        pipeline_parallel=_dimension(listed, "pipeline_parallel"),
+        expert_parallel=_dimension(listed, "expert_parallel"),
+        groups=listed,
+    )
+
+
+def _agreed(values: Iterable[Value | None]) -> Value | None:
+    distinct = {value for value in values if value is not None}
+    return distinct.pop() if len(distinct) == 1 else None
+
+
+def _groups(facts: JobFacts) -> list[ProcessGroup]:
+    found: dict[str, ProcessGroup] = {}
+    for entry in facts.configured:
+        name = str(entry.get("pg_name", ""))
+        ranks = ranks_of(entry.get("ranks"))
+        size = entry.get("pg_size")
+        backend = str(entry.get("backend_config") or facts.backend or "")
+        described = str(entry.get("pg_desc", ""))
+        found[name] = ProcessGroup(name, described, backend, ranks, size if isinstance(size, int) else len(ranks))
+    for name, (description, text, size) in facts.seen.items():
+        ranks = ranks_of(text)
+        if name in found or not name:
+            continue
+        found[name] = ProcessGroup(name, description, facts.backend or "", ranks, size if size > 0 else len(ranks))
+    return list(found.values())
+
+
+def ranks_of(value: object) -> tuple[int, ...]:
+    """Ranks from a list or its text; () where it is none, or was cut short by the profiler ("[0, 1, ...]")."""
+    if isinstance(value, str):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            return ()
+    if not isinstance(value, list) or len(value) > MAX_LISTED_RANKS:
+        return ()
+    return tuple(rank for rank in value if isinstance(rank, int)) if all(isinstance(r, int) for r in value) else ()
+
+
+def _dimension(groups: Sequence[ProcessGroup], dimension: str) -> int | None:
+    """The size that all groups named after the dimension share."""
+    pattern = DIMENSION_WORDS[dimension]
+    texts = [(f"{group.description}", group.size) for group in groups]
+    return _agreed(size for text, size in texts if pattern.search(text) and not COMPOUND.search(text) and size > 0)

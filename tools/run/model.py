@@ -1,0 +1,167 @@
+"""The run model: what every source is read into and every analyzer reads from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.run.events import EventTable
+
+SourceStatus = Literal["complete", "partial", "excluded"]
+RankOrigin = Literal["recorded", "file_name", "order"]
+StepOrigin = Literal["profiler_step", "annotation", "optimizer", "window"]
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file that was read, and how much of it."""
+
+    path: Path
+    format: str
+    ranks: tuple[int, ...]
+    status: SourceStatus
+    note: str = ""  # one sentence when status is not complete, or when something was assumed
+    bytes: int = 0
+    events: int = 0
+    digest: str = ""  # of the file's bytes
+
+
+@dataclass(frozen=True)
+class Device:
+    """One accelerator as the trace describes it; None where it does not."""
+
+    index: int
+    name: str
+    memory_bytes: int | None = None
+    compute_capability: str | None = None
+    multiprocessors: int | None = None
+
+
+@dataclass(frozen=True)
+class ProcessGroup:
+    """One communication group."""
+
+    name: str
+    description: str
+    backend: str
+    ranks: tuple[int, ...]  # () when only the size is known
+    size: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the job was spread out, as far as the sources tell; None is unknown, never 1."""
+
+    world_size: int | None = None
+    backend: str | None = None
+    data_parallel: int | None = None
+    tensor_parallel: int | None = None
+    pipeline_parallel: int | None = None
+    expert_parallel: int | None = None
+    groups: tuple[ProcessGroup, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One training step of one rank. Steps of a rank do not overlap."""
+
+    number: int
+    start_ns: int
+    end_ns: int
+
+    @property
+    def wall_ns(self) -> int:
+        """Duration of the step."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """What was added to a rank's clock to align it, and how far off it may still be."""
+
+    offset_ns: int = 0
+    uncertainty_ns: int | None = None  # None: could not be estimated
+    method: str = "none"
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Everything one rank left behind."""
+
+    rank: int
+    rank_origin: RankOrigin
+    events: EventTable
+    steps: tuple[Step, ...]
+    step_origin: StepOrigin
+    devices: tuple[Device, ...]
+    host: str = ""
+    clock: ClockOffset = ClockOffset()
+    metadata: dict[str, str] = field(default_factory=dict)  # with_stack, record_shapes, profile_memory, versions
+
+    @property
+    def has_device(self) -> bool:
+        """Whether any work ran on an accelerator."""
+        return bool(len(self.events.device_tracks()))
+
+    def step(self, number: int) -> Step:
+        """The step of that number."""
+        for step in self.steps:
+            if step.number == number:
+                return step
+        have = f"{self.steps[0].number} to {self.steps[-1].number}" if self.steps else "none"
+        raise UsageError(f"rank {self.rank} has no step {number}; its steps are {have}")
+
+    def window(self) -> tuple[int, int]:
+        """Start of the first and end of the last step."""
+        return self.steps[0].start_ns, self.steps[-1].end_ns
+
+
+@dataclass(frozen=True)
+class Run:
+    """A training run: its ranks, where they came from, and what is covered."""
+
+    ranks: tuple[Rank, ...]
+    sources: tuple[Source, ...]
+    layout: Layout
+    origin_unix_ns: int | None  # wall-clock time of 0 on the run's time axis, when known
+    notes: tuple[str, ...] = ()  # what was assumed or excluded, one sentence each
+
+    def rank(self, number: int) -> Rank:
+        """The rank of that number."""
+        for rank in self.ranks:
+            if rank.rank == number:
+                return rank
+        raise UsageError(f"the run has no rank {number}; it has {', '.join(str(r.rank) for r in self.ranks)}")
+
+    @property
+    def rank_numbers(self) -> tuple[int, ...]:
+        """All rank numbers, ascending."""
+        return tuple(rank.rank for rank in self.ranks)
+
+    @property
+    def has_device(self) -> bool:
+        """Whether any rank used an accelerator."""
+        return any(rank.has_device for rank in self.ranks)
+
+    def select(self, ranks: Sequence[int] | None = None, steps: tuple[int, int] | None = None) -> Run:
+        """The run restricted to some ranks and to the steps first..last (inclusive); events are kept whole."""
+        chosen = [self.rank(number) for number in ranks] if ranks else list(self.ranks)
+        if steps is None:
+            return replace(self, ranks=tuple(chosen))
+        first, last = steps
+        narrowed = [replace(r, steps=tuple(s for s in r.steps if first <= s.number <= last)) for r in chosen]
+        if not any(rank.steps for rank in narrowed):
+            have = sorted({step.number for rank in chosen for step in rank.steps})
+            raise UsageError(f"no step in {first}:{last}; the run has steps {have[0]} to {have[-1]}")
+        return replace(self, ranks=tuple(rank for rank in narrowed if rank.steps))
+
+
+def step_frame(rank: Rank) -> pd.DataFrame:
+    """The steps of a rank as columns number, start_ns, end_ns."""
+    rows = [(step.number, step.start_ns, step.end_ns) for step in rank.steps]
+    return pd.DataFrame(rows, columns=["number", "start_ns", "end_ns"]).astype("int64")

@@ -1,0 +1,66 @@
+"""A fingerprint of a file's bytes, remembered for as long as the file has not been touched."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from tools.errors import InputError
+
+RACY_NS = 2 * 10**9  # a file changed this shortly before it was hashed may change again within one clock tick
+DIGEST_BYTES = 20
+STAMP_FOLDER = "stamps"
+
+
+def digest(path: Path, cache_dir: Path | None) -> str:
+    """Hex fingerprint of the file's bytes; raises ``InputError`` when it cannot be read."""
+    try:
+        status = path.stat()
+        stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+        known = _recall(path, cache_dir, stamp)
+        if known:
+            return known
+        with path.open("rb") as file:
+            value = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
+        after = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check path and rights") from error
+    if [after.st_size, after.st_mtime_ns, after.st_ctime_ns, after.st_ino] == stamp:
+        _remember(path, cache_dir, stamp, value)
+    return value
+
+
+def _stamp_file(path: Path, cache_dir: Path) -> Path:
+    name = hashlib.blake2b(os.fsencode(path.absolute()), digest_size=DIGEST_BYTES).hexdigest()
+    return cache_dir / STAMP_FOLDER / name
+
+
+def _recall(path: Path, cache_dir: Path | None, stamp: list[int]) -> str:
+    if cache_dir is None:
+        return ""
+    try:
+        entry = json.loads(_stamp_file(path, cache_dir).read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return ""
+    value = entry.get("digest") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
+    return value if isinstance(value, str) else ""
+
+
+def _remember(path: Path, cache_dir: Path | None, stamp: list[int], value: str) -> None:
+    """Write the fingerprint down, unless the file is so fresh that a later change might leave the stamp the same."""
+    if cache_dir is None or time.time_ns() - max(stamp[1], stamp[2]) < RACY_NS:
+        return
+    target = _stamp_file(path, cache_dir)
+    partial = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(json.dumps({"stamp": stamp, "digest": value}), "utf-8")
+        partial.replace(target)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink()

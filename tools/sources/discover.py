@@ -1,0 +1,78 @@
+"""Which files of the given paths are traces to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.errors import InputError
+from tools.sources.options import Limits
+
+SUFFIXES = (".json", ".json.gz")
+SNIFF_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """The files to read, in a stable order, and what was passed over."""
+
+    files: tuple[Path, ...]
+    notes: tuple[str, ...]
+    from_folder: bool  # some came from a folder: one that proves to be no trace is passed over
+
+
+def discover(paths: Sequence[Path], limits: Limits) -> Discovery:
+    """Files are taken as given; of a folder, the traces in it and in the folders directly below."""
+    files: list[Path] = []
+    notes: list[str] = []
+    from_folder = False
+    for path in paths:
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file or folder; check the path")
+        if path.is_file():
+            files.append(path)
+            continue
+        if not path.is_dir():
+            raise InputError(f"{path}: is neither a file nor a folder; give a trace file")
+        from_folder = True
+        found, other = _in_folder(path)
+        if len(found) > limits.files:
+            notes.append(f"{path} holds {len(found)} traces; the first {limits.files} are read")
+        if other:
+            notes.append(_passed_over(path, other))
+        files += found[: limits.files]
+    unique = list({_identity(file): file for file in reversed(files)}.values())[::-1]
+    if not unique:
+        raise InputError(f"{', '.join(map(str, paths))}: no trace there; a trace is a .json or .json.gz file")
+    return Discovery(tuple(unique), tuple(notes), from_folder)
+
+
+def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
+    inside = folder.resolve()
+    try:
+        entries = sorted(folder.iterdir())
+        entries += [below for entry in entries if _is_own_folder(entry) for below in sorted(entry.iterdir())]
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed ({error.strerror}); check the rights") from error
+    found: list[Path] = []
+    other: list[Path] = []
+    for entry in entries:
+        if not entry.is_file():
+            continue
+        is_trace = entry.name.endswith(SUFFIXES) and entry.resolve().is_relative_to(inside)
+        (found if is_trace else other).append(entry)
+    return found, other
+
+
+def _is_own_folder(entry: Path) -> bool:
+    return entry.is_dir() and not entry.is_symlink() and not entry.name.startswith(".")
+
+
+def _passed_over(folder: Path, other: list[Path]) -> str:
+    names = ", ".join(entry.name for entry in other[:3]) + (", ..." if len(other) > 3 else "")
+    return f"{len(other)} file(s) in {folder} are no traces or lie outside of it and were passed over: {names}"
+
+
+def _identity(path: Path) -> Path:
+    return path.resolve()

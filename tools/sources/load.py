@@ -1,0 +1,115 @@
+"""From paths to a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tools.errors import InputError
+from tools.run.clock import align
+from tools.run.layout import JobFacts, describe
+from tools.run.model import Rank, Run
+from tools.run.steps import find_steps
+from tools.sources.account import Part, notes, sources
+from tools.sources.discover import discover
+from tools.sources.files import read_files
+from tools.sources.join import clash, join_devices, join_tables
+from tools.sources.kineto import TraceFile
+from tools.sources.options import LoadOptions, Progress, Silent
+from tools.sources.parallel import Failure
+from tools.sources.ranks import assign_ranks, host_of
+
+__all__ = ["LoadOptions", "Progress", "load_run"]
+
+DEFAULT_OPTIONS = LoadOptions()
+
+
+def load_run(paths: Sequence[Path], options: LoadOptions = DEFAULT_OPTIONS, progress: Progress | None = None) -> Run:
+    """Read the traces at the paths (files or folders) into one run.
+
+    A file that cannot be used is left out with a note, as long as another can; ``InputError`` when none can.
+    """
+    found = discover(paths, options.limits)
+    read = read_files(found.files, options, progress or Silent())
+    traces = [result for result in read.results if isinstance(result, TraceFile)]
+    failures = [result for result in read.results if isinstance(result, Failure)]
+    if not traces:
+        raise InputError(_nothing_usable(failures))
+    parts = _parts(traces)
+    by_rank = _by_rank(parts)
+    origin_ns, shifts = _common_axis(by_rank)
+    aligned = align([_rank(own, shifts[number]) for number, own in by_rank.items()])
+    return Run(
+        ranks=aligned.ranks,
+        sources=sources(found.files, parts, failures),
+        layout=describe(_job(part.trace) for own in by_rank.values() for part in own),
+        origin_unix_ns=None if origin_ns is None else origin_ns + aligned.moved_origin_ns,
+        notes=(*found.notes, *read.notes, *notes(parts, failures), *aligned.notes),
+    )
+
+
+def _nothing_usable(failures: Sequence[Failure]) -> str:
+    if len(failures) == 1:
+        return failures[0].reason
+    return f"none of the {len(failures)} files can be used; the first: {failures[0].reason}"
+
+
+def _parts(traces: Sequence[TraceFile]) -> list[Part]:
+    """Every trace with its rank, those rejected that repeat or contradict another one."""
+    guesses = assign_ranks([trace.path for trace in traces], [trace.facts.metadata.rank for trace in traces])
+    ordered = sorted(map(Part, traces, guesses), key=lambda part: (part.guess.rank, part.trace.facts.origin_ns))
+    parts: list[Part] = []
+    first_with: dict[str, Path] = {}
+    last_of: dict[int, TraceFile] = {}
+    for part in ordered:
+        before = last_of.get(part.guess.rank)
+        same = first_with.setdefault(part.trace.digest, part.trace.path)
+        if same != part.trace.path:
+            reason = f"holds the same bytes as {same.name}"
+        else:
+            reason = clash(before, part.trace) if before else ""
+        parts.append(replace(part, rejected=reason))
+        if not reason:
+            last_of[part.guess.rank] = part.trace
+    return parts
+
+
+def _by_rank(parts: Sequence[Part]) -> dict[int, list[Part]]:
+    """The used parts of each rank in order of time."""
+    used = [part for part in parts if not part.rejected]
+    return {number: [p for p in used if p.guess.rank == number] for number in sorted({p.guess.rank for p in used})}
+
+
+def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, int]]:
+    """The Unix time of the run's zero (None when not known) and what to add to each rank's times."""
+    first = {rank: own[0].trace.facts for rank, own in by_rank.items()}
+    if len({facts.epoch for facts in first.values()}) > 1:
+        return None, dict.fromkeys(first, 0)
+    origin_ns = min(facts.origin_ns for facts in first.values())
+    known = next(iter(first.values())).epoch
+    return (origin_ns if known else None), {rank: facts.origin_ns - origin_ns for rank, facts in first.items()}
+
+
+def _rank(own: Sequence[Part], shift_ns: int) -> Rank:
+    traces = [part.trace for part in own]
+    table = join_tables(traces)
+    if shift_ns:
+        frame = table.frame.assign(start_ns=table.frame["start_ns"] + shift_ns, end_ns=table.frame["end_ns"] + shift_ns)
+        table = replace(table, frame=frame)
+    steps = find_steps(table)
+    return Rank(
+        rank=own[0].guess.rank,
+        rank_origin=own[0].guess.origin,
+        events=table,
+        steps=steps.steps,
+        step_origin=steps.origin,
+        devices=join_devices(traces),
+        host=host_of(traces[0].path),
+        metadata=traces[0].facts.metadata.plain,
+    )
+
+
+def _job(trace: TraceFile) -> JobFacts:
+    metadata = trace.facts.metadata
+    return JobFacts(metadata.world_size, metadata.backend, metadata.groups, trace.facts.groups)

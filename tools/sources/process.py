@@ -1,0 +1,90 @@
+"""A second Python process that reads for this one.
+
+It is started from scratch rather than forked, and unlike one of ``multiprocessing`` does not import the caller's main
+module: reading must work from a thread, a script without a main guard, and an interactive session alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, Protocol
+
+BOOT = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from tools.sources.process import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
+)
+
+
+class Request(Protocol):
+    """Work for the other process; both the request and its result have to be picklable."""
+
+    def answer(self) -> object:
+        """Do the work, in the other process."""
+
+
+class LostProcessError(Exception):
+    """The other process ended without an answer."""
+
+
+class ReadingProcess:
+    """One process that answers requests in turn; leaving the ``with`` block ends it."""
+
+    def __init__(self, shared: Sequence[int] = ()) -> None:
+        """Start the process, which inherits the ``shared`` descriptors; ``LostProcessError`` when it cannot start."""
+        ask_end, own_ask = os.pipe()
+        own_answer, answer_end = os.pipe()
+        path = json.dumps([entry for entry in sys.path if isinstance(entry, str)])
+        self._ask = Connection(own_ask, readable=False)
+        self.answers = Connection(own_answer, writable=False)
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-c", BOOT, path, str(ask_end), str(answer_end)],
+                pass_fds=(ask_end, answer_end, *shared),
+                stdin=subprocess.DEVNULL,
+            )
+        except OSError as error:
+            raise LostProcessError(f"no process could be started: {error.strerror}") from error
+        finally:
+            os.close(ask_end)
+            os.close(answer_end)
+
+    def __enter__(self) -> ReadingProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ask.close()
+        self.answers.close()
+        self._process.kill()
+        self._process.wait()
+
+    def ask(self, request: Request) -> None:
+        """Hand over a request; its answer comes in order through ``take``."""
+        with suppress(BrokenPipeError):  # it has died, which ``take`` will tell
+            self._ask.send(request)
+
+    def take(self) -> Any:  # noqa: ANN401 - whatever the request's answer is
+        """Wait for the next answer; raises ``LostProcessError`` when the process has died."""
+        try:
+            return self.answers.recv()
+        except (EOFError, OSError) as error:
+            raise LostProcessError from error
+
+
+def serve(ask_fd: int, answer_fd: int) -> None:
+    """Answer requests until the asking side closes its end."""
+    ask, answers = Connection(ask_fd, writable=False), Connection(answer_fd, readable=False)
+    while True:
+        try:
+            request: Request = ask.recv()
+        except EOFError:
+            return
+        answers.send(request.answer())

@@ -1,0 +1,52 @@
+"""What a what-if changes in a recorded run, as data that the replay applies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.intervals import IntervalSet
+
+
+@dataclass(frozen=True, eq=False)
+class Scale:
+    """Time inside ``intervals`` on one track takes ``factor`` times as long (0: it is gone).
+
+    Works for host threads and device streams alike. ``kept_factor`` is the cautious view of the same change, used
+    for the pessimistic end of the predicted interval (nearer to 1 than ``factor``).
+    """
+
+    rank: int
+    track: int
+    intervals: IntervalSet
+    factor: float = 0.0
+    kept_factor: float = 0.5
+
+    def cautious(self) -> Scale:
+        """The same change, achieving no more than its cautious view."""
+        return replace(self, factor=self.kept_factor)
+
+
+@dataclass(frozen=True, eq=False)
+class Unblock:
+    """The host no longer waits for the device in these synchronising calls (rows of the rank's event table).
+
+    A row may also be a span around such calls, for instance the ``aten::item`` that makes them. In the cautious view
+    ``kept_share`` of the calls, evenly spread, still wait.
+    """
+
+    rank: int
+    rows: NDArray[np.int64]
+    kept_share: float = 0.5
+
+    def cautious(self) -> Unblock:
+        """The same change for all but ``kept_share`` of the rows."""
+        number = np.arange(len(self.rows) + 1)
+        freed = np.diff(np.floor(number * (1.0 - self.kept_share))) > 0
+        return replace(self, rows=np.sort(self.rows)[freed])
+
+
+Change: TypeAlias = tuple[Scale | Unblock, ...]

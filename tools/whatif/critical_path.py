@@ -1,0 +1,183 @@
+"""The critical path: the chain of work and waiting that the length of the steps is made of.
+
+It is walked back from the node that ends last, each time to the one that let it start when it did. HTA walks the same
+chain over single host operators; here host time is first cut only where something depends on it, and is divided into
+the innermost operator or call afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.profilers.profile import Profile
+from tools.whatif.build import graph_of
+from tools.whatif.families import FAMILIES, REMOVABLE, device_family, family_change
+from tools.whatif.graph import EdgeKind, Graph, NodeKind, Numbers, binding_edges
+from tools.whatif.host_detail import divided
+from tools.whatif.predict import saved_ms
+
+COLUMNS = ["rank", "track", "step", "row", "start_ns", "end_ns", "what"]
+
+
+@dataclass(frozen=True, eq=False)
+class CriticalPath:
+    """The path through the chosen steps.
+
+    ``families`` has one row per stretch, ordered by start and without gaps or overlap inside a step: rank, track,
+    step, row (-1 for none), start_ns, end_ns and what (a family). Steps are those of ``rank``, where the path ends.
+    ``unexplained_ns`` is idle time of the device on the path for which no reason was recorded or inferred.
+    """
+
+    families: pd.DataFrame
+    steps: tuple[int, ...]
+    rank: int
+    unexplained_ns: int
+    divide: Callable[[bool], pd.DataFrame]
+
+    @cached_property
+    def segments(self) -> pd.DataFrame:
+        """The same stretches, host time divided into its innermost operators and calls, with their rows."""
+        return self.divide(True)
+
+    def ms(self, rank: int | None = None) -> dict[str, float]:
+        """Milliseconds per step on the path by family, of one rank's part of it if given."""
+        mine = self.families if rank is None else self.families[self.families["rank"] == rank]
+        lasting = (mine["end_ns"] - mine["start_ns"]).groupby(mine["what"]).sum()
+        return {family: float(lasting.get(family, 0)) / 1e6 / len(self.steps) for family in FAMILIES}
+
+    @property
+    def unexplained_ms(self) -> float:
+        """Unexplained idle time per step."""
+        return self.unexplained_ns / 1e6 / len(self.steps)
+
+
+@dataclass(frozen=True)
+class FamilySaving:
+    """What a family holds of the critical path, and what the step would lose if its work took no time."""
+
+    family: str
+    path_ms: float
+    saving_ms: float | None  # None for idle time, which is nobody's work
+
+
+def critical_path(profile: Profile) -> CriticalPath:
+    """The critical path of the run's representative steps; computed once per profile."""
+    return profile.memo("whatif.critical_path", lambda: _critical_path(profile, graph_of(profile)))
+
+
+def family_savings(profile: Profile) -> tuple[FamilySaving, ...]:
+    """Time on the path and saving by replay for each family; computed once per profile."""
+    return profile.memo("whatif.family_savings", lambda: _family_savings(profile))
+
+
+def _family_savings(profile: Profile) -> tuple[FamilySaving, ...]:
+    path_ms = critical_path(profile).ms()
+    return tuple(
+        FamilySaving(
+            family,
+            path_ms[family],
+            saved_ms(profile, family_change(profile, family)) if family in REMOVABLE else None,
+        )
+        for family in FAMILIES
+    )
+
+
+def walk(graph: Graph) -> Numbers:
+    """Nodes of the critical path in order of time, without the origin."""
+    binding = binding_edges(graph)
+    source = np.where(binding >= 0, graph.edges.source[binding], 0).tolist()
+    node = int(graph.nodes.end_ns.argmax())
+    path = []
+    while node:
+        path.append(node)
+        node = source[node]
+    return np.array(path[::-1], dtype=np.int64)
+
+
+def _critical_path(profile: Profile, graph: Graph) -> CriticalPath:
+    path = walk(graph)
+    rank = _last_rank(graph, path)
+    steps = _bounds(profile, graph, rank)
+    segments = _in_steps(_segments(profile, graph, path), steps)
+
+    def divide(by_event: bool) -> pd.DataFrame:
+        parts = segments.groupby("rank", sort=False)
+        whole = pd.concat([divided(profile.rank(int(str(n))), part, by_event) for n, part in parts], ignore_index=True)
+        return whole.sort_values("start_ns", kind="stable", ignore_index=True)[COLUMNS]
+
+    device = np.isin(graph.nodes.kind[path], (NodeKind.DEVICE, NodeKind.ARRIVAL))
+    unexplained = int(graph.residual_ns[path][device].sum())
+    return CriticalPath(divide(False), graph.window.steps, rank, unexplained, divide)
+
+
+def _bounds(profile: Profile, graph: Graph, rank: int) -> pd.DataFrame:
+    """The rank's steps in the window, the last one ending with the window."""
+    steps = profile.rank(rank).steps
+    steps = steps[steps["number"].isin(graph.window.steps)].reset_index(drop=True)
+    steps["end_ns"] = np.minimum(steps["end_ns"], graph.window.end_ns[graph.window.ranks.index(rank)])
+    return steps
+
+
+def _last_rank(graph: Graph, path: Numbers) -> int:
+    ranks = graph.nodes.rank[path]
+    return int(ranks[ranks >= 0][-1])
+
+
+def _segments(profile: Profile, graph: Graph, path: Numbers) -> pd.DataFrame:
+    """Every node of the path as the delay before it and its own time; host time is still "cpu"."""
+    nodes, edges = graph.nodes, graph.edges
+    edge = binding_edges(graph)[path]
+    start = nodes.end_ns[path] - nodes.own_ns[path]
+    place = _placed(nodes.rank[path], nodes.track[path])
+    kind = edges.kind[edge]
+    delay = np.where(kind == EdgeKind.COLLECTIVE, "communication", "idle")
+    work = _families(profile, graph, path)
+    table = pd.DataFrame(
+        {
+            "rank": np.repeat(place[0], 2),
+            "track": np.repeat(place[1], 2),
+            "row": np.repeat(nodes.row[path], 2),
+            "start_ns": np.column_stack((start - edges.lag_ns[edge], start)).ravel(),
+            "end_ns": np.column_stack((start, nodes.end_ns[path])).ravel(),
+            "what": np.column_stack((delay, work)).ravel(),
+            "host": np.column_stack((np.zeros(len(path), dtype=bool), work == "cpu")).ravel(),
+        }
+    )
+    return table[table["end_ns"] > table["start_ns"]]
+
+
+def _placed(rank: Numbers, track: Numbers) -> tuple[Numbers, Numbers]:
+    """Rank and track of each node; a transfer lies where the path arrives from."""
+    known = np.maximum.accumulate(np.where(rank >= 0, np.arange(len(rank)), 0))
+    return rank[known], track[known]
+
+
+def _families(profile: Profile, graph: Graph, path: Numbers) -> NDArray[np.str_]:
+    kind, rank, row = graph.nodes.kind[path], graph.nodes.rank[path], graph.nodes.row[path]
+    result = np.full(len(path), "cpu", dtype="<U13")
+    result[np.isin(kind, (NodeKind.TRANSFER, NodeKind.DONE, NodeKind.ARRIVAL))] = "communication"
+    for number in np.unique(rank[rank >= 0]):
+        mine = np.flatnonzero((rank == number) & (kind == NodeKind.DEVICE))
+        result[mine] = device_family(profile.rank(int(number)), row[mine])
+    return result
+
+
+def _in_steps(segments: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """The segments cut at the steps' bounds, with the number of the step; what lies outside is left out."""
+    start, end = segments["start_ns"].to_numpy(), segments["end_ns"].to_numpy()
+    begin, finish = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    first = np.searchsorted(finish, start, side="right")
+    count = np.maximum(np.searchsorted(begin, end, side="left") - first, 0)
+    which = np.repeat(np.arange(len(segments)), count)
+    step = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+    cut = segments.iloc[which].reset_index(drop=True)
+    cut["start_ns"] = np.maximum(start[which], begin[step])
+    cut["end_ns"] = np.minimum(end[which], finish[step])
+    cut["step"] = steps["number"].to_numpy()[step]
+    return cut

@@ -1,0 +1,169 @@
+"""The dependency graph of some steps: arrays of nodes and edges, and the order in which it is replayed.
+
+A node is a stretch of time of one host thread, a device operation, or a collective's transfer. It starts when every
+edge into it allows: ``start = max(end[source] + lag)``; it ends ``own_ns`` later. A wait (a synchronising call, a
+thread that waits for another) is a node whose ``own_ns`` is what it lasted after the awaited thing had happened.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.whatif.window import Window
+
+Numbers = NDArray[np.int64]
+
+ORIGIN = 0  # the node at the start of the window
+
+
+class NodeKind(IntEnum):
+    """What a node stands for."""
+
+    ORIGIN = 0  # the start of the window
+    HOST = 1
+    WAIT = 2  # on a host thread
+    DEVICE = 3  # also a host collective of a rank without a device
+    ARRIVAL = 4  # a rank is ready for a collective
+    TRANSFER = 5  # a collective's transfer, shared by its ranks
+    DONE = 6  # the collective is over on one rank
+
+
+class EdgeKind(IntEnum):
+    """Why one node waits for another. When several bind at once, the larger number is called the cause."""
+
+    FIXED = 0  # relative to the start of the window
+    THREAD = 1
+    STREAM = 2
+    LAUNCH = 3
+    INFERRED = 4  # between streams, not recorded: taken from the order of events
+    EVENT = 5  # between streams, as recorded
+    HANDOVER = 6
+    SYNC = 7
+    COLLECTIVE = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Arrays of shape (n,); node 0 is the origin. ``busy`` time is ``[end_ns - own_ns, end_ns)``."""
+
+    kind: NDArray[np.int8]
+    rank: Numbers
+    track: Numbers
+    row: Numbers  # representative event, -1 for none
+    end_ns: Numbers
+    own_ns: Numbers
+    frozen: NDArray[np.bool_]  # not part of what a change applies to
+    collective: Numbers  # the TRANSFER node whose time the node's own interval stands for, -1 for none
+    begin_ns: Numbers  # start of the recorded interval (with waiting)
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Edges:
+    """Arrays of shape (m,), ordered by target."""
+
+    source: Numbers
+    target: Numbers
+    lag_ns: Numbers
+    kind: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The graph of the window. ``order`` lists the nodes so that every edge points forward."""
+
+    window: Window
+    nodes: Nodes
+    edges: Edges
+    order: Numbers
+    residual_ns: Numbers  # per node: delay of its start that no dependency explains (kept as lag)
+    dropped: int  # edges that contradict the recorded times and were left out
+
+    @property
+    def recorded_end_ns(self) -> int:
+        """The moment at which the last node ended."""
+        return int(self.nodes.end_ns.max())
+
+
+def settle(window: Window, nodes: Nodes, edges: Edges) -> Graph:
+    """Orders the graph and makes it reproduce the record.
+
+    No lag may be longer than the record allows. Where all edges together allow an earlier start than the recorded
+    one, the rest is added to the edge that allows it last.
+    """
+    start = nodes.end_ns - nodes.own_ns
+    allowed = start[edges.target] - nodes.end_ns[edges.source]
+    possible = (allowed >= 0) | (edges.kind == EdgeKind.COLLECTIVE) | (edges.kind == EdgeKind.FIXED)
+    phase = _phases(nodes, edges, possible)
+    forward = possible & (
+        (nodes.end_ns[edges.source] < nodes.end_ns[edges.target])
+        | ((nodes.end_ns[edges.source] == nodes.end_ns[edges.target]) & (phase[edges.source] < phase[edges.target]))
+    )
+    kept = _with_fixed(nodes, _take(edges, np.flatnonzero(forward)), start)
+    kept, residual = _exact(nodes, kept, start)
+    order = np.lexsort((phase, nodes.end_ns))
+    return Graph(window, nodes, kept, order, residual, int(np.count_nonzero(~forward)))
+
+
+def _take(edges: Edges, which: Numbers) -> Edges:
+    by_target = which[np.argsort(edges.target[which], kind="stable")]
+    return Edges(edges.source[by_target], edges.target[by_target], edges.lag_ns[by_target], edges.kind[by_target])
+
+
+def _with_fixed(nodes: Nodes, edges: Edges, start: Numbers) -> Edges:
+    """Nodes that depend on nothing known keep their distance from the start of the window."""
+    free = np.ones(len(nodes), dtype=bool)
+    free[edges.target] = False
+    free[ORIGIN] = False
+    target = np.flatnonzero(free)
+    fixed = Edges(
+        np.full(len(target), ORIGIN), target, start[target] - nodes.end_ns[ORIGIN], np.full(len(target), EdgeKind.FIXED)
+    )
+    both = Edges(*(np.concatenate((getattr(edges, n), getattr(fixed, n))) for n in Edges.__dataclass_fields__))
+    return _take(both, np.arange(len(both)))
+
+
+def _phases(nodes: Nodes, edges: Edges, possible: NDArray[np.bool_]) -> Numbers:
+    """Order among nodes that end at the same moment: after everything they depend on."""
+    phase = np.zeros(len(nodes), dtype=np.int64)
+    tied = np.flatnonzero(possible & (nodes.end_ns[edges.source] == nodes.end_ns[edges.target]))
+    source, target = edges.source[tied], edges.target[tied]
+    for _ in range(64):
+        late = phase[target] <= phase[source]
+        if not late.any():
+            break
+        np.maximum.at(phase, target[late], phase[source[late]] + 1)
+    return phase
+
+
+def _exact(nodes: Nodes, edges: Edges, start: Numbers) -> tuple[Edges, Numbers]:
+    """Edges with lags that make every node start when it did, and the part of them that nothing explains."""
+    allowed = start[edges.target] - nodes.end_ns[edges.source]
+    lag = np.minimum(edges.lag_ns, allowed)
+    ready = nodes.end_ns[edges.source] + lag
+    order = np.lexsort((edges.kind, ready, edges.target))
+    last = order[np.flatnonzero(np.append(edges.target[order][1:] != edges.target[order][:-1], True))]
+    residual = np.zeros(len(nodes), dtype=np.int64)
+    residual[edges.target[last]] = allowed[last] - lag[last]
+    lag[last] = allowed[last]
+    return Edges(edges.source, edges.target, lag, edges.kind), residual
+
+
+def binding_edges(graph: Graph) -> Numbers:
+    """For each node the edge that let it start when it did in the record, -1 for the origin."""
+    nodes, edges = graph.nodes, graph.edges
+    slack = (nodes.end_ns - nodes.own_ns)[edges.target] - nodes.end_ns[edges.source] - edges.lag_ns
+    tight = np.flatnonzero(slack == 0)
+    best = tight[np.lexsort((edges.kind[tight], edges.target[tight]))]
+    result = np.full(len(nodes), -1, dtype=np.int64)
+    result[edges.target[best]] = best
+    return result

@@ -1,0 +1,163 @@
+"""Device operations of one rank inside a window, and what each had to wait for on the device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.profilers.rank_profile import RankProfile
+from tools.run.events import DEVICE_WORK, EventKind
+
+Rows = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+NONE = -1
+IDLE_PERCENTILE = 5.0  # the launch latency that remains when nothing else is in the way
+UNSEEN_LAUNCH_NS = 10_000  # launch latency where the device was never idle: common magnitude, an upper bound
+NEIGHBOUR_NS = 20_000  # an operation held for no known reason is taken to have waited for one of another stream that
+NEIGHBOUR_SHARE = 0.05  # ended this long before it started, or within this share of the time it was held
+
+
+@dataclass(frozen=True, eq=False)
+class Operations:
+    """Kernels, copies and memsets of one rank, ordered by start; arrays of shape (n,), moments in ns.
+
+    ``anchor_ns`` is the moment on the launching thread from which the operation was free to start: the end of the
+    launching call, or its start when the operation started before the call ended (see also ``prepared``).
+    ``fixed`` operations were launched before the window (or before the recording); they are not part of what a change
+    applies to and only occupy the device.
+    """
+
+    row: Rows
+    track: Rows
+    start_ns: Rows
+    end_ns: Rows
+    launch_row: Rows  # -1 when the call was not recorded
+    host_track: Rows  # -1 when the call was not recorded
+    call_start_ns: Rows  # -1 likewise
+    call_end_ns: Rows
+    anchor_ns: Rows
+    fixed: Mask
+    communication: Mask
+    copied: Mask  # copies and memsets
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    @property
+    def linked(self) -> Mask:
+        """Whether the launching call was recorded."""
+        return self.launch_row >= 0
+
+    def streams(self) -> list[Rows]:
+        """Positions of the operations of each stream, in order of start."""
+        return [np.flatnonzero(self.track == track) for track in np.unique(self.track)]
+
+
+def operations(rank: RankProfile, start_ns: int, end_ns: int) -> Operations:
+    """The operations launched in the window, and those launched earlier that still run in it."""
+    launch_row, host_track = _launching(rank)
+    work = np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
+    calls = launch_row[work]
+    called = np.where(calls >= 0, rank.start[np.maximum(calls, 0)], rank.start[work])
+    chosen = work[(called < end_ns) & (rank.end[work] > start_ns)]
+    calls = launch_row[chosen]
+    linked = calls >= 0
+    call_start = np.where(linked, rank.start[np.maximum(calls, 0)], NONE)
+    call_end = np.where(linked, rank.end[np.maximum(calls, 0)], NONE)
+    begin = rank.start[chosen]
+    communication = (rank.kind[chosen] == EventKind.KERNEL) & rank.named("communication_kernel")[chosen]
+    return Operations(
+        row=chosen,
+        track=rank.track[chosen].astype(np.int64),
+        start_ns=begin,
+        end_ns=np.maximum(rank.end[chosen], begin + 1),
+        launch_row=calls,
+        host_track=np.where(linked, host_track[np.maximum(chosen, 0)], NONE),
+        call_start_ns=call_start,
+        call_end_ns=call_end,
+        anchor_ns=np.where(begin >= call_end, call_end, call_start),
+        fixed=_fixed(linked, call_start, begin, rank.track[chosen], start_ns),
+        communication=communication,
+        copied=rank.kind[chosen] != EventKind.KERNEL,
+    )
+
+
+def _launching(rank: RankProfile) -> tuple[Rows, Rows]:
+    links = rank.launches
+    launch_row = np.full(len(rank.kind), NONE, dtype=np.int64)
+    host_track = np.full(len(rank.kind), NONE, dtype=np.int64)
+    device_row = links["device_row"].to_numpy()
+    launch_row[device_row] = links["launch_row"].to_numpy()
+    host_track[device_row] = links["host_track"].to_numpy()
+    return launch_row, host_track
+
+
+def _fixed(linked: Mask, call_start: Rows, begin: Rows, track: NDArray[np.int32], start_ns: int) -> Mask:
+    """Launched before the window, or (launch unknown) ahead of everything whose launch is known on the stream."""
+    fixed = linked & (call_start < start_ns)
+    for number in np.unique(track[~linked]):
+        mine = track == number
+        known = begin[mine & linked & ~fixed]
+        fixed |= mine & ~linked & (begin < (known.min() if len(known) else start_ns))
+    return fixed
+
+
+def stream_predecessors(ops: Operations) -> Rows:
+    """For each operation the one of its stream that ended last before it started, -1 for none."""
+    result = np.full(len(ops), NONE, dtype=np.int64)
+    for mine in ops.streams():
+        by_end = mine[np.argsort(ops.end_ns[mine], kind="stable")]
+        place = np.searchsorted(ops.end_ns[by_end], ops.start_ns[mine], side="right") - 1
+        result[mine] = np.where(place >= 0, by_end[np.maximum(place, 0)], NONE)
+    return result
+
+
+def launch_latency_ns(ops: Operations, previous: Rows) -> int:
+    """From the launch to the start when the stream was idle: a low percentile over the window's operations."""
+    linked = ops.linked & ~ops.fixed
+    before = np.where(previous >= 0, ops.end_ns[np.maximum(previous, 0)], 0)
+    delay = ops.start_ns - ops.anchor_ns
+    idle = linked & (before <= ops.anchor_ns)
+    if idle.sum() >= 5:
+        return int(np.percentile(delay[idle], IDLE_PERCENTILE))
+    return min(int(delay[linked].min()), UNSEEN_LAUNCH_NS) if linked.any() else 0
+
+
+def prepared(ops: Operations, previous: Rows, latency_ns: int) -> Operations:
+    """With anchors inside calls that first work for long on the host, as a copy from pageable memory does.
+
+    An operation that starts before its call has ended, and not because its stream was busy, was free to start one
+    launch latency before it did.
+    """
+    before = np.where(previous >= 0, ops.end_ns[np.maximum(previous, 0)], 0)
+    late = ops.linked & ~ops.fixed & (ops.start_ns < ops.call_end_ns) & (before <= ops.call_start_ns)
+    late &= ops.start_ns - ops.call_start_ns > latency_ns
+    return replace(ops, anchor_ns=np.where(late, ops.start_ns - latency_ns, ops.anchor_ns))
+
+
+def gap_ns(ops: Operations, previous: Rows) -> int:
+    """From the end of one operation to the start of the next when that one was launched long before (median)."""
+    queued = ops.linked & (previous >= 0)
+    ended = ops.end_ns[np.maximum(previous, 0)]
+    queued &= ops.call_end_ns < ended
+    return int(np.median((ops.start_ns - ended)[queued])) if queued.any() else 0
+
+
+def latest_before(ops: Operations, members: Rows, launched_ns: Rows, ended_ns: Rows) -> Rows:
+    """For each moment, the last of the members (one stream) launched before one limit and ended by the other.
+
+    Shapes (m,) for the limits and the result; -1 where there is none. Streams run in launch order.
+    """
+    called = np.maximum.accumulate(ops.call_start_ns[members])
+    finished = np.maximum.accumulate(ops.end_ns[members])
+    place = np.minimum(
+        np.searchsorted(called, launched_ns, side="left"), np.searchsorted(finished, ended_ns, side="right")
+    )
+    return (
+        np.where(place > 0, members[np.maximum(place - 1, 0)], NONE)
+        if len(members)
+        else np.full(len(launched_ns), NONE)
+    )

@@ -1,0 +1,135 @@
+"""What the step time becomes when something about the run changes, by replay of its dependency graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tools.profilers.profile import Profile
+from tools.whatif.build import graph_of
+from tools.whatif.change import Change
+from tools.whatif.graph import Graph
+from tools.whatif.replay import Program, Replay, compile_program, run_program
+from tools.whatif.scaling import changed, recorded
+
+# No prediction goes below this share of the recorded step: with nearly everything gone, what the trace does not show
+# would bind, and the replay knows nothing of it.
+FLOOR_SHARE = 0.05
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Step time before and after a change, as means over ``steps``, in ms.
+
+    ``low_ms`` is the step time if the change achieves all it promises, ``high_ms`` if it achieves only what its
+    cautious view keeps. Both are widened by ``error_ms``: what a replay without any change misses the record by, and
+    the standard error of the saving (the relative one of the recorded steps' mean).
+    """
+
+    step_ms_before: float
+    step_ms_after: float
+    low_ms: float
+    high_ms: float
+    steps: tuple[int, ...]
+    recorded_ms: float
+    error_ms: float
+
+    @property
+    def saving_ms(self) -> float:
+        """Step time saved; negative when the change makes the step longer."""
+        return self.step_ms_before - self.step_ms_after
+
+    @property
+    def speedup(self) -> float:
+        """Step time before over step time after."""
+        return _ratio(self.step_ms_before, self.step_ms_after)
+
+    @property
+    def speedup_low(self) -> float:
+        """The cautious end of the speedup."""
+        return _ratio(self.step_ms_before, self.high_ms)
+
+    @property
+    def speedup_high(self) -> float:
+        """The optimistic end of the speedup."""
+        return _ratio(self.step_ms_before, self.low_ms)
+
+
+def _ratio(before_ms: float, after_ms: float) -> float:
+    return before_ms / after_ms if after_ms > 0 else float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """The graph of the run, compiled, with the replay of the run as it was."""
+
+    graph: Graph
+    program: Program
+    identity: Replay
+
+    @property
+    def missed_ms(self) -> float:
+        """Per step, how far the replay of the unchanged run ends from the record."""
+        return abs(self.identity.finish_ns - self.graph.recorded_end_ns) / 1e6 / len(self.graph.window.steps)
+
+    def step_ms(self, replay: Replay) -> float:
+        """Mean step time of a replay: the recorded one less what the replay saves per step."""
+        saved = (self.identity.finish_ns - replay.finish_ns) / 1e6 / len(self.graph.window.steps)
+        return max(self.graph.window.recorded_step_ms - saved, 0.0)
+
+
+def baseline(profile: Profile) -> Baseline:
+    """The compiled graph and its identity replay; computed once per profile."""
+    return profile.memo("whatif.baseline", lambda: _baseline(graph_of(profile)))
+
+
+def _baseline(graph: Graph) -> Baseline:
+    program = compile_program(graph)
+    return Baseline(graph, program, run_program(graph, program, recorded(graph)))
+
+
+def replay(profile: Profile, change: Change) -> Replay:
+    """The run replayed with the change applied."""
+    base = baseline(profile)
+    return run_program(base.graph, base.program, changed(profile, base.graph, change))
+
+
+def predict(profile: Profile, change: Change) -> Prediction:
+    """The step time with the change alone."""
+    return _marginal(profile, (), change, baseline(profile).graph.window.recorded_step_ms)
+
+
+def savings(profile: Profile, changes: Sequence[Change]) -> list[Prediction]:
+    """For each change what it adds once all the earlier ones are made, so that shared time is counted once."""
+    results: list[Prediction] = []
+    made: Change = ()
+    before_ms = baseline(profile).graph.window.recorded_step_ms
+    for change in changes:
+        results.append(_marginal(profile, made, change, before_ms))
+        before_ms = results[-1].step_ms_after
+        made = (*made, *change)
+    return results
+
+
+def saved_ms(profile: Profile, change: Change) -> float:
+    """Step time that the change alone saves, without an interval."""
+    base = baseline(profile)
+    return base.graph.window.recorded_step_ms - base.step_ms(replay(profile, change))
+
+
+def _marginal(profile: Profile, made: Change, change: Change, before_ms: float) -> Prediction:
+    base = baseline(profile)
+    window = base.graph.window
+    after_ms = base.step_ms(replay(profile, (*made, *change)))
+    cautious_ms = base.step_ms(replay(profile, (*made, *(part.cautious() for part in change))))
+    error_ms = base.missed_ms + abs(before_ms - after_ms) * window.noise_ms / max(window.recorded_step_ms, 1e-9)
+    floor_ms = FLOOR_SHARE * window.recorded_step_ms
+    return Prediction(
+        step_ms_before=before_ms,
+        step_ms_after=max(after_ms, floor_ms),
+        low_ms=max(min(after_ms, cautious_ms) - error_ms, floor_ms),
+        high_ms=max(after_ms, cautious_ms, floor_ms) + error_ms,
+        steps=window.steps,
+        recorded_ms=window.recorded_step_ms,
+        error_ms=error_ms,
+    )

@@ -1,0 +1,185 @@
+"""Where a host thread waits for the device: synchronising calls, blocking copies and launches into a full queue.
+
+A wait is a span of a host thread together with the operations it cannot end before. What the span lasts after the
+latest of them has ended is the thread's own time; so a call that found its work done is all own time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.profilers.rank_profile import RankProfile
+from tools.run.events import EventKind
+from tools.whatif.operations import NONE, Operations, Rows, latest_before
+
+RETURN_NS = 50_000  # a waiting call returns within this time after the work it waited for
+BLOCKING_SHARE = 0.5  # a kernel that fills this share of its launching call was waited for
+FULL_QUEUE = 128  # pending operations from which on a long launch is taken to wait for a place in the queue
+LONG_CALL = 5.0  # times the usual launch, which is the lower quartile: in a full queue many launches are long
+
+
+@dataclass(frozen=True, eq=False)
+class Waits:
+    """Spans of host threads, arrays of shape (n,), and pairs (wait, operation) of shape (m,)."""
+
+    row: Rows
+    track: Rows
+    start_ns: Rows
+    end_ns: Rows
+    wait: Rows  # positions in the arrays above
+    operation: Rows  # positions in the rank's operations
+
+
+def device_waits(rank: RankProfile, ops: Operations, start_ns: int, end_ns: int) -> Waits:
+    """All waits of the rank's host threads for its device inside the window; disjoint on every thread."""
+    found = [
+        _synchronising(rank, ops, start_ns, end_ns),
+        _blocking(ops),
+        _full_queue(ops),
+    ]
+    return _disjoint(_joined(found))
+
+
+def _joined(parts: list[Waits]) -> Waits:
+    offsets = np.cumsum([0] + [len(part.row) for part in parts[:-1]])
+    columns = {
+        name: np.concatenate([getattr(part, name) for part in parts])
+        for name in ("row", "track", "start_ns", "end_ns", "operation")
+    }
+    wait = np.concatenate([part.wait + offset for part, offset in zip(parts, offsets, strict=True)])
+    return Waits(wait=wait, **columns)
+
+
+def _disjoint(waits: Waits) -> Waits:
+    """Without spans that begin inside another one of their thread (a runtime call around a driver call)."""
+    order = np.lexsort((-waits.end_ns, waits.start_ns, waits.track))
+    keep = np.zeros(len(order), dtype=bool)
+    for track in np.unique(waits.track):
+        mine = order[waits.track[order] == track]
+        reach = np.maximum.accumulate(waits.end_ns[mine])
+        keep[mine] = np.append(True, waits.start_ns[mine[1:]] >= reach[:-1])
+    number = np.cumsum(keep) - 1
+    kept = keep[waits.wait]
+    return Waits(
+        waits.row[keep],
+        waits.track[keep],
+        waits.start_ns[keep],
+        waits.end_ns[keep],
+        number[waits.wait[kept]],
+        waits.operation[kept],
+    )
+
+
+def _synchronising(rank: RankProfile, ops: Operations, start_ns: int, end_ns: int) -> Waits:
+    calls = (rank.kind == EventKind.RUNTIME) & (rank.named("synchronization") | rank.named("device_free"))
+    rows = np.flatnonzero(calls & (rank.start >= start_ns) & (rank.end <= end_ns) & (rank.end > rank.start))
+    recorded = _recorded(rank, rows)
+    free = rank.named("device_free")[rows]
+    everything = np.array([_is_device_wide(name) for name in rank.names(rows)], dtype=bool) | free
+    launched = np.where(recorded["launched_ns"].to_numpy() >= 0, recorded["launched_ns"], rank.start[rows])
+    stream = recorded["stream"].to_numpy()
+    candidates = [latest_before(ops, mine, launched, rank.end[rows]) for mine in ops.streams()]
+    numbers = [int(rank.events.tracks["stream"].iloc[int(ops.track[mine[0]])]) for mine in ops.streams()]
+    table = np.array(candidates, dtype=np.int64).reshape(len(candidates), len(rows))
+    wanted = _wanted(rank, ops, rows, table, np.array(numbers, dtype=np.int64), stream, everything)
+    which, wait = np.nonzero(wanted & (table >= 0))
+    return Waits(rows, rank.track[rows].astype(np.int64), rank.start[rows], rank.end[rows], wait, table[which, wait])
+
+
+def _is_device_wide(name: str) -> bool:
+    return "DeviceSynchronize" in name or "CtxSynchronize" in name or "QueueFinish" in name
+
+
+def _wanted(
+    rank: RankProfile,
+    ops: Operations,
+    rows: Rows,
+    table: Rows,
+    numbers: Rows,
+    stream: Rows,
+    everything: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    """For every stream and call, whether the call waits for that stream (shape: streams, calls).
+
+    Recorded streams are followed. A call that names no stream waits for the operation that ended last before the
+    call returned, provided that it ended inside the call and shortly before its return.
+    """
+    known = numbers[:, None] == stream[None, :]
+    ended = np.where(table >= 0, ops.end_ns[np.maximum(table, 0)], -1) if len(ops) else np.zeros(table.shape, np.int64)
+    start, end = rank.start[rows], rank.end[rows]
+    inside = (ended > start) & (ended >= end - RETURN_NS)
+    latest = (ended == ended.max(axis=0, initial=-1)) & inside
+    named = stream >= 0
+    wanted: NDArray[np.bool_] = np.where(everything[None, :], True, np.where(named[None, :], known, latest))
+    return wanted
+
+
+def _recorded(rank: RankProfile, rows: Rows) -> pd.DataFrame:
+    """What the profiler wrote about each call: the stream waited for and until which launch; -1 where nothing."""
+    frame = rank.events.frame
+    result = pd.DataFrame({"stream": NONE, "launched_ns": NONE}, index=range(len(rows)))
+    syncs = rank.events.details.syncs
+    if syncs.empty or not len(rows):
+        return result
+    ids = frame["correlation"].to_numpy()
+    sync_ids = ids[syncs["row"].to_numpy()]
+    order = np.argsort(sync_ids, kind="stable")
+    place = order[np.minimum(np.searchsorted(sync_ids[order], ids[rows]), len(order) - 1)]
+    hit = (sync_ids[place] == ids[rows]) & (ids[rows] >= 0)
+    own, other = syncs["stream"].to_numpy()[place], syncs["wait_on_stream"].to_numpy()[place]
+    result["stream"] = np.where(hit, np.where(other >= 0, other, own), NONE)
+    record = syncs["wait_on_record_correlation"].to_numpy()[place]
+    result["launched_ns"] = np.where(hit, called_ns(rank, record), NONE)
+    return result
+
+
+def called_ns(rank: RankProfile, correlation: Rows) -> Rows:
+    """Start of the event-recording call with that correlation id, -1 when it was not recorded."""
+    calls = np.flatnonzero((rank.kind == EventKind.RUNTIME) & rank.named("event_record"))
+    ids = rank.events.frame["correlation"].to_numpy()[calls]
+    if not len(calls):
+        return np.full(len(correlation), NONE, dtype=np.int64)
+    order = np.argsort(ids, kind="stable")
+    place = order[np.minimum(np.searchsorted(ids[order], correlation), len(order) - 1)]
+    return np.where((ids[place] == correlation) & (correlation >= 0), rank.start[calls[place]], NONE)
+
+
+def _blocking(ops: Operations) -> Waits:
+    """Launching calls that end after the operation they launched: copies always, kernels when they fill the call."""
+    inside = ops.linked & ~ops.fixed & (ops.start_ns >= ops.call_start_ns) & (ops.end_ns <= ops.call_end_ns)
+    filled = (ops.end_ns - ops.start_ns) >= BLOCKING_SHARE * (ops.call_end_ns - ops.call_start_ns)
+    return _calls(ops, np.flatnonzero(inside & (filled | ops.copied)))
+
+
+def _full_queue(ops: Operations) -> Waits:
+    """Long launching calls that return when the device has just finished something, while very many are pending."""
+    linked = np.flatnonzero(ops.linked & ~ops.fixed)
+    lasted = (ops.call_end_ns - ops.call_start_ns)[linked]
+    if not len(linked):
+        return _calls(ops, linked)
+    long = linked[(lasted >= LONG_CALL * np.percentile(lasted, 25)) & (lasted >= RETURN_NS) & ~ops.copied[linked]]
+    chosen, before = [], []
+    for mine in ops.streams():
+        here = long[ops.track[long] == ops.track[mine[0]]]
+        pending = np.searchsorted(np.sort(ops.call_start_ns[mine]), ops.call_start_ns[here])
+        pending -= np.searchsorted(np.sort(ops.end_ns[mine]), ops.call_start_ns[here])
+        last = latest_before(ops, mine, ops.call_start_ns[here], ops.call_end_ns[here])
+        ended = ops.end_ns[np.maximum(last, 0)]
+        full = (pending >= FULL_QUEUE) & (last >= 0) & (ended > ops.call_start_ns[here])
+        full &= ended >= ops.call_end_ns[here] - RETURN_NS
+        chosen.append(here[full])
+        before.append(last[full])
+    return _calls(ops, np.concatenate(chosen), np.concatenate(before))
+
+
+def _calls(ops: Operations, positions: Rows, waited_for: Rows | None = None) -> Waits:
+    """The launching calls of these operations as waits, each call once."""
+    rows, first = np.unique(ops.launch_row[positions], return_index=True)
+    at = positions[first]
+    target = at if waited_for is None else waited_for[first]
+    begin = np.where(ops.anchor_ns[at] < ops.call_end_ns[at], ops.anchor_ns[at], ops.call_start_ns[at])
+    return Waits(rows, ops.host_track[at], begin, ops.call_end_ns[at], np.arange(len(at)), target)
