@@ -1,0 +1,85 @@
+"""Arguments that several commands share, and what they are read into."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from hermes_agent.config import Settings
+    from hermes_agent.workflow.request import Request
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
+    """The runs to read, and what to take of them."""
+    parser.add_argument("run_paths", nargs="+", metavar="RUN", type=Path, help="trace file, or folder with traces")
+    if baseline:
+        parser.add_argument(
+            "--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with"
+        )
+    add_selection_arguments(parser)
+
+
+def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Restrictions to steps and ranks, and the cache."""
+    parser.add_argument("--steps", metavar="A:B", type=step_range, help="only the steps A to B, inclusive")
+    parser.add_argument("--ranks", metavar="R[,R...]", type=rank_numbers, default=(), help="only these ranks")
+    parser.add_argument("--no-cache", action="store_true", help="keep nothing and use nothing kept")
+
+
+def step_range(text: str) -> tuple[int, int]:
+    """``5:9`` or ``5``."""
+    first, _, last = text.partition(":")
+    try:
+        chosen = int(first), int(last or first)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no range of steps; write A:B, for example 5:9") from None
+    if chosen[0] > chosen[1]:
+        raise argparse.ArgumentTypeError(f"{text!r} ends before it begins; write the smaller step first")
+    return chosen
+
+
+def rank_numbers(text: str) -> tuple[int, ...]:
+    """``0,3`` or ``0-3``."""
+    chosen: list[int] = []
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            chosen.extend(range(int(first), int(last or first) + 1))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of ranks; write for example 0,3 or 0-3") from None
+    return tuple(sorted(set(chosen)))
+
+
+def settings() -> Settings:
+    """The configuration in force here."""
+    from hermes_agent.config import Settings
+
+    return Settings.load(Path.cwd(), os.environ)
+
+
+def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
+    """What the arguments ask to have diagnosed."""
+    from hermes_agent.workflow.request import Request
+
+    return Request(
+        paths=tuple(args.run_paths),
+        baseline=tuple(getattr(args, "baseline", ())),
+        steps=args.steps,
+        ranks=args.ranks,
+        thresholds=chosen.thresholds,
+        cache_dir=None if args.no_cache else chosen.cache_dir,
+    )
+
+
+def writable(path: Path) -> Path:
+    """The path of a file to write, checked before any work is done."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file to write")
+    if not path.parent.is_dir():
+        raise UsageError(f"{path}: there is no folder {path.parent}; create it first")
+    return path

@@ -1,0 +1,85 @@
+"""``hermes-dx ask``: one answer, for scripts."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from hermes_agent.session import Answer
+
+NAME = "ask"
+HELP = "ask one question about a run"
+
+SCHEMA = "hermes-dx/answer/1"
+QUESTION_CHARS = 20_000  # read from standard input at most
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``ask``."""
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="RUN... [QUESTION]",
+        help="trace files or folders, then the question; without one, or with -, it is read from standard input",
+    )
+    parser.add_argument("--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with")
+    add_selection_arguments(parser)
+    parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Diagnoses the run, or takes the stored diagnosis, and answers."""
+    from hermes_agent.cli.progress import TerminalProgress
+    from hermes_agent.session import Session
+
+    args.run_paths, question = _split(args.words)
+    if not question:
+        question = sys.stdin.read(QUESTION_CHARS).strip()
+    if not question:
+        raise UsageError("there is no question; write it after the run or send it to standard input")
+    chosen = settings()
+    with Session(request_of(args, chosen), chosen) as session, TerminalProgress() as progress:
+        session.diagnose(progress)
+        answer = session.ask(question, progress)
+    _print(question, answer, args.json)
+    return 0
+
+
+def _split(words: list[str]) -> tuple[list[Path], str]:
+    """Runs first; the last word is the question unless it is ``-``, a file or folder, or the only one."""
+    if len(words) == 1:
+        return [Path(words[0])], ""
+    last = words[-1]
+    if last == "-":
+        return [Path(word) for word in words[:-1]], ""
+    try:
+        is_run = Path(last).exists()
+    except (OSError, ValueError):  # too long, or with a character no path can have
+        is_run = False
+    runs = words if is_run else words[:-1]
+    return [Path(word) for word in runs], "" if is_run else last
+
+
+def _print(question: str, answer: Answer, as_json: bool) -> None:
+    if not as_json:
+        print(answer.text)
+        for note in answer.notes:
+            print(f"hermes-dx: {note}", file=sys.stderr)
+        return
+    record = {
+        "schema": SCHEMA,
+        "question": question,
+        "text": answer.text,
+        "by": answer.by,
+        "intent": answer.intent,
+        "evidence": [each.model_dump(mode="json") for each in answer.evidence],
+        "notes": list(answer.notes),
+    }
+    print(json.dumps(record, indent=2))

@@ -1,0 +1,76 @@
+"""``hermes-dx chat``: the terminal chat about a run."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from hermes_agent.config import Settings
+    from hermes_agent.tui.port import ChatSession, Openings
+    from hermes_agent.workflow.request import Request
+
+NAME = "chat"
+HELP = "discuss a run in the terminal"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``chat``."""
+    parser.add_argument("run_paths", nargs="*", metavar="RUN", type=Path, help="trace file, or folder with traces")
+    parser.add_argument("--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with")
+    add_selection_arguments(parser)
+    parser.add_argument("--no-llm", action="store_true", help="answer from templates even with a model at hand")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Opens the chat; returns when it is left."""
+    if args.baseline and not args.run_paths:
+        raise UsageError("--baseline needs a RUN to compare with it: hermes-dx chat RUN --baseline RUN")
+    chosen = settings()
+    if args.no_llm:
+        chosen = chosen.model_copy(update={"llm": chosen.llm.model_copy(update={"model": None})})
+    return _chat(request_of(args, chosen), chosen)
+
+
+def open_chat(request: Request, chosen: Settings) -> int:
+    """Goes on in the chat with a run chosen elsewhere."""
+    return _chat(request, chosen)
+
+
+def _chat(request: Request, chosen: Settings) -> int:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
+    from hermes_agent.tui.app import HermesChat
+    from hermes_agent.tui.glyphs import glyphs_for
+
+    glyphs = glyphs_for(sys.stdout.encoding, os.environ)
+    return HermesChat(openings(request, chosen), glyphs).run() or 0
+
+
+def openings(request: Request, chosen: Settings) -> Openings:
+    """The ways to a session; ``request`` holds what the command line asked for, perhaps without a run."""
+    from hermes_agent.tui.port import Openings
+
+    def session(wanted: Request) -> ChatSession:
+        from hermes_agent.session import Session
+
+        return Session(wanted, chosen)
+
+    def path(paths: tuple[Path, ...]) -> ChatSession:
+        return session(replace(request, paths=paths, baseline=(), steps=None, ranks=()))
+
+    def demo() -> ChatSession:
+        from hermes_agent.demo.data import demo_run
+
+        return path((demo_run(),))
+
+    given = (lambda: session(request)) if request.paths else None
+    title = request.paths[0].resolve().name if request.paths else ""
+    return Openings(path, demo, given, title, chosen.llm.model)

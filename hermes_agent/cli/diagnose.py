@@ -1,0 +1,62 @@
+"""``hermes-dx diagnose``: the whole answer for one run."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.arguments import add_run_arguments, request_of, settings, writable
+from tools.errors import ExitCode
+
+if TYPE_CHECKING:
+    from hermes_agent.report.diagnosis import Diagnosis
+
+NAME = "diagnose"
+HELP = "say why a run is slow and what to change first"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``diagnose``."""
+    add_run_arguments(parser)
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
+    form.add_argument("--md", action="store_true", help="print the diagnosis as Markdown")
+    parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a trimmed, annotated trace for Perfetto")
+    parser.add_argument("--no-llm", action="store_true", help="write from templates even with a model at hand")
+    parser.add_argument("--strict", action="store_true", help="exit with 4 when the verdict is inconclusive")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Diagnoses the run and prints the answer."""
+    from hermes_agent.cli.progress import TerminalProgress
+    from hermes_agent.workflow.diagnose import diagnose
+
+    target = writable(args.perfetto) if args.perfetto else None
+    chosen = settings()
+    request = request_of(args, chosen)
+    with TerminalProgress() as progress:
+        diagnosis = diagnose(request, progress)
+    print_diagnosis(diagnosis, as_json=args.json, as_markdown=args.md)
+    if target is not None:
+        from hermes_agent.report.perfetto import write_perfetto
+
+        write_perfetto(request, diagnosis, target)
+    inconclusive = args.strict and diagnosis.verdict == "inconclusive"
+    return int(ExitCode.INCONCLUSIVE if inconclusive else ExitCode.OK)
+
+
+def print_diagnosis(diagnosis: Diagnosis, *, as_json: bool = False, as_markdown: bool = False) -> None:
+    """Writes the diagnosis to standard output in the wanted form."""
+    if as_json:
+        print(diagnosis.model_dump_json(by_alias=True, indent=2))
+        return
+    if as_markdown:
+        from hermes_agent.report.markdown import render_markdown
+
+        print(render_markdown(diagnosis), end="")
+        return
+    from hermes_agent.cli.style import terminal_style, terminal_width
+    from hermes_agent.report.text import render_text
+
+    print(render_text(diagnosis, terminal_width(), terminal_style()), end="")

@@ -1,0 +1,106 @@
+"""``hermes-dx ranks``: every rank, the slowest of each group marked."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
+
+if TYPE_CHECKING:
+    from tools.profilers.profile import Profile
+
+NAME = "ranks"
+HELP = "list the ranks, the slowest of each communication group marked"
+
+SCHEMA = "hermes-dx/ranks/1"
+Row = dict[str, object]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``ranks``."""
+    add_run_arguments(parser, baseline=False)
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints one row per rank, means over its steps."""
+    from hermes_agent.cli.recorded import profile_of
+
+    rows = rank_rows(profile_of(request_of(args, settings())))
+    if args.json:
+        print(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
+    else:
+        print(_text(rows))
+    return 0
+
+
+def rank_rows(profile: Profile) -> list[Row]:
+    """Per rank its mean step, its parts and its clock; ``own_ms`` is the step without exposed communication.
+
+    ``slowest_of`` names the groups in which the rank's own time is the longest; it is empty in a run of one rank.
+    """
+    from hermes_agent.questions.slowest import slowest_per_group
+    from tools.profilers.coarse import own_ms
+    from tools.profilers.parts import PARTS
+
+    groups = slowest_per_group(profile)
+    own = own_ms(profile)
+    rows: list[Row] = []
+    for view in profile.ranks:
+        number = view.rank.rank
+        means = view.breakdown.mean(numeric_only=True) / 1e6
+        rows.append(
+            {
+                "rank": number,
+                "host": view.rank.host,
+                "device": view.rank.devices[0].name if view.rank.has_device and view.rank.devices else "",
+                "steps": len(view.steps),
+                "wall_ms": float(means["wall_ns"]),
+                "own_ms": float(own.loc[number]),
+                **{f"{part}_ms": float(means[f"{part}_ns"]) for part in PARTS},
+                "slowest_of": [group.group for group in groups if group.slowest == number],
+                "clock_offset_ns": view.rank.clock.offset_ns,
+                "clock_uncertainty_ns": view.rank.clock.uncertainty_ns,
+                "clock_method": view.rank.clock.method,
+            }
+        )
+    return rows
+
+
+def _text(rows: list[Row]) -> str:
+    from hermes_agent.cli.columns import aligned
+
+    measured = [name for name in rows[0] if name.endswith("_ms")]
+    header = ["rank", "steps", *(name.removesuffix("_ms").replace("_", " ") for name in measured), "clock offset"]
+    cells = [
+        [
+            str(row["rank"]),
+            str(row["steps"]),
+            *(f"{row[name]:.2f}" for name in measured),
+            _clock(row),
+        ]
+        for row in rows
+    ]
+    lines = aligned([*header, ""], [[*cell, ""] for cell in cells], left=0).splitlines()
+    marks = ["", *(_mark(row) for row in rows)]
+    table = "\n".join(f"{line.rstrip()}{mark}" for line, mark in zip(lines, marks, strict=True))
+    return f"{table}\n\nms, means over steps; own: the step without exposed communication"
+
+
+def _clock(row: Row) -> str:
+    uncertainty = row["clock_uncertainty_ns"]
+    if row["clock_method"] == "none" and uncertainty is None:
+        return "not aligned"
+    offset_us = float(str(row["clock_offset_ns"])) / 1e3
+    spread = "unknown" if uncertainty is None else f"{float(str(uncertainty)) / 1e3:.1f}"
+    return f"{offset_us:+.1f} ± {spread} us"
+
+
+def _mark(row: Row) -> str:
+    from hermes_agent.evidence.sentences import quoted
+
+    groups = row["slowest_of"]
+    assert isinstance(groups, list)
+    return f"  <- slowest of {', '.join(quoted(str(group)) for group in groups)}" if groups else ""

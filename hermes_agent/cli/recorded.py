@@ -1,0 +1,35 @@
+"""The profile of the runs that a command names, without a diagnosis."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.progress import TerminalProgress
+from hermes_agent.workflow.events import Stage, StageProgress
+
+if TYPE_CHECKING:
+    from hermes_agent.workflow.request import Request
+    from tools.profilers.profile import Profile
+
+
+def profile_of(request: Request) -> Profile:
+    """Reads the run of a request; raises InputError when there is none, UsageError for unknown ranks or steps."""
+    from tools.profilers.profile import Profile
+    from tools.sources.load import load_run
+    from tools.sources.options import LoadOptions
+    from tools.thresholds import Thresholds
+
+    options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
+    with TerminalProgress() as progress:
+        run = load_run(request.paths, options, _Told(progress))
+    return Profile(run.select(request.ranks, request.steps), Thresholds(dict(request.thresholds)))
+
+
+class _Told:
+    """Passes the reader's progress on."""
+
+    def __init__(self, progress: TerminalProgress) -> None:
+        self._progress = progress
+
+    def update(self, stage: str, done: int, total: int, detail: str) -> None:
+        self._progress(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))

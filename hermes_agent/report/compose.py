@@ -1,0 +1,264 @@
+"""From what the tools found to the Diagnosis: facts get their ids here, and every sentence its citations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from case_library.recall import CaseHit, Recall
+from hermes_agent.evidence.ledger import Ledger
+from hermes_agent.evidence.sentences import render, render_all
+from hermes_agent.report import diagnosis as record
+from hermes_agent.report.records import (
+    breakdown_rows,
+    case_numbers,
+    evidence_record,
+    next_measurements,
+    run_record,
+    source_record,
+)
+from hermes_agent.report.wording import PART_TITLES, cause_title, on_ranks
+from tools.advisor import Optimization, optimizations
+from tools.compare import Comparison
+from tools.findings import Check, Fact, Sentence
+from tools.metrics.registry import measure
+from tools.metrics.savings import cause_key
+from tools.profilers.parts import PARTS
+from tools.profilers.profile import Profile
+from tools.ranking import RankedCause, Ranking
+from tools.run.model import Run
+
+MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything a diagnosis is composed of."""
+
+    profile: Profile
+    checks: Sequence[Check]
+    ranking: Ranking
+    recalls: Mapping[int, Recall]  # by place in the ranking
+    comparison: Comparison | None = None
+    baseline: Run | None = None
+    notes: Sequence[str] = ()
+
+
+def compose(findings: Findings) -> record.Diagnosis:
+    """The whole diagnosis, written from templates; every figure in it has an id."""
+    return _Composer(findings).diagnosis()
+
+
+class _Composer:
+    def __init__(self, findings: Findings) -> None:
+        self.findings = findings
+        self.profile = findings.profile
+        self.ranking = findings.ranking
+        self.ledger = Ledger()
+        self.case_ids = case_numbers(findings.recalls)
+
+    def diagnosis(self) -> record.Diagnosis:
+        step_time = self._step_time()
+        headline = self._headline()
+        answer = [headline, *self._overview()]
+        causes = [self._cause(each) for each in self.ranking.causes]
+        advice = self._advice()
+        checks = [self._check(check) for check in self.findings.checks]
+        comparison = self._comparison()
+        return record.Diagnosis(
+            run=run_record(self.profile.run),
+            verdict=self.ranking.verdict,
+            headline=headline,
+            step_time_ms=step_time,
+            breakdown=breakdown_rows(self.profile),
+            causes=causes,
+            advice=advice,
+            checks=checks,
+            cases=self._cases(),
+            recall_note=self._recall_note(),
+            comparison=comparison,
+            next_measurements=next_measurements(self.findings.checks),
+            answer=answer,
+            notes=[*self.profile.run.notes, *self.findings.notes],
+            evidence=[evidence_record(entry.id, entry.fact) for entry in self.ledger.entries()],
+        )
+
+    def _measure(self, metric: str, **arguments: str | int | None) -> Fact:
+        return measure(self.profile, metric, **arguments)
+
+    def _step_time(self) -> record.StepTime:
+        facts = {name: self._measure("step_time_ms", statistic=name) for name in ("median", "p95", "mean")}
+        cited = [self.ledger.cite(facts[name]) for name in ("mean", "median", "p95")]
+        return record.StepTime(
+            median=facts["median"].value,
+            p95=facts["p95"].value,
+            mean=facts["mean"].value,
+            steps=len(self.profile.step_ms),
+            evidence=cited,
+        )
+
+    def _headline(self) -> str:
+        step = self._measure("step_time_ms", statistic="mean")
+        match self.ranking.verdict:
+            case "healthy":
+                busy = self._measure("part_pct", part="compute")
+                template = "This run looks healthy: a step takes {0} on average, and {1} of it is computation."
+                return self._render(Sentence(template, (step, busy)))
+            case "inconclusive" if not self.ranking.causes:
+                return self._render(
+                    Sentence(
+                        "A step takes {0} on average, and what slows it down cannot be said from these sources.",
+                        (step,),
+                    )
+                )
+        top = self.ranking.causes[0]
+        lead = "The first cause is" if self.ranking.verdict == "problem" else "On thin evidence, the likeliest cause is"
+        where = on_ranks(top.finding.ranks, self.profile.run.rank_numbers)
+        title = cause_title(top.finding.cause, top.finding.mechanism)
+        template = f"{lead} {title}{where}: it costs {{0}} of an average step of {{1}}, that is {{2}}."
+        facts = (self._of("cause_impact_ms", top), step, self._of("cause_impact_pct", top))
+        return self._render(Sentence(template, facts))
+
+    def _overview(self) -> list[str]:
+        """One sentence on where the step goes, per run."""
+        shares = [(part, self._measure("part_pct", part=part)) for part in PARTS]
+        told = sorted(
+            ((part, fact) for part, fact in shares if fact.value >= MENTIONED_PART_PCT), key=lambda each: -each[1].value
+        )
+        if not told:
+            return []
+        pieces = [f"{PART_TITLES[part]} {{{index}}}" for index, (part, _) in enumerate(told)]
+        return [self._render(Sentence(f"Of the step, {', '.join(pieces)}.", tuple(fact for _, fact in told)))]
+
+    def _of(self, metric: str, ranked: RankedCause, **more: str) -> Fact:
+        cause, mechanism, ranks = cause_key(ranked)
+        return self._measure(metric, cause=cause, mechanism=mechanism, ranks=ranks, **more)
+
+    def _render(self, sentence: Sentence) -> str:
+        return render(sentence, self.ledger)
+
+    def _cause(self, ranked: RankedCause) -> record.CauseRecord:
+        finding = ranked.finding
+        claim = self._render(finding.claim)
+        details = render_all(finding.details, self.ledger)
+        against = render_all(finding.against, self.ledger)
+        own = [self.ledger.cite(fact) for sentence in (finding.claim, *finding.details) for fact in sentence.facts]
+        impact = [self.ledger.cite(self._of("cause_impact_ms", ranked))]
+        contrary = [self.ledger.cite(fact) for sentence in finding.against for fact in sentence.facts]
+        return record.CauseRecord(
+            cause=finding.cause,
+            family=finding.family,
+            mechanism=finding.mechanism,
+            confidence=round(finding.confidence, 3),
+            impact_ms_per_step=ranked.impact_ms,
+            impact_pct=ranked.impact_pct,
+            then_ms_per_step=ranked.then_ms,
+            method=ranked.method,
+            ranks=list(finding.ranks or self.profile.run.rank_numbers),
+            steps=list(finding.steps),
+            claim=claim,
+            details=details,
+            evidence=list(dict.fromkeys([*own, *impact])),
+            evidence_against=list(dict.fromkeys(contrary)),
+            against=against,
+            disproved_by=finding.disproved_by,
+            signals=list(finding.signals),
+            symptoms=[self._render(symptom.claim) for symptom in ranked.symptoms],
+            check=ranked.check,
+        )
+
+    def _advice(self) -> list[record.AdviceRecord]:
+        rows = []
+        for place, ranked in enumerate(self.ranking.causes):
+            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism):
+                rows.append((ranked.impact_ms / optimization.effort, place, ranked, optimization))
+        rows.sort(key=lambda row: (-row[0], row[1]))
+        return [
+            self._advice_record(f"A{number}", place, ranked, optimization)
+            for number, (_, place, ranked, optimization) in enumerate(rows, start=1)
+        ]
+
+    def _advice_record(
+        self, identifier: str, place: int, ranked: RankedCause, optimization: Optimization
+    ) -> record.AdviceRecord:
+        predicted = self._prediction(ranked)
+        text = ""
+        if predicted:
+            where = on_ranks(ranked.finding.ranks, self.profile.run.rank_numbers)
+            text = self._render(
+                Sentence(
+                    f"With {cause_title(ranked.finding.cause, ranked.finding.mechanism)}{where} gone a step would take "
+                    "{0}, {1} faster; expect between {2} and {3}.",
+                    predicted,
+                )
+            )
+        recall = self.findings.recalls.get(place)
+        return record.AdviceRecord(
+            id=identifier,
+            for_=ranked.finding.cause,
+            mechanism=ranked.finding.mechanism,
+            optimization=optimization.title,
+            how=optimization.how,
+            effort=optimization.effort,
+            risk=optimization.risk,
+            verify=optimization.verify,
+            predicted_step_ms=predicted[0].value if predicted else None,
+            predicted_speedup=predicted[1].value if predicted else None,
+            interval=(predicted[2].value, predicted[3].value) if predicted else None,
+            text=text,
+            evidence=[self.ledger.cite(fact) for fact in predicted],
+            cases=[self.case_ids[hit.id] for hit in recall.hits] if recall else [],
+        )
+
+    def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
+        if ranked.alone is None:
+            return ()
+        return (
+            self._of("predicted_step_ms", ranked),
+            self._of("predicted_speedup", ranked),
+            self._of("predicted_speedup", ranked, bound="low"),
+            self._of("predicted_speedup", ranked, bound="high"),
+        )
+
+    def _check(self, check: Check) -> record.CheckRecord:
+        sentences = (*(finding.claim for finding in check.findings), *check.support)
+        return record.CheckRecord(
+            analyzer=check.name,
+            status=check.status,
+            reason=check.reason,
+            needs=check.needs,
+            text=render_all(sentences, self.ledger),
+        )
+
+    def _comparison(self) -> record.ComparisonRecord | None:
+        comparison, baseline = self.findings.comparison, self.findings.baseline
+        if comparison is None or baseline is None:
+            return None
+        return record.ComparisonRecord(
+            baseline=[source_record(source) for source in baseline.sources],
+            headline=self._render(comparison.headline),
+            changes=render_all(comparison.changes, self.ledger),
+        )
+
+    def _cases(self) -> list[record.CaseRecord]:
+        hits: dict[str, CaseHit] = {}
+        for _, recall in sorted(self.findings.recalls.items()):
+            for hit in recall.hits:
+                hits.setdefault(hit.id, hit)
+        return [
+            record.CaseRecord(
+                id=self.case_ids[hit.id],
+                case=hit.id,
+                title=hit.title,
+                url=hit.url,
+                similarity=round(hit.similarity, 3),
+                shared_signals=list(hit.shared_signals),
+                cause=hit.cause,
+                why=hit.why,
+            )
+            for hit in hits.values()
+        ]
+
+    def _recall_note(self) -> str:
+        silent = [recall.abstained for _, recall in sorted(self.findings.recalls.items()) if recall.abstained]
+        return silent[0] if silent else ""

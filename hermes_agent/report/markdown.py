@@ -1,0 +1,97 @@
+"""A diagnosis as Markdown, for an issue or a pull request."""
+
+from __future__ import annotations
+
+from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.report.text import EFFORTS, MARKS
+from hermes_agent.report.wording import cause_title, rank_list
+
+PART_COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
+
+
+def render_markdown(diagnosis: Diagnosis) -> str:
+    """The whole diagnosis; names from the run stand in back quotes already."""
+    parts = [
+        f"# {diagnosis.verdict.capitalize()}",
+        "\n".join(diagnosis.answer),
+        _breakdown(diagnosis),
+        _causes(diagnosis),
+        _advice(diagnosis),
+        _comparison(diagnosis),
+        _checks(diagnosis),
+        _evidence(diagnosis),
+        _cases(diagnosis),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _breakdown(diagnosis: Diagnosis) -> str:
+    lines = ["## Where a step goes (ms, mean over steps)", ""]
+    lines.append("| rank | " + " | ".join(name.replace("_", " ") for name in PART_COLUMNS) + " |")
+    lines.append("|" + "---|" * (len(PART_COLUMNS) + 1))
+    for row in diagnosis.breakdown:
+        if row.step is None:
+            values = " | ".join(f"{getattr(row, f'{name}_ms'):.2f}" for name in PART_COLUMNS)
+            lines.append(f"| {row.rank} | {values} |")
+    return "\n".join(lines)
+
+
+def _causes(diagnosis: Diagnosis) -> str:
+    if not diagnosis.causes:
+        return ""
+    lines = ["## Why", ""]
+    for place, cause in enumerate(diagnosis.causes, start=1):
+        lines.append(
+            f"{place}. **{cause_title(cause.cause, cause.mechanism)}** ({rank_list(cause.ranks)}, "
+            f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step, "
+            f"confidence {cause.confidence:.2f}): {cause.claim}"
+        )
+        lines += [f"   - {detail}" for detail in cause.details]
+        lines += [f"   - Symptom: {symptom}" for symptom in cause.symptoms]
+        lines += [f"   - Against: {contrary}" for contrary in cause.against]
+        if cause.disproved_by:
+            lines.append(f"   - What would disprove it: {cause.disproved_by}.")
+    return "\n".join(lines)
+
+
+def _advice(diagnosis: Diagnosis) -> str:
+    if not diagnosis.advice:
+        return ""
+    lines = ["## What to change", ""]
+    for item in diagnosis.advice:
+        lines.append(f"- **{item.id} {item.optimization}** ({EFFORTS[item.effort]} of work): {item.how}. {item.text}")
+        lines.append(f"  Risk: {item.risk}. Verify: {item.verify}.")
+    return "\n".join(lines)
+
+
+def _comparison(diagnosis: Diagnosis) -> str:
+    comparison = diagnosis.comparison
+    if comparison is None:
+        return ""
+    return "\n".join(
+        ["## Against the baseline", "", comparison.headline, *(f"- {each}" for each in comparison.changes)]
+    )
+
+
+def _checks(diagnosis: Diagnosis) -> str:
+    lines = ["## What was looked at", ""]
+    for check in diagnosis.checks:
+        said = " ".join(check.text) if check.status != "cannot_answer" else f"{check.reason} Needs: {check.needs}"
+        lines.append(f"- {MARKS[check.status]} `{check.analyzer}`: {said}")
+    return "\n".join(lines)
+
+
+def _evidence(diagnosis: Diagnosis) -> str:
+    lines = ["## Evidence", "", "| id | metric | value | unit | arguments | source |", "|---|---|---|---|---|---|"]
+    for row in diagnosis.evidence:
+        arguments = ", ".join(f"{name}={value}" for name, value in row.arguments.items())
+        source = row.source.selector.replace("|", "/")
+        lines.append(f"| {row.id} | {row.metric} | {row.value:.6g} | {row.unit} | {arguments} | {source} |")
+    return "\n".join(lines)
+
+
+def _cases(diagnosis: Diagnosis) -> str:
+    if not diagnosis.cases:
+        return ""
+    lines = ["## Similar public cases", ""]
+    return "\n".join([*lines, *(f"- [{case.id}] [{case.title}]({case.url})" for case in diagnosis.cases)])

@@ -1,0 +1,98 @@
+"""A trimmed trace with Hermes' own tracks on top, to open in Perfetto or chrome://tracing on this machine."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.report.wording import PART_TITLES, cause_title
+from hermes_agent.workflow.request import Request
+from tools.profilers.parts import PARTS
+from tools.profilers.profile import Profile
+from tools.profilers.rank_profile import RankProfile
+from tools.sources.load import load_run
+from tools.sources.options import LoadOptions
+
+STEPS_SHOWN = 3  # around the median step
+EVENTS_PER_RANK = 60_000  # the longest ones; the browser stays usable
+RANKS_SHOWN = 16
+HERMES_PID = 1_000_000  # above any rank
+
+Event = dict[str, Any]
+
+
+def write_perfetto(request: Request, diagnosis: Diagnosis, target: Path) -> None:
+    """Writes a Chrome trace (``.gz`` when the name says so) with the steps around the median and the causes."""
+    run = load_run(request.paths, LoadOptions(cache_dir=request.cache_dir)).select(request.ranks, request.steps)
+    events = list(_events(Profile(run), diagnosis))
+    text = json.dumps({"displayTimeUnit": "ms", "traceEvents": events})
+    if target.suffix == ".gz":
+        target.write_bytes(gzip.compress(text.encode(), mtime=0))
+    else:
+        target.write_text(text, encoding="utf-8")
+
+
+def _events(profile: Profile, diagnosis: Diagnosis) -> Iterator[Event]:
+    yield _named("process_name", HERMES_PID, 0, "Hermes")
+    for rank in profile.ranks[:RANKS_SHOWN]:
+        window = _window(rank, profile.median_step_ms)
+        yield from _hermes_tracks(rank, diagnosis, window)
+        yield from _recorded(rank, window)
+
+
+def _window(rank: RankProfile, median_ms: float) -> tuple[int, int]:
+    steps = rank.rank.steps
+    nearest = int(np.argmin([abs(step.wall_ns / 1e6 - median_ms) for step in steps]))
+    first = max(0, min(nearest - STEPS_SHOWN // 2, len(steps) - STEPS_SHOWN))
+    shown = steps[first : first + STEPS_SHOWN]
+    return shown[0].start_ns, shown[-1].end_ns
+
+
+def _named(what: str, pid: int, tid: int, name: str) -> Event:
+    return {"ph": "M", "name": what, "pid": pid, "tid": tid, "args": {"name": name}}
+
+
+def _slice(name: str, pid: int, tid: int, start_ns: int, end_ns: int, **args: object) -> Event:
+    timing = {"ts": start_ns / 1e3, "dur": (end_ns - start_ns) / 1e3}
+    return {"ph": "X", "cat": "hermes", "name": name, "pid": pid, "tid": tid, **timing, "args": args}
+
+
+def _hermes_tracks(rank: RankProfile, diagnosis: Diagnosis, window: tuple[int, int]) -> Iterator[Event]:
+    """Per rank: its steps, the parts of the time, and the causes found on it."""
+    number = rank.rank.rank
+    for offset, title in enumerate(("steps", "time by part", "causes")):
+        yield _named("thread_name", HERMES_PID, 3 * number + offset + 1, f"rank {number}: {title}")
+    causes = [cause for cause in diagnosis.causes if number in cause.ranks]
+    for step in rank.rank.steps:
+        if step.start_ns < window[0] or step.end_ns > window[1]:
+            continue
+        yield _slice(f"step {step.number}", HERMES_PID, 3 * number + 1, step.start_ns, step.end_ns)
+        for cause in causes[:1]:
+            name = cause_title(cause.cause, cause.mechanism)
+            yield _slice(name, HERMES_PID, 3 * number + 3, step.start_ns, step.end_ns, claim=cause.claim)
+    for part in PARTS:
+        for start, end in np.clip(getattr(rank.parts, part), *window).tolist():
+            if end > start:
+                yield _slice(PART_TITLES[part], HERMES_PID, 3 * number + 2, start, end)
+
+
+def _recorded(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:
+    number = rank.rank.rank
+    yield _named("process_name", number, 0, f"rank {number}")
+    for track, row in enumerate(rank.events.tracks.itertuples(index=False)):
+        yield _named("thread_name", number, track, str(row.label) or f"{row.pid}/{row.tid}")
+    inside = np.flatnonzero((rank.end > window[0]) & (rank.start < window[1]) & (rank.end > rank.start))
+    if len(inside) > EVENTS_PER_RANK:
+        longest = np.argsort(rank.start[inside] - rank.end[inside], kind="stable")[:EVENTS_PER_RANK]
+        inside = np.sort(inside[longest])
+    names = rank.names(inside)
+    starts, ends, tracks = rank.start[inside].tolist(), rank.end[inside].tolist(), rank.track[inside].tolist()
+    for name, start, end, track in zip(names, starts, ends, tracks, strict=True):
+        timing = {"ts": start / 1e3, "dur": (end - start) / 1e3}
+        yield {"ph": "X", "cat": "run", "name": name, "pid": number, "tid": track, **timing}

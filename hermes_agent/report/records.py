@@ -1,0 +1,98 @@
+"""Records of the contract that are copied from the run model, without any judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pandas as pd
+
+from case_library.recall import Recall
+from hermes_agent.report import diagnosis as record
+from tools.findings import Check, Fact
+from tools.profilers.parts import PARTS
+from tools.profilers.profile import Profile
+from tools.run.model import Run, Source
+
+
+def source_record(source: Source) -> record.SourceRecord:
+    """One file and how much of it was read."""
+    return record.SourceRecord(
+        path=str(source.path),
+        format=source.format,
+        ranks=list(source.ranks),
+        status=source.status,
+        note=source.note,
+    )
+
+
+def run_record(run: Run) -> record.RunRecord:
+    """What was diagnosed."""
+    layout = run.layout
+    return record.RunRecord(
+        sources=[source_record(source) for source in run.sources],
+        ranks=list(run.rank_numbers),
+        steps=sorted({step.number for rank in run.ranks for step in rank.steps}),
+        step_origin=", ".join(sorted({rank.step_origin for rank in run.ranks})),
+        devices=sorted({device.name for rank in run.ranks if rank.has_device for device in rank.devices}),
+        layout={
+            "world_size": layout.world_size,
+            "backend": layout.backend,
+            "dp": layout.data_parallel,
+            "tp": layout.tensor_parallel,
+            "pp": layout.pipeline_parallel,
+            "ep": layout.expert_parallel,
+        },
+        clock=[
+            {
+                "rank": rank.rank,
+                "offset_ns": rank.clock.offset_ns,
+                "uncertainty_ns": rank.clock.uncertainty_ns,
+                "method": rank.clock.method,
+            }
+            for rank in run.ranks
+        ],
+        notes=list(run.notes),
+    )
+
+
+def breakdown_rows(profile: Profile) -> list[record.BreakdownRow]:
+    """For every rank the mean over its steps (step null), then each step."""
+    rows: list[record.BreakdownRow] = []
+    for rank in profile.ranks:
+        table = rank.breakdown
+        rows.append(_row(rank.rank.rank, None, table.drop(columns="number").mean()))
+        for _, values in table.iterrows():
+            rows.append(_row(rank.rank.rank, int(values["number"]), values))
+    return rows
+
+
+def _row(rank: int, step: int | None, values: pd.Series[float]) -> record.BreakdownRow:
+    parts = {f"{part}_ms": float(values[f"{part}_ns"]) / 1e6 for part in (*PARTS, "overlapped_communication")}
+    return record.BreakdownRow(rank=rank, step=step, wall_ms=float(values["wall_ns"]) / 1e6, **parts)
+
+
+def evidence_record(identifier: str, fact: Fact) -> record.EvidenceRecord:
+    """One figure, and the call that gives it again."""
+    return record.EvidenceRecord(
+        id=identifier,
+        metric=fact.metric,
+        arguments=dict(fact.arguments),
+        value=fact.value,
+        unit=fact.unit,
+        ranks=list(fact.ranks),
+        steps=list(fact.steps),
+        window_ns=fact.window_ns,
+        source=record.SourceSelector(path=fact.path, selector=fact.selector),
+        run=fact.run,
+    )
+
+
+def case_numbers(recalls: Mapping[int, Recall]) -> dict[str, str]:
+    """Ids C1, C2, ... for the recalled cases, in the order of the causes they belong to."""
+    names = [hit.id for _, recall in sorted(recalls.items()) for hit in recall.hits]
+    return {name: f"C{number}" for number, name in enumerate(dict.fromkeys(names), start=1)}
+
+
+def next_measurements(checks: Sequence[Check]) -> list[str]:
+    """What to record so that the open questions can be answered; each once."""
+    return list(dict.fromkeys(check.needs for check in checks if check.status == "cannot_answer" and check.needs))

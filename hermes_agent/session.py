@@ -1,0 +1,114 @@
+"""One run under discussion: its diagnosis, and answers to what people ask about it.
+
+A session is what the chat, ``ask``, ``show`` and later frontends share. It is used from one worker thread at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from hermes_agent.config import Settings
+from hermes_agent.questions.behind import Shown, Table, behind
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.material import Cancelled, RunMaterial, ignore, never
+from hermes_agent.questions.reply import reply
+from hermes_agent.report.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.workflow.diagnose import diagnose
+from hermes_agent.workflow.events import Emit
+from hermes_agent.workflow.request import Request
+from tools.errors import UsageError
+
+__all__ = ["Answer", "Cancelled", "Session", "Shown", "Table"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer to one question, as Markdown with citations ``[E3]``, ``[A1]``, ``[C2]``.
+
+    ``evidence`` holds every record the text cites, old and new. ``by`` says who wrote it, ``intent`` which kind of
+    question it was taken for ("" when it was not understood).
+    """
+
+    text: str
+    evidence: tuple[EvidenceRecord, ...] = ()
+    by: Literal["template", "model"] = "template"
+    notes: tuple[str, ...] = ()
+    intent: str = ""
+
+
+class Session:
+    """The diagnosis of one request, and everything asked about it. Figures measured on the way keep their ids."""
+
+    def __init__(self, request: Request, settings: Settings, diagnosis: Diagnosis | None = None) -> None:
+        self.settings = settings
+        self.request = replace(request, thresholds=request.thresholds or settings.thresholds)
+        self._material = RunMaterial(self.request)
+        self._discussion: Discussion | None = None
+        if diagnosis is not None:
+            self._discussion = Discussion(diagnosis, self._material)
+
+    def diagnose(self, emit: Emit) -> Diagnosis:
+        """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
+        diagnosis = diagnose(self.request, emit)
+        self._discussion = Discussion(diagnosis, self._material)
+        return diagnosis
+
+    @property
+    def discussion(self) -> Discussion:
+        """What answers are made from; raises UsageError before there is a diagnosis."""
+        if self._discussion is None:
+            raise UsageError("there is no diagnosis yet to ask about; diagnose the run first")
+        return self._discussion
+
+    @property
+    def diagnosis(self) -> Diagnosis:
+        """The diagnosis made before."""
+        return self.discussion.diagnosis
+
+    @property
+    def measured_since(self) -> tuple[EvidenceRecord, ...]:
+        """Figures that answers cited beyond the diagnosis, numbered after its own."""
+        return self.discussion.ledger.added()
+
+    @property
+    def cases(self) -> tuple[CaseRecord, ...]:
+        """All cases recalled, for the diagnosis and for questions."""
+        return self.discussion.cases
+
+    @property
+    def cache_dir(self) -> Path:
+        """Where results are kept."""
+        return self.request.cache_dir or self.settings.cache_dir
+
+    def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool] = never) -> Answer:
+        """An answer to free text, without a language model.
+
+        Raises ``Cancelled`` when ``cancelled`` holds, InputError when the run has to be read again and cannot be.
+        """
+        if not question.strip():
+            raise UsageError("the question is empty; ask for example: why is it slow?")
+        self._material.listen(emit, cancelled)
+        found = reply(self.discussion, question)
+        return Answer(found.text, found.evidence, notes=found.notes, intent=found.intent)
+
+    def show(self, identifier: str) -> Shown:
+        """What stands behind ``E7``, ``C2`` or ``A1``, a check's or a cause's name; figures are measured again.
+
+        Raises UsageError naming the ids there are, InputError when the run can no longer be read.
+        """
+        self._material.listen(ignore, never)
+        return behind(self.discussion, identifier)
+
+    def close(self) -> None:
+        """Gives back what was opened."""
+        self._material.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
