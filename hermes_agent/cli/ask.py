@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with")
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
+    parser.add_argument("--no-llm", action="store_true", help="answer from templates even with a model at hand")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
         question = sys.stdin.read(QUESTION_CHARS).strip()
     if not question:
         raise UsageError("there is no question; write it after the run or send it to standard input")
-    chosen = settings()
+    chosen = settings().without_model() if args.no_llm else settings()
     with Session(request_of(args, chosen), chosen) as session, TerminalProgress() as progress:
         session.diagnose(progress)
         answer = session.ask(question, progress)

@@ -45,7 +45,7 @@ def open_chat(request: Request, chosen: Settings) -> int:
 
 
 def _chat(request: Request, chosen: Settings) -> int:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on standard error
         raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
     from hermes_agent.tui.app import HermesChat
     from hermes_agent.tui.glyphs import glyphs_for

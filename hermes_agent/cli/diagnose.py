@@ -31,12 +31,14 @@ def run(args: argparse.Namespace) -> int:
     """Diagnoses the run and prints the answer."""
     from hermes_agent.cli.progress import TerminalProgress
     from hermes_agent.workflow.diagnose import diagnose
+    from hermes_agent.writing.answer import writer_for
 
     target = writable(args.perfetto) if args.perfetto else None
     chosen = settings()
     request = request_of(args, chosen)
+    writer = None if args.no_llm else writer_for(chosen)
     with TerminalProgress() as progress:
-        diagnosis = diagnose(request, progress)
+        diagnosis = diagnose(request, progress, writer)
     print_diagnosis(diagnosis, as_json=args.json, as_markdown=args.md)
     if target is not None:
         from hermes_agent.report.perfetto import write_perfetto

@@ -32,7 +32,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
     else:
-        print(_text(rows))
+        print(table_text(rows))
     return 0
 
 
@@ -69,7 +69,8 @@ def rank_rows(profile: Profile) -> list[Row]:
     return rows
 
 
-def _text(rows: list[Row]) -> str:
+def table_text(rows: list[Row]) -> str:
+    """The rows as a table for a terminal; the slowest of each group is marked at the end of its line."""
     from hermes_agent.cli.columns import aligned
 
     measured = [name for name in rows[0] if name.endswith("_ms")]

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
 
 if TYPE_CHECKING:
-    import pandas as pd
-
     from tools.profilers.profile import Profile
 
 NAME = "steps"
@@ -34,26 +32,43 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
     else:
-        from hermes_agent.cli.columns import aligned
-
-        header = [str(name).removesuffix("_ms").replace("_", " ") for name in rows[0]]
-        header[2] = "wall ms"
-        print(aligned(header, [[_cell(value) for value in row.values()] for row in rows], left=0))
+        _print_table(rows)
     return 0
 
 
 def step_rows(profile: Profile) -> list[dict[str, int | float]]:
-    """Per step its number, the rank that took longest, that rank's wall time and its parts, in ms."""
+    """Per step its number, the rank that took longest, that rank's wall time and its parts, in ms.
+
+    ``marked_ms`` is the time from mark to mark: less than ``wall_ms`` where the recorded window of the last step also
+    holds what was still in the device's queue.
+    """
+    from tools.profilers.coarse import step_series
     from tools.profilers.parts import PARTS
 
-    table: pd.DataFrame = profile.breakdown
-    ordered = table.sort_values(["number", "wall_ns", "rank"], ascending=[True, False, True])
-    longest = ordered.drop_duplicates("number")
+    series = {view.rank.rank: step_series(profile, view.rank.rank) for view in profile.ranks}
     columns = ("wall", *PARTS, "overlapped_communication")
-    values = {"step": longest["number"], "rank": longest["rank"]}
-    values |= {f"{name}_ms": longest[f"{name}_ns"] / 1e6 for name in columns}
-    lists = {name: series.tolist() for name, series in values.items()}
-    return [dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
+    ordered = profile.breakdown.sort_values(["number", "wall_ns", "rank"], ascending=[True, False, True])
+    rows: list[dict[str, int | float]] = []
+    for record in ordered.drop_duplicates("number").to_dict("records"):
+        step, rank = int(record["number"]), int(record["rank"])
+        marked = series[rank].ms[series[rank].numbers == step]
+        parts = {f"{name}_ms": float(record[f"{name}_ns"]) / 1e6 for name in columns}
+        rows.append({"step": step, "rank": rank, **parts, "marked_ms": float(marked[0])})
+    return rows
+
+
+def _print_table(rows: list[dict[str, int | float]]) -> None:
+    from hermes_agent.cli.columns import aligned
+
+    shown = [name for name in rows[0] if name != "marked_ms"]
+    header = ["wall ms" if name == "wall_ms" else name.removesuffix("_ms").replace("_", " ") for name in shown]
+    print(aligned(header, [[_cell(row[name]) for name in shown] for row in rows], left=0))
+    last = rows[-1]
+    if last["marked_ms"] < last["wall_ms"]:
+        print(
+            f"\nThe window of step {last['step']} also holds what was still in the device's queue; "
+            f"from mark to mark it took {last['marked_ms']:.2f} ms."
+        )
 
 
 def _cell(value: float) -> str:

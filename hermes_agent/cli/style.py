@@ -16,6 +16,7 @@ CODES = {
     "inconclusive": "1;33",
 }
 WIDEST = 110
+NO_TERMINAL = 100
 
 
 def terminal_style() -> Style:
@@ -26,5 +27,5 @@ def terminal_style() -> Style:
 
 
 def terminal_width() -> int:
-    """Columns to write in."""
-    return min(shutil.get_terminal_size((100, 24)).columns, WIDEST)
+    """Columns to write in: those of the terminal, a fixed number where there is none."""
+    return min(shutil.get_terminal_size().columns, WIDEST) if sys.stdout.isatty() else NO_TERMINAL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+CONTINUOUS = ("ns", "us", "ms", "s", "KiB", "MiB", "GiB")
 MAGNITUDES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
@@ -11,7 +12,7 @@ def written(value: float, unit: str) -> str:
     """A figure with its unit, rounded to what a reader can use.
 
     ms, us, s, % and x keep three significant digits and at most two decimals; bytes and rates take a decimal prefix;
-    counts are whole or keep one decimal.
+    counts and any other unit are whole or keep one decimal.
     """
     match unit:
         case "B" | "B/s" | "FLOP" | "FLOP/s":
@@ -23,12 +24,12 @@ def written(value: float, unit: str) -> str:
             return f"{_rounded(value)} %"
         case "x":
             return f"{value:.2f}x"
-        case "":
+        case "" | "count":
             return _count(value)
-        case "count":
-            return _count(value)
-        case _:
+        case _ if unit in CONTINUOUS or "/" in unit:
             return f"{_rounded(value)} {unit}"
+        case _:
+            return f"{_count(value)} {unit}"
 
 
 def _count(value: float) -> str:

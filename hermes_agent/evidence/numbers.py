@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
 UNITS = (
-    r"(?:TFLOP/s|GFLOP/s|MFLOP/s|FLOP/s|TB/s|GB/s|MB/s|B/s|ns|us|µs|μs|ms|min|s|%|percent|x|×|times|TB|GB|MB|kB|KB|B)"
+    r"(?:TFLOP/s|GFLOP/s|MFLOP/s|FLOP/s|TB/s|GB/s|MB/s|B/s|ns|us|µs|μs|ms|min|s|%|percent|x|×|times|"
+    r"FLOP|TiB|GiB|MiB|KiB|TB|GB|MB|kB|KB|B)"
 )
 NUMBER = re.compile(
     rf"(?<![\w.])(?P<value>[-+−]?\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|[-+−]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)"
@@ -40,6 +41,10 @@ KINDS: dict[str, tuple[str, float]] = {
     "MB": ("bytes", 1e6),
     "GB": ("bytes", 1e9),
     "TB": ("bytes", 1e12),
+    "KiB": ("bytes", 2.0**10),
+    "MiB": ("bytes", 2.0**20),
+    "GiB": ("bytes", 2.0**30),
+    "TiB": ("bytes", 2.0**40),
     "B/s": ("bandwidth", 1.0),
     "MB/s": ("bandwidth", 1e6),
     "GB/s": ("bandwidth", 1e9),

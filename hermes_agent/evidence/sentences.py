@@ -28,7 +28,8 @@ def render(sentence: Sentence, ledger: Ledger) -> str:
         places[str(index)] = f"{written(fact.value, fact.unit)} [{ledger.cite(fact)}]"
     for index, name in enumerate(sentence.names):
         places[f"n{index}"] = quoted(name)
-    return _Places().vformat(sentence.template, (), places)
+    text = _Places().vformat(sentence.template, (), places)
+    return text[:1].upper() + text[1:]
 
 
 def render_all(sentences: Iterable[Sentence], ledger: Ledger) -> list[str]:

@@ -21,7 +21,9 @@ Kind = Literal["unknown_id", "uncited_number", "wrong_number", "unknown_rank", "
 
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(]?[A-Z`*\[]|$)|\n+")
-PLACES = re.compile(r"\b(?P<what>ranks?|steps?)\s+(?P<list>\d+(?:\s*(?:,|and|to|or|-|–|:)\s*\d+)*)", re.IGNORECASE)
+PLACES = re.compile(
+    r"\b(?P<what>ranks?|steps?)\s+(?P<list>\d+(?:\s*(?:,|and|to|or|-|–|:)\s*\d+)*)(?!\.?\d)", re.IGNORECASE
+)
 LIST_MARK = re.compile(r"^[ \t]*(?:[-*]|\d+[.)]|#+)[ \t]+", re.MULTILINE)
 
 
@@ -98,8 +100,10 @@ def _verify_sentence(sentence: str, grounds: Grounds) -> list[Problem]:
 
 
 def _only_measures(code: re.Match[str]) -> str:
-    """Of a code span, only the figures with a unit other than a bare ``x``, ``s`` or ``B``."""
-    kept = [figure.text for figure in figures(code.group(0)) if figure.unit not in ("", "x", "s", "B")]
+    """Of a code span, only the figures with a unit other than a bare ``x``, ``s`` or ``B``; not ``V100-32GB``."""
+    text = code.group(0)
+    alone = [figure for figure in figures(text) if text[figure.start - 1] not in "-_/"]
+    kept = [figure.text for figure in alone if figure.unit not in ("", "x", "s", "B")]
     return " ".join(kept) or " "
 
 

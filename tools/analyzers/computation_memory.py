@@ -40,7 +40,7 @@ def memory_bound(profile: Profile) -> Check:
             change=scaled_group(profile, where, "streaming_runs", factor, (1.0 + factor) / 2),
             details=(
                 Sentence(
-                    "They are {0} with {1} kernels.",
+                    "They take {0}, in {1} per step.",
                     (
                         measure(profile, "kernel_group_ms", group="streaming_runs", rank=where.worst),
                         measure(profile, "kernel_group_count", group="streaming_runs", rank=where.worst),

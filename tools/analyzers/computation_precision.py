@@ -155,7 +155,7 @@ def double(profile: Profile) -> Check:
             change=scaled_group(profile, where, "fp64", HALF_SIZE, (1.0 + HALF_SIZE) / 2),
             details=(
                 Sentence(
-                    "That is {0} with {1} kernels.",
+                    "That is {0}, in {1} per step.",
                     (
                         measure(profile, "kernel_group_ms", group="fp64", rank=where.worst),
                         measure(profile, "kernel_group_count", group="fp64", rank=where.worst),

@@ -140,7 +140,7 @@ METRICS = (
     Metric("kernel_group_ms", "ms", "How long do kernels of a group run per step?", kernel_group_ms),
     Metric("kernel_group_pct", "%", "What share of the step do kernels of a group run?", kernel_group_pct),
     Metric("kernel_group_share_pct", "%", "What share of a group's time is another's?", kernel_group_share_pct),
-    Metric("kernel_group_count", "1/step", "How many kernels of a group run per step?", kernel_group_count),
+    Metric("kernel_group_count", "kernels", "How many kernels of a group run per step?", kernel_group_count),
     Metric("matrix_tflops", "TFLOP/s", "How fast do matrix operators compute?", matrix_tflops),
     Metric("streaming_gb_s", "GB/s", "How fast do element-wise operators move memory?", streaming_gb_s),
     Metric("roofline_pct", "%", "How near are operators of known cost to the device's limit?", roofline_pct),

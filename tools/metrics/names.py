@@ -70,10 +70,8 @@ def _named(view: RankProfile, rows: NDArray[np.int64], name: str) -> NDArray[np.
 
 METRICS = (
     Metric("rank_kernel_ms", "ms", "How long do kernels of this name run per step of a rank?", rank_kernel_ms),
-    Metric(
-        "rank_kernel_count", "1/step", "How many kernels of this name does a step of a rank run?", rank_kernel_count
-    ),
+    Metric("rank_kernel_count", "calls", "How many kernels of this name does a step of a rank run?", rank_kernel_count),
     Metric("host_name_ms", "ms", "How long is the host in calls of this name per step?", host_name_ms),
-    Metric("host_name_count", "1/step", "How often does the host make calls of this name per step?", host_name_count),
+    Metric("host_name_count", "calls", "How often does the host make calls of this name per step?", host_name_count),
     Metric("host_name_longest_ms", "ms", "How long is the longest host call of this name?", host_name_longest_ms),
 )

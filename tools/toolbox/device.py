@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from tools.findings import Argument
 from tools.profilers.idle import REASONS
 from tools.toolbox.context import Figure, ToolContext, told
 from tools.toolbox.tool import Arguments, NoArguments
@@ -62,7 +63,11 @@ class Collectives(Arguments):
 
 def collectives(context: ToolContext, asked: Collectives) -> str:
     """Collectives: number and time per step, overlap with computation, waiting for late ranks, transfer speed, size."""
-    kind, rank = {"kind": asked.kind}, {"rank": asked.rank}
+    kind: dict[str, Argument] = {"kind": asked.kind}
+    rank: dict[str, Argument] = {"rank": asked.rank}
+    count = context.measure("collective_count", **kind, **rank)
+    if not count.value:
+        return context.say("Such collectives in a step: {0}; so nothing can be said about how they run.", count)
     return "\n".join(
         told(
             context,

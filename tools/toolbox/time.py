@@ -20,7 +20,7 @@ class StepTimes(Arguments):
 
 
 def step_times(context: ToolContext, asked: StepTimes) -> str:
-    """Step time: mean, median, 95th percentile, maximum, variation, and the longest steps with their excess over usual."""
+    """Step time: mean, median, 95th percentile, maximum, variation, and the longest steps."""
     rank = asked.rank
     series = step_series(context.profile(), rank)
     whole = told(

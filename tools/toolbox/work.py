@@ -64,5 +64,5 @@ def _listed(context: ToolContext, rank: int, names: list[str], limit: int, metri
     lines = []
     for name in names[:limit]:
         time, count = (context.measure(metric, rank=rank, name=name) for metric in metrics)
-        lines.append("- " + context.say("{n0}: {0} per step, {1} of them", time, count, names=(name,)))
+        lines.append("- " + context.say("{n0}: {0} in {1} per step", time, count, names=(name,)))
     return page(lines, len(names), what)

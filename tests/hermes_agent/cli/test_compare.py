@@ -1,0 +1,39 @@
+"""``hermes-dx compare``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.cli import compare
+from hermes_agent.demo.data import demo_fixed_run, demo_run
+from tests.hermes_agent.cli.commands import execute
+from tools.errors import ExitCode, NotComparableError
+
+pytestmark = pytest.mark.usefixtures("commands_cache")
+
+
+def test_the_bundled_run_is_faster_after_the_fix(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(compare, str(demo_run()), str(demo_fixed_run()), "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    steps = {each["run"]: each["value"] for each in record["evidence"] if each["metric"] == "step_time_ms"}
+    assert steps["run"] < 0.7 * steps["baseline"]
+    assert record["changes"]
+    for sentence in (record["headline"], *record["changes"]):
+        assert "{" not in sentence
+
+
+def test_the_text_names_the_changes_without_ids(capsys: pytest.CaptureFixture[str]) -> None:
+    execute(compare, str(demo_run()), str(demo_fixed_run()))
+    out = capsys.readouterr().out
+    assert "[E" not in out
+    assert len(out.splitlines()) > 1
+
+
+def test_runs_that_cannot_be_compared_are_refused_with_the_reason(traces: Path) -> None:
+    control, test = (str(traces / "hta" / f"trace_diff_{name}.json.gz") for name in ("control", "test"))
+    with pytest.raises(NotComparableError, match="another world size") as caught:
+        execute(compare, control, test)
+    assert caught.value.exit_code == ExitCode.INPUT

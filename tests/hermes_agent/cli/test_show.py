@@ -1,0 +1,59 @@
+"""``hermes-dx show``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.cli import ask, show
+from hermes_agent.demo.data import demo_run
+from tests.hermes_agent.cli.commands import execute
+from tools.errors import UsageError
+
+DEMO = str(demo_run())
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_a_figure_is_measured_again_and_its_rows_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(show, "E1", DEMO) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("E1 step time ms")
+    assert ", the same" in out
+    assert "Rows behind it, all 10:" in out
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_json_holds_both_figures_and_the_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    execute(show, "E1", DEMO, "--json")
+    record = json.loads(capsys.readouterr().out)
+    assert record["agrees"] is True
+    assert record["again"] == pytest.approx(107.6, abs=1.0)
+    assert record["table"]["total"] == len(record["table"]["rows"]) == 10
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_without_a_run_the_latest_diagnosis_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    execute(ask, DEMO, "why is it slow?")
+    capsys.readouterr()
+    assert execute(show, "A1") == 0
+    assert capsys.readouterr().out.startswith("A1 Load batches in worker processes")
+
+
+def test_without_any_diagnosis_the_run_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(tmp_path / "empty"))
+    with pytest.raises(UsageError, match="hermes-dx show E1 RUN"):
+        execute(show, "E1")
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_an_unknown_id_names_those_there_are() -> None:
+    with pytest.raises(UsageError, match=r"'E999'.*evidence E1 to E"):
+        execute(show, "E999", DEMO)
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_a_selection_without_a_run_is_refused() -> None:
+    with pytest.raises(UsageError, match="need a run"):
+        execute(show, "E1", "--ranks", "0")

@@ -1,0 +1,80 @@
+"""Made-up runs with known answers, diagnosed without files, for tests of what is said about them."""
+
+from __future__ import annotations
+
+from case_library.recall import CaseIndex
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.report.compose import Findings, compose
+from tests.collective_runs import late_run
+from tests.synthetic import RankBuilder, profile_of
+from tools.analyzers.registry import all_checks
+from tools.profilers.profile import Profile
+from tools.ranking import ranking
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+STEP_US = 100_000.0
+WAIT_US = 40_000.0
+SPIKE = 7
+SPIKE_US = 60_000.0
+LATE_US = 3_000.0
+
+
+class MadeUp:
+    """Material without files: a profile, and the bundled cases when a test asks for them."""
+
+    def __init__(self, profile: Profile) -> None:
+        self._profile = profile
+        self._index: CaseIndex | None = None
+
+    def profile(self) -> Profile:
+        return self._profile
+
+    def baseline(self) -> Profile | None:
+        return None
+
+    def cases(self) -> CaseIndex:
+        if self._index is None:
+            self._index = CaseIndex.open()
+        return self._index
+
+
+def discuss(profile: Profile) -> Discussion:
+    """The discussion of a run diagnosed by all analyzers; no cases are recalled for it."""
+    findings = Findings(profile=profile, checks=all_checks(profile), ranking=ranking(profile), recalls={})
+    return Discussion(compose(findings), MadeUp(profile))
+
+
+def _rank(wait_us: float = 0.0, spike: int | None = None) -> RankBuilder:
+    """Ten steps of 100 ms: ``wait_us`` in the loader, the rest one kernel; one step may compute 60 ms more."""
+    rank = RankBuilder(0)
+    start_us = 0.0
+    for step in range(10):
+        end_us = start_us + STEP_US + (SPIKE_US if step == spike else 0.0)
+        if wait_us:
+            rank.annotation(LOADER, start_us, wait_us)
+        begin_us = start_us + wait_us + 100
+        rank.operator("aten::mm", begin_us, 50)
+        rank.kernel("sgemm", begin_us + 50, end_us - begin_us - 60, call_us=begin_us + 10)
+        rank.step(step, start_us, end_us)
+        start_us = end_us
+    return rank
+
+
+def slow_loader() -> Discussion:
+    """One rank that waits 40 ms of each 100 ms step for its data loader."""
+    return discuss(profile_of(_rank(WAIT_US)))
+
+
+def busy() -> Discussion:
+    """One rank that computes all the time."""
+    return discuss(profile_of(_rank()))
+
+
+def spiky() -> Discussion:
+    """One rank whose step 7 takes 60 ms more, all of it computation."""
+    return discuss(profile_of(_rank(spike=SPIKE)))
+
+
+def late_rank() -> Discussion:
+    """Four ranks that meet in an all-reduce each step; rank 2 waits 3 ms longer than the others for its loader."""
+    return discuss(late_run(lambda rank, _: LATE_US if rank == 2 else 0.0, steps=8, how="data"))

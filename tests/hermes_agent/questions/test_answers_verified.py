@@ -1,0 +1,69 @@
+"""Every answer on recorded runs stands up to the verifier, without a sentence left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.config import Settings
+from hermes_agent.demo.data import demo_run
+from hermes_agent.evidence.grounds import grounds
+from hermes_agent.evidence.verifier import cited_ids, verify
+from hermes_agent.questions.intents import INTENTS
+from hermes_agent.questions.material import ignore
+from hermes_agent.session import Session
+from hermes_agent.workflow.request import Request
+from tools.taxonomy import causes
+
+RECORDED = {
+    "demo": None,
+    "slow loader": "kineto/resnet50_workers0.pt.trace.json.gz",
+    "host bound": "hta/nccl_parser_config.json.gz",
+    "exposed communication": "tracelens/mi300_resnet_act_checkpoint.json.gz",
+    "without a device": "hta/cpu_only.json.gz",
+}
+MORE = (
+    "which rank is slow?", "is rank 0 slow?", "any spikes?", "breakdown of rank 0", "what if I fix the first cause?",
+    "how do I fix the data loader?", "why not the network?", "could it be gc?", "is it the cpu?", "tensor cores?",
+    "storage?", "is communication slow?", "memory?", "what is slow device?", "what is underutilization?", "show A1",
+    "show C1", "show E1 and E2", "cases like slow checkpoints on NFS", "what is the weather",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module", params=list(RECORDED))
+def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    name = RECORDED[request.param]
+    path = demo_run() if name is None else Path(request.getfixturevalue("traces")) / name
+    cache = tmp_path_factory.mktemp("cache")
+    with Session(Request(paths=(path,), cache_dir=cache), Settings(cache_dir=cache)) as opened:
+        opened.diagnose(ignore)
+        yield opened
+
+
+def asked(session: Session, question: str) -> None:
+    answer = session.ask(question, ignore)
+    known = grounds(session.diagnosis, session.measured_since, session.cases)
+    assert answer.text
+    assert answer.notes == (), question
+    assert verify(answer.text, known) == []
+    assert {record.id for record in answer.evidence} == {i for i in cited_ids(answer.text) if i.startswith("E")}
+
+
+@pytest.mark.parametrize("question", [*(intent.example for intent in INTENTS if intent.example), "help", *MORE])
+def test_every_kind_of_answer_is_borne_out_by_its_evidence(session: Session, question: str) -> None:
+    asked(session, question)
+
+
+def test_what_is_said_about_every_cause_is_borne_out(session: Session) -> None:
+    for cause in causes().values():
+        for name in (cause.id, *cause.mechanisms):
+            asked(session, f"could it be {name}?")
+
+
+def test_every_cause_and_mechanism_can_be_asked_what_it_is(session: Session) -> None:
+    for name in causes():
+        answer = session.ask(f"what is {name}?", ignore)
+        assert answer.intent == "definition"
+        assert answer.notes == ()

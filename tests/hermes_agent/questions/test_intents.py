@@ -1,0 +1,122 @@
+"""Which kind of question a sentence is taken for."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.intents import INTENTS, answer_text
+from hermes_agent.questions.question import normalised, read_question
+from hermes_agent.questions.subjects import subject_of
+from tests.hermes_agent.questions import discussed
+
+
+@pytest.fixture(scope="module")
+def loader() -> Discussion:
+    return discussed.slow_loader()
+
+
+ASKED = {
+    "overview": [
+        "why is it slow?", "Why is my training so slow", "why", "summary please", "tl;dr", "what's wrong?",
+        "What is the bottleneck?", "root cause?", "is it healthy?", "what are the main causes",
+        "WHY IS IT SLOWER NOW??",
+    ],
+    "change": [
+        "what should I change first?", "how do I fix it?", "how can I speed this up", "any advice?", "what can we do",
+        "recommendations", "how to improve the data loader", "fix it",
+        "What would you suggest?", "how do I get rid of gc",
+    ],
+    "ranks": [
+        "which rank is slowest?", "slowest rank", "which gpu is the slow one?", "is rank 0 slow?",
+        "who is the slowest worker",
+        "which node lags", "why is rank 0 slow",
+    ],
+    "steps": [
+        "which step is slowest?", "are there spikes?", "step 3?", "is the step time steady?", "longest step", "jitter",
+        "does the step time drift", "which iterations are slow", "why is step 7 slow",
+    ],
+    "breakdown": [
+        "where does the time go?", "breakdown", "break down rank 0", "breakdown of rank 0 in step 2",
+        "where is my time spent",
+        "how is the time spent",
+    ],
+    "what_if": [
+        "what if I fix the data loader?", "how much would it bring to add workers", "what would fixing gc save",
+        "how much faster would it be without gc", "how much would I gain with more workers", "expected speedup",
+        "what if rank 0 were as fast as the others", "is it worth fixing?",
+    ],
+    "suspicion": [
+        "could it be the network?", "why not gc?", "is it the network", "network?", "are tensor cores used?",
+        "storage?", "does .item() hurt?", "is the profiler slowing it down?", "maybe it's NCCL",
+        "Is CUDA_LAUNCH_BLOCKING on?",
+        "is my dataloader too slow", "is the GPU too slow?", "why isn't it memory bound",
+    ],
+    "definition": [
+        "what is a straggler?", "what's small_packet", "define host synchronization", "explain pipeline bubbles",
+        "what does poor overlap mean", "what is slow_data_processing", "tell me about the gil",
+    ],
+    "gaps": [
+        "what could you not check?", "what couldn't you check", "blind spots?", "what's missing?",
+        "what did you not look at",
+        "what should I record next", "what can't you answer", "what could not be checked",
+    ],
+    "comparison": ["compare with the baseline", "what changed?", "is it worse than last week", "compare to baseline"],
+    "similar_cases": [
+        "similar cases?", "has anyone seen this before", "known issues", "cases like NCCL timeouts",
+        "show similar cases",
+    ],
+    "identifiers": ["show E1", "E1", "what is E1?", "A1", "advice A1", "where does [E2] come from", "show e1"],
+    "help": ["help", "what can I ask?", "hello"],
+    "": ["what is the weather", "sing me a song", "who are you", "1234", "???"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("intent", "question"), [(name, text) for name, texts in ASKED.items() for text in texts])
+def test_the_question_is_taken_for_what_it_means(loader: Discussion, intent: str, question: str) -> None:
+    assert answer_text(loader, read_question(question))[0] == intent
+
+
+def test_every_intent_is_asked_for_in_these_tests() -> None:
+    assert {intent.name for intent in INTENTS} == set(ASKED) - {""}
+
+
+@pytest.mark.parametrize("intent", [intent for intent in INTENTS if intent.example], ids=lambda intent: intent.name)
+def test_the_example_that_help_gives_is_understood(loader: Discussion, intent: object) -> None:
+    chosen = next(each for each in INTENTS if each is intent)
+    assert answer_text(loader, read_question(chosen.example))[0] == chosen.name
+
+
+@pytest.mark.parametrize(
+    ("words", "causes", "mechanism"),
+    [
+        ("the network", "network_configuration", None),
+        ("dataloader", "slow_data_processing", None),
+        ("GC", "garbage_collection", None),
+        ("tensor cores", "underutilization", "no_tensor_core"),
+        ("storage", "slow_data_reading", None),
+        ("gil_contention", "operator_dispatch", "gil_contention"),
+        ("activation checkpointing", "memory_pressure", "recomputation"),
+        ("checkpointing", "checkpoint_stall", None),
+        ("memory bandwidth", "memory_bound", None),
+        ("num_workers", "slow_data_processing", "too_few_workers"),
+        ("thermal throttling", "slow_device", None),
+        ("rank 2 is a straggler", "straggler", None),
+        ("communication", "straggler", None),
+        ("torch.compile recompilations", "operator_compilation", None),
+    ],
+)
+def test_usual_names_lead_to_causes_of_the_taxonomy(words: str, causes: str, mechanism: str | None) -> None:
+    subject = subject_of(normalised(words))
+    assert subject is not None
+    assert causes in subject.causes
+    assert subject.mechanism == mechanism
+
+
+def test_ranks_steps_and_ids_are_read_from_the_question() -> None:
+    question = read_question("Compare rank 3 and GPU 1 in step 12, see [E7]")
+    assert (question.ranks, question.steps, question.ids) == ((3, 1), (12,), ("E7",))
+
+
+def test_an_endless_question_is_cut() -> None:
+    assert len(read_question("why " * 100_000).text) <= 2000

@@ -1,0 +1,159 @@
+"""A session on the bundled run: figures measured again, ids that stay, and questions that are cancelled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.config import Settings
+from hermes_agent.demo.data import demo_run
+from hermes_agent.questions.material import ignore
+from hermes_agent.session import Cancelled, Session
+from hermes_agent.workflow.events import Event, Notice, StageProgress
+from hermes_agent.workflow.request import Request
+from tools.errors import InputError, UsageError
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def session(cache: Path) -> Iterator[Session]:
+    with opened(cache) as session:
+        yield session
+
+
+def opened(cache: Path) -> Session:
+    session = Session(Request(paths=(demo_run(),), cache_dir=cache), Settings(cache_dir=cache))
+    session.diagnose(ignore)
+    return session
+
+
+def test_every_figure_of_the_diagnosis_comes_out_the_same_when_measured_again(session: Session) -> None:
+    shown = [session.show(record.id) for record in session.diagnosis.evidence]
+    assert [each.id for each in shown if not each.agrees] == []
+    assert [each.again for each in shown] == pytest.approx([record.value for record in session.diagnosis.evidence])
+
+
+def test_at_most_twenty_rows_are_shown_with_their_total(session: Session) -> None:
+    tables = [table for record in session.diagnosis.evidence if (table := session.show(record.id).table)]
+    assert max(len(table.rows) for table in tables) <= 20
+    assert all(len(row) == len(table.columns) for table in tables for row in table.rows)
+    assert all(table.total >= len(table.rows) for table in tables)
+    assert max(table.total for table in tables) > 20
+
+
+def test_a_stored_figure_that_is_off_is_called_out(session: Session, cache: Path) -> None:
+    first = session.diagnosis.evidence[0]
+    wrong = first.model_copy(update={"value": first.value * (1 + 1e-6)})
+    altered = session.diagnosis.model_copy(update={"evidence": [wrong, *session.diagnosis.evidence[1:]]})
+    with Session(session.request, Settings(cache_dir=cache), altered) as other:
+        shown = other.show(first.id)
+    assert shown.agrees is False
+    assert shown.again == first.value
+    assert any("NOT what is stored" in line for line in shown.lines)
+
+
+def test_a_metric_that_no_longer_exists_is_named(session: Session, cache: Path) -> None:
+    first = session.diagnosis.evidence[0].model_copy(update={"metric": "gone_ms"})
+    altered = session.diagnosis.model_copy(update={"evidence": [first]})
+    with (
+        Session(session.request, Settings(cache_dir=cache), altered) as other,
+        pytest.raises(UsageError, match="gone_ms"),
+    ):
+        other.show(first.id)
+
+
+def test_figures_measured_for_an_answer_can_be_shown_later(session: Session) -> None:
+    last = session.diagnosis.evidence[-1].id
+    answer = session.ask("breakdown of rank 1", ignore)
+    new = [record.id for record in answer.evidence if int(record.id[1:]) > int(last[1:])]
+    assert new
+    assert all(session.show(name).agrees for name in new)
+
+
+def test_the_session_says_that_it_reads_the_run_again_and_only_once(session: Session) -> None:
+    events: list[Event] = []
+    session.ask("breakdown of rank 0", events.append)
+    session.ask("breakdown of rank 1", events.append)
+    assert len([event for event in events if isinstance(event, Notice)]) == 1
+
+
+def test_a_question_that_the_diagnosis_answers_reads_nothing(cache: Path) -> None:
+    diagnosis = opened(cache).diagnosis
+    request = Request(paths=(Path("/nowhere/at/all"),))
+    with Session(request, Settings(cache_dir=cache), diagnosis) as session:
+        assert session.ask("why is it slow?", ignore).text.startswith(diagnosis.headline)
+        with pytest.raises(InputError, match="nowhere"):
+            session.ask("breakdown of rank 0", ignore)
+
+
+def test_a_cancelled_question_stops_and_the_next_one_is_answered(session: Session) -> None:
+    with pytest.raises(Cancelled):
+        session.ask("breakdown of rank 0", ignore, lambda: True)
+    assert session.ask("breakdown of rank 0", ignore).intent == "breakdown"
+
+
+def test_a_reading_that_was_interrupted_is_begun_anew(cache: Path) -> None:
+    class Stop(Exception):
+        pass
+
+    def interrupting(event: Event) -> None:
+        if isinstance(event, StageProgress):
+            raise Stop
+
+    with opened(cache) as session:
+        with pytest.raises(Stop):
+            session.ask("breakdown of rank 0", interrupting)
+        assert session.ask("breakdown of rank 0", ignore).intent == "breakdown"
+
+
+def test_a_late_rank_with_a_slow_loader_is_a_symptom(session: Session) -> None:
+    text = session.ask("why is it not a straggler?", ignore).text
+    assert "Straggler is there, but as a symptom: slow data processing (too few workers) explains it." in text
+
+
+@pytest.mark.parametrize("name", ["A1", "a1", "[A1]", "C1", "slow_device", "straggler", "io.data_loader"])
+def test_advice_cases_causes_and_checks_can_be_shown(session: Session, name: str) -> None:
+    shown = session.show(name)
+    assert shown.id.lower() == name.strip("[]").lower()
+    assert shown.lines
+    assert shown.agrees is None
+
+
+def test_an_advice_is_shown_with_how_risk_and_verification(session: Session) -> None:
+    item = session.diagnosis.advice[0]
+    text = "\n".join(session.show("A1").lines)
+    assert all(part in text for part in (item.how, item.risk, item.verify, item.text))
+
+
+def test_a_case_is_shown_with_its_source(session: Session) -> None:
+    text = "\n".join(session.show("C1").lines)
+    assert session.diagnosis.cases[0].url in text
+    assert "no evidence for this run" in text
+
+
+def test_an_unknown_id_names_those_there_are(session: Session) -> None:
+    last = session.diagnosis.evidence[-1].id
+    with pytest.raises(UsageError, match=f"evidence E1 to {last}"):
+        session.show("E999")
+
+
+def test_without_a_diagnosis_there_is_nothing_to_ask(cache: Path) -> None:
+    session = Session(Request(paths=(demo_run(),)), Settings(cache_dir=cache))
+    with pytest.raises(UsageError, match="diagnose the run first"):
+        session.ask("why?", ignore)
+
+
+def test_an_empty_question_is_refused(session: Session) -> None:
+    with pytest.raises(UsageError, match="empty"):
+        session.ask("  \n", ignore)
+
+
+def test_thresholds_of_the_settings_reach_the_diagnosis(cache: Path) -> None:
+    chosen = Settings(cache_dir=cache, thresholds={"fluctuation_pct": 42.0})
+    assert Session(Request(paths=(demo_run(),)), chosen).request.thresholds == {"fluctuation_pct": 42.0}

@@ -1,0 +1,260 @@
+"""A session that answers from a hand-made diagnosis, so that screens can be tested without reading a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from threading import Event as Flag
+
+from hermes_agent.report.diagnosis import (
+    AdviceRecord,
+    BreakdownRow,
+    CaseRecord,
+    CauseRecord,
+    CheckRecord,
+    Diagnosis,
+    EvidenceRecord,
+    RunRecord,
+    SourceRecord,
+    SourceSelector,
+    StepTime,
+)
+from hermes_agent.session import Answer, Shown, Table
+from hermes_agent.tui.port import ChatSession, Openings
+from hermes_agent.workflow.events import (
+    AnswerDelta,
+    AnswerRejected,
+    CauseRanked,
+    CheckFinished,
+    DiagnosisReady,
+    Emit,
+    Event,
+    Stage,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+)
+from tools.errors import InputError, UsageError
+
+HOSTILE = "[bold red]x[/] \x1b[31mred"
+WAIT_S = 10.0  # how long a held session waits to be let go; a test that lasts this long has failed
+
+
+def row(rank: int, step: int | None, compute: float, wait: float) -> BreakdownRow:
+    """A row whose parts add up: 5 ms of the program and 1 ms of exposed communication beside compute and waiting."""
+    parts = {"compute_ms": compute, "data_wait_ms": wait, "host_ms": 5.0, "exposed_communication_ms": 1.0}
+    rest = {"exposed_memcpy_ms": 0.0, "idle_ms": 0.0, "overlapped_communication_ms": 2.0}
+    return BreakdownRow(rank=rank, step=step, wall_ms=sum(parts.values()), **parts, **rest)
+
+
+def evidence(identifier: str, metric: str, value: float, unit: str) -> EvidenceRecord:
+    """A figure on step 3 of both ranks."""
+    return EvidenceRecord(
+        id=identifier,
+        metric=metric,
+        arguments={"statistic": "median"},
+        value=value,
+        unit=unit,
+        ranks=[0, 1],
+        steps=[3],
+        window_ns=(0, 1_000_000),
+        source=SourceSelector(path="run/rank0.json", selector="step spans"),
+    )
+
+
+def diagnosis() -> Diagnosis:
+    """A slow loader on rank 1, with one advice, one case and a check of every outcome."""
+    means = [row(0, None, 94.0, 0.0), row(1, None, 34.0, 60.0)]
+    each = [row(rank, step, 94.0 - 60 * rank, 60.0 * rank) for step in (3, 4, 5) for rank in (0, 1)]
+    return Diagnosis(
+        run=RunRecord(
+            sources=[SourceRecord(path="run/rank0.json", format="kineto", ranks=[0], status="complete")],
+            ranks=[0, 1],
+            steps=[3, 4, 5],
+            step_origin="profiler steps",
+            devices=[],
+            layout={"world_size": 2},
+        ),
+        verdict="problem",
+        headline="The first cause is slow data processing on rank 1: it costs 60 ms [E2] of a step of 100 ms [E1].",
+        answer=[
+            "The first cause is slow data processing on rank 1: it costs 60 ms [E2] of a step of 100 ms [E1].",
+            "Of the step, computation 64 % [E3], waiting for data 30 % [E4].",
+        ],
+        step_time_ms=StepTime(median=100.0, p95=104.0, mean=100.5, steps=3, evidence=["E1"]),
+        breakdown=[*means, *each],
+        causes=[_cause()],
+        advice=[_advice()],
+        checks=[
+            CheckRecord(analyzer="parallel.step_time", status="clean", text=["Steps are steady [E1]."]),
+            CheckRecord(analyzer="io.data_loader", status="found", text=["Rank 1 waits for data [E2]."]),
+            CheckRecord(
+                analyzer="communication.transfer",
+                status="cannot_answer",
+                reason="no sizes were recorded",
+                needs="record_shapes=True",
+            ),
+        ],
+        evidence=[
+            evidence("E1", "step_time_ms", 100.0, "ms"),
+            evidence("E2", "cause_impact_ms", 60.0, "ms"),
+            evidence("E3", "part_pct", 64.0, "%"),
+            evidence("E4", "part_pct", 30.0, "%"),
+        ],
+        cases=[
+            CaseRecord(
+                id="C1",
+                case="loader-zero-workers",
+                title="One process loads while the device waits",
+                url="https://example.org/case",
+                similarity=0.72,
+                shared_signals=["single-process loader"],
+                cause="slow_data_processing",
+                why="the same cause and signals",
+            )
+        ],
+        notes=[f"one span is called {HOSTILE}"],
+    )
+
+
+def _cause() -> CauseRecord:
+    return CauseRecord(
+        cause="slow_data_processing",
+        family="io",
+        mechanism="too_few_workers",
+        confidence=0.9,
+        impact_ms_per_step=60.0,
+        impact_pct=60.0,
+        method="replay",
+        ranks=[1],
+        steps=[3, 4, 5],
+        claim="Rank 1 waits 60 ms [E2] in `enumerate(DataLoader)#[bold]` in each step.",
+        evidence=["E2", "E4"],
+        evidence_against=[],
+        disproved_by="more workers leave the wait as it is",
+    )
+
+
+def _advice() -> AdviceRecord:
+    return AdviceRecord(
+        id="A1",
+        for_="slow_data_processing",
+        mechanism="too_few_workers",
+        optimization="more workers",
+        how="DataLoader(num_workers=4)",
+        effort=1,
+        risk="more memory",
+        verify="record again",
+        predicted_step_ms=45.0,
+        predicted_speedup=2.2,
+        interval=(1.8, 2.4),
+        text="With it gone a step would take 100 ms [E1] less 60 ms [E2].",
+        evidence=["E1", "E2"],
+        cases=["C1"],
+    )
+
+
+def first_half() -> list[Event]:
+    """The events up to the middle of the family checks."""
+    return [
+        StageStarted(Stage.LOAD),
+        StageProgress(Stage.LOAD, 2, 2, "read rank1.json"),
+        StageFinished(Stage.LOAD, 0.1, "2 rank(s), 3 step(s)"),
+        StageStarted(Stage.COARSE),
+        CheckFinished("step_time", "parallel", "parallel.step_time", "clean"),
+        StageFinished(Stage.COARSE, 0.1, "0 found, 1 clean"),
+        StageStarted(Stage.INTER_OPERATOR),
+        StageFinished(Stage.INTER_OPERATOR, 0.1),
+        CheckFinished("io", "io", "io.data_loader", "found", f"waits in {HOSTILE}"),
+        CheckFinished("communication", "communication", "communication.transfer", "cannot_answer"),
+    ]
+
+
+def second_half() -> list[Event]:
+    """The events after that, up to the end."""
+    rest = (Stage.EXPLAIN, Stage.RECALL, Stage.PREDICT, Stage.WRITE)
+    stages = [event for stage in rest for event in (StageStarted(stage), StageFinished(stage, 0.1))]
+    ranked = CauseRanked(1, "slow_data_processing", "too_few_workers", "io", 60.0, 60.0, 0.9, (1,))
+    return [StageStarted(Stage.FAMILIES), StageFinished(Stage.FAMILIES, 0.1), ranked, *stages]
+
+
+@dataclass
+class FakeSession:
+    """Plays the events of a diagnosis. With ``hold`` it stops half way until ``go`` is set or it is interrupted."""
+
+    hold: bool = False
+    cached: bool = False
+    streams: tuple[Event, ...] = ()
+    asked: list[str] = field(default_factory=list)
+    shown: list[str] = field(default_factory=list)
+    agrees: bool = True
+    closed: bool = False
+    go: Flag = field(default_factory=Flag)
+    half_way: Flag = field(default_factory=Flag)
+
+    def diagnose(self, emit: Emit) -> Diagnosis:
+        """The hand-made diagnosis, with its events."""
+        made = diagnosis()
+        for event in [] if self.cached else first_half():
+            emit(event)
+        self.half_way.set()
+        self._wait(emit)
+        for event in [] if self.cached else second_half():
+            emit(event)
+        emit(DiagnosisReady(made, 1.5, self.cached))
+        return made
+
+    def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Answer:
+        """An answer with a table, a citation and a name that looks like markup."""
+        self.asked.append(question)
+        for event in self.streams:
+            emit(event)
+        if self.hold:
+            self.half_way.set()
+            while not self.go.wait(0.01) and not cancelled():
+                pass
+        text = (
+            f"Rank 1 loses **60 ms** [E2] to `{HOSTILE}`, see [C1].\n\n| part | ms |\n|---|---|\n| data | 60 [E2] |\n"
+        )
+        return Answer(text, tuple(diagnosis().evidence[1:2]), notes=("answered from templates",))
+
+    def show(self, identifier: str) -> Shown:
+        """The figure measured again, with rows that hold hostile names."""
+        self.shown.append(identifier)
+        if identifier.upper() not in ("E1", "E2", "E3", "E4", "C1", "A1"):
+            raise UsageError(f"there is nothing called {identifier!r} in this diagnosis; there is evidence E1 to E4")
+        known = {each.id: each for each in diagnosis().evidence}
+        figure = known.get(identifier.upper())
+        if figure is None:
+            return Shown(identifier, f"{identifier} as the library has it", ("Cause there: slow data processing",))
+        table = Table(("name", "duration_ms"), ((HOSTILE, "60.0"), ("aten::mm", "3.5")), 40)
+        lines = (f"Stored: {figure.value} {figure.unit}", f"Rows: spans named {HOSTILE}")
+        title = f"{figure.id} {figure.metric}: {figure.value} {figure.unit}"
+        return Shown(identifier, title, lines, table, figure.value, agrees=self.agrees)
+
+    def close(self) -> None:
+        """Notes that it was closed."""
+        self.closed = True
+
+    def _wait(self, emit: Emit) -> None:
+        if not self.hold:
+            return
+        for _ in range(int(WAIT_S / 0.01)):
+            if self.go.wait(0.01):
+                return
+            emit(StageProgress(Stage.FAMILIES, 2, 4, "io"))
+
+
+def openings(session: FakeSession, *, given: bool = True, model: str | None = None) -> Openings:
+    """Ways that all lead to the same session; a path that does not exist raises as the reader does."""
+
+    def path(paths: tuple[Path, ...]) -> ChatSession:
+        if not paths[0].exists():
+            raise InputError(f"{paths[0]}: there is no such file or folder; check the path.")
+        return session
+
+    return Openings(path, lambda: session, (lambda: session) if given else None, "run" if given else "", model)
+
+
+STREAMED = (AnswerDelta("Rank 1 loses 61 ms"), AnswerRejected("61 ms is not 60 ms [E2]"), AnswerDelta("Rank 1 loses"))

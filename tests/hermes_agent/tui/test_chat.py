@@ -1,0 +1,281 @@
+"""What the chat does when a person types, clicks and interrupts; driven without a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from textual.app import App
+from textual.widgets import DataTable, Static
+
+from hermes_agent.tui.answer import AnswerMessage
+from hermes_agent.tui.app import HermesChat
+from hermes_agent.tui.commands import COMMANDS
+from hermes_agent.tui.messages import CitedMessage, SectionMessage
+from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, TableScreen
+from hermes_agent.workflow.events import AnswerDelta
+from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, said, typed, until
+from tests.hermes_agent.tui.fake_session import HOSTILE, STREAMED, FakeSession
+
+CLEANED = HOSTILE.replace("\x1b[31m", "")
+
+
+async def test_a_question_is_asked_of_the_session_and_its_answer_shown() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "which rank is slow?")
+        answer = app.query_one(AnswerMessage)
+        assert session.asked == ["which rank is slow?"]
+        assert answer.cited == ("E2", "C1", "E2")
+        assert "Rank 1 loses 60 ms [E2]" in said(app)
+        assert "answered from templates" in said(app)
+
+
+async def test_commands_become_questions_the_session_understands() -> None:
+    session = FakeSession()
+    async with chat(session).run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        for line in ("/why-not garbage_collection", "/whatif slow_data_processing", "/cases loader stalls"):
+            await typed(pilot, line)
+    assert session.asked == [
+        "why not garbage_collection?",
+        "what if I fix slow_data_processing?",
+        "similar cases: loader stalls",
+    ]
+
+
+async def test_enter_on_a_focused_message_opens_the_chosen_citation() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await pilot.press("tab", "right", "right", "enter")
+        await idle(pilot)
+        assert session.shown == ["E3"]
+        assert isinstance(app.screen, EvidenceScreen)
+        await pilot.press("escape")
+        assert not isinstance(app.screen, EvidenceScreen)
+
+
+async def test_clicking_a_citation_opens_it() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        sentence = app.query(SectionMessage).first().query(".sentence").last(Static)
+        column = str(sentence.visual).index("[E3]") + 1
+        await pilot.click(sentence, offset=(column, 0))
+        await idle(pilot)
+        assert session.shown == ["E3"]
+        assert isinstance(app.screen, EvidenceScreen)
+
+
+async def test_escape_stops_a_running_diagnosis_and_the_chat_goes_on() -> None:
+    session = FakeSession(hold=True)
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(session.half_way.is_set, pilot)
+        await pilot.press("escape")
+        await idle(pilot)
+        assert "Interrupted: diagnosing run." in said(app)
+        assert session.closed
+        session.hold = False
+        await typed(pilot, "/demo")
+        assert "The first cause is slow data processing" in said(app)
+
+
+async def test_escape_stops_an_answer_and_forgets_the_questions_behind_it() -> None:
+    session = FakeSession(streams=(AnswerDelta("Rank 1 loses 61"),))
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        session.hold = True
+        session.half_way.clear()
+        app.prompt.fill("first?")
+        await pilot.press("enter")
+        app.prompt.fill("second?")
+        await pilot.press("enter")
+        await until(session.half_way.is_set, pilot)
+        await pilot.press("escape")
+        await idle(pilot)
+        assert session.asked == ["first?"]
+        assert "interrupted; the text above is not verified" in said(app)
+        assert said(app).count("interrupted") == 2
+
+
+async def test_a_draft_that_was_streamed_and_rejected_is_replaced_by_the_verified_answer() -> None:
+    app = chat(FakeSession(streams=STREAMED))
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "which rank?")
+        assert "61 ms" not in said(app)
+        assert "Rank 1 loses 60 ms [E2]" in said(app)
+
+
+async def test_up_and_down_walk_through_what_was_typed_and_keep_the_draft() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "first?")
+        await typed(pilot, "second?")
+        app.prompt.fill("draft")
+        seen = []
+        for key in ("up", "up", "up", "down", "down", "down"):
+            await pilot.press(key)
+            seen.append(app.prompt.value)
+        assert seen == ["second?", "first?", "first?", "second?", "draft", "draft"]
+
+
+async def test_tab_completes_a_command_and_otherwise_moves_on() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await pilot.press(*"/wha", "tab")
+        assert app.prompt.value == "/whatif "
+        app.prompt.fill("")
+        await pilot.press("tab")
+        assert isinstance(app.focused, CitedMessage)
+
+
+async def test_report_writes_the_form_its_name_asks_for_and_never_replaces_silently(tmp_path: Path) -> None:
+    app = chat(FakeSession())
+    target = tmp_path / "answer.json"
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, f"/report {target}")
+        assert json.loads(target.read_text())["verdict"] == "problem"
+        target.write_text("mine")
+        await typed(pilot, f"/report {target}")
+        assert target.read_text() == "mine"
+        assert "exists and was kept" in said(app)
+        await typed(pilot, f"/report --overwrite {target}")
+        assert json.loads(target.read_text())["verdict"] == "problem"
+
+
+async def test_copy_takes_the_last_answer_and_before_any_the_diagnosis() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/copy")
+        assert app.clipboard.startswith("# Problem")
+        await typed(pilot, "which rank?")
+        await typed(pilot, "/copy")
+        assert app.clipboard.startswith("Rank 1 loses **60 ms** [E2]")
+
+
+async def test_text_of_the_run_is_drawn_as_it_is_and_never_as_markup_or_escape_codes() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, f"what is {HOSTILE}?")
+        assert f"what is {CLEANED}?" in said(app)
+        assert f"one span is called {CLEANED}" in said(app)
+        assert "to [bold red]x[/] red, see" in said(app)
+        await typed(pilot, "/show E1")
+        table = app.screen.query_one(DataTable)
+        assert [str(cell) for cell in table.get_row_at(0)] == [CLEANED, "60.0"]
+        drawn = app.export_screenshot()
+        assert "\x1b" not in drawn
+        assert "[bold&#160;red]x[/]&#160;red" in drawn
+
+
+async def test_an_unknown_id_and_an_unreadable_path_are_told_in_the_conversation() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/show E99")
+        await typed(pilot, "/open no-such-file.json")
+        errors = [str(message.query("Static").first(Static).visual) for message in app.query(".error")]
+    assert errors == [
+        "there is nothing called 'E99' in this diagnosis; there is evidence E1 to E4",
+        "no-such-file.json: there is no such file or folder; check the path.",
+    ]
+
+
+async def test_an_error_of_ours_is_shown_and_the_chat_lives_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Broken(FakeSession):
+        def show(self, identifier: str) -> object:  # type: ignore[override]
+            raise ZeroDivisionError(identifier)
+
+    app = chat(Broken())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/show E1")
+        assert "Internal error, ZeroDivisionError: E1" in said(app)
+        await typed(pilot, "still there?")
+        assert "Rank 1 loses 60 ms [E2]" in said(app)
+
+
+async def test_nothing_can_be_asked_before_a_run_is_open() -> None:
+    app = chat(FakeSession(), given=False)
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        for line in ("why?", "/causes", "/report x.md", "/show E1"):
+            await typed(pilot, line)
+        assert len(app.query(".error")) == 4
+
+
+async def test_the_side_panel_is_there_from_100_columns_on() -> None:
+    for columns, shown in ((99, False), (100, True)):
+        app = chat(FakeSession())
+        async with app.run_test(size=(columns, 24)) as pilot:
+            await idle(pilot)
+            assert app.panel.display is shown, columns
+
+
+async def test_ctrl_c_quits_only_when_pressed_twice() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await pilot.press("ctrl+c")
+        assert app.status.status.hint == "Ctrl+C again quits"
+        assert app.is_running
+        await pilot.press("ctrl+c")
+        await until(lambda: app.return_value is not None, pilot)
+    assert app.return_value == 0
+
+
+async def test_a_stored_diagnosis_fills_the_panel_though_no_check_was_told() -> None:
+    app = chat(FakeSession(cached=True))
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        drawn = str(app.query_one("#hierarchy", expect_type=Static).visual)
+        assert "Hierarchy (stored before)" in drawn
+        assert "▲ data loader" in drawn
+
+
+async def test_every_command_is_in_the_palette_and_in_the_help() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        palette = [each.title for each in app.get_system_commands(app.screen)]
+        assert palette == [command.usage for command in COMMANDS]
+        await typed(pilot, "/help")
+        assert isinstance(app.screen, HelpScreen)
+        shown = str(app.screen.query_one(".lines Static", expect_type=Static).visual)
+        assert all(f"{command.usage} " in shown and command.help in shown for command in COMMANDS)
+
+
+async def test_enter_on_a_row_of_the_evidence_opens_it() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/evidence")
+        assert isinstance(app.screen, TableScreen)
+        await pilot.press("down", "enter")
+        await idle(pilot)
+        assert session.shown == ["E2"]
+
+
+async def test_leaving_while_work_runs_stops_the_work() -> None:
+    session = FakeSession(hold=True)
+    app: App[int] = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await until(session.half_way.is_set, pilot)
+        await pilot.press("ctrl+q")
+    assert isinstance(app, HermesChat)
+    assert session.closed

@@ -1,0 +1,83 @@
+"""The registry of commands, completion, reports and the status line: without any screen."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.tui.commands import COMMANDS, completions
+from hermes_agent.tui.glyphs import ASCII
+from hermes_agent.tui.prompt import completion
+from hermes_agent.tui.reports import write_report
+from hermes_agent.tui.status import Status, status_line
+from hermes_agent.tui.tables import ranks, steps
+from tests.hermes_agent.tui.fake_session import diagnosis, row
+from tools.errors import UsageError
+
+
+def test_commands_have_different_names_and_say_what_they_do() -> None:
+    assert len({command.name for command in COMMANDS}) == len(COMMANDS) >= 15
+    assert all(command.help for command in COMMANDS)
+
+
+def test_completion_goes_as_far_as_the_commands_agree() -> None:
+    words = completions()
+    assert completion("/wha", words) == "/whatif "
+    assert completion("/s", words) is None
+    assert completion("/re", words) == "/report "
+    assert completion("/zzz", words) is None
+    assert completion("why", words) is None
+    assert completion("/show ", words) is None
+
+
+def test_a_report_reads_back_as_the_diagnosis_it_was(tmp_path: Path) -> None:
+    target = tmp_path / "a report.json"
+    assert write_report(diagnosis(), str(target)) == f"Wrote {target}."
+    assert Diagnosis.model_validate_json(target.read_bytes()) == diagnosis()
+
+
+def test_a_markdown_report_begins_with_the_verdict(tmp_path: Path) -> None:
+    write_report(diagnosis(), str(tmp_path / "report.md"))
+    assert (tmp_path / "report.md").read_text().startswith("# Problem\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("x.txt", "has to end in .md"), ("none/x.md", "cannot be written"), ("", "has to end in .md")]
+)
+def test_a_report_that_cannot_be_written_says_why(tmp_path: Path, name: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        write_report(diagnosis(), str(tmp_path / name))
+
+
+def test_the_table_of_steps_shows_the_slowest_rank_of_each() -> None:
+    rows = [row(0, 3, 94.0, 0.0), row(1, 3, 34.0, 70.0), row(0, 4, 95.0, 0.0), row(1, 4, 34.0, 0.0)]
+    view = steps(diagnosis().model_copy(update={"breakdown": rows}))
+    assert [cells[:3] for cells in view.rows] == [("3", "1", "110.00"), ("4", "0", "101.00")]
+
+
+def test_the_table_of_ranks_shows_the_means_only() -> None:
+    view = ranks(diagnosis())
+    assert [cells[:3] for cells in view.rows] == [("0", "100.00", "94.00"), ("1", "100.00", "34.00")]
+    assert all(len(cells) == len(view.columns) for cells in view.rows)
+
+
+@pytest.mark.parametrize("width", [20, 40, 80, 200])
+def test_the_status_line_fits_and_never_loses_what_goes_on(width: int) -> None:
+    status = Status(run="r" * 60, verdict="problem", model="m", doing="diagnosing", elapsed_s=12.3)
+    line = status_line(status, width, ASCII)
+    assert line.cell_length <= width
+    assert "diagnosing"[: width - 5] in line.plain
+
+
+def test_opening_the_chat_imports_neither_the_workflow_engine_nor_the_analysis() -> None:
+    program = (
+        "import sys; from hermes_agent.cli import chat; from hermes_agent.tui.app import HermesChat; "
+        "heavy = ('langgraph', 'chromadb', 'pandas', 'numpy', 'pyarrow', 'openai', 'hermes_agent.session'); "
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
