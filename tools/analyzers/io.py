@@ -66,7 +66,7 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
     share, amount = _wait(profile, worst), _wait_ms(profile, worst)
     view = profile.rank(worst)
     kind = loader_kind(view)
-    cause, mechanism, ceiling = _diagnosis(profile, worst, kind)
+    cause, mechanism, ceiling = _diagnosis(profile, ranks, worst, kind)
     waiting = measure(profile, "loader_wait_steps", rank=worst)
     return Finding(
         cause=cause,
@@ -120,17 +120,26 @@ def loader_kind(view: RankProfile) -> str:
     return "workers" if view.named("multi_process_loader")[rows].any() else "other"
 
 
-def _diagnosis(profile: Profile, rank: int, kind: str) -> tuple[str, str | None, float]:
-    """Cause, mechanism and the most confidence the evidence allows."""
+def _diagnosis(profile: Profile, ranks: tuple[int, ...], rank: int, kind: str) -> tuple[str, str | None, float]:
+    """Cause, mechanism and the most confidence the evidence allows.
+
+    Where other ranks use the same kind of loader and do not wait, the number of workers is not what differs: it is
+    the work for a batch.
+    """
     reading, processing, operators = _work(profile, rank)
     if reading.value >= EVIDENT_PCT and reading.value > max(processing.value, operators.value):
         return "slow_data_reading", None, 0.9
     evident = max(processing.value, operators.value) >= EVIDENT_PCT
-    if kind == "single":
+    if kind == "single" and not (evident and _same_kind_spared(profile, ranks, kind)):
         return "slow_data_processing", "too_few_workers", 0.95 if evident else 0.85
     if evident:
-        return "slow_data_processing", "heavy_transform", 0.85
+        return "slow_data_processing", "heavy_transform", 0.95 if kind == "single" else 0.85
     return "slow_data_processing", None, 0.7
+
+
+def _same_kind_spared(profile: Profile, ranks: tuple[int, ...], kind: str) -> bool:
+    others = [view for view in profile.ranks if view.rank.rank not in ranks]
+    return any(loader_kind(view) == kind for view in others)
 
 
 def _work(profile: Profile, rank: int) -> tuple[Fact, Fact, Fact]:

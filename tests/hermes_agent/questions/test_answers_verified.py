@@ -11,6 +11,7 @@ from hermes_agent.config import Settings
 from hermes_agent.demo.data import demo_run
 from hermes_agent.evidence.grounds import grounds
 from hermes_agent.evidence.verifier import cited_ids, verify
+from hermes_agent.questions.coverage import CHECKS_OF_CAUSE, DESCRIPTIVE, checks_for
 from hermes_agent.questions.intents import INTENTS
 from hermes_agent.questions.material import ignore
 from hermes_agent.session import Session
@@ -67,3 +68,14 @@ def test_every_cause_and_mechanism_can_be_asked_what_it_is(session: Session) -> 
         answer = session.ask(f"what is {name}?", ignore)
         assert answer.intent == "definition"
         assert answer.notes == ()
+
+
+def test_every_check_is_known_to_look_for_a_cause_or_to_describe(session: Session) -> None:
+    known = {name for names in CHECKS_OF_CAUSE.values() for name in names}
+    made = [check.analyzer for check in session.diagnosis.checks]
+    assert [name for name in made if name not in known and not name.startswith(DESCRIPTIVE)] == []
+
+
+def test_every_cause_is_found_by_a_check_that_is_known_to_look_for_it(session: Session) -> None:
+    found = [(cause.cause, cause.mechanism, cause.check) for cause in session.diagnosis.causes]
+    assert [each for each in found if each[2] not in checks_for(each[0], each[1])] == []

@@ -1,0 +1,88 @@
+"""A diagnosis under discussion: what it says, and what was measured and recalled since."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from case_library.query import CaseHit, CaseQuery, Recall
+from hermes_agent.evidence.continued import ContinuedLedger
+from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.grounds import grounds
+from hermes_agent.evidence.sentences import render
+from hermes_agent.evidence.verifier import Grounds
+from hermes_agent.questions.material import Material
+from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
+from tools.findings import Argument, Fact, Sentence
+from tools.metrics.registry import measure
+
+
+class Discussion:
+    """Everything an answer is made from. What it measures or recalls keeps its id for the rest of the session."""
+
+    def __init__(self, diagnosis: Diagnosis, material: Material) -> None:
+        self.diagnosis = diagnosis
+        self.material = material
+        self.ledger = ContinuedLedger(diagnosis.evidence)
+        self._cases: list[CaseRecord] = []
+
+    def measure(self, metric: str, **arguments: Argument) -> Fact:
+        """A figure measured now on the run; raises UsageError where the run cannot give it."""
+        return measure(self.material.profile(), metric, **arguments)
+
+    def say(self, template: str, *facts: Fact, names: tuple[str, ...] = ()) -> str:
+        """The sentence with every fact written out and cited."""
+        return render(Sentence(template, facts, names), self.ledger)
+
+    def recall(self, query: CaseQuery, limit: int = 3) -> Recall:
+        """Similar cases from the library."""
+        return self.material.cases().search(query, limit)
+
+    def case(self, hit: CaseHit) -> CaseRecord:
+        """The record of a recalled case; a case that has an id keeps it."""
+        for record in self.cases:
+            if record.case == hit.id:
+                return record
+        record = CaseRecord(
+            id=f"C{len(self.cases) + 1}",
+            case=hit.id,
+            title=hit.title,
+            url=hit.url,
+            similarity=round(hit.similarity, 3),
+            shared_signals=list(hit.shared_signals),
+            cause=hit.cause,
+            why=hit.why,
+        )
+        self._cases.append(record)
+        return record
+
+    @property
+    def evidence(self) -> dict[str, EvidenceRecord]:
+        """All figures by id, old and new."""
+        return {record.id: record for record in (*self.diagnosis.evidence, *self.ledger.added())}
+
+    @property
+    def cases(self) -> tuple[CaseRecord, ...]:
+        """All recalled cases, old and new."""
+        return (*self.diagnosis.cases, *self._cases)
+
+    @cached_property
+    def advice(self) -> dict[str, AdviceRecord]:
+        """All advice by id."""
+        return {item.id: item for item in self.diagnosis.advice}
+
+    def grounds(self) -> Grounds:
+        """What an answer may rest on at this moment."""
+        return grounds(self.diagnosis, self.ledger.added(), self._cases)
+
+    def impact(self, cause: CauseRecord) -> EvidenceRecord | None:
+        """The figure of what a listed cause costs a step."""
+        for name in cause.evidence:
+            record = self.evidence.get(name)
+            if record is not None and record.metric == "cause_impact_ms":
+                return record
+        return None
+
+
+def cited(record: EvidenceRecord) -> str:
+    """A figure of the ledger with its citation."""
+    return f"{written(record.value, record.unit)} [{record.id}]"

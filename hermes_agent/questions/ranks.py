@@ -1,0 +1,82 @@
+"""Which rank is slow, and what does it do longer than the others?"""
+
+from __future__ import annotations
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, paragraph
+from hermes_agent.questions.question import Question
+from hermes_agent.questions.slowest import WHOLE_RUN, slowest_per_group
+from hermes_agent.report.wording import PART_TITLES, cause_title, rank_list
+from tools.profilers.parts import PARTS
+
+EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
+GROUPS_TOLD = 4
+
+
+def which_rank(discussion: Discussion, question: Question) -> str:
+    """The slowest rank of the run and of each group, or how the rank that was named compares."""
+    numbers = discussion.diagnosis.run.ranks
+    unknown = [rank for rank in question.ranks if rank not in numbers]
+    if unknown:
+        return f"This run has no such rank; it has {rank_list(numbers)}."
+    if len(numbers) == 1:
+        return (
+            f"Only {rank_list(numbers)} was traced, so ranks cannot be compared. "
+            "What it needs: the traces of the other ranks for the same steps."
+        )
+    if question.ranks:
+        return blocks(_one_rank(discussion, rank) for rank in question.ranks)
+    return _slowest(discussion)
+
+
+def _slowest(discussion: Discussion) -> str:
+    groups = slowest_per_group(discussion.material.profile())
+    whole = next(group for group in groups if group.group == WHOLE_RUN)
+    spread = discussion.measure("rank_spread_pct", of="own")
+    own = discussion.measure("rank_time_ms", of="own", rank=whole.slowest)
+    if spread.value < EVEN_PCT:
+        text = "No rank stands out: without exposed communication the ranks lie {0} apart."
+        return paragraph([discussion.say(text, spread), _causes_on(discussion, whole.slowest)])
+    lead = discussion.say(
+        f"Rank {whole.slowest} is the slowest: without exposed communication it takes {{0}} per step, and the "
+        "ranks lie {1} apart.",
+        own,
+        spread,
+    )
+    parts = [paragraph([lead, _longer_in(discussion, whole.slowest), _causes_on(discussion, whole.slowest)])]
+    for group in groups[1 : GROUPS_TOLD + 1]:
+        fact = discussion.measure("rank_time_ms", of="own", rank=group.slowest)
+        text = (
+            f"In the group {{n0}} ({rank_list(group.ranks)}) the slowest is rank {group.slowest} with {{0}} per step."
+        )
+        parts.append(discussion.say(text, fact, names=(group.group,)))
+    return blocks(parts)
+
+
+def _one_rank(discussion: Discussion, rank: int) -> str:
+    own = discussion.measure("rank_time_ms", of="own", rank=rank)
+    wall = discussion.measure("rank_time_ms", of="wall", rank=rank)
+    lead = f"Rank {rank} takes {{0}} per step, {{1}} of it without exposed communication."
+    return paragraph([discussion.say(lead, wall, own), _longer_in(discussion, rank), _causes_on(discussion, rank)])
+
+
+def _longer_in(discussion: Discussion, rank: int) -> str:
+    """The part of the step in which the rank exceeds the others most; waiting in collectives is not its own doing."""
+    parts = [part for part in PARTS if part != "exposed_communication"]
+    excess = {part: discussion.measure("part_excess_ms", part=part, rank=rank) for part in parts}
+    part = max(parts, key=lambda name: excess[name].value)
+    if excess[part].value <= 0:
+        return "In no part of the step does it take longer than the median of the others."
+    text = f"What it does longest beyond the median of the others is {PART_TITLES[part]}: {{0}} more per step."
+    return discussion.say(text, excess[part])
+
+
+def _causes_on(discussion: Discussion, rank: int) -> str:
+    own = [
+        cause
+        for cause in discussion.diagnosis.causes
+        if rank in cause.ranks and set(cause.ranks) != set(discussion.diagnosis.run.ranks)
+    ]
+    if not own:
+        return "No cause was found on it alone."
+    return paragraph(f"Found on it: {cause_title(each.cause, each.mechanism)}. {each.claim}" for each in own)

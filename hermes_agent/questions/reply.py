@@ -1,0 +1,47 @@
+"""From a question to an answer whose every sentence stands up to the evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes_agent.evidence.verifier import cited_ids, verify
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.intents import answer_text
+from hermes_agent.questions.question import read_question
+from hermes_agent.report.diagnosis import EvidenceRecord
+from tools.errors import UsageError
+
+DROPPED = "A sentence was left out because it could not be verified."
+
+
+@dataclass(frozen=True)
+class Reply:
+    """The answer's text, the figures it cites, and which kind of question it was taken for ("" for none)."""
+
+    text: str
+    evidence: tuple[EvidenceRecord, ...]
+    intent: str
+    notes: tuple[str, ...] = ()
+
+
+def reply(discussion: Discussion, text: str) -> Reply:
+    """Answers a question from the diagnosis and from what can be measured on the run.
+
+    Raises InputError when the run has to be read again and cannot be.
+    """
+    try:
+        intent, written = answer_text(discussion, read_question(text))
+    except UsageError as error:
+        intent, written = "", f"That cannot be measured on this run: `{str(error).replace('`', '')}`."
+    kept, notes = _verified(discussion, written)
+    known = discussion.evidence
+    cited = dict.fromkeys(name for name in cited_ids(kept) if name in known)
+    return Reply(kept, tuple(known[name] for name in cited), intent, notes)
+
+
+def _verified(discussion: Discussion, text: str) -> tuple[str, tuple[str, ...]]:
+    """The text without sentences that the evidence does not bear out; templates leave none, names from a run might."""
+    problems = verify(text, discussion.grounds())
+    for problem in problems:
+        text = text.replace(problem.sentence, "")
+    return text.strip(), (DROPPED,) if problems else ()

@@ -1,0 +1,52 @@
+"""Similar public cases: to this run, or to what the question describes."""
+
+from __future__ import annotations
+
+import re
+
+from case_library.query import CaseQuery
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, bullets, paragraph, quoted_from
+from hermes_agent.questions.question import Question
+from hermes_agent.report.diagnosis import CaseRecord
+from hermes_agent.report.wording import plain
+
+DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(?P<what>.+)$", re.IGNORECASE)
+THIS_RUN = re.compile(
+    r"^\W*(this|mine|ours?|it|my (run|case|training|job)|the (run|diagnosis|first cause))\W*$", re.IGNORECASE
+)
+
+
+def similar_cases(discussion: Discussion, question: Question) -> str:
+    """Cases like what the question describes, else those recalled for this run."""
+    match = DESCRIBED.search(question.text)
+    if match and not THIS_RUN.match(match["what"]):
+        return for_text(discussion, match["what"]) or (
+            "No public case is close enough to that description. Describe what you see: which operation is slow, since "
+            "when, on which ranks."
+        )
+    records = discussion.diagnosis.cases
+    if not records:
+        note = discussion.diagnosis.recall_note
+        return paragraph(["No similar public case was recalled for this run.", f"`{note}`" if note else ""])
+    return blocks(
+        ["Similar public cases; they suggest, they are no evidence for this run.", _table(discussion, records)]
+    )
+
+
+def for_text(discussion: Discussion, text: str) -> str:
+    """Cases close to a free text as a list; empty when recall abstains."""
+    recall = discussion.recall(CaseQuery(text=text))
+    if not recall.hits:
+        return ""
+    records = [discussion.case(hit) for hit in recall.hits]
+    lead = "Public cases close to these words; they suggest, they are no evidence for this run."
+    return blocks([lead, _table(discussion, records)])
+
+
+def _table(discussion: Discussion, records: list[CaseRecord]) -> str:
+    grounds = discussion.grounds()
+    return bullets(
+        f"{quoted_from(each.title, each.id, grounds)} Cause there: {plain(each.cause)}. {each.url} [{each.id}]"
+        for each in records
+    )

@@ -1,0 +1,78 @@
+"""Where one cause stands in a diagnosis: listed, minor, ruled out, open, or not looked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hermes_agent.questions.coverage import CHECKS_OF_MECHANISM, checks_for
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.report.diagnosis import CauseRecord, CheckRecord
+from tools.ranking import RankedCause, ranking
+
+Kind = Literal[
+    "listed",  # among the ranked causes
+    "minor",  # found, but worth too little to be ranked
+    "other",  # the checks that look for it found something else instead
+    "clean",  # all its checks looked, and it is not there
+    "open",  # at least one of its checks could not answer
+    "absent",  # it has checks, but none of them was made on this run
+    "unwatched",  # no check looks for it
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """What the checks say about one cause, or one mechanism of it.
+
+    ``listed`` holds places in the ranking (0 first) and records; for ``absent``, ``checks`` holds the nearest ones.
+    """
+
+    cause: str
+    mechanism: str | None
+    kind: Kind
+    checks: tuple[CheckRecord, ...] = ()
+    listed: tuple[tuple[int, CauseRecord], ...] = ()
+    minor: tuple[RankedCause, ...] = ()
+
+
+def standing(discussion: Discussion, cause: str, mechanism: str | None = None) -> Standing:
+    """Where the cause stands; with a mechanism, where that way of it stands."""
+    names = checks_for(cause, mechanism)
+    records = discussion.diagnosis.checks
+    checks = tuple(check for check in records if check.analyzer in names)
+    listed = _listed(discussion, cause, mechanism)
+    if listed:
+        return Standing(cause, mechanism, "listed", checks, listed)
+    if not names:
+        return Standing(cause, mechanism, "unwatched")
+    if not checks:
+        topics = {name.partition(".")[0] for name in names}
+        near = tuple(check for check in records if check.analyzer.partition(".")[0] in topics)
+        return Standing(cause, mechanism, "absent", near)
+    found = any(check.status == "found" for check in checks)
+    minor = _minor(discussion, cause, mechanism) if found else ()
+    if minor:
+        return Standing(cause, mechanism, "minor", checks, minor=minor)
+    if any(check.status == "cannot_answer" for check in checks):
+        return Standing(cause, mechanism, "open", checks)
+    return Standing(cause, mechanism, "other" if found else "clean", checks)
+
+
+def found_instead(discussion: Discussion, checks: tuple[CheckRecord, ...]) -> tuple[CauseRecord, ...]:
+    """The ranked causes that these checks found."""
+    names = {check.analyzer for check in checks}
+    return tuple(record for record in discussion.diagnosis.causes if record.check in names)
+
+
+def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
+    same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
+    exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
+    has_own_check = mechanism is not None and mechanism in CHECKS_OF_MECHANISM
+    return tuple(exact if exact or has_own_check else same)
+
+
+def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
+    below = ranking(discussion.material.profile()).below
+    same = [each for each in below if each.finding.cause == cause]
+    return tuple(each for each in same if mechanism is None or each.finding.mechanism in (None, mechanism))
