@@ -57,7 +57,32 @@ def _one_rank(discussion: Discussion, rank: int) -> str:
     own = discussion.measure("rank_time_ms", of="own", rank=rank)
     wall = discussion.measure("rank_time_ms", of="wall", rank=rank)
     lead = f"Rank {rank} takes {{0}} per step, {{1}} of it without exposed communication."
-    return paragraph([discussion.say(lead, wall, own), _longer_in(discussion, rank), _causes_on(discussion, rank)])
+    return paragraph(
+        [
+            discussion.say(lead, wall, own),
+            _largest_beside_computation(discussion, rank),
+            _symptom_of(discussion, rank),
+            _longer_in(discussion, rank),
+            _causes_on(discussion, rank),
+        ]
+    )
+
+
+def _largest_beside_computation(discussion: Discussion, rank: int) -> str:
+    """What the rank spends most time in apart from computing."""
+    facts = {part: discussion.measure("part_ms", part=part, rank=rank) for part in PARTS if part != "compute"}
+    part = max(facts, key=lambda name: facts[name].value)
+    return discussion.say(f"Beside computation its largest part is {PART_TITLES[part]}: {{0}} per step.", facts[part])
+
+
+def _symptom_of(discussion: Discussion, rank: int) -> str:
+    """Which cause on another rank this rank's waiting comes from."""
+    others = [each for each in discussion.diagnosis.causes if each.symptoms and rank not in each.ranks]
+    return paragraph(
+        f"Its waiting is a symptom of {cause_title(each.cause, each.mechanism)} on {rank_list(each.ranks)}. "
+        + " ".join(each.symptoms)
+        for each in others
+    )
 
 
 def _longer_in(discussion: Discussion, rank: int) -> str:
