@@ -34,12 +34,12 @@ async def until(condition: Callable[[], bool], pilot: Pilot[int]) -> None:
     raise AssertionError("what the test waits for did not happen")
 
 
-async def idle(pilot: Pilot[int]) -> None:
+async def idle(pilot: Pilot[int], wait_s: float = WAIT_S) -> None:
     """Waits until the work is done and drawn: nothing runs at several looks in a row."""
     app = pilot.app
     assert isinstance(app, HermesChat)
     quiet = 0
-    for _ in range(int(WAIT_S / LOOK_S)):
+    for _ in range(int(wait_s / LOOK_S)):
         await pilot.pause(LOOK_S)
         quiet = 0 if app.conductor.busy else quiet + 1
         if quiet == QUIET_LOOKS:
@@ -48,13 +48,13 @@ async def idle(pilot: Pilot[int]) -> None:
     raise AssertionError("the chat did not come to rest")
 
 
-async def typed(pilot: Pilot[int], text: str) -> None:
+async def typed(pilot: Pilot[int], text: str, wait_s: float = WAIT_S) -> None:
     """Types a line, sends it and waits for what comes of it."""
     app = pilot.app
     assert isinstance(app, HermesChat)
     app.prompt.fill(text)
     await pilot.press("enter")
-    await idle(pilot)
+    await idle(pilot, wait_s)
 
 
 def said(app: HermesChat) -> str:

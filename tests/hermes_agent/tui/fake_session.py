@@ -186,6 +186,7 @@ class FakeSession:
     hold: bool = False
     cached: bool = False
     streams: tuple[Event, ...] = ()
+    drafts: tuple[Event, ...] = ()  # what a model writes of the diagnosis
     asked: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     agrees: bool = True
@@ -202,6 +203,10 @@ class FakeSession:
         self._wait(emit)
         for event in [] if self.cached else second_half():
             emit(event)
+        for event in self.drafts:
+            emit(event)
+        if self.drafts:
+            made = made.model_copy(update={"answer_by": "model", "answer_model": "small-model"})
         emit(DiagnosisReady(made, 1.5, self.cached))
         return made
 

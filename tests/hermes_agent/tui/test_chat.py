@@ -87,6 +87,24 @@ async def test_escape_stops_a_running_diagnosis_and_the_chat_goes_on() -> None:
         assert "The first cause is slow data processing" in said(app)
 
 
+async def test_the_panel_goes_back_to_the_run_under_discussion_when_another_is_interrupted() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        before = str(app.query_one("#hierarchy", expect_type=Static).visual)
+        session.hold = True
+        session.half_way.clear()
+        app.prompt.fill("/demo")
+        await pilot.press("enter")
+        await until(session.half_way.is_set, pilot)
+        await until(lambda: "▸ families" in str(app.query_one("#hierarchy", expect_type=Static).visual), pilot)
+        await pilot.press("escape")
+        await idle(pilot)
+        assert str(app.query_one("#hierarchy", expect_type=Static).visual) == before
+        assert app.conductor.diagnosis.verdict == "problem"
+
+
 async def test_escape_stops_an_answer_and_forgets_the_questions_behind_it() -> None:
     session = FakeSession(streams=(AnswerDelta("Rank 1 loses 61"),))
     app = chat(session)
@@ -113,6 +131,14 @@ async def test_a_draft_that_was_streamed_and_rejected_is_replaced_by_the_verifie
         await typed(pilot, "which rank?")
         assert "61 ms" not in said(app)
         assert "Rank 1 loses 60 ms [E2]" in said(app)
+
+
+async def test_a_draft_of_the_diagnosis_gives_way_to_the_verified_one_which_names_its_writer() -> None:
+    app = chat(FakeSession(drafts=(AnswerDelta("Rank 1 loses 61 ms"),)))
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        assert "61 ms" not in said(app)
+        assert "Written by small-model, checked against the evidence." in said(app)
 
 
 async def test_up_and_down_walk_through_what_was_typed_and_keep_the_draft() -> None:

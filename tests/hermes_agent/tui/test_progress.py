@@ -7,7 +7,7 @@ from functools import reduce
 from hermes_agent.tui.glyphs import ASCII, UNICODE, glyphs_for
 from hermes_agent.tui.panel import hierarchy, ranked
 from hermes_agent.tui.progress import Progress, advance
-from hermes_agent.workflow.events import CheckFinished, DiagnosisReady, Stage, StageFinished, StageStarted
+from hermes_agent.workflow.events import CheckFinished, DiagnosisReady, Event, Stage, StageFinished, StageStarted
 from tests.hermes_agent.tui.fake_session import HOSTILE, diagnosis, first_half, second_half
 
 
@@ -47,7 +47,11 @@ def test_no_cause_is_called_none_only_when_the_ranking_is_over() -> None:
 
 
 def test_a_stage_that_is_finished_twice_stands_there_once_with_its_last_note() -> None:
-    events = [StageStarted(Stage.LOAD), StageFinished(Stage.LOAD, 0.1, "a"), StageFinished(Stage.LOAD, 0.1, "b")]
+    events: list[Event] = [
+        StageStarted(Stage.LOAD),
+        StageFinished(Stage.LOAD, 0.1, "a"),
+        StageFinished(Stage.LOAD, 0.1, "b"),
+    ]
     progress = reduce(advance, events, Progress())
     assert progress.finished == ((Stage.LOAD, "b"),)
     assert progress.note(Stage.LOAD) == "b"

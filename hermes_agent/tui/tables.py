@@ -1,0 +1,63 @@
+"""Tables of a diagnosis: columns and rows as text, which a screen shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hermes_agent.report.diagnosis import BreakdownRow, Diagnosis
+from hermes_agent.report.wording import PART_TITLES
+
+PARTS = tuple(PART_TITLES)
+
+
+@dataclass(frozen=True)
+class TableView:
+    """A table to look at. ``identifiers`` names what Enter opens on each row; empty when rows open nothing."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    identifiers: tuple[str, ...] = ()
+
+
+def evidence(diagnosis: Diagnosis) -> TableView:
+    """Every figure cited."""
+    rows = tuple(
+        (each.id, each.metric, f"{each.value:.6g}", each.unit, _arguments(each.arguments), each.source.selector)
+        for each in diagnosis.evidence
+    )
+    columns = ("id", "metric", "value", "unit", "arguments", "from")
+    return TableView("Figures cited (Enter opens)", columns, rows, tuple(each.id for each in diagnosis.evidence))
+
+
+def ranks(diagnosis: Diagnosis) -> TableView:
+    """Mean over steps for each rank, in ms."""
+    rows = [row for row in diagnosis.breakdown if row.step is None]
+    return TableView(
+        "Where the step goes on each rank, ms, mean over steps",
+        ("rank", "wall", *PART_TITLES.values(), "overlapped communication"),
+        tuple((str(row.rank), *_figures(row)) for row in rows),
+    )
+
+
+def steps(diagnosis: Diagnosis) -> TableView:
+    """Each step on the rank that took longest for it, in ms."""
+    by_step: dict[int, BreakdownRow] = {}
+    for row in diagnosis.breakdown:
+        if row.step is not None and (row.step not in by_step or row.wall_ms > by_step[row.step].wall_ms):
+            by_step[row.step] = row
+    return TableView(
+        "Where each step goes, ms, on its slowest rank",
+        ("step", "slowest rank", "wall", *PART_TITLES.values(), "overlapped communication"),
+        tuple((str(step), str(row.rank), *_figures(row)) for step, row in sorted(by_step.items())),
+    )
+
+
+def _figures(row: BreakdownRow) -> Sequence[str]:
+    values = [row.wall_ms, *(getattr(row, f"{part}_ms") for part in PARTS), row.overlapped_communication_ms]
+    return tuple(f"{value:.2f}" for value in values)
+
+
+def _arguments(arguments: dict[str, str | int | float | None]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in arguments.items() if value is not None)

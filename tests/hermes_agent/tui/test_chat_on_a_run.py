@@ -1,0 +1,28 @@
+"""The chat on the bundled run, with the real session behind it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_agent.cli.chat import openings
+from hermes_agent.config import Settings
+from hermes_agent.tui.app import HermesChat
+from hermes_agent.tui.messages import SectionMessage
+from hermes_agent.tui.screens import EvidenceScreen
+from hermes_agent.workflow.request import Request
+from tests.hermes_agent.tui.driving import WIDE, said, typed
+
+
+async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(tmp_path: Path) -> None:
+    settings = Settings(cache_dir=tmp_path)
+    app = HermesChat(openings(Request(paths=(), cache_dir=tmp_path), settings))
+    async with app.run_test(size=WIDE) as pilot:
+        await typed(pilot, "/demo", wait_s=60.0)
+        assert "1. slow data processing" in said(app)
+        assert app.conductor.diagnosis.causes[0].ranks == [1]
+        await typed(pilot, "which rank is the slowest?", wait_s=60.0)
+        assert "Rank 1 is the slowest" in said(app)
+        first = app.query(SectionMessage).first(SectionMessage)
+        await typed(pilot, f"/show {first.cited[0]}", wait_s=60.0)
+        assert isinstance(app.screen, EvidenceScreen)
+        assert app.screen.query(".agrees")
