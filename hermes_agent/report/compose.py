@@ -10,9 +10,11 @@ from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.evidence.sentences import render, render_all
 from hermes_agent.report import diagnosis as record
 from hermes_agent.report.records import (
+    attribution_rows,
     breakdown_rows,
     case_numbers,
     evidence_record,
+    kernel_class_rows,
     next_measurements,
     run_record,
     source_record,
@@ -71,6 +73,8 @@ class _Composer:
             headline=headline,
             step_time_ms=step_time,
             breakdown=breakdown_rows(self.profile),
+            plugin_attribution=attribution_rows(self.profile),
+            kernel_classes=kernel_class_rows(self.profile),
             causes=causes,
             advice=advice,
             checks=checks,

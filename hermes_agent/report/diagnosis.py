@@ -66,6 +66,23 @@ class BreakdownRow(Record):
     idle_ms: float
 
 
+class AttributionRow(Record):
+    """A rank's mean step by the TensorBoard plugin's priorities, for comparison with its figures."""
+
+    rank: int
+    step_ms: float
+    roles_ms: dict[str, float]  # kernel, memcpy, memset, communication, runtime, data_loader, operator, other
+
+
+class KernelClassRow(Record):
+    """Time that kernels of one class run per step of a rank; kernels that overlap are added up."""
+
+    rank: int
+    kernel_class: str
+    ms_per_step: float
+    launches_per_step: float
+
+
 class CauseRecord(Record):
     """One ranked cause.
 
@@ -179,6 +196,8 @@ class Diagnosis(Record):
     headline: str
     step_time_ms: StepTime
     breakdown: list[BreakdownRow]
+    plugin_attribution: list[AttributionRow] = Field(default_factory=list)
+    kernel_classes: list[KernelClassRow] = Field(default_factory=list)
     causes: list[CauseRecord]
     advice: list[AdviceRecord]
     checks: list[CheckRecord]
@@ -188,6 +207,8 @@ class Diagnosis(Record):
     comparison: ComparisonRecord | None = None
     next_measurements: list[str] = Field(default_factory=list)
     answer: list[str] = Field(default_factory=list)
+    answer_by: Literal["template", "model"] = "template"
+    answer_model: str = ""  # which model wrote the answer
     notes: list[str] = Field(default_factory=list)
 
     def evidence_of(self, identifier: str) -> EvidenceRecord | None:

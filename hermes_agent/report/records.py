@@ -9,6 +9,8 @@ import pandas as pd
 from case_library.recall import Recall
 from hermes_agent.report import diagnosis as record
 from tools.findings import Check, Fact
+from tools.profilers.attribution import ROLES, priority_attribution
+from tools.profilers.kernels import kernel_table
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.run.model import Run, Source
@@ -69,6 +71,37 @@ def breakdown_rows(profile: Profile) -> list[record.BreakdownRow]:
 def _row(rank: int, step: int | None, values: pd.Series[float]) -> record.BreakdownRow:
     parts = {f"{part}_ms": float(values[f"{part}_ns"]) / 1e6 for part in (*PARTS, "overlapped_communication")}
     return record.BreakdownRow(rank=rank, step=step, wall_ms=float(values["wall_ns"]) / 1e6, **parts)
+
+
+def attribution_rows(profile: Profile) -> list[record.AttributionRow]:
+    """The TensorBoard plugin's attribution of every rank that has a device and marked steps."""
+    rows: list[record.AttributionRow] = []
+    for rank in profile.ranks:
+        if not rank.rank.has_device or rank.rank.step_origin != "profiler_step":
+            continue
+        mean_ms = priority_attribution(rank).mean() / 1e6
+        roles = {role: float(mean_ms[f"{role}_ns"]) for role in (*ROLES, "other")}
+        rows.append(record.AttributionRow(rank=rank.rank.rank, step_ms=float(mean_ms["step_ns"]), roles_ms=roles))
+    return rows
+
+
+def kernel_class_rows(profile: Profile) -> list[record.KernelClassRow]:
+    """Time per class of kernels, largest first, rank by rank; empty without a device."""
+    rows: list[record.KernelClassRow] = []
+    for rank in profile.ranks:
+        table = kernel_table(profile, rank.rank.rank)
+        steps = max(len(rank.steps), 1)
+        grouped = table.groupby("kernel_class", observed=True)["duration_ns"].agg(["sum", "count"])
+        rows += [
+            record.KernelClassRow(
+                rank=rank.rank.rank,
+                kernel_class=str(name),
+                ms_per_step=float(values["sum"]) / 1e6 / steps,
+                launches_per_step=float(values["count"]) / steps,
+            )
+            for name, values in grouped.sort_values("sum", ascending=False).iterrows()
+        ]
+    return rows
 
 
 def evidence_record(identifier: str, fact: Fact) -> record.EvidenceRecord:

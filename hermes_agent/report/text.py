@@ -13,6 +13,7 @@ Style = Callable[[str, str], str]  # (text, style name) -> text
 EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 RANKS_SHOWN = 16
+CLASSES_SHOWN = 8
 HIDDEN_RATIO = 1.5  # a cause worth this much more after the ones above it is said to be hidden
 
 
@@ -29,6 +30,7 @@ def render_text(diagnosis: Diagnosis, width: int = 100, style: Style = unstyled)
         _breakdown(diagnosis, style),
         _causes(diagnosis, width, style),
         _advice(diagnosis, width, style),
+        _other_views(diagnosis, width, style),
         _comparison(diagnosis, width, style),
         _checks(diagnosis, width, style),
         _cases(diagnosis, width, style),
@@ -86,6 +88,21 @@ def _breakdown_row(row: BreakdownRow) -> str:
         row.idle_ms,
     )
     return f"{row.rank:>5} " + " ".join(f"{value:>9.2f}" for value in parts)
+
+
+def _other_views(diagnosis: Diagnosis, width: int, style: Style) -> str:
+    """Kernel classes, and the TensorBoard plugin's attribution for comparison, of the first rank that has them."""
+    lines = []
+    if diagnosis.kernel_classes:
+        rank = diagnosis.kernel_classes[0].rank
+        classes = [row for row in diagnosis.kernel_classes if row.rank == rank][:CLASSES_SHOWN]
+        listed = ", ".join(f"{row.kernel_class} {row.ms_per_step:.2f}" for row in classes)
+        lines.append(_wrap(f"Kernels by class, rank {rank}, ms per step: {listed}", width, "  "))
+    for row in diagnosis.plugin_attribution[:1]:
+        listed = ", ".join(f"{role.replace('_', ' ')} {value:.2f}" for role, value in row.roles_ms.items())
+        text = f"By the TensorBoard plugin's priorities, rank {row.rank}, ms of {row.step_ms:.2f}: {listed}"
+        lines.append(_wrap(text, width, "  "))
+    return "\n".join([style("Other views", "heading"), *lines]) if lines else ""
 
 
 def _causes(diagnosis: Diagnosis, width: int, style: Style) -> str:
