@@ -128,6 +128,10 @@ class Settings(_Section):
         """Whether names are masked before anything is sent."""
         return not self.is_loopback if self.redact is None else self.redact
 
+    def without_model(self) -> Self:
+        """The same settings with no model configured."""
+        return self.model_copy(update={"llm": self.llm.model_copy(update={"model": None})})
+
     def key_text(self) -> str | None:
         """The API key itself; for the client only."""
         return self.api_key.get_secret_value() if self.api_key is not None else None

@@ -9,18 +9,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from hermes_agent.config import Settings
+from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.questions.behind import Shown, Table, behind
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Cancelled, RunMaterial, ignore, never
 from hermes_agent.questions.reply import reply
 from hermes_agent.report.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
-from hermes_agent.workflow.diagnose import diagnose
+from hermes_agent.workflow.diagnose import Writer, diagnose
 from hermes_agent.workflow.events import Emit
 from hermes_agent.workflow.request import Request
+from hermes_agent.writing.attempt import Accepted
 from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from hermes_agent.writing.question import ModelAnswers
 
 __all__ = ["Answer", "Cancelled", "Session", "Shown", "Table"]
 
@@ -48,13 +53,14 @@ class Session:
         self.request = replace(request, thresholds=request.thresholds or settings.thresholds)
         self._material = RunMaterial(self.request)
         self._discussion: Discussion | None = None
+        self._by_model: ModelAnswers | None = None
         if diagnosis is not None:
             self._discussion = Discussion(diagnosis, self._material)
 
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
-        diagnosis = diagnose(self.request, emit)
-        self._discussion = Discussion(diagnosis, self._material)
+        diagnosis = diagnose(self.request, emit, self._writer())
+        self._discussion, self._by_model = Discussion(diagnosis, self._material), None
         return diagnosis
 
     @property
@@ -85,15 +91,39 @@ class Session:
         return self.request.cache_dir or self.settings.cache_dir
 
     def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool] = never) -> Answer:
-        """An answer to free text, without a language model.
+        """An answer to free text: by the configured model where it stands up to the evidence, else without one.
 
         Raises ``Cancelled`` when ``cancelled`` holds, InputError when the run has to be read again and cannot be.
         """
         if not question.strip():
             raise UsageError("the question is empty; ask for example: why is it slow?")
         self._material.listen(emit, cancelled)
+        notes: tuple[str, ...] = ()
+        if (model := self._model_answers()) is not None:
+            outcome = model.answer(question, emit, cancelled)
+            if isinstance(outcome, Accepted):
+                known = self.discussion.evidence
+                cited = dict.fromkeys(name for name in cited_ids(outcome.text) if name in known)
+                return Answer(outcome.text, tuple(known[name] for name in cited), "model", (outcome.note,))
+            notes = (f"Answered without the model: {outcome.reason}",)
         found = reply(self.discussion, question)
-        return Answer(found.text, found.evidence, notes=found.notes, intent=found.intent)
+        return Answer(found.text, found.evidence, notes=(*found.notes, *notes), intent=found.intent)
+
+    def _writer(self) -> Writer | None:
+        """What puts a diagnosis into the configured model's words."""
+        if self.settings.llm.model is None:
+            return None
+        from hermes_agent.writing.answer import writer_for
+
+        return writer_for(self.settings)
+
+    def _model_answers(self) -> ModelAnswers | None:
+        """The configured model, which remembers the conversation; None when none is configured."""
+        if self._by_model is None and self.settings.llm.model is not None:
+            from hermes_agent.writing.question import model_answers
+
+            self._by_model = model_answers(self.discussion, self.settings)
+        return self._by_model
 
     def show(self, identifier: str) -> Shown:
         """What stands behind ``E7``, ``C2`` or ``A1``, a check's or a cause's name; figures are measured again.

@@ -18,7 +18,7 @@ RING = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 def late_run(
     lateness: Callable[[int, int], float], ranks: int = 4, steps: int = 5, how: str = "compute", elements: int = 1 << 20
 ) -> Profile:
-    """Every step computes and then meets in one all-reduce; ``lateness(rank, step)`` is what a rank takes longer.
+    """Every step computes, meets in one all-reduce and waits for it; ``lateness(rank, step)``: what a rank takes longer.
 
     ``how`` says where it takes it: "compute" (a longer kernel), "host" (a later launch) or "data" (a loader span).
     """
@@ -42,6 +42,7 @@ def _step(rank: RankBuilder, step: int, start: float, end: float, late: float, h
     rank.kernel("sgemm_128x64", launch + 10, COMPUTE_US + longer, call_us=launch)
     begin = launch + 10 + COMPUTE_US + longer
     all_reduce(rank, begin, end - begin, call_us=launch + 5, elements=elements)
+    rank.runtime("cudaDeviceSynchronize", launch + 7, end + 5 - launch - 7)
     rank.step(step, start, end + TAIL_US)
 
 

@@ -29,11 +29,6 @@ class DeviceSpec:
     source: str
     min_memory_gb: float = 0.0
 
-    @property
-    def has_matrix_units(self) -> bool:
-        """Whether the device has tensor or matrix cores."""
-        return bool(self.matrix_tflops)
-
     def peak_flops_per_s(self, precision: str, matrix: bool) -> float | None:
         """Operations per second on the matrix or the ordinary units; None when the unit lacks the type.
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
 from tools.profilers.profile import Profile
+from tools.verdict import Verdict, judge, unexplained_parts
 from tools.whatif.predict import Prediction, predict, savings
-
-Verdict = Literal["problem", "healthy", "inconclusive"]
 
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
 
@@ -41,7 +39,9 @@ class Ranking:
     causes: tuple[RankedCause, ...]
     below: tuple[RankedCause, ...]  # found, but worth less than NOTED_PCT of the step
     verdict: Verdict
-    why: str  # the rule that gave the verdict, one sentence without figures
+    why: str  # the rule that gave the verdict, a clause without figures
+    needs: str = ""  # what to record next so that an inconclusive verdict can be settled
+    unexplained: tuple[str, ...] = ()  # large parts of the step that no cause accounts for, largest first
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +79,9 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
     below = [each for each in ranked if each.impact_pct < NOTED_PCT]
     causes = tuple(_with_symptoms(each, below) for each in listed)
-    return Ranking(causes, tuple(below), *_verdict(profile, causes, checks))
+    unexplained = unexplained_parts(profile, causes)
+    judged = judge(profile, causes, checks, unexplained)
+    return Ranking(causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained)
 
 
 def _ranked(candidate: _Candidate, then_ms: float, step_ms: float) -> RankedCause:
@@ -137,19 +139,3 @@ def _scaled(prediction: Prediction, step_ms: float) -> float:
 def _with_symptoms(cause: RankedCause, below: list[RankedCause]) -> RankedCause:
     explained = tuple(each.finding for each in below if cause.finding.cause in each.finding.symptom_of)
     return replace(cause, symptoms=explained)
-
-
-def _verdict(profile: Profile, causes: tuple[RankedCause, ...], checks: Sequence[Check]) -> tuple[Verdict, str]:
-    limits = profile.thresholds
-    large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
-    if any(each.finding.confidence >= limits["confidence"] for each in large):
-        return "problem", "a cause with enough evidence would give back a noticeable share of the step"
-    if large:
-        return "inconclusive", "something would give back a noticeable share of the step, but the evidence is thin"
-    table = profile.breakdown
-    busy_pct = 100.0 * float(table["compute_ns"].sum()) / max(float(table["wall_ns"].sum()), 1.0)
-    if busy_pct < limits["healthy_compute_pct"]:
-        return "inconclusive", "much of the step is not computation, and no analyzer could say why"
-    if not any(check.status == "clean" for check in checks):
-        return "inconclusive", "no question could be answered from these sources"
-    return "healthy", "computation fills the step and no cause would give back a noticeable share of it"

@@ -32,13 +32,15 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "healthy_compute_pct": Threshold(
             70.0, "% of step", "a step that computes less than this is not called healthy without a reason", OWN
         ),
+        "unexplained_part_pct": Threshold(
+            15.0, "% of step", "so much waiting that no finding speaks of is told, and rules out healthy", OWN
+        ),
+        "explained_part_pct": Threshold(
+            33.0, "% of a part", "causes that would give back less of a part of the step do not explain it", OWN
+        ),
         "fluctuation_pct": Threshold(10.0, "%", "a step this far over the usual one counts as a fluctuation", HERMES),
         "data_wait_pct": Threshold(5.0, "% of step", "share of the step in which the run waits for data", TB_PLUGIN),
         "communication_exposed_pct": Threshold(10.0, "% of step", "share in communication", TB_PLUGIN),
-        "device_busy_pct": Threshold(50.0, "%", "below this the device is mostly unused", TB_PLUGIN),
-        "wait_ratio": Threshold(
-            0.3, "1 - T_avg/T_max", "a collective in which ranks wait this much for the last one is unbalanced", HERMES
-        ),
         "collective_wait_pct": Threshold(
             30.0,
             "% of time in collectives",
@@ -95,8 +97,6 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "allocation_ms": Threshold(
             10.0, "ms in the recorded steps", "allocator calls beyond this are noticeable", "msprof-analyze"
         ),
-        "compilation_count": Threshold(20.0, "events", "compile events in recorded steps", "msprof-analyze"),
-        "memory_used_pct": Threshold(90.0, "% of device memory", "the allocator is near its limit", TB_PLUGIN),
         "dispatch_left_best": Threshold(
             0.1, "of the host time", "a CUDA graph or compiled region is one launch in place of many", OWN
         ),

@@ -31,8 +31,6 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         # Host spans that stand for one collective.
         "communication_span": re.compile(r"^(nccl|rccl|gloo|mpi|ucc|xccl|ccl|hccl|oneccl):", re.IGNORECASE),
         "communication_operator": re.compile(r"^(c10d::|record_param_comms|_c10d_functional::)"),
-        # Gloo's own threads wait and transfer inside these spans.
-        "host_collective": re.compile(r"^gloo:", re.IGNORECASE),
         "profiler_step": re.compile(r"^ProfilerStep#?\d+"),
         # The training thread asks a data loader for the next batch.
         "loader_span": re.compile(
@@ -41,7 +39,6 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         ),
         "pin_memory": re.compile(r"pin_memory", re.IGNORECASE),
         "optimizer": re.compile(r"^Optimizer\.step#|^Optimizer\.zero_grad#"),
-        "optimizer_step": re.compile(r"^Optimizer\.step#"),
         # Runtime calls. The driver's cuLaunchKernel and HIP's names are included.
         "launch": re.compile(
             r"^(cuda|hip)(Launch\w*|GraphLaunch|Memcpy\w*|Memset\w*|ExtLaunch\w*|ModuleLaunch\w*|HccModuleLaunch\w*)"
@@ -61,7 +58,6 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         "host_allocation": re.compile(
             r"^(cuda|hip)(HostAlloc|MallocHost|FreeHost|HostFree|HostRegister|HostUnregister)"
         ),
-        "graph_launch": re.compile(r"^(cuda|hip|cu)GraphLaunch"),
         "garbage_collection": re.compile(
             r"(?i)^(python )?gc\b|garbage[ _]collect|^gc\.collect|gc::|^<built-in (function|method) collect>"
         ),
@@ -94,8 +90,6 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
             r"^(torch/|nn\.Module|<built-in|<frozen|<string>|<__array|threading\.py|runpy\.py|contextlib\.py)"
             r"|site-packages/|dist-packages/|^PyTorch Profiler"
         ),
-        "scalar_read": re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero|equal|nonzero|masked_select)$"),
-        "checkpoint": re.compile(r"(?i)torch/serialization\.py.*save|save_checkpoint|^checkpoint"),
         # The forward of a checkpointed region, computed again for the backward.
         "recomputation": re.compile(r"torch/utils/checkpoint\.py.*: recompute_fn$"),
         "matmul_kernel": re.compile(

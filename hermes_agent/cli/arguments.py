@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from hermes_agent.config import Settings
     from hermes_agent.workflow.request import Request
 
+MOST_RANKS = 1 << 20
+
 
 def add_run_arguments(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
     """The runs to read, and what to take of them."""
@@ -33,9 +35,9 @@ def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
 
 def step_range(text: str) -> tuple[int, int]:
     """``5:9`` or ``5``."""
-    first, _, last = text.partition(":")
+    first, colon, last = text.partition(":")
     try:
-        chosen = int(first), int(last or first)
+        chosen = int(first), int(last if colon else first)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no range of steps; write A:B, for example 5:9") from None
     if chosen[0] > chosen[1]:
@@ -45,14 +47,17 @@ def step_range(text: str) -> tuple[int, int]:
 
 def rank_numbers(text: str) -> tuple[int, ...]:
     """``0,3`` or ``0-3``."""
-    chosen: list[int] = []
+    chosen: set[int] = set()
     try:
         for part in text.split(","):
-            first, _, last = part.partition("-")
-            chosen.extend(range(int(first), int(last or first) + 1))
-    except ValueError:
+            first, dash, last = part.partition("-")
+            span = range(int(first), int(last if dash else first) + 1)
+            if not span or len(chosen) + len(span) > MOST_RANKS:
+                raise ValueError
+            chosen.update(span)
+    except (ValueError, OverflowError):
         raise argparse.ArgumentTypeError(f"{text!r} is no list of ranks; write for example 0,3 or 0-3") from None
-    return tuple(sorted(set(chosen)))
+    return tuple(sorted(chosen))
 
 
 def settings() -> Settings:
@@ -82,4 +87,6 @@ def writable(path: Path) -> Path:
         raise UsageError(f"{path} is a folder; name a file to write")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent}; create it first")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise UsageError(f"{path}: may not be written; choose another place or check the rights")
     return path

@@ -47,10 +47,12 @@ def open_chat(request: Request, chosen: Settings) -> int:
 def _chat(request: Request, chosen: Settings) -> int:
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on standard error
         raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
+    from hermes_agent.cli.interrupt import as_usual
     from hermes_agent.tui.app import HermesChat
     from hermes_agent.tui.glyphs import glyphs_for
 
     glyphs = glyphs_for(sys.stdout.encoding, os.environ)
+    as_usual()
     return HermesChat(openings(request, chosen), glyphs).run() or 0
 
 

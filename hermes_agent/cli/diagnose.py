@@ -10,7 +10,9 @@ from hermes_agent.cli.arguments import add_run_arguments, request_of, settings, 
 from tools.errors import ExitCode
 
 if TYPE_CHECKING:
+    from hermes_agent.config import Settings
     from hermes_agent.report.diagnosis import Diagnosis
+    from hermes_agent.workflow.diagnose import Writer
 
 NAME = "diagnose"
 HELP = "say why a run is slow and what to change first"
@@ -31,12 +33,11 @@ def run(args: argparse.Namespace) -> int:
     """Diagnoses the run and prints the answer."""
     from hermes_agent.cli.progress import TerminalProgress
     from hermes_agent.workflow.diagnose import diagnose
-    from hermes_agent.writing.answer import writer_for
 
     target = writable(args.perfetto) if args.perfetto else None
     chosen = settings()
     request = request_of(args, chosen)
-    writer = None if args.no_llm else writer_for(chosen)
+    writer = None if args.no_llm else _writer(chosen)
     with TerminalProgress() as progress:
         diagnosis = diagnose(request, progress, writer)
     print_diagnosis(diagnosis, as_json=args.json, as_markdown=args.md)
@@ -46,6 +47,15 @@ def run(args: argparse.Namespace) -> int:
         write_perfetto(request, diagnosis, target)
     inconclusive = args.strict and diagnosis.verdict == "inconclusive"
     return int(ExitCode.INCONCLUSIVE if inconclusive else ExitCode.OK)
+
+
+def _writer(chosen: Settings) -> Writer | None:
+    """Writes with the configured model, if there is one; what that takes is loaded only then."""
+    if chosen.llm.model is None:
+        return None
+    from hermes_agent.writing.answer import writer_for
+
+    return writer_for(chosen)
 
 
 def print_diagnosis(diagnosis: Diagnosis, *, as_json: bool = False, as_markdown: bool = False) -> None:

@@ -8,11 +8,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Protocol
 
-from tools.errors import ExitCode, HermesError
-
 COMMANDS = ("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks")
+PACKAGES = ("tools", "case_library", "prompts")  # ours, by names that other projects use as well
+SHADOWED = 2  # exit code: the command was started in a way that cannot work
+LONGEST_REASON = 1000
 
 
 class Command(Protocol):
@@ -29,9 +32,41 @@ class Command(Protocol):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns its exit code. Errors a person can mend are one sentence, without a traceback."""
-    parser = build_parser()
-    args = parser.parse_args(argv)
+    """Runs one command; returns its exit code. Errors a person can mend are one sentence, without a traceback.
+
+    Without ``argv`` it is the program itself, and takes the process's streams and interrupts into its hands.
+    """
+    foreign = foreign_packages()
+    if foreign:
+        print(f"hermes-dx: {foreign}", file=sys.stderr)
+        return SHADOWED
+    if argv is None:
+        from hermes_agent.cli.interrupt import leave_at_once
+        from hermes_agent.cli.streams import settle_streams
+
+        settle_streams()
+        leave_at_once()
+    return _carried_out(build_parser().parse_args(argv))
+
+
+def foreign_packages() -> str:
+    """One sentence when a package of another project stands before one of ours, else nothing."""
+    home = Path(__file__).resolve().parents[2]
+    for name in PACKAGES:
+        found = find_spec(name)
+        origin = found.origin if found else None
+        if origin is None or Path(origin).resolve().parent != home / name:
+            return (
+                f"another package called {name!r} ({origin or 'without files'}) hides the one that belongs to "
+                "hermes-dx; start the command hermes-dx itself, from another folder and without that one on PYTHONPATH"
+            )
+    return ""
+
+
+def _carried_out(args: argparse.Namespace) -> int:
+    from hermes_agent.evidence.printable import printable
+    from tools.errors import ExitCode, HermesError
+
     logging.basicConfig(level=logging.DEBUG if args.debug else logging.CRITICAL, stream=sys.stderr)
     try:
         code: int = args.run(args)
@@ -40,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except HermesError as error:
         if args.debug:
             raise
-        print(f"hermes-dx: {error}", file=sys.stderr)
+        print(f"hermes-dx: {printable(str(error))}", file=sys.stderr)
         return int(error.exit_code)
     except KeyboardInterrupt:
         print("hermes-dx: interrupted", file=sys.stderr)
@@ -52,10 +87,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if args.debug:
             raise
         logging.getLogger("hermes_dx").debug("internal error", exc_info=True)
-        print(
-            f"hermes-dx: internal error, {type(error).__name__}: {error}; run again with --debug and report it",
-            file=sys.stderr,
-        )
+        said = printable(f"{type(error).__name__}: {error}", LONGEST_REASON)
+        print(f"hermes-dx: internal error, {said}; run again with --debug and report it", file=sys.stderr)
         return int(ExitCode.INTERNAL)
 
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import re
 import string
 from collections.abc import Iterable
 
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.ledger import Ledger
+from hermes_agent.evidence.printable import printable
 from tools.findings import Sentence
 
-CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069]")
 NAME_LIMIT = 80
+LONGEST_NAME = 4096  # more of a name is not even looked at
 
 
 def quoted(name: str) -> str:
     """A name read from a run, made harmless: no control characters, no back quotes, no citation marks, bounded."""
-    text = CONTROL.sub(" ", name).replace("`", "'").replace("[", "(").replace("]", ")")
-    text = " ".join(text.split())
+    text = " ".join(printable(name, LONGEST_NAME).split())
+    text = text.replace("`", "'").replace("[", "(").replace("]", ")")
     return f"`{text if len(text) <= NAME_LIMIT else text[: NAME_LIMIT - 1] + '…'}`"
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.grounds import case_fields, library_case
-from hermes_agent.evidence.sentences import CONTROL
+from hermes_agent.evidence.printable import printable
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import capital
 from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord
@@ -22,6 +22,7 @@ from tools.taxonomy import causes
 
 ROWS_SHOWN = 20
 CELL_CHARS = 120
+LINE_CHARS = 2000
 SAME = 1e-9  # relative difference below which two measurements are the same
 
 
@@ -153,7 +154,7 @@ def _cell(value: object) -> str:
 
 
 def _clean(text: str) -> str:
-    return CONTROL.sub(" ", text)
+    return printable(text, LINE_CHARS)
 
 
 def _advice(item: AdviceRecord) -> Shown:

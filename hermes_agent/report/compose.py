@@ -9,28 +9,27 @@ from case_library.recall import CaseHit, Recall
 from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.evidence.sentences import render, render_all
 from hermes_agent.report import diagnosis as record
+from hermes_agent.report.opening import about, opening
 from hermes_agent.report.records import (
     attribution_rows,
     breakdown_rows,
     case_numbers,
+    clean_notes,
     evidence_record,
     kernel_class_rows,
     next_measurements,
     run_record,
     source_record,
 )
-from hermes_agent.report.wording import PART_TITLES, cause_title, on_ranks
+from hermes_agent.report.wording import cause_title, on_ranks
 from tools.advisor import Optimization, optimizations
 from tools.compare import Comparison
 from tools.findings import Check, Fact, Sentence
 from tools.metrics.registry import measure
-from tools.metrics.savings import cause_key
-from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.ranking import RankedCause, Ranking
 from tools.run.model import Run
-
-MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
+from tools.verdict import steps_marked
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,8 +60,7 @@ class _Composer:
 
     def diagnosis(self) -> record.Diagnosis:
         step_time = self._step_time()
-        headline = self._headline()
-        answer = [headline, *self._overview()]
+        answer = render_all(opening(self.profile, self.ranking), self.ledger)
         causes = [self._cause(each) for each in self.ranking.causes]
         advice = self._advice()
         checks = [self._check(check) for check in self.findings.checks]
@@ -70,7 +68,7 @@ class _Composer:
         return record.Diagnosis(
             run=run_record(self.profile.run),
             verdict=self.ranking.verdict,
-            headline=headline,
+            headline=answer[0],
             step_time_ms=step_time,
             breakdown=breakdown_rows(self.profile),
             plugin_attribution=attribution_rows(self.profile),
@@ -81,9 +79,9 @@ class _Composer:
             cases=self._cases(),
             recall_note=self._recall_note(),
             comparison=comparison,
-            next_measurements=next_measurements(self.findings.checks),
+            next_measurements=next_measurements(self.findings.checks, self.ranking.needs),
             answer=answer,
-            notes=[*self.profile.run.notes, *self.findings.notes],
+            notes=clean_notes([*self.profile.run.notes, *self.findings.notes]),
             evidence=[evidence_record(entry.id, entry.fact) for entry in self.ledger.entries()],
         )
 
@@ -101,42 +99,8 @@ class _Composer:
             evidence=cited,
         )
 
-    def _headline(self) -> str:
-        step = self._measure("step_time_ms", statistic="mean")
-        match self.ranking.verdict:
-            case "healthy":
-                busy = self._measure("part_pct", part="compute")
-                template = "This run looks healthy: a step takes {0} on average, and {1} of it is computation."
-                return self._render(Sentence(template, (step, busy)))
-            case "inconclusive" if not self.ranking.causes:
-                return self._render(
-                    Sentence(
-                        "A step takes {0} on average, and what slows it down cannot be said from these sources.",
-                        (step,),
-                    )
-                )
-        top = self.ranking.causes[0]
-        lead = "The first cause is" if self.ranking.verdict == "problem" else "On thin evidence, the likeliest cause is"
-        where = on_ranks(top.finding.ranks, self.profile.run.rank_numbers)
-        title = cause_title(top.finding.cause, top.finding.mechanism)
-        template = f"{lead} {title}{where}: it costs {{0}} of an average step of {{1}}, that is {{2}}."
-        facts = (self._of("cause_impact_ms", top), step, self._of("cause_impact_pct", top))
-        return self._render(Sentence(template, facts))
-
-    def _overview(self) -> list[str]:
-        """One sentence on where the step goes, per run."""
-        shares = [(part, self._measure("part_pct", part=part)) for part in PARTS]
-        told = sorted(
-            ((part, fact) for part, fact in shares if fact.value >= MENTIONED_PART_PCT), key=lambda each: -each[1].value
-        )
-        if not told:
-            return []
-        pieces = [f"{PART_TITLES[part]} {{{index}}}" for index, (part, _) in enumerate(told)]
-        return [self._render(Sentence(f"Of the step, {', '.join(pieces)}.", tuple(fact for _, fact in told)))]
-
     def _of(self, metric: str, ranked: RankedCause, **more: str) -> Fact:
-        cause, mechanism, ranks = cause_key(ranked)
-        return self._measure(metric, cause=cause, mechanism=mechanism, ranks=ranks, **more)
+        return self._measure(metric, **about(ranked), **more)
 
     def _render(self, sentence: Sentence) -> str:
         return render(sentence, self.ledger)
@@ -186,16 +150,6 @@ class _Composer:
         self, identifier: str, place: int, ranked: RankedCause, optimization: Optimization
     ) -> record.AdviceRecord:
         predicted = self._prediction(ranked)
-        text = ""
-        if predicted:
-            where = on_ranks(ranked.finding.ranks, self.profile.run.rank_numbers)
-            text = self._render(
-                Sentence(
-                    f"With {cause_title(ranked.finding.cause, ranked.finding.mechanism)}{where} gone a step would take "
-                    "{0}, {1} faster; expect between {2} and {3}.",
-                    predicted,
-                )
-            )
         recall = self.findings.recalls.get(place)
         return record.AdviceRecord(
             id=identifier,
@@ -209,13 +163,28 @@ class _Composer:
             predicted_step_ms=predicted[0].value if predicted else None,
             predicted_speedup=predicted[1].value if predicted else None,
             interval=(predicted[2].value, predicted[3].value) if predicted else None,
-            text=text,
+            text=self._render(self._prospect(ranked, predicted)),
             evidence=[self.ledger.cite(fact) for fact in predicted],
             cases=[self.case_ids[hit.id] for hit in recall.hits] if recall else [],
         )
 
-    def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
+    def _prospect(self, ranked: RankedCause, predicted: tuple[Fact, ...]) -> Sentence:
+        """What the step becomes without the cause, or why that is not said."""
         if ranked.alone is None:
+            return Sentence("What this brings is not predicted: the cause was measured, and no replay can remove it.")
+        if ranked.alone.withheld:
+            return Sentence(f"What this brings is not predicted: {ranked.alone.withheld}.")
+        where = on_ranks(ranked.finding.ranks, self.profile.run.rank_numbers)
+        whole = "a step" if steps_marked(self.profile.run) else "the whole recording"
+        alone = "" if len(ranked.alone.steps) > 1 else "; how much steps vary is not known from a single one"
+        return Sentence(
+            f"With {cause_title(ranked.finding.cause, ranked.finding.mechanism)}{where} gone {whole} would take "
+            f"{{0}}, {{1}} faster; expect between {{2}} and {{3}}{alone}.",
+            predicted,
+        )
+
+    def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
+        if ranked.alone is None or ranked.alone.withheld:
             return ()
         return (
             self._of("predicted_step_ms", ranked),

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
+from hermes_agent.evidence.printable import printable
 from hermes_agent.report.diagnosis import Diagnosis
-from hermes_agent.report.text import EFFORTS, MARKS
+from hermes_agent.report.text import EFFORTS, MARKS, notes_of
 from hermes_agent.report.wording import cause_title, rank_list
 
 PART_COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
+CELL_CHARS = 400
+MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 
 
 def render_markdown(diagnosis: Diagnosis) -> str:
@@ -21,6 +26,7 @@ def render_markdown(diagnosis: Diagnosis) -> str:
         _checks(diagnosis),
         _evidence(diagnosis),
         _cases(diagnosis),
+        _notes(diagnosis),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -84,10 +90,27 @@ def _checks(diagnosis: Diagnosis) -> str:
 def _evidence(diagnosis: Diagnosis) -> str:
     lines = ["## Evidence", "", "| id | metric | value | unit | arguments | source |", "|---|---|---|---|---|---|"]
     for row in diagnosis.evidence:
-        arguments = ", ".join(f"{name}={value}" for name, value in row.arguments.items())
-        source = row.source.selector.replace("|", "/")
+        arguments = ", ".join(f"{name}={_cell(value)}" for name, value in row.arguments.items())
+        source = _cell(row.source.selector)
         lines.append(f"| {row.id} | {row.metric} | {row.value:.6g} | {row.unit} | {arguments} | {source} |")
     return "\n".join(lines)
+
+
+def _cell(value: object) -> str:
+    """A value for a cell of a table; a text may hold names from the run, so it stands in back quotes."""
+    if not isinstance(value, str):
+        return str(value)
+    text = printable(value, CELL_CHARS).replace("`", "'").replace("|", "/")
+    return f"`{text}`" if text.strip() else ""
+
+
+def _notes(diagnosis: Diagnosis) -> str:
+    notes = notes_of(diagnosis)
+    return "\n".join(["## To know", "", *(f"- {_plain(note)}" for note in notes)]) if notes else ""
+
+
+def _plain(text: str) -> str:
+    return MARKUP.sub(r"\\\1", text)
 
 
 def _cases(diagnosis: Diagnosis) -> str:

@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from hermes_agent.evidence.printable import printable
 from hermes_agent.report.diagnosis import Diagnosis
 from hermes_agent.report.wording import PART_TITLES, cause_title
 from hermes_agent.workflow.request import Request
+from tools.errors import UsageError
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
@@ -22,20 +24,26 @@ from tools.sources.options import LoadOptions
 STEPS_SHOWN = 3  # around the median step
 EVENTS_PER_RANK = 60_000  # the longest ones; the browser stays usable
 RANKS_SHOWN = 16
+NAME_CHARS = 300
 HERMES_PID = 1_000_000  # above any rank
 
 Event = dict[str, Any]
 
 
 def write_perfetto(request: Request, diagnosis: Diagnosis, target: Path) -> None:
-    """Writes a Chrome trace (``.gz`` when the name says so) with the steps around the median and the causes."""
+    """Writes a Chrome trace (``.gz`` when the name says so) with the steps around the median and the causes.
+
+    Raises UsageError when the target cannot be written, or is one of the run's own files.
+    """
     run = load_run(request.paths, LoadOptions(cache_dir=request.cache_dir)).select(request.ranks, request.steps)
+    if any(target.resolve() == source.path.resolve() for source in run.sources):
+        raise UsageError(f"{target} is a trace of this run, which is never overwritten; name another file")
     events = list(_events(Profile(run), diagnosis))
-    text = json.dumps({"displayTimeUnit": "ms", "traceEvents": events})
-    if target.suffix == ".gz":
-        target.write_bytes(gzip.compress(text.encode(), mtime=0))
-    else:
-        target.write_text(text, encoding="utf-8")
+    text = json.dumps({"displayTimeUnit": "ms", "traceEvents": events}).encode()
+    try:
+        target.write_bytes(gzip.compress(text, mtime=0) if target.suffix == ".gz" else text)
+    except OSError as error:
+        raise UsageError(f"{target}: cannot be written ({error.strerror}); choose another place") from error
 
 
 def _events(profile: Profile, diagnosis: Diagnosis) -> Iterator[Event]:
@@ -86,7 +94,7 @@ def _recorded(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:
     number = rank.rank.rank
     yield _named("process_name", number, 0, f"rank {number}")
     for track, row in enumerate(rank.events.tracks.itertuples(index=False)):
-        yield _named("thread_name", number, track, str(row.label) or f"{row.pid}/{row.tid}")
+        yield _named("thread_name", number, track, _name(str(row.label) or f"{row.pid}/{row.tid}"))
     inside = np.flatnonzero((rank.end > window[0]) & (rank.start < window[1]) & (rank.end > rank.start))
     if len(inside) > EVENTS_PER_RANK:
         longest = np.argsort(rank.start[inside] - rank.end[inside], kind="stable")[:EVENTS_PER_RANK]
@@ -95,4 +103,8 @@ def _recorded(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:
     starts, ends, tracks = rank.start[inside].tolist(), rank.end[inside].tolist(), rank.track[inside].tolist()
     for name, start, end, track in zip(names, starts, ends, tracks, strict=True):
         timing = {"ts": start / 1e3, "dur": (end - start) / 1e3}
-        yield {"ph": "X", "cat": "run", "name": name, "pid": number, "tid": track, **timing}
+        yield {"ph": "X", "cat": "run", "name": _name(name), "pid": number, "tid": track, **timing}
+
+
+def _name(text: str) -> str:
+    return printable(text, NAME_CHARS)

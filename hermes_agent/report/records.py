@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pandas as pd
 
 from case_library.recall import Recall
+from hermes_agent.evidence.printable import printable
 from hermes_agent.report import diagnosis as record
 from tools.findings import Check, Fact
 from tools.profilers.attribution import ROLES, priority_attribution
@@ -15,15 +16,23 @@ from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.run.model import Run, Source
 
+LONGEST_NOTE = 1000
+LONGEST_NAME = 80
+
+
+def clean_notes(notes: Sequence[str]) -> list[str]:
+    """Notes, which may quote names of files and of what is in them, made safe to print."""
+    return [printable(note, LONGEST_NOTE) for note in notes]
+
 
 def source_record(source: Source) -> record.SourceRecord:
     """One file and how much of it was read."""
     return record.SourceRecord(
-        path=str(source.path),
+        path=printable(str(source.path)),
         format=source.format,
         ranks=list(source.ranks),
         status=source.status,
-        note=source.note,
+        note=printable(source.note, LONGEST_NOTE),
     )
 
 
@@ -35,10 +44,10 @@ def run_record(run: Run) -> record.RunRecord:
         ranks=list(run.rank_numbers),
         steps=sorted({step.number for rank in run.ranks for step in rank.steps}),
         step_origin=", ".join(sorted({rank.step_origin for rank in run.ranks})),
-        devices=sorted({device.name for rank in run.ranks if rank.has_device for device in rank.devices}),
+        devices=sorted({printable(each.name) for rank in run.ranks if rank.has_device for each in rank.devices}),
         layout={
             "world_size": layout.world_size,
-            "backend": layout.backend,
+            "backend": None if layout.backend is None else printable(layout.backend, LONGEST_NAME),
             "dp": layout.data_parallel,
             "tp": layout.tensor_parallel,
             "pp": layout.pipeline_parallel,
@@ -53,7 +62,7 @@ def run_record(run: Run) -> record.RunRecord:
             }
             for rank in run.ranks
         ],
-        notes=list(run.notes),
+        notes=clean_notes(run.notes),
     )
 
 
@@ -115,7 +124,7 @@ def evidence_record(identifier: str, fact: Fact) -> record.EvidenceRecord:
         ranks=list(fact.ranks),
         steps=list(fact.steps),
         window_ns=fact.window_ns,
-        source=record.SourceSelector(path=fact.path, selector=fact.selector),
+        source=record.SourceSelector(path=printable(fact.path), selector=printable(fact.selector)),
         run=fact.run,
     )
 
@@ -126,6 +135,7 @@ def case_numbers(recalls: Mapping[int, Recall]) -> dict[str, str]:
     return {name: f"C{number}" for number, name in enumerate(dict.fromkeys(names), start=1)}
 
 
-def next_measurements(checks: Sequence[Check]) -> list[str]:
-    """What to record so that the open questions can be answered; each once."""
-    return list(dict.fromkeys(check.needs for check in checks if check.status == "cannot_answer" and check.needs))
+def next_measurements(checks: Sequence[Check], first: str = "") -> list[str]:
+    """What to record so that the open questions can be answered, ``first`` before all; each once."""
+    needs = [first, *(check.needs for check in checks if check.status == "cannot_answer")]
+    return list(dict.fromkeys(need for need in needs if need))

@@ -185,9 +185,14 @@ def _cases(diagnosis: Diagnosis, width: int, style: Style) -> str:
     return "\n".join(lines)
 
 
-def _notes(diagnosis: Diagnosis, width: int, style: Style) -> str:
+def notes_of(diagnosis: Diagnosis) -> list[str]:
+    """What a reader has to know about the files and what was assumed; each once."""
     partial = [f"{source.path}: {source.note}" for source in diagnosis.run.sources if source.note]
-    notes = list(dict.fromkeys([*partial, *diagnosis.notes]))
+    return list(dict.fromkeys([*partial, *diagnosis.notes]))
+
+
+def _notes(diagnosis: Diagnosis, width: int, style: Style) -> str:
+    notes = notes_of(diagnosis)
     if not notes:
         return ""
     return "\n".join([style("To know", "heading"), *(_wrap(note, width, "  ", "- ") for note in notes)])

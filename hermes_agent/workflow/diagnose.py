@@ -4,33 +4,43 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hermes_agent.report.diagnosis import Diagnosis
 from hermes_agent.workflow import stored
 from hermes_agent.workflow.events import DiagnosisReady, Emit, Event, Stage, StageProgress
 from hermes_agent.workflow.request import Request
 
+Writer = Callable[[Diagnosis, Emit], Diagnosis]
 
-def diagnose(request: Request, emit: Emit) -> Diagnosis:
+
+def diagnose(request: Request, emit: Emit, writer: Writer | None = None) -> Diagnosis:
     """The diagnosis of a run: stored when nothing has changed since, else made by the workflow.
 
+    ``writer`` puts the answer into other words (a model's); what is stored is always the answer from templates.
     Raises ``InputError`` when a source cannot be read or holds no training run, ``NotComparableError`` when the
     baseline cannot be compared with the run.
     """
     begun = time.perf_counter()
-    name = stored.key(request) if request.cache_dir else ""
-    if request.cache_dir:
-        kept = stored.find(request.cache_dir, name)
-        if kept is not None:
-            stored.remember(request.cache_dir, name, request)
-            emit(DiagnosisReady(kept, time.perf_counter() - begun, cached=True))
-            return kept
-    diagnosis = _run(request, emit)
-    if request.cache_dir:
-        stored.keep(request.cache_dir, name, request, diagnosis)
-    emit(DiagnosisReady(diagnosis, time.perf_counter() - begun))
+    diagnosis, cached = _made_or_stored(request, emit)
+    if writer is not None:
+        diagnosis = writer(diagnosis, emit)
+    emit(DiagnosisReady(diagnosis, time.perf_counter() - begun, cached))
     return diagnosis
+
+
+def _made_or_stored(request: Request, emit: Emit) -> tuple[Diagnosis, bool]:
+    """The diagnosis from templates, and whether it was stored before."""
+    if request.cache_dir is None:
+        return _run(request, emit), False
+    name = stored.key(request)
+    kept = stored.find(request.cache_dir, name)
+    if kept is not None:
+        stored.remember(request.cache_dir, name, request)
+        return kept, True
+    diagnosis = _run(request, emit)
+    stored.keep(request.cache_dir, name, request, diagnosis)
+    return diagnosis, False
 
 
 def _run(request: Request, emit: Emit) -> Diagnosis:

@@ -14,6 +14,7 @@ from langgraph.types import Send
 from case_library.query import CaseQuery
 from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.evidence.numbers import without_citations
+from hermes_agent.evidence.printable import printable
 from hermes_agent.evidence.sentences import render
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.workflow.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
@@ -30,6 +31,7 @@ LOG = logging.getLogger("hermes_dx.workflow")
 Node = Callable[[State, Runtime[Context]], dict[str, Any]]
 RECALLED_CAUSES = 2  # similar cases are looked up for this many causes
 CASES_PER_CAUSE = 3
+LONGEST_REASON = 300
 
 
 def _staged(stage: Stage, work: Callable[[State, Workspace], tuple[dict[str, Any], str]]) -> Node:
@@ -50,7 +52,7 @@ def _load(_: State, workspace: Workspace) -> tuple[dict[str, Any], str]:
     run = workspace.profile().run
     emit = get_stream_writer()
     for note in run.notes:
-        emit(Notice(note))
+        emit(Notice(printable(note)))
     events = sum(len(rank.events) for rank in run.ranks)
     steps = {step.number for rank in run.ranks for step in rank.steps}
     return {}, f"{len(run.ranks)} rank(s), {len(steps)} step(s), {events:,} events"
@@ -81,7 +83,7 @@ def _run(each: Analyzer, workspace: Workspace) -> list[CheckSummary]:
             checks = checks_of(profile, each.name)
     except Exception as error:  # the dispatcher's boundary: one analyzer must not take the others with it
         LOG.exception("the analyzer %s failed", each.name)
-        reason = f"the analyzer stopped with {type(error).__name__}: {error}"
+        reason = printable(f"the analyzer stopped with {type(error).__name__}: {error}", LONGEST_REASON)
         checks = (cannot_answer(f"{each.family}.{each.name}", reason, "a report of this failure with its trace"),)
     workspace.add_checks(each.name, checks)
     emit = get_stream_writer()

@@ -5,20 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import threading
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.report.diagnosis import SCHEMA, Diagnosis
 from hermes_agent.workflow.request import Request
+from tools.errors import InputError
 from tools.sources.digest import digest
 from tools.sources.discover import discover
 from tools.sources.options import Limits
 
 CODE = ("tools", "hermes_agent", "case_library")
 KEPT = 256  # stored diagnoses; the oldest go first
+PARTIAL = ".part"
 
 
 def key(request: Request) -> str:
@@ -34,10 +35,19 @@ def key(request: Request) -> str:
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
 
-def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[tuple[str, str]]:
+def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[object]:
+    """The files as they will be named and their content, and what the report will say was passed over."""
     if not paths:
         return []
-    return [(str(path), digest(path, cache_dir)) for path in discover(paths, Limits()).files]
+    found = discover(paths, Limits())
+    return [[(str(path), _digest(path, cache_dir)) for path in found.files], found.notes]
+
+
+def _digest(path: Path, cache_dir: Path | None) -> str:
+    try:
+        return digest(path, cache_dir)
+    except InputError as error:  # it will be left out, and the report says why
+        return str(error)
 
 
 def code_fingerprint() -> str:
@@ -49,28 +59,37 @@ def code_fingerprint() -> str:
             if folder.endswith("__pycache__"):
                 continue
             for name in sorted(names):
-                status = (Path(folder) / name).stat()
-                seen.update(f"{folder}/{name}:{status.st_size}:{status.st_mtime_ns}".encode())
+                try:
+                    status = (Path(folder) / name).stat()
+                except OSError:
+                    continue  # an editor's lock or a file that just went
+                seen.update(os.fsencode(f"{folder}/{name}:{status.st_size}:{status.st_mtime_ns}"))
     return seen.hexdigest()
 
 
 def find(cache_dir: Path, name: str) -> Diagnosis | None:
-    """The stored diagnosis of that key; None when there is none or it is damaged."""
+    """The stored diagnosis of that key; None when there is none, or it is damaged or of another schema."""
     try:
-        return Diagnosis.model_validate_json((_folder(cache_dir) / f"{name}.json").read_bytes())
-    except (OSError, ValidationError):
+        kept = Diagnosis.model_validate_json((_folder(cache_dir) / f"{name}.json").read_bytes())
+    except (OSError, ValueError):
         return None
+    return kept if kept.schema_ == SCHEMA else None
 
 
 def keep(cache_dir: Path, name: str, request: Request, diagnosis: Diagnosis) -> None:
-    """Stores a diagnosis and the request it answers, whole or not at all."""
+    """Stores a diagnosis and the request it answers, whole or not at all; not when its files changed meanwhile.
+
+    A folder that does not take it costs nothing but the next diagnosis.
+    """
+    if key(request) != name:
+        return
     folder = _folder(cache_dir)
-    folder.mkdir(parents=True, exist_ok=True)
     _write(folder / f"{name}.json", diagnosis.model_dump_json(by_alias=True))
     remember(cache_dir, name, request)
-    kept = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
-    for path in kept[:-KEPT]:
-        path.unlink(missing_ok=True)
+    with suppress(OSError):  # another process may be clearing the same folder
+        files_kept = [path for path in folder.iterdir() if path.suffix in (".json", PARTIAL)]
+        for path in sorted(files_kept, key=lambda path: path.stat().st_mtime)[:-KEPT]:
+            path.unlink(missing_ok=True)
 
 
 def remember(cache_dir: Path, name: str, request: Request) -> None:
@@ -97,7 +116,7 @@ def latest(cache_dir: Path) -> tuple[str, Request] | None:
             cache_dir=cache_dir,
         )
         return str(stored["key"]), request
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
 
 
@@ -106,7 +125,11 @@ def _folder(cache_dir: Path) -> Path:
 
 
 def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as file:
-        file.write(text)
-    Path(file.name).replace(path)
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}{PARTIAL}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        with suppress(OSError):
+            partial.unlink()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from tools.intervals import union
+from tools.analyzers.row_change import shortened
 from tools.profilers.collectives import collectives
 from tools.profilers.profile import Profile
 from tools.whatif.change import Change, Scale
@@ -20,11 +18,8 @@ def scaled(
     if kind is not None:
         chosen &= table["kind"] == kind
     table = table[chosen]
-    result = []
+    result: list[Scale] = []
     for rank in profile.ranks:
         rows = table["row"].to_numpy()[(table["rank"] == rank.rank.rank).to_numpy()]
-        for track in np.unique(rank.track[rows]):
-            own = rows[rank.track[rows] == track]
-            intervals = union(rank.start[own], rank.end[own])
-            result.append(Scale(rank.rank.rank, int(track), intervals, factor, 0.5 * (1.0 + factor)))
+        result.extend(shortened(rank, rows, factor, 0.5 * (1.0 + factor)))
     return tuple(result)

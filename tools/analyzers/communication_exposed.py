@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.margin import confidence
-from tools.findings import Check, Finding, Sentence, clean, found
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.intervals import intersect, subtract, union
 from tools.metrics.registry import measure
 from tools.profilers.arrivals import waits
@@ -26,10 +26,7 @@ def exposed(profile: Profile) -> Check:
     hideable = measure(profile, "hideable_communication_ms")
     limit, least_overlap = profile.thresholds["communication_exposed_pct"], profile.thresholds["poor_overlap_pct"]
     support = (
-        Sentence(
-            "Exposed communication takes {0} per step; what is not waiting for a late rank takes {1} of the step.",
-            (whole, share),
-        ),
+        _amount(len(profile.ranks), whole, share),
         Sentence("{0} of the communication runs beside computation.", (overlap,)),
     )
     if share.value < limit:
@@ -39,6 +36,14 @@ def exposed(profile: Profile) -> Check:
         bound = Sentence("Computation that runs alone could hide at most {0} more.", (hideable,))
         return Check(NAME, "found", support=(*support, bound))
     return found(NAME, _poor_overlap(profile, limit, least_overlap, hideable_pct))
+
+
+def _amount(ranks: int, whole: Fact, share: Fact) -> Sentence:
+    if ranks > 1:
+        text = "Exposed communication takes {0} per step; what is not waiting for a late rank takes {1} of the step."
+    else:
+        text = "Exposed communication, waiting for other ranks included, takes {0} per step, {1} of it."
+    return Sentence(text, (whole, share))
 
 
 def _poor_overlap(profile: Profile, limit: float, least_overlap: float, hideable_pct: float) -> Finding:

@@ -72,7 +72,7 @@ def _data_skew(profile: Profile, wait_pct: float) -> Finding:
             (waiting,),
         ),
         confidence=confidence(
-            (wait_pct, profile.thresholds["noted_pct"]),
+            (wait_pct, profile.thresholds["cause_share_pct"]),
             (ratio.value, profile.thresholds["collective_wait_pct"]),
             (len(leading), 2.0),
             at_most=0.7,

@@ -122,7 +122,7 @@ def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Exces
         sentences.append(
             Sentence(
                 f"Inside collectives rank {rank} spends {{0}} per step, the mean of all ranks is {{1}}; "
-                "it leads the waiting in {2} steps.",
+                "in {2} steps most of the waiting is for it.",
                 (inside, mean, led),
             )
         )

@@ -6,13 +6,13 @@ import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
+from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
-from tools.intervals import union
 from tools.metrics.cpu import span_rows
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Change
 
 NAME = "cpu.operator_compilation"
 PATTERN = "compilation"
@@ -23,7 +23,7 @@ def operator_compilation(profile: Profile) -> Check:
     ranks = [view.rank.rank for view in profile.ranks if len(span_rows(view, PATTERN))]
     if not ranks:
         return _nothing_seen(profile)
-    shares = {rank: _exposed_pct(profile, rank) for rank in ranks}
+    shares = {rank: measure(profile, "host_span_exposed_pct", rank=rank, pattern=PATTERN).value for rank in ranks}
     worst = worst_of(shares)
     chosen = affected(shares, profile.thresholds["noted_pct"])
     count = measure(profile, "host_span_count", rank=worst, pattern=PATTERN)
@@ -64,11 +64,6 @@ def _nothing_seen(profile: Profile) -> Check:
     )
 
 
-def _exposed_pct(profile: Profile, rank: int) -> float:
-    walls = profile.rank(rank).breakdown["wall_ns"].mean() / 1e6
-    return 100.0 * measure(profile, "host_span_exposed_ms", rank=rank, pattern=PATTERN).value / float(walls)
-
-
 def _mechanism(view: RankProfile) -> tuple[str, tuple[int, ...]]:
     steps = np.unique(view.step_of(span_rows(view, PATTERN)))
     if view.in_steps(np.flatnonzero(view.named("graph_capture"))).size:
@@ -81,11 +76,5 @@ def _mechanism(view: RankProfile) -> tuple[str, tuple[int, ...]]:
 
 
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    changes = []
-    for rank in ranks:
-        view = profile.rank(rank)
-        rows = span_rows(view, PATTERN)
-        for track in np.unique(view.track[rows]):
-            mine = rows[view.track[rows] == track]
-            changes.append(Scale(rank, int(track), union(view.start[mine], view.end[mine]), 0.0, 0.5))
-    return tuple(changes)
+    views = [profile.rank(rank) for rank in ranks]
+    return tuple(scale for view in views for scale in shortened(view, span_rows(view, PATTERN), 0.0, 0.5))

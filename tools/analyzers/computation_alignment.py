@@ -6,13 +6,12 @@ from tools.analyzers.computation_scope import concerned, device_ranks, longest_n
 from tools.analyzers.margin import confidence
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
-from tools.profilers.kernel_groups import group_rows
+from tools.profilers.kernel_groups import group_rows, misaligned_calls
 from tools.profilers.kernels import MATRIX_UNIT, kernel_table
 from tools.profilers.profile import Profile
 from tools.profilers.roofline import roofline
 
 ALIGNMENT = "computation.alignment"
-WHOLE_PIECE = 8  # elements of a half type that matrix units read at once
 
 
 def alignment(profile: Profile) -> Check:
@@ -66,7 +65,7 @@ def _loads_unknown(profile: Profile) -> Check:
 
 def _example(profile: Profile, rank: int) -> dict[str, str]:
     table = roofline(profile, rank)
-    wrong = table[((table["common_size"] > 0) & (table["common_size"] % WHOLE_PIECE > 0)).to_numpy()]
+    wrong = table[misaligned_calls(table)]
     if wrong.empty:
         return {"kernel": longest_name(profile, rank, "misaligned")}
     return {"shape": str(wrong["sizes"].iloc[int(wrong["device_ns"].to_numpy().argmax())])}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tools.analyzers.computation_scope import device_ranks
 from tools.analyzers.margin import confidence
+from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
 from tools.profilers.device_speed import device_speed
 from tools.profilers.kernel_groups import group_rows
-from tools.profilers.kernels import scaled
 from tools.profilers.profile import Profile
 
 NAME = "computation.slow_device"
@@ -53,11 +53,13 @@ def _finding(profile: Profile, rank: int, ratio: float, slower_share: float) -> 
     factor = 1.0 / ratio
     return Finding(
         cause="slow_device",
-        claim=Sentence("This rank's kernels take {0} longer than the same kernels on the median rank.", (fact,)),
+        claim=Sentence(
+            f"The kernels of rank {rank} take {{0}} longer than the same kernels on the median rank.", (fact,)
+        ),
         confidence=confidence((fact.value, profile.thresholds["device_slowdown_pct"]), (slower_share, AGREEING)),
         ranks=(rank,),
         steps=fact.steps,
-        change=scaled(profile.rank(rank), group_rows(profile, rank, "computing"), factor, (1.0 + factor) / 2),
+        change=shortened(profile.rank(rank), group_rows(profile, rank, "computing"), factor, (1.0 + factor) / 2),
         against=(Sentence("Clocks and temperatures are not in the trace; data-dependent kernels differ by content."),),
         disproved_by="the same kernels measured alone on this device are as fast as elsewhere",
         signals=("same kernels slower on one rank",),

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tools.analyzers.margin import confidence
+from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
-from tools.intervals import union
 from tools.metrics.registry import measure
 from tools.profilers.host_math import host_math_rows
 from tools.profilers.profile import Profile
-from tools.whatif.change import Scale
 
 NAME = "computation.fp64"
 HALF_SIZE = 0.5  # 32-bit operands: twice as many per vector register and half the traffic
@@ -38,25 +34,16 @@ def host_double(profile: Profile) -> Check:
             confidence=confidence((worst.value, limit), at_most=0.8),
             ranks=above,
             steps=worst.steps,
-            change=tuple(scale for rank in above for scale in _halved(profile, rank)),
+            change=tuple(
+                scale
+                for rank in above
+                for scale in shortened(
+                    profile.rank(rank), host_math_rows(profile, rank, "fp64"), HALF_SIZE, (1.0 + HALF_SIZE) / 2
+                )
+            ),
             against=(Sentence("Double precision may be wanted."),),
             disproved_by="the model's parameters and inputs are all in single precision",
             signals=("fp32 or fp64 matmul on tensor-core hardware",),
             hints={"precision": "fp32"},
         ),
-    )
-
-
-def _halved(profile: Profile, rank: int) -> tuple[Scale, ...]:
-    view = profile.rank(rank)
-    rows: NDArray[np.int64] = host_math_rows(profile, rank, "fp64")
-    return tuple(
-        Scale(
-            rank,
-            int(track),
-            union(view.start[rows[view.track[rows] == track]], view.end[rows[view.track[rows] == track]]),
-            HALF_SIZE,
-            (1.0 + HALF_SIZE) / 2,
-        )
-        for track in np.unique(view.track[rows])
     )

@@ -19,7 +19,8 @@ from tools.profilers.profile import Profile
 from tools.profilers.roofline import roofline
 
 ROOFLINE = "computation.roofline"
-NARROWER = {"fp32": "tf32", "tf32": "bf16", "bf16": "fp8", "fp16": "fp8"}
+# Half types to fp8 is left out: it is a change of the training recipe, and a step in them has done what can be expected.
+NARROWER = {"fp32": "tf32", "tf32": "bf16"}
 
 
 def against_roofline(profile: Profile) -> Check:

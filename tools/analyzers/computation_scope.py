@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tools.analyzers.row_change import shortened
 from tools.findings import Check, Fact, cannot_answer
 from tools.metrics.registry import measure
 from tools.profilers.kernel_groups import group_rows
-from tools.profilers.kernels import device_of, kernel_table, scaled, spec_for
+from tools.profilers.kernels import device_of, kernel_table, spec_for
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
 from tools.whatif.change import Change
@@ -45,7 +46,7 @@ def scaled_group(profile: Profile, where: Concerned, group: str, factor: float, 
     return tuple(
         scale
         for rank in where.ranks
-        for scale in scaled(profile.rank(rank), group_rows(profile, rank, group), factor, kept_factor)
+        for scale in shortened(profile.rank(rank), group_rows(profile, rank, group), factor, kept_factor)
     )
 
 

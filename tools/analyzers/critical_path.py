@@ -8,6 +8,13 @@ from tools.profilers.profile import Profile
 from tools.whatif.families import REMOVABLE
 
 NAME = "parallel.critical_path"
+FAMILY_NAMES = {
+    "io": "data input",
+    "cpu": "the host program",
+    "computation": "computation",
+    "communication": "communication",
+    "memory": "copies and memory",
+}
 LINKED_SHARE = 0.5  # with fewer launches known, the path would jump between host and device by guess
 
 
@@ -43,26 +50,32 @@ def _launches_known(profile: Profile) -> bool:
 
 
 def _families(profile: Profile, step: Fact) -> list[Sentence]:
-    """One sentence per family with a noticeable part of the path or saving, largest part first."""
-    facts = [
-        (
-            family,
-            measure(profile, "critical_path_ms", family=family),
-            measure(profile, "family_saving_ms", family=family),
-        )
-        for family in REMOVABLE
-    ]
+    """What the path is made of, and what taking each family's work away would save; largest part first."""
     least = step.value * profile.thresholds["noted_pct"] / 100.0
-    listed = [each for each in facts if max(each[1].value, each[2].value) >= least] or facts
-    listed.sort(key=lambda each: -each[1].value)
-    return [
-        Sentence(
-            f"Of the {{0}} of a step, {{1}} of the critical path is {family}; without that work "
-            "the step would be {2} shorter.",
-            (step, on_path, saving),
-        )
-        for family, on_path, saving in listed
-    ]
+    on_path = {family: measure(profile, "critical_path_ms", family=family) for family in REMOVABLE}
+    saving = {family: measure(profile, "family_saving_ms", family=family) for family in REMOVABLE}
+    path = _listed(on_path, least) or list(on_path)
+    worth = _listed(saving, least)
+    made_of = Sentence(
+        f"The critical path of a step of {{0}} consists of {_series(path, 1, 'of')}.",
+        (step, *(on_path[family] for family in path)),
+    )
+    if not worth:
+        return [made_of, Sentence("Taking away the work of any one of them would hardly shorten the step.")]
+    alone = ", each taken away alone" if len(worth) > 1 else ""
+    without = f"The step would be shorter by {_series(worth, 0, 'without')}{alone}."
+    return [made_of, Sentence(without, tuple(saving[family] for family in worth))]
+
+
+def _listed(facts: dict[str, Fact], least: float) -> list[str]:
+    """The families whose figure is noticeable, largest first."""
+    return sorted((family for family in facts if facts[family].value >= least), key=lambda name: -facts[name].value)
+
+
+def _series(families: list[str], first: int, word: str) -> str:
+    """``{1} of computation, {2} of data input and {3} of communication``, places counted from ``first``."""
+    pieces = [f"{{{place}}} {word} {FAMILY_NAMES[family]}" for place, family in enumerate(families, start=first)]
+    return pieces[0] if len(pieces) == 1 else f"{', '.join(pieces[:-1])} and {pieces[-1]}"
 
 
 def _idle(profile: Profile, unexplained: Fact) -> list[Sentence]:

@@ -25,11 +25,11 @@ def small_operators(profile: Profile) -> Check:
     with_device = [view.rank.rank for view in profile.ranks if view.rank.has_device]
     if not with_device:
         return _on_host(profile)
-    ranks = [rank for rank in with_device if len(launch_queue(profile, rank))]
+    ranks = [rank for rank in with_device if (launch_queue(profile, rank)["interval_ns"] >= 0).any()]
     if not ranks:
         return cannot_answer(
             NAME,
-            "no launch on the host is joined to work on the device inside the steps",
+            "no host thread has two launches inside the steps that are joined to work on the device",
             "host and device activity in one trace (ProfilerActivity.CPU and CUDA)",
         )
     shares = {rank: idle_share(profile, rank, "dispatch").value for rank in ranks}

@@ -6,12 +6,12 @@ import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
+from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
-from tools.intervals import union
 from tools.metrics.cpu import span_rows
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Change
 
 NAME = "cpu.garbage_collection"
 PATTERN = "garbage_collection"
@@ -30,7 +30,7 @@ def analyze(profile: Profile) -> tuple[Check, ...]:
                 " a record_function span",
             ),
         )
-    shares = {rank: _exposed_pct(profile, rank) for rank in ranks}
+    shares = {rank: measure(profile, "host_span_exposed_pct", rank=rank, pattern=PATTERN).value for rank in ranks}
     chosen = affected(shares, profile.thresholds["noted_pct"])
     worst = worst_of(shares)
     count = measure(profile, "host_span_count", rank=worst, pattern=PATTERN)
@@ -64,18 +64,7 @@ def _pauses(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: flo
     )
 
 
-def _exposed_pct(profile: Profile, rank: int) -> float:
-    wall_ms = float(profile.rank(rank).breakdown["wall_ns"].mean()) / 1e6
-    return 100.0 * measure(profile, "host_span_exposed_ms", rank=rank, pattern=PATTERN).value / wall_ms
-
-
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
     """Collections cannot be done without, but rarer: a tenth remains at best, half in the cautious view."""
-    changes = []
-    for rank in ranks:
-        view = profile.rank(rank)
-        rows = span_rows(view, PATTERN)
-        for track in np.unique(view.track[rows]):
-            mine = rows[view.track[rows] == track]
-            changes.append(Scale(rank, int(track), union(view.start[mine], view.end[mine]), 0.1, 0.5))
-    return tuple(changes)
+    views = [profile.rank(rank) for rank in ranks]
+    return tuple(scale for view in views for scale in shortened(view, span_rows(view, PATTERN), 0.1, 0.5))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
+from tools.analyzers.row_change import shortened
 from tools.analyzers.uploads import uploads
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
-from tools.intervals import union
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Change
 
 NAME = "io.data_loader"
 EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is what the loader does
@@ -188,11 +186,5 @@ def _waiting_steps(profile: Profile, view: RankProfile) -> tuple[int, ...]:
 
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
     """The loader's spans vanish; cautiously half of each stays, for workers share the cores and hand batches over."""
-    changes = []
-    for rank in ranks:
-        view = profile.rank(rank)
-        rows = view.in_steps(view.loader_rows)
-        for track in np.unique(view.track[rows]):
-            mine = rows[view.track[rows] == track]
-            changes.append(Scale(rank, int(track), union(view.start[mine], view.end[mine]), 0.0, 0.5))
-    return tuple(changes)
+    views = [profile.rank(rank) for rank in ranks]
+    return tuple(scale for view in views for scale in shortened(view, view.in_steps(view.loader_rows), 0.0, 0.5))

@@ -6,15 +6,15 @@ import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
+from tools.analyzers.row_change import shortened
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
-from tools.intervals import union
 from tools.metrics.registry import measure
 from tools.profilers.allocation import allocation_rows
 from tools.profilers.callers import commonest
 from tools.profilers.profile import Profile
 from tools.run.events import EventKind
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Change
 
 ALLOCATION = "memory.allocation"
 PEAK = "memory.peak"
@@ -81,14 +81,8 @@ def _share_pct(profile: Profile, rank: int) -> float:
 
 
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    changes = []
-    for rank in ranks:
-        view = profile.rank(rank)
-        rows = allocation_rows(view)
-        for track in np.unique(view.track[rows]):
-            mine = rows[view.track[rows] == track]
-            changes.append(Scale(rank, int(track), union(view.start[mine], view.end[mine]), 0.0, 0.5))
-    return tuple(changes)
+    views = [profile.rank(rank) for rank in ranks]
+    return tuple(scale for view in views for scale in shortened(view, allocation_rows(view), 0.0, 0.5))
 
 
 def _peak(profile: Profile) -> Check:

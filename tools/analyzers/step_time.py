@@ -22,6 +22,7 @@ from tools.profilers.profile import Profile
 SPIKE_STEPS = 3
 SPIKES_TOLD = 3
 RHYTHM_CORRELATION = 0.5
+OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself explains what others wait for
 
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
@@ -44,6 +45,9 @@ def _symptom(name: str, *support: Sentence) -> Check:
 
 def _level(profile: Profile) -> Check:
     usual = measure(profile, "step_time_ms")
+    if all(view.rank.step_origin == "window" for view in profile.ranks):
+        text = "No steps are marked: the whole recording, start-up included, stands for one step of {0}."
+        return clean("step_time.level", Sentence(text, (usual,)))
     ranks = "" if len(profile.ranks) == 1 else ", the slowest rank of each"
     return clean("step_time.level", Sentence(f"The median step takes {{0}}{ranks}.", (usual,)))
 
@@ -63,12 +67,15 @@ def _fluctuation(profile: Profile, series: StepSeries) -> Check:
 
 
 def _spike(profile: Profile, step: int) -> Sentence:
-    """Where the extra time of a long step went, on the rank where most was added."""
+    """Where the extra time of a long step went: on the rank that took longer itself, before those that waited for it."""
     table = profile.breakdown
     columns = [f"{part}_ns" for part in PARTS]
     excess = table[columns] - table.groupby("rank")[columns].transform("median")
     here = np.flatnonzero((table["number"] == step).to_numpy())
     values = excess.to_numpy()[here]
+    own = np.where(np.array(PARTS) == "exposed_communication", 0, values)
+    if own.max() >= OWN_SHARE * values.max():
+        values = own
     row, column = np.unravel_index(int(values.argmax()), values.shape)
     rank, part = int(table["rank"].iloc[here[row]]), PARTS[column]
     facts = (
@@ -76,7 +83,9 @@ def _spike(profile: Profile, step: int) -> Sentence:
         measure(profile, "step_part_excess_ms", part=part, step=step, rank=rank),
     )
     what = part.replace("_", " ")
-    return Sentence(f"step {step} takes {{0}} longer than usual; on rank {rank} {what} takes {{1}} longer.", facts)
+    return Sentence(
+        f"step {step} takes {{0}} longer than usual; on rank {rank} the part {what} takes {{1}} longer.", facts
+    )
 
 
 def _trend(profile: Profile, series: StepSeries) -> Check:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.idle import removal
 from tools.analyzers.margin import confidence
+from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
-from tools.intervals import union
 from tools.metrics.registry import measure
 from tools.profilers.blocking import upload_calls
 from tools.profilers.loading import upload_rows
 from tools.profilers.profile import Profile
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Change
 
 NAME = "io.upload"
 
@@ -37,7 +35,7 @@ def uploads(profile: Profile) -> Check:
         )
         return clean(NAME, Sentence(text, (share, prepared, longest)))
     pageable = bool(len(upload_calls(profile, worst)))
-    text = "Copies to the device run for {0} per step ({1}) while nothing computes" + (
+    text = "Copies to the device run for {0} of the usual step ({1}) while nothing computes" + (
         ", and the host stands still in them because their memory is pageable." if pageable else "."
     )
     return found(
@@ -62,11 +60,6 @@ def uploads(profile: Profile) -> Check:
 
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
     """Prefetched copies run beside kernels and are gone from the path; cautiously half of their time stays."""
-    changes: list[Scale] = []
-    for rank in ranks:
-        view = profile.rank(rank)
-        rows = upload_rows(view)
-        for track in np.unique(view.track[rows]):
-            mine = rows[view.track[rows] == track]
-            changes.append(Scale(rank, int(track), union(view.start[mine], view.end[mine]), 0.0, 0.5))
-    return (*changes, *removal(profile, ranks, "upload", 0.0, 0.5))
+    views = [profile.rank(rank) for rank in ranks]
+    copies = tuple(scale for view in views for scale in shortened(view, upload_rows(view), 0.0, 0.5))
+    return (*copies, *removal(profile, ranks, "upload", 0.0, 0.5))

@@ -54,6 +54,13 @@ def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: s
     )
 
 
+def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurement:
+    """The same as a share of the step time."""
+    exposed = host_span_exposed_ms(profile, rank, pattern)
+    view = profile.rank(rank)
+    return of_rank(view, 100.0 * exposed.value / float(wall_ms(view).mean()), exposed.rows, exposed.selector)
+
+
 def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
     """Number of host spans of that kind in all recorded steps."""
     view = profile.rank(rank)
@@ -115,6 +122,7 @@ def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
 METRICS = (
     Metric("host_span_ms", "ms", "How long is the host in this kind of work?", host_span_ms),
     Metric("host_span_exposed_ms", "ms", "How long does the device wait for this kind of work?", host_span_exposed_ms),
+    Metric("host_span_exposed_pct", "%", "What share of the step is that?", host_span_exposed_pct),
     Metric("host_span_count", "events", "How often does the host do this kind of work?", host_span_count),
     Metric("host_span_longest_ms", "ms", "How long is the longest of these?", host_span_longest_ms),
     Metric("profiling_overhead_ms", "ms", "How much host time does the profiler take?", profiling_overhead_ms),

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 import pandas as pd
-
-from tools.profilers.profile import Profile
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,15 +20,12 @@ class Measurement:
     window_ns: tuple[int, int] | None = None
 
 
-class MetricFunction(Protocol):
-    """Measures one thing about a run; arguments are JSON scalars so that a fact can be stored and measured again."""
-
-    def __call__(self, profile: Profile, **arguments: str | int | float | None) -> Measurement: ...
-
-
 @dataclass(frozen=True)
 class Metric:
-    """A named measurement, its unit, and the question it answers."""
+    """A named measurement, its unit, and the question it answers.
+
+    The function takes a profile and JSON scalars by name, so that a fact can be stored and measured again.
+    """
 
     name: str
     unit: str

@@ -60,6 +60,8 @@ def predicted_step_ms(
 def _speedup(ranked: RankedCause, bound: str) -> float:
     if ranked.alone is None:
         raise UsageError(f"{ranked.finding.cause} cannot be replayed, so there is no prediction for it")
+    if ranked.alone.withheld:
+        raise UsageError(f"there is no prediction for {ranked.finding.cause}: {ranked.alone.withheld}")
     match bound:
         case "expected":
             return ranked.alone.speedup

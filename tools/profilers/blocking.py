@@ -13,8 +13,6 @@ from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
 from tools.run.events import EventKind
 
-CALL_COLUMNS = ("row", "start_ns", "end_ns", "read_back", "waited_ns")
-
 
 def blocking_calls(profile: Profile, rank: int) -> pd.DataFrame:
     """Synchronising calls and blocking device-to-host copies of the training threads inside the steps.

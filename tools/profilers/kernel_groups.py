@@ -83,10 +83,15 @@ def _misaligned(profile: Profile, rank: int) -> NDArray[np.int64]:
     table = kernel_table(profile, rank)
     told = _rows(table, table["full_loads"] == 0)
     calls = roofline(profile, rank)
-    needed = _elements_per_load(calls)
-    wrong = (calls["common_size"].to_numpy() > 0) & (calls["common_size"].to_numpy() % np.maximum(needed, 1) > 0)
+    wrong = misaligned_calls(calls)
     silent = _rows(table, (table["full_loads"] == UNKNOWN) & table["kernel_class"].isin(MATH_CLASSES))
     return np.union1d(told, np.intersect1d(_kernels_of(profile, rank, calls[wrong]), silent))
+
+
+def misaligned_calls(calls: pd.DataFrame) -> NDArray[np.bool_]:
+    """For each row of the roofline table, whether its sizes are no multiple of what matrix units read at once."""
+    sizes = calls["common_size"].to_numpy()
+    return np.asarray((sizes > 0) & (sizes % np.maximum(_elements_per_load(calls), 1) > 0))
 
 
 def _loads_known(profile: Profile, rank: int) -> NDArray[np.int64]:

@@ -9,12 +9,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.devices import PRECISIONS, DeviceSpec, spec_of
-from tools.intervals import union
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
 from tools.run.model import Device
 from tools.vocabulary import KERNEL_CLASSES, PATTERNS, kernel_class
-from tools.whatif.change import Scale
 
 MATH_CLASSES = ("matmul", "convolution", "attention")
 UNKNOWN, VECTOR_UNIT, MATRIX_UNIT = -1, 0, 1
@@ -130,17 +128,3 @@ def spec_for(rank: RankProfile) -> DeviceSpec | None:
     """Datasheet figures of the device that ran the rank's kernels; None when it is not known."""
     device = device_of(rank)
     return None if device is None else spec_of(device)
-
-
-def scaled(rank: RankProfile, rows: NDArray[np.int64], factor: float, kept_factor: float) -> tuple[Scale, ...]:
-    """The change in which these kernels take ``factor`` times as long."""
-    return tuple(
-        Scale(
-            rank=rank.rank.rank,
-            track=int(track),
-            intervals=union(rank.start[rows[rank.track[rows] == track]], rank.end[rows[rank.track[rows] == track]]),
-            factor=factor,
-            kept_factor=kept_factor,
-        )
-        for track in np.unique(rank.track[rows])
-    )

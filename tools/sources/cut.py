@@ -78,10 +78,13 @@ class Cutter:
             searched = max(0, len(buffer) - OVERLAP_BYTES)
             buffer += piece
             start = FIRST.match(buffer)
-            if start and start[1] == b"[":
+            if start is None:
+                buffer.clear()  # nothing but white space so far
+                continue
+            if start[1] == b"[":
                 self.shape = "array"
                 return buffer[start.start(1) :]
-            if start and start[1] != b"{":
+            if start[1] != b"{":
                 break
             found = ARRAY_START.search(buffer, searched)
             if found:

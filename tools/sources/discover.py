@@ -28,9 +28,7 @@ def discover(paths: Sequence[Path], limits: Limits) -> Discovery:
     notes: list[str] = []
     from_folder = False
     for path in paths:
-        if not path.exists():
-            raise InputError(f"{path}: there is no such file or folder; check the path")
-        if path.is_file():
+        if _exists_as_file(path):
             files.append(path)
             continue
         if not path.is_dir():
@@ -46,6 +44,15 @@ def discover(paths: Sequence[Path], limits: Limits) -> Discovery:
     if not unique:
         raise InputError(f"{', '.join(map(str, paths))}: no trace there; a trace is a .json or .json.gz file")
     return Discovery(tuple(unique), tuple(notes), from_folder)
+
+
+def _exists_as_file(path: Path) -> bool:
+    try:
+        if not path.exists():
+            raise InputError(f"{path}: there is no such file or folder; check the path")
+        return path.is_file()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be looked at ({error.strerror}); check path and rights") from error
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from tools.run.model import Device
+from tools.sources.members import parse_lenient
 
 SHORT_VALUE = 200  # characters of a metadata value that are kept
 PLAIN_KEYS_LIMIT = 64
@@ -57,7 +57,7 @@ def _structured(value: object) -> object:
         return value
     for text in (value, f"[{value}]"):
         try:
-            return json.loads(text)
+            return parse_lenient(text)
         except (ValueError, RecursionError):
             continue
     return None

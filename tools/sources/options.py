@@ -34,7 +34,7 @@ class Limits:
     ratio: int = 1000  # traces compress 10 to 40 times; deflate's own limit is 1032
     ratio_free_bytes: int = 64 * MIB  # below this any ratio is harmless
     metadata_bytes: int = 64 * MIB  # everything in the file that is not an event
-    event_bytes: int = 64 * MIB  # one event
+    event_bytes: int = 8 * MIB  # one event; what is damaged is searched for events in some ten times as much memory
     span_days: int = 7  # no profiler window is longer: events further from the rest carry a damaged time
     files: int = 4096  # trace files taken from one folder
     cache_bytes: int = 4 * GIB  # the oldest cached runs are removed beyond this

@@ -10,14 +10,16 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Protocol
 
 BOOT = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "import json, signal, sys; signal.signal(signal.SIGINT, signal.SIG_IGN); sys.path[:] = json.loads(sys.argv[1]); "
     "from tools.sources.process import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
 
@@ -80,11 +82,17 @@ class ReadingProcess:
 
 
 def serve(ask_fd: int, answer_fd: int) -> None:
-    """Answer requests until the asking side closes its end."""
+    """Answer requests until the asking side closes its end or dies, which ends this process at once."""
     ask, answers = Connection(ask_fd, writable=False), Connection(answer_fd, readable=False)
+    requests: SimpleQueue[Request] = SimpleQueue()
+    threading.Thread(target=_listen, args=(ask, requests), daemon=True).start()
+    while True:
+        answers.send(requests.get().answer())
+
+
+def _listen(ask: Connection[Any, Any], requests: SimpleQueue[Request]) -> None:
     while True:
         try:
-            request: Request = ask.recv()
-        except EOFError:
-            return
-        answers.send(request.answer())
+            requests.put(ask.recv())
+        except (EOFError, OSError):
+            os._exit(0)  # nobody waits for what is being read

@@ -59,6 +59,6 @@ def page(lines: list[str], total: int, what: str) -> str:
     more = (
         []
         if total <= len(lines)
-        else [f"Shown are {len(lines)} of {total} {what}; narrow the question or raise limit."]
+        else [f"Shown are `{len(lines)} of {total}` {what}; narrow the question or raise limit."]
     )
     return "\n".join([*lines, *more])

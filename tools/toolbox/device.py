@@ -38,7 +38,7 @@ def device_idle(context: ToolContext, asked: OneRank) -> str:
     """How long a rank's device is idle per step, by reason."""
     figures = [Figure("idle in all", "device_idle_ms", {"rank": asked.rank})]
     for reason in REASONS:
-        where = {"rank": asked.rank, "reason": reason}
+        where: dict[str, Argument] = {"rank": asked.rank, "reason": reason}
         figures.append(Figure(f"idle, {reason.replace('_', ' ')}", "device_idle_ms", where))
         figures.append(Figure(f"idle, {reason.replace('_', ' ')}, share", "device_idle_pct", where))
     return "\n".join(told(context, tuple(figures)))

@@ -77,5 +77,5 @@ def rank_comparison(context: ToolContext, asked: RankComparison) -> str:
         figures.append(Figure(f"rank {rank}, whole step", "rank_time_ms", {"of": "wall", "rank": rank}))
     lines = told(context, tuple(figures))
     if len(order) > asked.limit:
-        lines.append(f"Shown are {asked.limit} of {len(order)} ranks.")
+        lines.append(f"Shown are `{asked.limit} of {len(order)}` ranks.")
     return "\n".join(lines)

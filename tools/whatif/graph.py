@@ -151,7 +151,7 @@ def _exact(nodes: Nodes, edges: Edges, start: Numbers) -> tuple[Edges, Numbers]:
     lag = np.minimum(edges.lag_ns, allowed)
     ready = nodes.end_ns[edges.source] + lag
     order = np.lexsort((edges.kind, ready, edges.target))
-    last = order[np.flatnonzero(np.append(edges.target[order][1:] != edges.target[order][:-1], True))]
+    last = order[np.flatnonzero(np.diff(edges.target[order], append=np.iinfo(np.int64).max))]
     residual = np.zeros(len(nodes), dtype=np.int64)
     residual[edges.target[last]] = allowed[last] - lag[last]
     lag[last] = allowed[last]

@@ -15,6 +15,9 @@ from tools.whatif.scaling import changed, recorded
 # No prediction goes below this share of the recorded step: with nearly everything gone, what the trace does not show
 # would bind, and the replay knows nothing of it.
 FLOOR_SHARE = 0.05
+# A saving nearer to zero than this many of its standard errors is not told from chance (about 95 % confidence).
+ERRORS_FROM_ZERO = 2.0
+NOT_SETTLED = "the recorded steps differ so much in length that a saving of this size cannot be told from chance"
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,11 @@ class Prediction:
         return self.step_ms_before - self.step_ms_after
 
     @property
+    def withheld(self) -> str:
+        """Why the prediction should not be given although there is one; "" when it may be."""
+        return NOT_SETTLED if self.error_ms > 0 and abs(self.saving_ms) < ERRORS_FROM_ZERO * self.error_ms else ""
+
+    @property
     def speedup(self) -> float:
         """Step time before over step time after."""
         return _ratio(self.step_ms_before, self.step_ms_after)
@@ -56,7 +64,8 @@ class Prediction:
 
 
 def _ratio(before_ms: float, after_ms: float) -> float:
-    return before_ms / after_ms if after_ms > 0 else float("inf")
+    """Nothing is left only of a step that took no time in the first place (see ``FLOOR_SHARE``): that gains nothing."""
+    return before_ms / after_ms if after_ms > 0 else 1.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,7 +20,7 @@ DEMO = str(demo_run())
 def test_the_answer_is_printed_with_its_citations(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(ask, DEMO, "what should I change first?") == 0
     printed = capsys.readouterr()
-    assert printed.out.startswith("Change this first: Load batches in worker processes [A1].")
+    assert printed.out.startswith("Change this first: Move heavy transforms out of the training loop [A1].")
     assert printed.err == ""
 
 

@@ -38,7 +38,7 @@ def test_without_a_run_the_latest_diagnosis_is_meant(capsys: pytest.CaptureFixtu
     execute(ask, DEMO, "why is it slow?")
     capsys.readouterr()
     assert execute(show, "A1") == 0
-    assert capsys.readouterr().out.startswith("A1 Load batches in worker processes")
+    assert capsys.readouterr().out.startswith("A1 Move heavy transforms out of the training loop")
 
 
 def test_without_any_diagnosis_the_run_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -206,3 +206,9 @@ def test_waits_for_the_device_in_a_real_run_are_placed_in_the_program(traces: Pa
     (finding,) = check_of(profile, "cpu.host_synchronization").findings
     assert finding.claim.facts[0].value == pytest.approx(20.0)
     assert finding.claim.names[:2] == ("cudaMemcpyAsync", "aten::to")
+
+
+def test_a_single_launch_says_nothing_about_the_pace_of_launches() -> None:
+    check = check_of(profile_of(launches(interval_us=100, kernel_us=10, count=1)), "cpu.small_operators")
+    assert check.status == "cannot_answer"
+    assert "two launches" in check.reason

@@ -25,9 +25,15 @@ def half_and_half() -> RankBuilder:
 def test_it_names_each_familys_time_on_the_path_and_what_it_would_give_back() -> None:
     (check,) = analyze(profile_of(half_and_half()))
     assert (check.name, check.status) == ("parallel.critical_path", "clean")
-    cpu, computation, idle = check.support
-    assert [fact.value for fact in cpu.facts] == pytest.approx([1.01, 0.507, 0.507], abs=0.002)
-    assert [fact.value for fact in computation.facts] == pytest.approx([1.01, 0.5, 0.5], abs=0.002)
+    made_of, saving, idle = check.support
+    assert made_of.template == (
+        "The critical path of a step of {0} consists of {1} of the host program and {2} of computation."
+    )
+    assert [fact.value for fact in made_of.facts] == pytest.approx([1.01, 0.507, 0.5], abs=0.002)
+    assert saving.template == (
+        "The step would be shorter by {0} without the host program and {1} without computation, each taken away alone."
+    )
+    assert [fact.value for fact in saving.facts] == pytest.approx([0.507, 0.5], abs=0.002)
     assert idle.facts[0].value == pytest.approx(0.003, abs=0.001)
 
 

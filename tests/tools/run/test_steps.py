@@ -44,6 +44,31 @@ def test_the_last_step_lasts_until_the_device_has_done_what_it_launched(tmp_path
     assert steps(tmp_path, events)[1] == [(1, 10, 100), (2, 100, 300)]
 
 
+def test_a_device_that_began_the_recording_behind_is_left_as_far_behind_at_its_end(tmp_path: Path) -> None:
+    events = [
+        kernel("of a step before", 1005, 165, -1),
+        mark("ProfilerStep#1", 1010, 90),
+        launch(1050, 5, 1),
+        kernel("of the first", 1170, 100, 1),
+        mark("ProfilerStep#2", 1100, 100),
+        launch(1150, 5, 2),
+        kernel("of the second", 1270, 120, 2),
+    ]
+
+    assert steps(tmp_path, events)[1] == [(1, 10, 100), (2, 100, 390 - 160)]
+
+
+def test_a_backlog_takes_nothing_off_the_last_mark_itself(tmp_path: Path) -> None:
+    events = [
+        kernel("of a step before", 1005, 165, -1),
+        mark("ProfilerStep#1", 1010, 290),
+        launch(1050, 5, 1),
+        kernel("inside", 1170, 100, 1),
+    ]
+
+    assert steps(tmp_path, events)[1] == [(1, 10, 300)]
+
+
 def test_device_work_of_unknown_launch_counts_by_its_own_start(tmp_path: Path) -> None:
     events = [mark("ProfilerStep#1", 1010, 90), kernel("within", 1090, 40, -1), kernel("after", 1120, 400, -1)]
 
@@ -146,3 +171,9 @@ def test_the_mean_step_of_resnet50_is_the_one_that_the_tensorboard_plugin_gives(
 
     mean_us = sum(step.wall_ns for step in rank.steps) / len(rank.steps) / 1e3
     assert round(mean_us) == 177_592
+
+
+def test_a_mark_that_takes_no_time_makes_no_step(tmp_path: Path) -> None:
+    events = [mark("ProfilerStep#1", 1000, 100), mark("ProfilerStep#2", 1100, 0)]
+
+    assert steps(tmp_path, events)[1] == [(1, 0, 100)]

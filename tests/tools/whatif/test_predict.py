@@ -182,6 +182,40 @@ def test_uneven_steps_widen_the_interval_in_proportion_to_the_saving() -> None:
     assert predict(profile, (change,)).error_ms == pytest.approx(deviation * 0.5 / 1.05, rel=1e-3)
 
 
+def uneven(lengths_us: list[float]) -> tuple[Profile, Change]:
+    """Steps of these lengths, half of each of them host work, and the change that takes this work away."""
+    rank = RankBuilder()
+    starts = np.concatenate((np.zeros(1), np.cumsum(lengths_us)))
+    for step, length in enumerate(lengths_us):
+        rank.operator("work", float(starts[step]), length / 2)
+        rank.step(step, float(starts[step]), float(starts[step + 1]))
+    profile = profile_of(rank)
+    spans = [(float(at), float(at) + length / 2) for at, length in zip(starts, lengths_us, strict=False)]
+    return profile, (scaled(profile, 0, *spans),)
+
+
+def test_a_saving_within_two_standard_errors_of_nothing_is_withheld() -> None:
+    # Mean 1000, standard deviation 1131, standard error 800 us: the saving of 500 us has an error of 400 us.
+    prediction = predict(*uneven([200.0, 1800.0]))
+    assert prediction.saving_ms == pytest.approx(0.5)
+    assert prediction.error_ms == pytest.approx(0.4)
+    assert "differ so much" in prediction.withheld
+
+
+def test_a_saving_well_beyond_its_error_is_given() -> None:
+    # Mean 1000, standard deviation 283, standard error 200 us: the saving of 500 us has an error of 100 us.
+    prediction = predict(*uneven([800.0, 1200.0]))
+    assert prediction.error_ms == pytest.approx(0.1)
+    assert prediction.withheld == ""
+
+
+@pytest.mark.parametrize("lengths_us", [[1000.0], [10.0, 90_000.0], [500.0, 700.0, 600.0]])
+def test_the_expected_step_lies_inside_a_finite_interval(lengths_us: list[float]) -> None:
+    prediction = predict(*uneven(lengths_us))
+    assert 0 < prediction.low_ms <= prediction.step_ms_after <= prediction.high_ms
+    assert 1 / 20 < prediction.speedup_low <= prediction.speedup <= prediction.speedup_high <= 20.001
+
+
 def test_a_replay_without_change_ends_when_the_record_does() -> None:
     base = baseline(profile_of(synchronising()))
     assert base.missed_ms == 0.0

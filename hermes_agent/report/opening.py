@@ -1,0 +1,91 @@
+"""The first sentences of the answer: the headline, where the time goes, and what is left open."""
+
+from __future__ import annotations
+
+from hermes_agent.report.wording import PART_TITLES, cause_title, on_ranks
+from tools.findings import Fact, Sentence
+from tools.metrics.registry import measure
+from tools.metrics.savings import cause_key
+from tools.profilers.parts import PARTS
+from tools.profilers.profile import Profile
+from tools.ranking import RankedCause, Ranking
+from tools.verdict import NEEDED, steps_marked
+
+MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
+UNMARKED = (
+    "No steps are marked in this recording, so all of it is looked at as one step, start-up included; "
+    "figures per step are figures of the whole recording."
+)
+
+
+def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
+    """The headline first; every figure is a fact."""
+    marked = steps_marked(profile.run)
+    return [
+        _headline(profile, ranking, marked),
+        *_overview(profile, marked),
+        *([] if marked else [Sentence(UNMARKED)]),
+        *_unexplained(profile, ranking),
+        *_open_verdict(ranking),
+    ]
+
+
+def about(ranked: RankedCause) -> dict[str, str]:
+    """The arguments that name a cause in the metrics on savings."""
+    return dict(zip(("cause", "mechanism", "ranks"), cause_key(ranked), strict=True))
+
+
+def _headline(profile: Profile, ranking: Ranking, marked: bool) -> Sentence:
+    step = measure(profile, "step_time_ms", statistic="mean")
+    takes = "a step takes {0} on average" if marked else "the recording, start-up included, takes {0}"
+    match ranking.verdict:
+        case "healthy":
+            busy = measure(profile, "part_pct", part="compute")
+            return Sentence(f"This run looks healthy: {takes}, and {{1}} of it is computation.", (step, busy))
+        case "inconclusive" if not ranking.causes:
+            return Sentence(
+                f"{takes[0].upper()}{takes[1:]}, and what slows it down cannot be said from these sources.", (step,)
+            )
+    top = ranking.causes[0]
+    lead = "The first cause is" if ranking.verdict == "problem" else "On thin evidence, the likeliest cause is"
+    where = on_ranks(top.finding.ranks, profile.run.rank_numbers)
+    title = cause_title(top.finding.cause, top.finding.mechanism)
+    of = "an average step of {1}" if marked else "the {1} that the recording takes with its start-up"
+    facts = (
+        measure(profile, "cause_impact_ms", **about(top)),
+        step,
+        measure(profile, "cause_impact_pct", **about(top)),
+    )
+    return Sentence(f"{lead} {title}{where}: it costs {{0}} of {of}, that is {{2}}.", facts)
+
+
+def _overview(profile: Profile, marked: bool) -> list[Sentence]:
+    """One sentence on where the time goes."""
+    shares = [(part, _share(profile, part)) for part in PARTS]
+    told = sorted((each for each in shares if each[1].value >= MENTIONED_PART_PCT), key=lambda each: -each[1].value)
+    if not told:
+        return []
+    pieces = [f"{PART_TITLES[part]} {{{index}}}" for index, (part, _) in enumerate(told)]
+    whole = "step" if marked else "recording"
+    return [Sentence(f"Of the {whole}, {', '.join(pieces)}.", tuple(fact for _, fact in told))]
+
+
+def _share(profile: Profile, part: str) -> Fact:
+    return measure(profile, "part_pct", part=part)
+
+
+def _unexplained(profile: Profile, ranking: Ranking) -> list[Sentence]:
+    """Large parts that no cause accounts for: the largest one with what to record."""
+    if not ranking.unexplained:
+        return []
+    parts = ranking.unexplained
+    pieces = " and ".join(f"{PART_TITLES[part]} ({{{index}}})" for index, part in enumerate(parts))
+    needed = f"; to find out, record {NEEDED[parts[0]]}" if ranking.needs != NEEDED[parts[0]] else ""
+    template = f"No cause that was found accounts for more than a small part of: {pieces}{needed}."
+    return [Sentence(template, tuple(_share(profile, part) for part in parts))]
+
+
+def _open_verdict(ranking: Ranking) -> list[Sentence]:
+    if ranking.verdict != "inconclusive":
+        return []
+    return [Sentence(f"This is inconclusive because {ranking.why}; to settle it, record {ranking.needs}.")]

@@ -1,0 +1,123 @@
+"""A diagnosis as facts for a model: fenced, bounded, and with the id of every figure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.grounds import case_fields, library_case
+from hermes_agent.evidence.verifier import cited_ids
+from hermes_agent.llm.untrusted import fence, one_line
+from hermes_agent.report.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.report.wording import cause_title, plain, rank_list
+
+LINE_CHARS = 1_200
+CASE_FIELDS = ("Symptom", "Optimization", "Effect")
+DEPTHS = (6, 3, 2, 1)  # causes told, tried until the facts are short enough
+HOST_IN_FILE = re.compile(r"^(?P<host>[A-Za-z][\w.-]*?)_\d+\.\d+(?:\.\d+)*\.pt\.trace\.json")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The parts of the prompt ``answer_facts``."""
+
+    diagnosis: str
+    evidence: str
+    cases: str
+    not_checked: str
+
+    @property
+    def chars(self) -> int:
+        """Length of all parts together."""
+        return len(self.diagnosis) + len(self.evidence) + len(self.cases) + len(self.not_checked)
+
+
+def answer_facts(diagnosis: Diagnosis, limit_chars: int) -> Facts:
+    """All that the answer may say: as many causes as fit into ``limit_chars``, at least the first."""
+    for depth in DEPTHS[:-1]:
+        facts = _facts(diagnosis, depth)
+        if facts.chars <= limit_chars:
+            return facts
+    return _facts(diagnosis, DEPTHS[-1])
+
+
+def short_facts(diagnosis: Diagnosis, limit_chars: int) -> str:
+    """The diagnosis as the start of a conversation; tools tell the rest."""
+    ranks, steps = diagnosis.run.ranks, diagnosis.run.steps
+    lines = [
+        f"The run has {rank_list(ranks)} and the steps {min(steps)} to {max(steps)}.",
+        *_diagnosis_lines(diagnosis, DEPTHS[0]),
+        *(f"Could not be checked: {line}" for line in _not_checked(diagnosis)),
+    ]
+    return _fenced(lines, "the diagnosis", limit_chars)
+
+
+def hosts_of(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """Host names that the trace files carry in theirs, to be masked before anything is sent."""
+    names = (source.path.rsplit("/", 1)[-1] for source in diagnosis.run.sources)
+    return tuple(dict.fromkeys(match["host"] for name in names if (match := HOST_IN_FILE.match(name))))
+
+
+def _facts(diagnosis: Diagnosis, depth: int) -> Facts:
+    told = _diagnosis_lines(diagnosis, depth)
+    not_checked = _not_checked(diagnosis)
+    ids = dict.fromkeys(name for line in told for name in cited_ids(line))
+    evidence = [_evidence(record) for record in diagnosis.evidence if record.id in ids]
+    cases = [_case(record) for record in diagnosis.cases[:depth]]
+    return Facts(
+        _fenced(told, "diagnosis"),
+        _fenced(evidence, "evidence"),
+        _fenced(cases, "cases") if cases else "none is close enough",
+        _fenced(not_checked, "not checked") if not_checked else "nothing: every question could be answered",
+    )
+
+
+def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
+    lines = [f"Verdict: {diagnosis.verdict}", *diagnosis.answer]
+    for place, cause in enumerate(diagnosis.causes[:depth], start=1):
+        lines += [f"Cause {place}: {_title(cause)}. {cause.claim}"]
+        lines += [f"Detail of cause {place}: {detail}" for detail in cause.details]
+        lines += [f"Against cause {place}: {contrary}" for contrary in cause.against]
+    for item in diagnosis.advice[:depth]:
+        lines.append(f"Advice [{item.id}] for {plain(item.for_)}: {item.optimization}. How: {item.how}")
+        if item.text:
+            lines.append(f"Predicted: {item.text}")
+    if not diagnosis.causes:
+        lines += [text for check in diagnosis.checks if check.status == "clean" for text in check.text[:1]]
+    if diagnosis.comparison is not None:
+        lines += [f"Against the baseline: {diagnosis.comparison.headline}", *diagnosis.comparison.changes]
+    return lines
+
+
+def _title(cause: CauseRecord) -> str:
+    return f"{cause_title(cause.cause, cause.mechanism)} on {rank_list(cause.ranks)}"
+
+
+def _evidence(record: EvidenceRecord) -> str:
+    arguments = ", ".join(f"{name}={value}" for name, value in record.arguments.items())
+    run = " on the baseline" if record.run == "baseline" else ""
+    return f"{record.id}: {written(record.value, record.unit)} = {record.metric}({arguments}){run}"
+
+
+def _case(record: CaseRecord) -> str:
+    case = library_case(record.case)
+    fields = case_fields(case) if case else {}
+    told = " ".join(f"{name}: {fields[name]}" for name in CASE_FIELDS if name in fields)
+    return f"[{record.id}] {record.title}. Cause there: {plain(record.cause)}. {told}"
+
+
+def _not_checked(diagnosis: Diagnosis) -> list[str]:
+    return [
+        f"{check.analyzer}: {check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
+        for check in diagnosis.checks
+        if check.status == "cannot_answer"
+    ]
+
+
+def _fenced(lines: Iterable[str] | Sequence[str], label: str, limit_chars: int | None = None) -> str:
+    text = "\n".join(one_line(line, LINE_CHARS) for line in lines)
+    if limit_chars is not None and len(text) > limit_chars:
+        text = text[:limit_chars].rpartition("\n")[0] + "\n(cut; the tools tell the rest)"
+    return fence(text, label)

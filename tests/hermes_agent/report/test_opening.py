@@ -1,0 +1,92 @@
+"""What the first sentences of an answer say, and when a prediction is kept back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes_agent.report.compose import Findings, compose
+from hermes_agent.report.diagnosis import Diagnosis
+from tests.synthetic import RankBuilder, profile_of, run_of
+from tools.analyzers.registry import all_checks
+from tools.profilers.profile import Profile
+from tools.ranking import ranking
+from tools.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
+
+
+def diagnosed(profile: Profile) -> Diagnosis:
+    """The diagnosis, without cases."""
+    return compose(Findings(profile, all_checks(profile), ranking(profile), {}))
+
+
+def launching(lengths_us: tuple[float, ...]) -> RankBuilder:
+    """Steps in which the host takes 100 us to launch each kernel of 10 us, and waits at the end."""
+    rank = RankBuilder()
+    at = 0.0
+    for step, length in enumerate(lengths_us):
+        for number in range(int(length / 100) - 1):
+            rank.kernel("small", at + number * 100 + 6, 10, call_us=at + number * 100)
+        rank.runtime("cudaDeviceSynchronize", at + length - 100, 5)
+        rank.step(step, at, at + length)
+        at += length
+    return rank
+
+
+def test_a_gain_is_predicted_where_the_steps_agree() -> None:
+    diagnosis = diagnosed(profile_of(launching((1100.0,) * 4)))
+    first = diagnosis.advice[0]
+    assert diagnosis.verdict == "problem"
+    assert first.predicted_speedup is not None
+    assert first.interval is not None
+    assert first.interval[0] <= first.predicted_speedup <= first.interval[1]
+    assert "gone a step would take" in first.text
+
+
+def test_no_gain_is_predicted_where_the_steps_differ_too_much_and_the_text_says_why() -> None:
+    diagnosis = diagnosed(profile_of(launching((300.0, 20_000.0))))
+    first = diagnosis.advice[0]
+    assert (first.predicted_step_ms, first.predicted_speedup, first.interval) == (None, None, None)
+    assert first.text.startswith("What this brings is not predicted: the recorded steps differ so much in length")
+    assert diagnosis.verdict == "inconclusive"
+    assert diagnosis.next_measurements[0] == MORE_STEPS
+    assert "This is inconclusive because the recorded steps differ" in diagnosis.answer[-1]
+
+
+def test_a_single_step_is_said_to_tell_nothing_of_variation() -> None:
+    diagnosis = diagnosed(profile_of(launching((5000.0,))))
+    assert "how much steps vary is not known" in diagnosis.advice[0].text
+
+
+def test_an_unmarked_recording_is_not_called_a_step() -> None:
+    run = run_of(launching((5000.0,)))
+    profile = Profile(replace(run, ranks=tuple(replace(rank, step_origin="window") for rank in run.ranks)))
+    diagnosis = diagnosed(profile)
+    assert "recording takes with its start-up" in diagnosis.headline
+    assert "step" not in diagnosis.headline
+    assert any(sentence.startswith("No steps are marked") for sentence in diagnosis.answer)
+    assert "gone the whole recording would take" in diagnosis.advice[0].text
+
+
+def test_a_large_part_that_no_cause_explains_is_told_with_its_figure_and_what_to_record() -> None:
+    rank = RankBuilder()
+    for step in range(4):
+        at = step * 1000.0
+        rank.kernel("first", at + 10, 100, call_us=at + 1)
+        rank.kernel("second", at + 800, 150, call_us=at + 4)
+        rank.runtime("cudaDeviceSynchronize", at + 7, 950)
+        rank.step(step, at, at + 1000)
+    diagnosis = diagnosed(profile_of(rank))
+    (said,) = (text for text in diagnosis.answer if text.startswith("No cause that was found accounts"))
+    record = next(each for each in diagnosis.evidence if dict(each.arguments) == {"part": "idle"})
+    assert 69 < record.value < 71
+    assert f"idle with work launched ({record.value:.1f} % [{record.id}])" in said
+    assert NEEDED["idle"] in " ".join(diagnosis.answer)
+    assert diagnosis.verdict == "inconclusive"
+
+
+def test_nothing_recorded_without_marks_asks_for_marks() -> None:
+    rank = RankBuilder()
+    rank.step(0, 0, 1000, marked=False)
+    run = run_of(rank)
+    diagnosis = diagnosed(Profile(replace(run, ranks=tuple(replace(each, step_origin="window") for each in run.ranks))))
+    assert diagnosis.headline.startswith("The recording, start-up included, takes 1.00 ms")
+    assert diagnosis.next_measurements[0] == MARKED_STEPS

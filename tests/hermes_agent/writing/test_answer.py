@@ -1,0 +1,200 @@
+"""The diagnosis in a model's words: what stands reaches the reader, what does not is replaced by the template's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.config import Settings
+from hermes_agent.llm.budget import Budget
+from hermes_agent.llm.model import Finished, Usage
+from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.questions.material import Cancelled
+from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.writing.answer import Written, answer_tokens, facts_chars, write_answer, writer_for
+from hermes_agent.writing.facts import answer_facts, hosts_of
+from tests.hermes_agent.llm.fake_endpoint import Answer, refused, said, serving, text_chunk
+from tests.hermes_agent.writing.slow_loader import Listener, diagnosis, id_of, scripted, settings_of
+from tools.errors import ModelError
+
+COST = id_of("cause_impact_ms", cause="slow_data_processing")
+STEP = id_of("step_time_ms", statistic="mean")
+GAIN = id_of("predicted_speedup", cause="slow_data_processing")
+GOOD = (
+    f"The data loader keeps the device waiting: that costs 40.0 ms [{COST}] of a step of 100 ms [{STEP}].\n\n"
+    f"Load batches in worker processes first [A1]; a step would be 1.67x faster [{GAIN}].\n\n"
+    "Whether recompilation plays a part could not be checked."
+)
+WRONG = GOOD.replace("40.0 ms", "45.0 ms")
+
+
+def written(model: ScriptedModel, listener: Listener | None = None, budget: Budget | None = None) -> Written:
+    return write_answer(diagnosis(), model, budget or Budget(), listener or Listener())
+
+
+def assert_template_stays(result: Diagnosis) -> None:
+    assert result.answer == diagnosis().answer
+    assert (result.answer_by, result.answer_model) == ("template", "")
+
+
+def test_an_answer_that_stands_is_streamed_and_kept_with_who_wrote_it() -> None:
+    listener = Listener()
+    result, note = written(scripted([GOOD[:50], GOOD[50:]]), listener)
+    assert listener.streamed == GOOD
+    assert listener.rejections == []
+    assert result.answer == GOOD.split("\n\n")
+    assert (result.answer_by, result.answer_model) == ("model", "little-llm")
+    assert result.headline == diagnosis().headline
+    assert "checked against the evidence" in note
+
+
+def test_a_wrong_number_is_repaired_with_the_value_of_the_evidence() -> None:
+    listener, model = Listener(), scripted(WRONG, GOOD)
+    result, _ = written(model, listener)
+    assert result.answer == GOOD.split("\n\n")
+    assert len(listener.rejections) == 1
+    complaint = model.requests[1].messages[-1]
+    assert complaint.role == "user"
+    assert f"'45.0 ms' is not what is cited ({COST} is 40 ms" in complaint.content
+    assert model.requests[1].messages[-2].content == WRONG
+
+
+def test_what_is_wrong_twice_is_replaced_by_the_template_and_said_so() -> None:
+    listener = Listener()
+    result, note = written(scripted(WRONG, WRONG, "never asked"), listener)
+    assert_template_stays(result)
+    assert len(listener.rejections) == 2
+    assert note.startswith("The answer was written from templates, not by the model: A fault")
+    assert "45.0 ms" in note
+
+
+@pytest.mark.parametrize(
+    ("sentence", "complaint"),
+    [
+        ("The loader costs 40.0 ms [E999].", "[E999] does not exist"),
+        ("The loader costs 40.0 ms.", "has no citation"),
+        ("The loader is slow.", "the sentence has no id"),
+        (f"The loader takes twice the time [{COST}].", "figure in words"),
+        (f"The network is fine [{COST}].", "could not be checked"),
+        (f"The network is the bottleneck [{COST}].", "no such cause"),
+        (f"The run is healthy [{STEP}].", "the verdict is problem"),
+        (f"See [the fix](https://evil.example/x) [{COST}].", "links"),
+        (f"See https://evil.example/x for it [{COST}].", "not the address of a recalled case"),
+        ("", "empty"),
+    ],
+)
+def test_a_sentence_without_ground_does_not_reach_the_reader(sentence: str, complaint: str) -> None:
+    text = sentence or "```\n\n```"
+    result, note = written(scripted(text, text))
+    assert_template_stays(result)
+    assert complaint in note
+
+
+@pytest.mark.parametrize(
+    ("turn", "reason"),
+    [
+        ([ModelError("The endpoint is down.")], "The endpoint is down."),
+        (["The data", ModelError("The answer broke off in the middle; ask again.")], "broke off"),
+        ([GOOD[:60], Finished("length")], "cut short"),
+        (["  "], "empty answer"),
+    ],
+)
+def test_a_model_that_fails_leaves_the_template(turn: Turn, reason: str) -> None:
+    listener = Listener()
+    result, note = written(scripted(turn), listener)
+    assert_template_stays(result)
+    assert reason in note
+    assert len(listener.rejections) == 1
+
+
+def test_a_budget_that_does_not_reach_for_the_repair_leaves_the_template() -> None:
+    model = scripted([WRONG, Usage(90, 20)], GOOD)
+    result, note = written(model, budget=Budget(max_tokens=100))
+    assert_template_stays(result)
+    assert len(model.requests) == 1
+    assert "110 of 100 tokens" in note
+
+
+def test_a_person_who_breaks_it_off_gets_no_answer_at_all() -> None:
+    with pytest.raises(Cancelled):
+        write_answer(diagnosis(), scripted(GOOD), Budget(), Listener(), cancelled=lambda: True)
+
+
+def test_no_tool_is_offered_while_the_diagnosis_is_put_into_words() -> None:
+    model = scripted(GOOD)
+    written(model)
+    assert model.requests[0].tools == ()
+
+
+def test_the_facts_hold_every_id_that_they_name_and_fit_into_the_window() -> None:
+    facts = answer_facts(diagnosis(), 30_000)
+    assert f"\n{COST}: 40.0 ms = cause_impact_ms(" in facts.evidence
+    assert "cpu.operator_compilation: " in facts.not_checked
+    short = answer_facts(diagnosis(), facts.chars - 1)
+    assert short.chars < facts.chars
+    assert "Cause 1: slow data processing" in short.diagnosis
+
+
+def test_a_small_window_leaves_room_for_the_answer() -> None:
+    assert facts_chars(None) == 30_000
+    assert facts_chars(4096) == (4096 - 2000) * 3
+    assert facts_chars(512) == 2_000
+    assert answer_tokens(4096) == 1024
+    assert answer_tokens(None) == 8_000
+
+
+def test_host_names_in_the_names_of_trace_files_are_known_to_the_mask() -> None:
+    source = {"format": "kineto", "ranks": [0], "status": "complete"}
+    run = diagnosis().run.model_dump() | {"sources": [{"path": "/data/node17_4242.1699.pt.trace.json.gz", **source}]}
+    named = Diagnosis.model_validate(diagnosis().model_dump(by_alias=True) | {"run": run})
+    assert hosts_of(named) == ("node17",)
+    assert hosts_of(diagnosis()) == ()
+
+
+def settings_for(folder: Path, url: str, **env: str) -> Settings:
+    return settings_of(
+        folder, HERMES_DX_LLM_BASE_URL=url, HERMES_DX_LLM_MODEL="tiny", HERMES_DX_LLM_MAX_RETRIES="0", **env
+    )
+
+
+def test_without_a_configured_model_there_is_no_writer(tmp_path: Path) -> None:
+    assert writer_for(settings_of(tmp_path)) is None
+    assert writer_for(settings_for(tmp_path, "http://127.0.0.1:1/v1").without_model()) is None
+
+
+def test_an_endpoint_writes_the_answer_and_its_cost_is_told(tmp_path: Path) -> None:
+    with serving(said(GOOD, prompt=900, completion=60)) as endpoint:
+        writer = writer_for(settings_for(tmp_path, endpoint.url))
+        assert writer is not None
+        result = writer(diagnosis(), Listener())
+    assert (result.answer_by, result.answer_model) == ("model", "tiny")
+    assert "tiny: 1 call, 960 tokens" in result.notes[-1]
+    assert "Cause 1: slow data processing" in endpoint.bodies[0]["messages"][1]["content"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer(chunks=[text_chunk("The data")], done=False), "broke off"),
+        (Answer(chunks=[text_chunk("The data")], done=False, cut=True), "broke off"),
+        (refused(500, "boom"), "failed on its side"),
+        (refused(401, "no"), "refused the API key"),
+    ],
+)
+def test_an_endpoint_that_fails_is_one_line_in_the_notes(tmp_path: Path, answer: Answer, reason: str) -> None:
+    with serving(answer) as endpoint:
+        writer = writer_for(settings_for(tmp_path, endpoint.url))
+        assert writer is not None
+        result = writer(diagnosis(), Listener())
+    assert_template_stays(result)
+    assert len(result.notes) == len(diagnosis().notes) + 1
+    assert reason in result.notes[-1]
+
+
+def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
+    writer = writer_for(settings_for(tmp_path, "http://127.0.0.1:9/v1"))
+    assert writer is not None
+    result = writer(diagnosis(), Listener())
+    assert_template_stays(result)
+    assert "http://127.0.0.1:9/v1 cannot be reached" in result.notes[-1]

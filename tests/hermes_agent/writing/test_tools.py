@@ -1,0 +1,76 @@
+"""All tools that a model gets, on the made-up run: every figure they tell can be cited."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_agent.evidence.verifier import cited_ids, verify
+from hermes_agent.llm.schema_check import refuse_unchecked
+from hermes_agent.writing.tools import tools_for
+from tests.hermes_agent.writing.slow_loader import diagnosis, discussion, id_of
+from tools.errors import UsageError
+
+ASKED: dict[str, dict[str, object]] = {
+    "diagnosis_summary": {},
+    "explain_cause": {"cause": "slow_data_processing"},
+    "what_if": {"cause": "slow_data_processing"},
+    "advice": {},
+    "what_is_missing": {},
+    "baseline_comparison": {},
+    "step_times": {"rank": 0, "limit": 2},
+    "breakdown": {},
+    "rank_comparison": {},
+    "slowest_kernels": {"rank": 0, "limit": 1},
+    "host_calls": {"rank": 0},
+    "launch_queue": {"rank": 0},
+    "device_idle": {"rank": 0},
+    "critical_path": {},
+    "collectives": {},
+    "measure": {"metric": "part_ms", "arguments": {"part": "compute"}},
+}
+NO_FIGURES_OF_THE_RUN = {"list_metrics", "rows_behind", "similar_cases"}
+
+
+def test_the_tools_are_these_and_no_others() -> None:
+    tools = tools_for(discussion())
+    assert set(tools) == {*ASKED, *NO_FIGURES_OF_THE_RUN}
+    for name, tool in tools.items():
+        assert (tool.name, tool.read_only) == (name, True)
+        assert len(tool.description) > 20
+        refuse_unchecked(tool.schema)
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_every_figure_of_a_tool_carries_an_id_that_bears_it_out(name: str) -> None:
+    about = discussion()
+    text = tools_for(about)[name].call(ASKED[name]).text
+    assert text
+    assert len(text) < 6_000
+    assert verify(text, about.grounds()) == []
+
+
+def test_what_the_diagnosis_measured_keeps_its_id_and_what_is_new_is_numbered_on() -> None:
+    about = discussion()
+    text = tools_for(about)["step_times"].call({"limit": 1}).text
+    assert id_of("step_time_ms", statistic="mean") in cited_ids(text)
+    known = {record.id for record in diagnosis().evidence}
+    new = [name for name in cited_ids(text) if name not in known]
+    assert new == [f"E{len(known) + 1 + place}" for place in range(len(new))]
+    assert [record.id for record in about.ledger.added()] == new
+
+
+def test_rows_behind_a_figure_are_shown_without_the_path_of_the_file() -> None:
+    text = tools_for(discussion())["rows_behind"].call({"id": id_of("loader_span_ms")}).text
+    assert "Rows, 4 of 4:" in text
+    assert "_SingleProcessDataLoaderIter" in text
+    assert "Source:" not in text
+
+
+def test_a_cause_that_nothing_looks_for_is_told_as_open() -> None:
+    text = tools_for(discussion())["explain_cause"].call({"cause": "cpu_contention"}).text
+    assert "open, not ruled out" in text
+
+
+def test_a_mechanism_has_to_belong_to_its_cause() -> None:
+    with pytest.raises(UsageError, match="straggler has no mechanism 'too_few_workers'"):
+        tools_for(discussion())["what_if"].call({"cause": "straggler", "mechanism": "too_few_workers"})

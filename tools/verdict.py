@@ -1,0 +1,155 @@
+"""What the ranked causes amount to: problem, healthy or inconclusive, why, and what to record next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from tools.findings import Check
+from tools.intervals import IntervalSet, covered, length, union
+from tools.profilers.profile import Profile
+from tools.run.model import Run
+from tools.whatif.change import Change, Scale
+
+if TYPE_CHECKING:
+    from tools.ranking import RankedCause
+
+Verdict = Literal["problem", "healthy", "inconclusive"]
+
+# Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
+EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "exposed_communication": ("communication", "parallel"),
+        "exposed_memcpy": ("io", "memory", "cpu", "storage"),
+        "data_wait": ("io",),
+        "host": ("cpu", "io", "memory", "storage"),
+        "idle": (),
+    }
+)
+NEEDED: Mapping[str, str] = MappingProxyType(
+    {
+        "exposed_communication": "the traces of all ranks for the same steps, with collective sizes recorded",
+        "exposed_memcpy": "the same steps with record_shapes=True and with_stack=True, which name who copies",
+        "data_wait": "a record_function span around reading and one around transforming a batch",
+        "host": "the same steps with with_stack=True, which names what the host does between launches",
+        "idle": "the other ranks' traces, and stream synchronisation events (enable_cuda_sync_events=True)",
+    }
+)
+MORE_STEPS = "many more steps under the same conditions, after a warm-up"
+MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
+STARTED_SHARE = 0.05  # of all computation: before this much is done, an unmarked recording is still starting up
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict; ``why`` is a clause without figures, ``needs`` what would settle it ("" when it is settled)."""
+
+    verdict: Verdict
+    why: str
+    needs: str = ""
+
+
+def steps_marked(run: Run) -> bool:
+    """Whether steps were found; without any, the whole recording stands for one step, its start-up included."""
+    return any(rank.step_origin != "window" for rank in run.ranks)
+
+
+def judge(
+    profile: Profile, causes: Sequence[RankedCause], checks: Sequence[Check], unexplained: Sequence[str]
+) -> Judgement:
+    """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
+    limits = profile.thresholds
+    large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
+    sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
+    firm = [each for each in sure if each.alone is None or not each.alone.withheld]
+    lasting = [each for each in firm if _lasting_pct(profile, each) >= limits["cause_share_pct"]]
+    if lasting:
+        return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
+    if firm:
+        why = "no steps are marked, and what costs most lies in the start-up of the recording"
+        return Judgement("inconclusive", why, MARKED_STEPS)
+    if sure:
+        why = "the recorded steps differ so much in length that what a change would save cannot be told from chance"
+        return Judgement("inconclusive", why, MORE_STEPS)
+    if large:
+        why = "something would give back a noticeable share of the step, but the evidence is thin"
+        return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+    if unexplained or _compute_pct(profile) < limits["healthy_compute_pct"]:
+        why = "much of the step is not computation, and no check could say why"
+        return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+    if not any(check.status == "clean" for check in checks):
+        why = "no question could be answered from these sources"
+        return Judgement("inconclusive", why, _needed(profile, (), checks))
+    return Judgement("healthy", "computation fills the step and no cause would give back a noticeable share of it")
+
+
+def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[str, ...]:
+    """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
+    limits = profile.thresholds
+    shares = {part: _part_pct(profile, part) for part in EXPLAINING}
+    told = {
+        part: sum(_worth_pct(profile, each) for each in causes if each.finding.family in families)
+        for part, families in EXPLAINING.items()
+    }
+    open_parts = [
+        part
+        for part, share in shares.items()
+        if share >= limits["unexplained_part_pct"] and told[part] < share * limits["explained_part_pct"] / 100.0
+    ]
+    return tuple(sorted(open_parts, key=lambda part: -shares[part]))
+
+
+def _worth_pct(profile: Profile, cause: RankedCause) -> float:
+    return max(cause.impact_pct, 100.0 * cause.then_ms / max(profile.mean_step_ms, 1e-9))
+
+
+def _part_pct(profile: Profile, part: str) -> float:
+    table = profile.breakdown
+    return 100.0 * float(table[f"{part}_ns"].sum()) / max(float(table["wall_ns"].sum()), 1.0)
+
+
+def _compute_pct(profile: Profile) -> float:
+    return _part_pct(profile, "compute")
+
+
+def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:
+    """What to record next: marks for the steps, else what the largest open part needs, else the first open check."""
+    if not steps_marked(profile.run):
+        return MARKED_STEPS
+    parts = unexplained or [max(EXPLAINING, key=lambda part: _part_pct(profile, part))]
+    if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
+        return NEEDED[parts[0]]
+    open_checks = [check.needs for check in checks if check.status == "cannot_answer" and check.needs]
+    return open_checks[0] if open_checks else MORE_STEPS
+
+
+def _lasting_pct(profile: Profile, cause: RankedCause) -> float:
+    """The cause's share of the step without what falls into the start-up of an unmarked recording."""
+    if steps_marked(profile.run) or not cause.finding.change:
+        return cause.impact_pct
+    return cause.impact_pct * _share_after_start(profile, cause.finding.change)
+
+
+def _share_after_start(profile: Profile, change: Change) -> float:
+    """Share of what a change applies to that lies after the start-up."""
+    after = whole = 0.0
+    for part in change:
+        rank = profile.rank(part.rank)
+        spans = part.intervals if isinstance(part, Scale) else union(rank.start[part.rows], rank.end[part.rows])
+        if len(spans):
+            begin = np.array([_started_ns(rank.parts.compute, int(spans[0, 0]))], dtype=np.int64)
+            after += float(covered(spans, begin, np.maximum(spans[-1:, 1], begin)).sum())
+            whole += float(length(spans))
+    return after / whole if whole else 1.0
+
+
+def _started_ns(computing: IntervalSet, otherwise_ns: int) -> int:
+    """When the first computation beyond ``STARTED_SHARE`` began."""
+    if not len(computing):
+        return otherwise_ns
+    done = np.cumsum(computing[:, 1] - computing[:, 0])
+    return int(computing[int(np.searchsorted(done, STARTED_SHARE * done[-1], side="right")), 0])
