@@ -81,11 +81,19 @@ class BudgetSettings(_Section):
         return self
 
 
+class CasesSettings(_Section):
+    """A team's own cases; ``send_private`` lets a remote model read them, which it otherwise never does."""
+
+    private_dir: Path | None = None
+    send_private: bool = False
+
+
 class Settings(_Section):
     """Everything a user can set, checked; made with ``Settings.load``."""
 
     llm: LlmSettings = LlmSettings()
     budget: BudgetSettings = BudgetSettings()
+    cases: CasesSettings = CasesSettings()
     cache_dir: Path
     redact: bool | None = None  # None: on for remote endpoints, off on this machine
     thresholds: dict[str, Finite] = {}
@@ -101,7 +109,10 @@ class Settings(_Section):
         the user's configuration folder.
         """
         found = file_values(cwd, env)
-        values: dict[str, object] = {"cache_dir": _default_cache(env)}
+        values: dict[str, object] = {
+            "cache_dir": _default_cache(env),
+            "cases": {"private_dir": str(user_folder(env) / "cases")},
+        }
         for part in reversed(found):
             values = merged(values, part.values)
             _checked(cls, values, str(part.path))
@@ -110,7 +121,9 @@ class Settings(_Section):
         values["files"] = tuple(part.path for part in found)
         values["endpoint_from"] = _endpoint_from(overrides.values, [(str(part.path), part.values) for part in found])
         settings = _checked(cls, values, "the environment (HERMES_DX_*)" if overrides.values else "the settings")
-        settings = settings.model_copy(update={"cache_dir": absolute(settings.cache_dir, cwd, env)})
+        settings = settings.model_copy(
+            update={"cache_dir": absolute(settings.cache_dir, cwd, env), "cases": _placed(settings.cases, cwd, env)}
+        )
         if settings.llm.model is None:
             return settings
         named = settings.llm.api_key_file
@@ -127,6 +140,11 @@ class Settings(_Section):
     def redacts(self) -> bool:
         """Whether names are masked before anything is sent."""
         return not self.is_loopback if self.redact is None else self.redact
+
+    @property
+    def sends_private_cases(self) -> bool:
+        """Whether the model may read a team's own cases: one on this machine always, a remote one only if allowed."""
+        return self.is_loopback or self.cases.send_private
 
     def without_model(self) -> Self:
         """The same settings with no model configured."""
@@ -164,6 +182,11 @@ def _faults(error: ValidationError) -> list[str]:
         said = fault["msg"].removeprefix("Value error, ")
         phrases.append(f"{name} is no setting" if unknown else f"{name}: {said}")
     return phrases
+
+
+def _placed(cases: CasesSettings, cwd: Path, env: Mapping[str, str]) -> CasesSettings:
+    folder = cases.private_dir
+    return cases if folder is None else cases.model_copy(update={"private_dir": absolute(folder, cwd, env)})
 
 
 def _default_cache(env: Mapping[str, str]) -> Path:

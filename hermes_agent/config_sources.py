@@ -16,6 +16,8 @@ from tools.errors import UsageError
 FILE_NAME = "hermes-dx.toml"
 PREFIX = "HERMES_DX_"
 MAX_FILE_BYTES = 1_000_000
+# Shorter names of settings.
+SHORT_NAMES = {f"{PREFIX}CASES_DIR": ("cases", "private_dir")}
 # Not for the user to write: results of loading.
 _DERIVED = frozenset({"api_key", "files", "endpoint_from"})
 _SECRET = re.compile(r"(^|[_-])(api[_-]?key|key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
@@ -65,9 +67,12 @@ def file_values(cwd: Path, env: Mapping[str, str]) -> list[FoundValues]:
     if project is not None and project != user_file.resolve():
         values = _read(project)
         _refuse_foreign(project, values)
+        _place_cases(project, values)
         found.append(FoundValues(project, values))
     if user_file.is_file():
-        found.append(FoundValues(user_file, _read(user_file)))
+        values = _read(user_file)
+        _place_cases(user_file, values)
+        found.append(FoundValues(user_file, values))
     return found
 
 
@@ -78,7 +83,7 @@ def environment_values(kind: type[BaseModel], env: Mapping[str, str]) -> Environ
     Variables outside of the sections belong to other parts of the program and are left alone.
     """
     values: Values = {}
-    known = {name: path for path in _paths(kind) for name in [PREFIX + "_".join(path).upper()]}
+    known = {name: path for path in _paths(kind) for name in [PREFIX + "_".join(path).upper()]} | SHORT_NAMES
     for name, text in env.items():
         if not text:
             continue  # set to nothing is not set, as usual in a shell
@@ -133,6 +138,20 @@ def _refuse_foreign(path: Path, values: Values) -> None:
         raise UsageError(
             f"{path} names llm.api_key_file, which only the user's own settings or HERMES_DX_LLM_API_KEY_FILE may do."
         )
+    section = values.get("cases")
+    if isinstance(section, dict) and "send_private" in section:
+        raise UsageError(
+            f"{path} sets cases.send_private, which only the user's own settings or HERMES_DX_CASES_SEND_PRIVATE may "
+            "do."
+        )
+
+
+def _place_cases(path: Path, values: Values) -> None:
+    """A relative folder of cases lies beside the file that names it."""
+    section = values.get("cases")
+    folder = section.get("private_dir") if isinstance(section, dict) else None
+    if isinstance(section, dict) and isinstance(folder, str) and not folder.startswith("~"):
+        section["private_dir"] = str(path.parent / folder)
 
 
 def _paths(kind: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -50,7 +50,11 @@ class Session:
 
     def __init__(self, request: Request, settings: Settings, diagnosis: Diagnosis | None = None) -> None:
         self.settings = settings
-        self.request = replace(request, thresholds=request.thresholds or settings.thresholds)
+        self.request = replace(
+            request,
+            thresholds=request.thresholds or settings.thresholds,
+            private_cases=request.private_cases or settings.cases.private_dir,
+        )
         self._material = RunMaterial(self.request)
         self._discussion: Discussion | None = None
         self._by_model: ModelAnswers | None = None

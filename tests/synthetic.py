@@ -26,6 +26,7 @@ from tools.thresholds import Thresholds
 
 NS_PER_US = 1000
 V100 = Device(0, "Tesla V100-SXM2-32GB", 34_000_000_000, "7.0", 80)
+H100 = Device(0, "NVIDIA H100 80GB HBM3", 85_000_000_000, "9.0", 132)
 A100 = Device(0, "NVIDIA A100-SXM4-80GB", 85_000_000_000, "8.0", 108)
 
 

@@ -170,6 +170,8 @@ def _notes(a: Profile, b: Profile) -> tuple[str, ...]:
 
 
 def _headline(step: Difference) -> Sentence:
+    if step.delta == 0:
+        return Sentence("The average step is as long as before: {0}.", (step.after,))
     verb = "fell" if step.delta < 0 else "rose"
     return Sentence(f"The average step {verb} from {{0}} to {{1}}.", (step.before, step.after))
 

@@ -11,6 +11,7 @@ from tools.profilers.profile import Profile
 from tools.verdict import Verdict, judge, unexplained_parts
 from tools.whatif.predict import Prediction, predict, savings
 
+HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
 
 
@@ -63,25 +64,34 @@ def ranking(profile: Profile) -> Ranking:
 def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     """Orders the findings of the checks.
 
-    The order is by what each would save alone, hypotheses after what is well supported, and a finding which another
-    one explains (``symptom_of``) after that one. A replay then removes them one after the other.
+    The order is by what mending each can be expected to save (its saving alone, times its confidence). A hypothesis
+    stands behind what is well supported unless it promises ``HYPOTHESIS_LEAD`` times as much; a finding which another
+    one explains (``symptom_of``) comes after that one. A replay then removes them one after the other.
     """
-    step_ms, enough = profile.mean_step_ms, profile.thresholds["confidence"]
-    candidates = _candidates(profile, checks)
-    candidates.sort(
-        key=lambda each: (each.finding.confidence < enough, -each.alone_ms(step_ms), each.finding.cause, each.check)
-    )
+    step_ms = profile.mean_step_ms
+    candidates = _in_order(_candidates(profile, checks), step_ms, profile.thresholds["confidence"])
     ordered = _symptoms_last(candidates)
     ranked = [
         _ranked(each, saved, step_ms) for each, saved in zip(ordered, _marginal_ms(profile, ordered), strict=True)
     ]
-    ranked.sort(key=lambda each: (each.finding.confidence < enough, -each.impact_ms))
     listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
     below = [each for each in ranked if each.impact_pct < NOTED_PCT]
     causes = tuple(_with_symptoms(each, below) for each in listed)
     unexplained = unexplained_parts(profile, causes)
     judged = judge(profile, causes, checks, unexplained)
     return Ranking(causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained)
+
+
+def _in_order(candidates: list[_Candidate], step_ms: float, enough: float) -> list[_Candidate]:
+    expected = {id(each): each.finding.confidence * each.alone_ms(step_ms) for each in candidates}
+    sure = [expected[id(each)] for each in candidates if each.finding.confidence >= enough]
+    lead = HYPOTHESIS_LEAD * max(sure, default=0.0)
+
+    def place(each: _Candidate) -> tuple[bool, float, str, str]:
+        behind = each.finding.confidence < enough and expected[id(each)] <= lead
+        return behind, -expected[id(each)], each.finding.cause, each.check
+
+    return sorted(candidates, key=place)
 
 
 def _ranked(candidate: _Candidate, then_ms: float, step_ms: float) -> RankedCause:

@@ -38,6 +38,9 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "explained_part_pct": Threshold(
             33.0, "% of a part", "causes that would give back less of a part of the step do not explain it", OWN
         ),
+        "certain_loss_pct": Threshold(
+            30.0, "% of step", "a part other than computation this large is a problem before its cause is sure", OWN
+        ),
         "fluctuation_pct": Threshold(10.0, "%", "a step this far over the usual one counts as a fluctuation", HERMES),
         "data_wait_pct": Threshold(5.0, "% of step", "share of the step in which the run waits for data", TB_PLUGIN),
         "communication_exposed_pct": Threshold(10.0, "% of step", "share in communication", TB_PLUGIN),

@@ -12,6 +12,7 @@ import numpy as np
 from tools.findings import Check
 from tools.intervals import IntervalSet, covered, length, union
 from tools.profilers.profile import Profile
+from tools.run.events import EventKind
 from tools.run.model import Run
 from tools.whatif.change import Change, Scale
 
@@ -40,6 +41,10 @@ NEEDED: Mapping[str, str] = MappingProxyType(
     }
 )
 MORE_STEPS = "many more steps under the same conditions, after a warm-up"
+WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
+LAUNCHES_TOLD = 20  # fewer launches than this may be chance
+MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
+STEPS_TO_BE_SURE = 3
 MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
 STARTED_SHARE = 0.05  # of all computation: before this much is done, an unmarked recording is still starting up
 
@@ -63,6 +68,9 @@ def judge(
 ) -> Judgement:
     """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
     limits = profile.thresholds
+    if device_work_missing(profile):
+        why = "most of the device work that the host launched is not in the trace, which is cut or recorded without it"
+        return Judgement("inconclusive", why, WHOLE_TRACE)
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
     firm = [each for each in sure if each.alone is None or not each.alone.withheld]
@@ -75,6 +83,8 @@ def judge(
     if sure:
         why = "the recorded steps differ so much in length that what a change would save cannot be told from chance"
         return Judgement("inconclusive", why, MORE_STEPS)
+    if large and _certainly_lost(profile, large[0]):
+        return Judgement("problem", "a large part of the step is lost for certain, whatever the cause turns out to be")
     if large:
         why = "something would give back a noticeable share of the step, but the evidence is thin"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
@@ -87,12 +97,40 @@ def judge(
     return Judgement("healthy", "computation fills the step and no cause would give back a noticeable share of it")
 
 
+def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
+    """Whether the part of the step that the cause would explain is so large, and seen so often, that it is no chance."""
+    if not steps_marked(profile.run) or len(profile.step_ms) < STEPS_TO_BE_SURE:
+        return False
+    if cause.alone is not None and cause.alone.withheld:
+        return False
+    families = _families(cause)
+    return any(
+        _part_pct(profile, part) >= profile.thresholds["certain_loss_pct"] and families & set(explaining)
+        for part, explaining in EXPLAINING.items()
+    )
+
+
+def device_work_missing(profile: Profile) -> bool:
+    """Whether a rank's device cannot be judged: a cut trace names one but holds none of its work, or the host launched
+    kernels of which hardly any is recorded.
+    """
+    cut = any(source.status == "partial" for source in profile.run.sources)
+    for rank in profile.ranks:
+        if cut and rank.rank.devices and not rank.rank.has_device:
+            return True
+        calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
+        recorded = np.isin(calls, rank.launches["launch_row"].to_numpy()).sum()
+        if len(calls) >= LAUNCHES_TOLD and recorded < MISSING_SHARE * len(calls):
+            return True
+    return False
+
+
 def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[str, ...]:
     """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
     limits = profile.thresholds
     shares = {part: _part_pct(profile, part) for part in EXPLAINING}
     told = {
-        part: sum(_worth_pct(profile, each) for each in causes if each.finding.family in families)
+        part: sum(_worth_pct(profile, each) for each in causes if _families(each) & set(families))
         for part, families in EXPLAINING.items()
     }
     open_parts = [
@@ -101,6 +139,11 @@ def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[
         if share >= limits["unexplained_part_pct"] and told[part] < share * limits["explained_part_pct"] / 100.0
     ]
     return tuple(sorted(open_parts, key=lambda part: -shares[part]))
+
+
+def _families(cause: RankedCause) -> set[str]:
+    """Its own family, and those in which its symptoms show."""
+    return {cause.finding.family, *(symptom.family for symptom in cause.symptoms)}
 
 
 def _worth_pct(profile: Profile, cause: RankedCause) -> float:

@@ -44,6 +44,7 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
             r"^(cuda|hip)(Launch\w*|GraphLaunch|Memcpy\w*|Memset\w*|ExtLaunch\w*|ModuleLaunch\w*|HccModuleLaunch\w*)"
             r"|^cu(LaunchKernel\w*|GraphLaunch|Memcpy\w*|Memset\w*)|^urEnqueue|^zeCommandListAppend|^piEnqueue"
         ),
+        "kernel_launch": re.compile(r"^(cuda|hip)(Ext|Module|HccModule)?Launch\w*Kernel|^cuLaunchKernel"),
         "synchronization": re.compile(
             r"^(cuda|hip)(Device|Stream|Event)Synchronize|^cu(Ctx|Stream|Event)Synchronize"
             r"|^(urQueueFinish|urEventWait|zeCommandQueueSynchronize|piQueueFinish|piEventsWait)"

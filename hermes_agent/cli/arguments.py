@@ -78,6 +78,7 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
         ranks=args.ranks,
         thresholds=chosen.thresholds,
         cache_dir=None if args.no_cache else chosen.cache_dir,
+        private_cases=chosen.cases.private_dir,
     )
 
 

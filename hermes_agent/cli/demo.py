@@ -26,7 +26,12 @@ def run(args: argparse.Namespace) -> int:
     from hermes_agent.workflow.request import Request
 
     chosen = settings()
-    request = Request(paths=(demo_run(),), thresholds=chosen.thresholds, cache_dir=chosen.cache_dir)
+    request = Request(
+        paths=(demo_run(),),
+        thresholds=chosen.thresholds,
+        cache_dir=chosen.cache_dir,
+        private_cases=chosen.cases.private_dir,
+    )
     if not args.json:
         print("A data-parallel training on two CPU processes, recorded by this project's lab.\n")
     with TerminalProgress() as progress:

@@ -38,7 +38,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     foreign = foreign_packages()
     if foreign:
-        print(f"hermes-dx: {foreign}", file=sys.stderr)
+        from hermes_agent.evidence.printable import printable
+
+        print(f"hermes-dx: {printable(foreign)}", file=sys.stderr)
         return SHADOWED
     if argv is None:
         from hermes_agent.cli.interrupt import leave_at_once

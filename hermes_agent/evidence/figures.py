@@ -29,7 +29,7 @@ def written(value: float, unit: str) -> str:
         case _ if unit in CONTINUOUS or "/" in unit:
             return f"{_rounded(value)} {unit}"
         case _:
-            return f"{_count(value)} {unit}"
+            return f"{_count(value)} {unit.removesuffix('s') if _count(value) == '1' else unit}"
 
 
 def _count(value: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from case_library.library import BUNDLED_CASES, CaseError, parse_case, read_case_bytes
 from case_library.schema import Case
@@ -26,8 +27,19 @@ def advice_words(item: AdviceRecord) -> str:
 def case_words(record: CaseRecord) -> str:
     """All that a recalled case says, with the whole case where the library has it."""
     own = (record.title, record.url, record.why, *record.shared_signals, f"similarity {record.similarity:.2f}")
-    case = library_case(record.case)
+    case = recalled_case(record)
     return "\n".join((*own, *(case_fields(case).values() if case else ())))
+
+
+def recalled_case(record: CaseRecord) -> Case | None:
+    """The whole case behind a record, a team's own from its file; None when it can no longer be read."""
+    if not record.private:
+        return library_case(record.case)
+    path = Path(record.file)
+    try:
+        return parse_case(path, read_case_bytes(path)).model_copy(update={"private": True})
+    except CaseError:
+        return None
 
 
 def library_case(name: str) -> Case | None:
@@ -50,5 +62,5 @@ def case_fields(case: Case) -> Mapping[str, str]:
         "Diagnosis": case.diagnosis,
         "Optimization": case.optimization,
         "Effect": case.effect,
-        "Source": case.source.url,
+        "Source": case.source.url or "internal",
     }

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import pandas as pd
 
 from hermes_agent.evidence.figures import written
-from hermes_agent.evidence.grounds import case_fields, library_case
+from hermes_agent.evidence.grounds import case_fields, recalled_case
 from hermes_agent.evidence.printable import printable
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import capital
 from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord
+from hermes_agent.report.recalled import kind_of
 from hermes_agent.report.text import EFFORTS
 from hermes_agent.report.wording import FAMILY_TITLES, cause_title, plain, rank_list
 from tools.errors import InputError, UsageError
@@ -172,10 +173,10 @@ def _advice(item: AdviceRecord) -> Shown:
 
 
 def _case(record: CaseRecord) -> Shown:
-    case = library_case(record.case)
+    case = recalled_case(record)
     fields = case_fields(case) if case else {"Source": record.url}
     lines = [
-        "A public case; it suggests, it is no evidence for this run.",
+        f"A {kind_of(record)} case; it suggests, it is no evidence for this run.",
         f"Cause there: {plain(record.cause)}",
         *(f"{title}: {text}" for title, text in fields.items()),
         f"Similar because: {record.why} (similarity {record.similarity:.2f})",

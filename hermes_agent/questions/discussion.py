@@ -12,6 +12,7 @@ from hermes_agent.evidence.sentences import render
 from hermes_agent.evidence.verifier import Grounds
 from hermes_agent.questions.material import Material
 from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.report.recalled import recalled
 from tools.findings import Argument, Fact, Sentence
 from tools.metrics.registry import measure
 
@@ -42,16 +43,7 @@ class Discussion:
         for record in self.cases:
             if record.case == hit.id:
                 return record
-        record = CaseRecord(
-            id=f"C{len(self.cases) + 1}",
-            case=hit.id,
-            title=hit.title,
-            url=hit.url,
-            similarity=round(hit.similarity, 3),
-            shared_signals=list(hit.shared_signals),
-            cause=hit.cause,
-            why=hit.why,
-        )
+        record = recalled(f"C{len(self.cases) + 1}", hit)
         self._cases.append(record)
         return record
 

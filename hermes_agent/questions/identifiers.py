@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 
-from hermes_agent.evidence.grounds import case_fields, library_case
+from hermes_agent.evidence.grounds import case_fields, recalled_case
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.questions.changes import in_full
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question
 from hermes_agent.report.diagnosis import CaseRecord, EvidenceRecord
+from hermes_agent.report.recalled import kind_of
 from hermes_agent.report.wording import plain, rank_list
 from tools.metrics.registry import metrics
 
@@ -68,12 +69,15 @@ def _evidence(record: EvidenceRecord) -> str:
 
 def _case(discussion: Discussion, record: CaseRecord) -> str:
     grounds = discussion.grounds()
-    case = library_case(record.case)
+    case = recalled_case(record)
     fields = case_fields(case) if case else {"Source": record.url}
     told = [
         paragraph([f"{title}:", quoted_from(text, record.id, grounds)])
         for title, text in fields.items()
         if title != "Source"
     ]
-    lead = f"A public case of {plain(record.cause)}; it suggests, it is no evidence for this run [{record.id}]."
-    return blocks([quoted_from(record.title, record.id, grounds), lead, *told, f"Source: {record.url} [{record.id}]"])
+    lead = (
+        f"A {kind_of(record)} case of {plain(record.cause)}; it suggests, it is no evidence for this run [{record.id}]."
+    )
+    source = [f"Source: {record.url} [{record.id}]"] if record.url else []
+    return blocks([quoted_from(record.title, record.id, grounds), lead, *told, *source])

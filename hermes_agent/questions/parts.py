@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, bullets
 from hermes_agent.questions.question import Question
-from hermes_agent.report.wording import PART_TITLES, rank_list
+from hermes_agent.report.wording import PART_TITLES
 from tools.profilers.parts import PARTS
 
 
 def break_down(discussion: Discussion, question: Question) -> str:
     """The parts of the step of each rank and step that was named, else of the mean over all."""
-    profile = discussion.material.profile()
-    if any(rank not in profile.run.rank_numbers for rank in question.ranks):
-        return f"This run has no such rank; it has {rank_list(profile.run.rank_numbers)}."
+    if refusal := no_such_rank(discussion, question):
+        return refusal
     ranks: tuple[int | None, ...] = question.ranks or (None,)
     steps: tuple[int | None, ...] = question.steps or (None,)
     return blocks(_parts(discussion, rank, step) for rank in ranks for step in steps)

@@ -29,6 +29,12 @@ def bullets(items: Iterable[str]) -> str:
     return "\n".join(f"- {item}" for item in items if item)
 
 
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; a bar inside a cell is escaped."""
+    lines = [[cell.replace("|", r"\|") for cell in line] for line in (columns, ["---"] * len(columns), *rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
 def listed(items: Sequence[str], link: str = "and") -> str:
     """``a``, ``a and b`` or ``a, b and c``."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {link} {items[-1]}"

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hermes_agent.questions.subjects import Subject, subject_of
+from hermes_agent.questions.subjects import Subject, subject_of, subjects_of
 
 LIMIT = 2000  # characters read; a longer question is cut
 IDENTIFIER = re.compile(r"\b([EAC])(\d{1,6})\b", re.IGNORECASE)
-RANKS = re.compile(r"\b(?:ranks?|gpus?|workers?|devices?|process)\s+(\d{1,7})\b")
-STEPS = re.compile(r"\b(?:steps?|iterations?|iters?|batch)\s+(\d{1,9})\b")
+LIST = r"(\d{1,9}(?:\s+(?:(?:and|or|to|through|vs|versus)\s+)?\d{1,9})*)\b"
+RANKS = re.compile(rf"\b(?:ranks?|gpus?|workers?|devices?|process|processes)\s+{LIST}")
+STEPS = re.compile(rf"\b(?:steps?|iterations?|iters?|batch|batches)\s+{LIST}")
+RANGE = re.compile(r"(\d+)\s+(?:to|through)\s+(\d+)")
+MOST_PLACES = 16  # ranks or steps taken from one question
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class Question:
     ranks: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     subject: Subject | None = None
+    subjects: tuple[Subject, ...] = ()  # all of them, in the order they are named
 
 
 def read_question(text: str) -> Question:
@@ -33,10 +37,22 @@ def read_question(text: str) -> Question:
         kept,
         words,
         ids=tuple(f"{match[1].upper()}{int(match[2])}" for match in IDENTIFIER.finditer(kept)),
-        ranks=tuple(int(number) for number in RANKS.findall(words)),
-        steps=tuple(int(number) for number in STEPS.findall(words)),
+        ranks=_places(RANKS, words),
+        steps=_places(STEPS, words),
         subject=subject_of(words),
+        subjects=subjects_of(words),
     )
+
+
+def _places(pattern: re.Pattern[str], words: str) -> tuple[int, ...]:
+    """The numbers of all lists (``5 and 9``) and ranges (``5 to 9``) that the pattern finds, each once."""
+    numbers: list[int] = []
+    for listed in pattern.findall(words):
+        numbers += [int(number) for number in re.findall(r"\d+", listed)]
+        for first, last in RANGE.findall(listed):
+            numbers += range(int(first), min(int(last), int(first) + MOST_PLACES) + 1)
+    once = tuple(dict.fromkeys(numbers))[:MOST_PLACES]
+    return tuple(sorted(once)) if RANGE.search(words) else once
 
 
 def normalised(text: str) -> str:

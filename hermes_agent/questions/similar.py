@@ -9,8 +9,10 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, paragraph, quoted_from
 from hermes_agent.questions.question import Question
 from hermes_agent.report.diagnosis import CaseRecord
+from hermes_agent.report.recalled import similar_cases_title
 from hermes_agent.report.wording import plain
 
+CASES_TOLD = 3
 DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(?P<what>.+)$", re.IGNORECASE)
 THIS_RUN = re.compile(
     r"^\W*(this|mine|ours?|it|my (run|case|training|job)|the (run|diagnosis|first cause))\W*$", re.IGNORECASE
@@ -25,13 +27,12 @@ def similar_cases(discussion: Discussion, question: Question) -> str:
             "No public case is close enough to that description. Describe what you see: which operation is slow, since "
             "when, on which ranks."
         )
-    records = discussion.diagnosis.cases
+    records = sorted(discussion.diagnosis.cases, key=lambda record: -record.similarity)[:CASES_TOLD]
     if not records:
         note = discussion.diagnosis.recall_note
         return paragraph(["No similar public case was recalled for this run.", f"`{note}`" if note else ""])
-    return blocks(
-        ["Similar public cases; they suggest, they are no evidence for this run.", _table(discussion, records)]
-    )
+    lead = f"{similar_cases_title(records)}; they suggest, they are no evidence for this run."
+    return blocks([lead, _table(discussion, records)])
 
 
 def for_text(discussion: Discussion, text: str) -> str:
@@ -39,14 +40,21 @@ def for_text(discussion: Discussion, text: str) -> str:
     recall = discussion.recall(CaseQuery(text=text))
     if not recall.hits:
         return ""
-    records = [discussion.case(hit) for hit in recall.hits]
-    lead = "Public cases close to these words; they suggest, they are no evidence for this run."
+    records = [discussion.case(hit) for hit in recall.hits[:CASES_TOLD]]
+    whose = "Cases" if any(record.private for record in records) else "Public cases"
+    lead = f"{whose} close to these words; they suggest, they are no evidence for this run."
     return blocks([lead, _table(discussion, records)])
 
 
 def _table(discussion: Discussion, records: list[CaseRecord]) -> str:
     grounds = discussion.grounds()
     return bullets(
-        f"{quoted_from(each.title, each.id, grounds)} Cause there: {plain(each.cause)}. {each.url} [{each.id}]"
+        paragraph(
+            [
+                quoted_from(each.title, each.id, grounds),
+                f"Cause there: {plain(each.cause)}.",
+                f"{each.url} [{each.id}]".strip(),
+            ]
+        )
         for each in records
     )

@@ -7,12 +7,15 @@ from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.report.wording import PART_TITLES
 from tools.profilers.coarse import step_series
+from tools.profilers.host_calls import host_calls, most_grown, step_kernels
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 
 COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
 QUEUED = "what was still in the device's queue after the last mark"
 DRAINED = 1e-6  # a window longer than its marks by more than this share holds more than the step
+DEVICE_PARTS = ("compute", "exposed_communication")
+CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 
 
@@ -74,7 +77,26 @@ def _part(discussion: Discussion, step: int, rank: int) -> str:
     if extra[part] <= 0:
         return ""
     fact = discussion.measure("step_part_excess_ms", part=part, step=step, rank=rank)
-    return discussion.say(f"What grew most is {PART_TITLES[part]}: {{0}} more than in this rank's usual step.", fact)
+    text = f"What grew most is {PART_TITLES[part]}: {{0}} more than in this rank's usual step."
+    place = "device" if part in DEVICE_PARTS else "host"
+    return paragraph([discussion.say(text, fact), _call(discussion, step, rank, place, fact.value)])
+
+
+def _call(discussion: Discussion, step: int, rank: int, place: str, grown_ms: float) -> str:
+    """The kernel or host call whose own time grew most, where that is a fair part of what the step grew by."""
+    profile = discussion.material.profile()
+    table = (step_kernels if place == "device" else host_calls)(profile, rank)
+    name = most_grown(profile.rank(rank), table, step)
+    if not name:
+        return ""
+    where = {"rank": rank, "step": step, "name": name, "place": place}
+    excess = discussion.measure("step_name_excess_ms", **where)
+    if excess.value < CALL_SHARE * grown_ms:
+        return ""
+    longest = discussion.measure("step_name_longest_ms", **where)
+    what = "Of the kernels" if place == "device" else "Of the host's calls"
+    text = f"{what} {{n0}} grew most: {{0}} more than usual, the longest single one takes {{1}}."
+    return discussion.say(text, excess, longest, names=(name,))
 
 
 def _steadiness(discussion: Discussion) -> str:

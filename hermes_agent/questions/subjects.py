@@ -103,13 +103,28 @@ SYNONYMS: tuple[tuple[str, str, tuple[str, ...], str | None], ...] = (
 
 def subject_of(words: str) -> Subject | None:
     """What normalised words speak of: the longest name in them; of equal ones a cause before a synonym."""
-    best: tuple[int, int, Subject] | None = None
-    for order, (pattern, subject) in enumerate(_names()):
-        for match in pattern.finditer(words):
-            size = len(match.group(0))
-            if best is None or (size, -order) > (best[0], best[1]):
-                best = (size, -order, subject)
-    return best[2] if best else None
+    mentions = _mentions(words)
+    return mentions[0][2] if mentions else None
+
+
+def subjects_of(words: str) -> tuple[Subject, ...]:
+    """All that normalised words speak of, in their order; of names that overlap the longest, as in ``subject_of``."""
+    taken: list[tuple[int, int, Subject]] = []
+    for begin, end, subject in _mentions(words):
+        if all(end <= start or stop <= begin for start, stop, _ in taken):
+            taken.append((begin, end, subject))
+    return tuple(dict.fromkeys(subject for _, _, subject in sorted(taken, key=lambda each: each[0])))
+
+
+def _mentions(words: str) -> list[tuple[int, int, Subject]]:
+    """Every name in the words with its place; the longest first, of equal ones a cause before a synonym."""
+    found = [
+        (match.start() - match.end(), order, match.start(), match.end(), subject)
+        for order, (pattern, subject) in enumerate(_names())
+        for match in pattern.finditer(words)
+    ]
+    found.sort(key=lambda each: each[:3])
+    return [(begin, end, subject) for _, _, begin, end, subject in found]
 
 
 @lru_cache(maxsize=1)

@@ -10,6 +10,7 @@ from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.evidence.sentences import render, render_all
 from hermes_agent.report import diagnosis as record
 from hermes_agent.report.opening import about, opening
+from hermes_agent.report.recalled import recalled
 from hermes_agent.report.records import (
     attribution_rows,
     breakdown_rows,
@@ -139,7 +140,8 @@ class _Composer:
         rows = []
         for place, ranked in enumerate(self.ranking.causes):
             for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism):
-                rows.append((ranked.impact_ms / optimization.effort, place, ranked, optimization))
+                expected_ms = ranked.finding.confidence * ranked.impact_ms
+                rows.append((expected_ms / optimization.effort, place, ranked, optimization))
         rows.sort(key=lambda row: (-row[0], row[1]))
         return [
             self._advice_record(f"A{number}", place, ranked, optimization)
@@ -218,19 +220,7 @@ class _Composer:
         for _, recall in sorted(self.findings.recalls.items()):
             for hit in recall.hits:
                 hits.setdefault(hit.id, hit)
-        return [
-            record.CaseRecord(
-                id=self.case_ids[hit.id],
-                case=hit.id,
-                title=hit.title,
-                url=hit.url,
-                similarity=round(hit.similarity, 3),
-                shared_signals=list(hit.shared_signals),
-                cause=hit.cause,
-                why=hit.why,
-            )
-            for hit in hits.values()
-        ]
+        return [recalled(self.case_ids[hit.id], hit) for hit in hits.values()]
 
     def _recall_note(self) -> str:
         silent = [recall.abstained for _, recall in sorted(self.findings.recalls.items()) if recall.abstained]

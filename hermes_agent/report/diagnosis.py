@@ -165,7 +165,10 @@ class EvidenceRecord(Record):
 
 
 class CaseRecord(Record):
-    """A similar public case; it suggests, it is never evidence for this run."""
+    """A similar case; it suggests, it is never evidence for this run.
+
+    A team's own is ``private`` and lies in ``file``.
+    """
 
     id: str
     case: str
@@ -175,6 +178,8 @@ class CaseRecord(Record):
     shared_signals: list[str]
     cause: str
     why: str
+    private: bool = False
+    file: str = ""
 
 
 class ComparisonRecord(Record):

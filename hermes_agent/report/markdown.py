@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.printable import printable
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.report.diagnosis import CaseRecord, Diagnosis
+from hermes_agent.report.recalled import similar_cases_title
 from hermes_agent.report.text import EFFORTS, MARKS, notes_of
 from hermes_agent.report.wording import cause_title, rank_list
 
@@ -116,5 +117,9 @@ def _plain(text: str) -> str:
 def _cases(diagnosis: Diagnosis) -> str:
     if not diagnosis.cases:
         return ""
-    lines = ["## Similar public cases", ""]
-    return "\n".join([*lines, *(f"- [{case.id}] [{case.title}]({case.url})" for case in diagnosis.cases)])
+    lines = [f"## {similar_cases_title(diagnosis.cases)}", ""]
+    return "\n".join([*lines, *map(_case, diagnosis.cases)])
+
+
+def _case(case: CaseRecord) -> str:
+    return f"- [{case.id}] [{case.title}]({case.url})" if case.url else f"- [{case.id}] {case.title}"

@@ -25,9 +25,19 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         _headline(profile, ranking, marked),
         *_overview(profile, marked),
         *([] if marked else [Sentence(UNMARKED)]),
+        *_partial(profile),
         *_unexplained(profile, ranking),
         *_open_verdict(ranking),
     ]
+
+
+def _partial(profile: Profile) -> list[Sentence]:
+    """That files were read in part only: whatever follows in the answer rests on what was left."""
+    names = tuple(source.path.name for source in profile.run.sources if source.status == "partial")
+    if not names:
+        return []
+    rest = " and others" if len(names) > 1 else ""
+    return [Sentence(f"Only a part of {{n0}}{rest} could be read, and the answer knows only that part.", (), names[:1])]
 
 
 def about(ranked: RankedCause) -> dict[str, str]:
@@ -47,7 +57,8 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> Sentence:
                 f"{takes[0].upper()}{takes[1:]}, and what slows it down cannot be said from these sources.", (step,)
             )
     top = ranking.causes[0]
-    lead = "The first cause is" if ranking.verdict == "problem" else "On thin evidence, the likeliest cause is"
+    sure = ranking.verdict == "problem" and top.finding.confidence >= profile.thresholds["confidence"]
+    lead = "The first cause is" if sure else "On thin evidence, the likeliest cause is"
     where = on_ranks(top.finding.ranks, profile.run.rank_numbers)
     title = cause_title(top.finding.cause, top.finding.mechanism)
     of = "an average step of {1}" if marked else "the {1} that the recording takes with its start-up"

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable
 
 from hermes_agent.report.diagnosis import AdviceRecord, BreakdownRow, CauseRecord, CheckRecord, Diagnosis
+from hermes_agent.report.recalled import similar_cases_title
 from hermes_agent.report.wording import cause_title, rank_list
 
 Style = Callable[[str, str], str]  # (text, style name) -> text
@@ -178,10 +179,11 @@ def _check(check: CheckRecord, width: int) -> str:
 def _cases(diagnosis: Diagnosis, width: int, style: Style) -> str:
     if not diagnosis.cases:
         return f"Similar cases: {diagnosis.recall_note}" if diagnosis.recall_note else ""
-    lines = [style("Similar public cases (they suggest; they are no evidence for this run)", "heading")]
+    title = similar_cases_title(diagnosis.cases)
+    lines = [style(f"{title} (they suggest; they are no evidence for this run)", "heading")]
     for case in diagnosis.cases:
         lines.append(_wrap(f"[{case.id}] {case.title} (similarity {case.similarity:.2f})", width, "     "))
-        lines.append(f"     {case.url}")
+        lines += [f"     {case.url}"] if case.url else []
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermes_agent.report.diagnosis import AdviceRecord, CauseRecord, Diagnosis, SourceRecord
+from hermes_agent.report.recalled import similar_cases_title
 from hermes_agent.report.text import EFFORTS
 from hermes_agent.report.wording import cause_title, rank_list
 
@@ -78,11 +79,12 @@ def comparison(diagnosis: Diagnosis) -> tuple[Section, ...]:
 
 
 def cases(diagnosis: Diagnosis) -> tuple[Section, ...]:
-    """Similar public cases, or why none is near."""
+    """Similar cases, or why none is near."""
     if not diagnosis.cases:
         return (Section("Similar cases", (diagnosis.recall_note,)),) if diagnosis.recall_note else ()
     lines = tuple(f"[{case.id}] {case.title} (similarity {case.similarity:.2f})" for case in diagnosis.cases)
-    return (Section("Similar public cases (they suggest; they are no evidence for this run)", lines),)
+    title = similar_cases_title(diagnosis.cases)
+    return (Section(f"{title} (they suggest; they are no evidence for this run)", lines),)
 
 
 def open_questions(diagnosis: Diagnosis) -> tuple[Section, ...]:

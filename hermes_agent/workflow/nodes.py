@@ -20,7 +20,7 @@ from hermes_agent.report.compose import Findings, compose
 from hermes_agent.workflow.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.workflow.state import CheckSummary, State
 from hermes_agent.workflow.workspace import Context, Workspace
-from tools.analyzers.registry import ANALYZERS, Analyzer, analyzer, checks_of
+from tools.analyzers.registry import ANALYZERS, Analyzer, analyzer, answer_instead, checks_of
 from tools.compare import compare
 from tools.findings import Check, cannot_answer
 from tools.ranking import RankedCause
@@ -84,7 +84,8 @@ def _run(each: Analyzer, workspace: Workspace) -> list[CheckSummary]:
     except Exception as error:  # the dispatcher's boundary: one analyzer must not take the others with it
         LOG.exception("the analyzer %s failed", each.name)
         reason = printable(f"the analyzer stopped with {type(error).__name__}: {error}", LONGEST_REASON)
-        checks = (cannot_answer(f"{each.family}.{each.name}", reason, "a report of this failure with its trace"),)
+        question = cannot_answer(f"{each.family}.{each.name}", reason, "a report of this failure with its trace")
+        checks = answer_instead(profile, each.name, (question,))
     workspace.add_checks(each.name, checks)
     emit = get_stream_writer()
     for check in checks:

@@ -18,3 +18,4 @@ class Request:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     cache_dir: Path | None = None  # None: nothing is kept between calls
     workers: int | None = None
+    private_cases: Path | None = None  # a team's own cases, recalled beside the public ones

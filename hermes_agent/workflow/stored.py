@@ -31,8 +31,24 @@ def key(request: Request) -> str:
         request.ranks,
         sorted(request.thresholds.items()),
         code_fingerprint(),
+        _own_cases(request.private_cases),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
+
+
+def _own_cases(folder: Path | None) -> list[object]:
+    """Name, size and time of a team's own cases; their content may be on a diagnosis that recalled them."""
+    if folder is None:
+        return []
+    try:
+        return [str(folder), *sorted((path.name, *_changed(path)) for path in folder.glob("*.yaml"))]
+    except OSError:
+        return [str(folder)]
+
+
+def _changed(path: Path) -> tuple[int, int]:
+    status = path.stat()
+    return status.st_size, status.st_mtime_ns
 
 
 def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[object]:

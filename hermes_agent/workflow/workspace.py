@@ -11,6 +11,7 @@ from case_library.recall import CaseIndex, Recall
 from hermes_agent.workflow.request import Request
 from tools.analyzers.registry import ANALYZERS
 from tools.compare import Comparison
+from tools.errors import InputError
 from tools.findings import Check
 from tools.profilers.profile import Profile
 from tools.ranking import Ranking
@@ -66,7 +67,10 @@ class Workspace:
 
     def open_index(self) -> None:
         """Starts opening the case index."""
-        self._index = self._background.submit(CaseIndex.open, cache_dir=self.request.cache_dir)
+        request = self.request
+        self._index = self._background.submit(
+            CaseIndex.open, cache_dir=request.cache_dir, private_folder=request.private_cases
+        )
 
     def add_checks(self, analyzer: str, checks: tuple[Check, ...]) -> None:
         """Keeps what an analyzer said."""
@@ -82,6 +86,10 @@ class Workspace:
         progress = None if self._report is None else _Progress(self._report)
         run = load_run(request.paths, options, progress)
         run = run.select(request.ranks, request.steps)
+        if not any(step.wall_ns for rank in run.ranks for step in rank.steps):
+            raise InputError(
+                f"{', '.join(map(str, request.paths))}: holds no training run: no time passes in its steps"
+            )
         baseline = load_run(request.baseline, options, progress) if request.baseline else None
         return run, baseline
 

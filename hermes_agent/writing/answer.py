@@ -20,6 +20,7 @@ from hermes_agent.writing.attempt import Accepted, Fault, checked_text, passing_
 from hermes_agent.writing.claims import Bearings, faults
 from hermes_agent.writing.facts import answer_facts, hosts_of
 from hermes_agent.writing.form import paragraphs
+from hermes_agent.writing.private import sendable
 from prompts.load import render
 
 MAX_SENTENCES = 14
@@ -28,6 +29,7 @@ FACTS_CHARS = 30_000  # where the window is not known
 RESERVED_TOKENS = 2_000  # of a known window, for the rules, the answer and its repair
 CHARS_PER_TOKEN = 3
 LEAST_CHARS = 2_000
+WORDS = ("answer", "answer_by", "answer_model")  # what a model writes of a diagnosis
 KEPT = "The answer was written from templates, not by the model"
 CHECKED = "The answer was written by a model; its ids and figures were checked against the evidence."
 
@@ -49,10 +51,11 @@ def writer_for(settings: Settings) -> Writer | None:
         assert model is not None
         budget = new_budget(settings)
         window = capabilities_of(settings).context_window
-        written, note = write_answer(diagnosis, model, budget, emit, window=window)
+        written, note = write_answer(sendable(diagnosis, settings), model, budget, emit, window=window)
         note = f"{note} ({spent_line(model.name, budget.spent, settings.budget.currency)})"
         emit(Notice(note))
-        return written.model_copy(update={"notes": [*written.notes, note]})
+        words = {name: getattr(written, name) for name in WORDS} if written.answer_by == "model" else {}
+        return diagnosis.model_copy(update={**words, "notes": [*diagnosis.notes, note]})
 
     return write
 

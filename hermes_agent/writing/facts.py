@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from hermes_agent.evidence.figures import written
-from hermes_agent.evidence.grounds import case_fields, library_case
+from hermes_agent.evidence.grounds import case_fields, recalled_case
 from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.llm.untrusted import fence, one_line
 from hermes_agent.report.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
@@ -102,7 +102,7 @@ def _evidence(record: EvidenceRecord) -> str:
 
 
 def _case(record: CaseRecord) -> str:
-    case = library_case(record.case)
+    case = recalled_case(record)
     fields = case_fields(case) if case else {}
     told = " ".join(f"{name}: {fields[name]}" for name in CASE_FIELDS if name in fields)
     return f"[{record.id}] {record.title}. Cause there: {plain(record.cause)}. {told}"

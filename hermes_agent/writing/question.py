@@ -19,6 +19,7 @@ from hermes_agent.writing.attempt import Accepted, Declined, Fault, checked_text
 from hermes_agent.writing.claims import Bearings, faults
 from hermes_agent.writing.facts import hosts_of, short_facts
 from hermes_agent.writing.form import paragraphs
+from hermes_agent.writing.private import sendable_discussion
 from hermes_agent.writing.tools import tools_for
 from prompts.load import render
 
@@ -94,4 +95,4 @@ class ModelAnswers:
 def model_answers(discussion: Discussion, settings: Settings) -> ModelAnswers | None:
     """The configured model, ready for questions about the discussion; None when none is configured."""
     model = connect(settings, hosts=hosts_of(discussion.diagnosis))
-    return None if model is None else ModelAnswers(discussion, model, settings)
+    return None if model is None else ModelAnswers(sendable_discussion(discussion, settings), model, settings)

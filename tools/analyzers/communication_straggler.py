@@ -10,7 +10,7 @@ from tools.profilers.arrivals import arrivals, blame, steadiness
 from tools.profilers.collectives import unmatched
 from tools.profilers.profile import Profile
 
-CAP_BY_STEPS = {1: 0.6, 2: 0.7, 3: 0.8}  # the same rank late in so few steps may be chance
+CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late
 CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still tell
 EXPLAINED = 0.5  # the rank's own excess explains its lateness when it is at least this share of it
 

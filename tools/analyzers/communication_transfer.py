@@ -11,6 +11,8 @@ from tools.profilers.transfers import LARGE_BYTES, large_transfers, transfers
 
 ONE_RANK = Sentence("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
 ONE_RANK_CAP = 0.45  # one rank cannot tell waiting from transfer: a hypothesis, below the confidence of a verdict
+NEVER_FAST_CAP = 0.55  # unless not one of several was fast: a late rank would have to be late for every one of them
+SEVERAL = 5
 
 
 def transfer(profile: Profile) -> Check:
@@ -56,6 +58,9 @@ def _slow_transfer(
     profile: Profile, kind: str, bandwidth: Fact, floor: float, exposed: Fact, measured: Sentence
 ) -> Finding:
     one_rank = len(profile.ranks) == 1
+    best = measure(profile, "best_bus_bandwidth", kind=kind)
+    never_fast = best.value < floor and len(large_transfers(profile, kind)) >= SEVERAL
+    one_rank_cap = NEVER_FAST_CAP if never_fast else ONE_RANK_CAP
     factor = bandwidth.value / floor
     return Finding(
         cause="network_configuration",
@@ -68,12 +73,12 @@ def _slow_transfer(
         confidence=confidence(
             (floor, bandwidth.value),
             (exposed.value, profile.thresholds["noted_pct"]),
-            at_most=ONE_RANK_CAP if one_rank else 0.95,
+            at_most=one_rank_cap if one_rank else 0.95,
         ),
         ranks=profile.run.rank_numbers,
         steps=exposed.steps,
         change=scaled(profile, kind, factor, LARGE_BYTES),
-        details=(measured,),
+        details=(measured, Sentence("The fastest of them reaches {0}.", (best,))),
         against=(ONE_RANK,) if one_rank else (),
         disproved_by="the communication library's own test on these devices giving the same bandwidth",
         signals=(

@@ -19,7 +19,7 @@ from tools.profilers.profile import Profile
 from tools.profilers.roofline import roofline
 
 ROOFLINE = "computation.roofline"
-# Half types to fp8 is left out: it is a change of the training recipe, and a step in them has done what can be expected.
+# From half types to fp8 is left out: that is another training recipe, and nothing is wrong with a step without it.
 NARROWER = {"fp32": "tf32", "tf32": "bf16"}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.idle import idle_share, removal
-from tools.analyzers.margin import confidence
+from tools.analyzers.margin import HIGHEST, confidence
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
 from tools.intervals import intersect, union
 from tools.metrics.registry import measure
@@ -17,6 +17,8 @@ from tools.whatif.change import Change, Scale
 
 NAME = "cpu.small_operators"
 SIGNALS = ("device idle while launches are in flight", "launch queue length near zero", "many short kernels")
+FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes the host's time
+FEW_CAP = 0.45  # a hypothesis, below the confidence of a verdict
 HOST_SIGNALS = ("many short operators", "time between and in short host operators")
 
 
@@ -55,7 +57,8 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
             "launch_queue_length",
         )
     )
-    margin = confidence((share.value, profile.thresholds["cause_share_pct"]))
+    few = launches.value < FEW_LAUNCHES
+    margin = confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=FEW_CAP if few else HIGHEST)
     return Finding(
         cause="operator_dispatch",
         mechanism="small_operators",
@@ -69,7 +72,7 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
         steps=amount.steps,
         change=removal(profile, ranks, "dispatch", *_left(profile)),
         details=(Sentence("{0} of the launches find nothing queued before the device.", (empty,)),),
-        against=_against(kernel, interval, queue),
+        against=(*_too_few(launches), *_against(kernel, interval, queue)),
         disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
         signals=SIGNALS,
         symptom_of=("cpu_contention",),
@@ -78,6 +81,12 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
 
 def _left(profile: Profile) -> tuple[float, float]:
     return profile.thresholds["dispatch_left_best"], profile.thresholds["dispatch_left_cautious"]
+
+
+def _too_few(launches: Fact) -> tuple[Sentence, ...]:
+    if launches.value >= FEW_LAUNCHES:
+        return ()
+    return (Sentence("A step makes only {0}, so each of them is slow rather than their number large.", (launches,)),)
 
 
 def _against(kernel: Fact, interval: Fact, queue: Fact) -> tuple[Sentence, ...]:

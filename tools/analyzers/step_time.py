@@ -48,8 +48,16 @@ def _level(profile: Profile) -> Check:
     if all(view.rank.step_origin == "window" for view in profile.ranks):
         text = "No steps are marked: the whole recording, start-up included, stands for one step of {0}."
         return clean("step_time.level", Sentence(text, (usual,)))
+    behind = max(profile.ranks, key=lambda view: view.backlog_ns).rank.rank
+    backlog = measure(profile, "device_backlog_ms", rank=behind)
+    told = backlog.value * 100.0 >= usual.value * profile.thresholds["fluctuation_pct"]
+    text = (
+        f"On rank {behind} the device began {{0}} behind the host: the last step as recorded, and with it the mean,"
+        " holds work of steps before the recording."
+    )
+    late = (Sentence(text, (backlog,)),) if told else ()
     ranks = "" if len(profile.ranks) == 1 else ", the slowest rank of each"
-    return clean("step_time.level", Sentence(f"The median step takes {{0}}{ranks}.", (usual,)))
+    return clean("step_time.level", Sentence(f"The median step takes {{0}}{ranks}.", (usual,)), *late)
 
 
 def _fluctuation(profile: Profile, series: StepSeries) -> Check:
@@ -67,7 +75,7 @@ def _fluctuation(profile: Profile, series: StepSeries) -> Check:
 
 
 def _spike(profile: Profile, step: int) -> Sentence:
-    """Where the extra time of a long step went: on the rank that took longer itself, before those that waited for it."""
+    """Where the extra time of a long step went: on the rank that took longer itself before those that waited."""
     table = profile.breakdown
     columns = [f"{part}_ns" for part in PARTS]
     excess = table[columns] - table.groupby("rank")[columns].transform("median")

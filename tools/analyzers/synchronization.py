@@ -36,7 +36,7 @@ def host_synchronization(profile: Profile) -> Check:
             measure(profile, "blocking_wait_ms", rank=worst),
             idle_share(profile, worst, "synchronization"),
         )
-        text = "The host waits for the device in {0} per step, for {1}; because of it the device is idle for {2} of the step."
+        text = "The host waits for the device in {0} per step, for {1}; the device is then idle for {2} of the step."
         return clean(HOST_SYNCHRONIZATION, Sentence(text, facts))
     return found(HOST_SYNCHRONIZATION, _waits(profile, chosen, worst))
 

@@ -83,6 +83,16 @@ def rank_spread_pct(profile: Profile, of: str = "own") -> Measurement:
     return _of_ranks(profile, spread_pct(table), table, f"mean {of} time per step by rank", profile.run.rank_numbers)
 
 
+def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement:
+    """How much longer a rank's mean step time, ``wall`` or ``own``, is than the median of the other ranks."""
+    table = _rank_times(profile, of)
+    others = table.drop(index=profile.rank(rank).rank.rank)
+    if others.empty:
+        raise UsageError("the run has one rank only: there is nothing to compare with")
+    value = 100.0 * (float(table.loc[rank]) / float(others.median()) - 1.0)
+    return _of_ranks(profile, value, table, f"mean {of} time per step by rank", profile.run.rank_numbers)
+
+
 def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Mean time per step in one part on a rank, minus the median of that over the other ranks."""
     _known_part(part)
@@ -163,6 +173,7 @@ METRICS = (
     Metric("long_step_period", "count", "How many steps lie between long steps?", long_step_period),
     Metric("rank_time_ms", "ms", "How long is this rank's step, or its own share of it?", rank_time_ms),
     Metric("rank_spread_pct", "%", "How far apart are the ranks?", rank_spread_pct),
+    Metric("rank_excess_pct", "%", "How much slower is this rank than the others?", rank_excess_pct),
     Metric("part_excess_ms", "ms", "What does this rank do longer than the others?", part_excess_ms),
     Metric("step_start_lag_ms", "ms", "Did this rank begin the recorded steps late?", step_start_lag_ms),
 )

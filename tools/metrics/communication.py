@@ -27,6 +27,15 @@ def collective_ms(profile: Profile, kind: str | None = None, rank: int | None = 
     return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
+def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
+    """Mean duration of one collective, waiting for late ranks included."""
+    table = _chosen(profile, kind, rank)
+    if table.empty:
+        raise UsageError("no such collective runs in the recorded steps")
+    value = float((table["end_ns"] - table["start_ns"]).mean()) / 1e6
+    return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
+
+
 def collective_host_ms(profile: Profile) -> Measurement:
     """Time per step and rank in which the device waits for the host, which is busy asking for collectives."""
     spans = [(view, asking_spans(view)) for view in profile.ranks]
@@ -173,6 +182,7 @@ def measured(profile: Profile, value: float, table: pd.DataFrame, rows_of: str, 
 METRICS = (
     Metric("collective_count", "count", "How many collectives does a step have?", collective_count),
     Metric("collective_ms", "ms", "How long is a rank inside collectives per step?", collective_ms),
+    Metric("collective_mean_ms", "ms", "How long does one collective take?", collective_mean_ms),
     Metric("collective_host_ms", "ms", "How long does asking for collectives hold up the device?", collective_host_ms),
     Metric("matched_collectives", "count", "How many collectives were found on several ranks?", matched_collectives),
     Metric("unmatched_collectives", "count", "How many have no counterpart?", unmatched_collectives),

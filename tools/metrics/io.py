@@ -66,12 +66,30 @@ def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, np.median(shares), lambda: event_rows(view, rows), "host-to-device copies without a kernel")
 
 
+def loader_workers_least(profile: Profile, rank: int) -> Measurement:
+    """Fewest worker processes that keep up: time to make a batch over the rest of the step, rounded up.
+
+    Only where the training process loads batches itself, because then the recorded wait is the time to make one. It is
+    a lower bound: handing batches over and sharing cores come on top.
+    """
+    view = profile.rank(rank)
+    rows = view.in_steps(view.loader_rows)
+    if not len(rows) or not view.named("single_process_loader")[rows].all():
+        raise UsageError(f"how long making a batch takes is not recorded on rank {rank}")
+    batch_ms = over_steps(step_ms(view, loader_spans(view)), "mean")
+    rest_ms = float(wall_ms(view).mean()) - batch_ms
+    if rest_ms <= 0:
+        raise UsageError(f"the steps of rank {rank} hold nothing but loading")
+    return of_rank(view, np.ceil(batch_ms / rest_ms), lambda: event_rows(view, rows), "data-loader spans over the rest")
+
+
 def _share(view: RankProfile, moments: IntervalSet) -> float:
     return 100.0 * length(moments) / max(length(loader_spans(view)), 1)
 
 
 METRICS = (
     Metric("loader_span_ms", "ms", "How long does a step ask for data?", loader_span_ms),
+    Metric("loader_workers_least", "workers", "How many loader workers keep up at least?", loader_workers_least),
     Metric("loader_wait_steps", "steps", "In how many steps does the run wait for data?", loader_wait_steps),
     Metric("loader_operators_pct", "%", "Does the loader compute in the training process?", loader_operators_pct),
     Metric("loader_frames_pct", "%", "Does the loader read or transform?", loader_frames_pct),

@@ -8,6 +8,7 @@ from tools.errors import UsageError
 from tools.findings import Argument, Fact
 from tools.metrics import (
     attribution,
+    calls,
     coarse,
     communication,
     computation,
@@ -35,6 +36,7 @@ def metrics() -> dict[str, Metric]:
         metric.name: metric
         for metric in (
             *attribution.METRICS,
+            *calls.METRICS,
             *coarse.METRICS,
             *communication.METRICS,
             *computation.METRICS,

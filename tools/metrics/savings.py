@@ -8,6 +8,7 @@ from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, Metric
 from tools.profilers.profile import Profile
 from tools.ranking import RankedCause, ranking
+from tools.whatif.predict import Prediction, predict
 
 BOUNDS = ("expected", "low", "high")
 
@@ -57,18 +58,69 @@ def predicted_step_ms(
     return _measured(profile, ranked, profile.mean_step_ms / speedup)
 
 
+def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Measurement:
+    """Step time now over step time with several causes gone at once, replayed together so that none counts twice.
+
+    ``causes`` holds keys parted by commas: ``cause`` or ``cause/mechanism``, on whichever ranks it was found.
+    """
+    chosen = _together(profile, causes)
+    return _measured_together(profile, chosen, _bounded(_joint(profile, chosen), causes, bound))
+
+
+def joint_step_ms(profile: Profile, causes: str, bound: str = "expected") -> Measurement:
+    """Mean step time with several causes gone at once; the bound low is the shorter time's end (high speedup)."""
+    chosen = _together(profile, causes)
+    speedup = _bounded(_joint(profile, chosen), causes, {"low": "high", "high": "low"}.get(bound, bound))
+    return _measured_together(profile, chosen, profile.mean_step_ms / speedup)
+
+
+def _together(profile: Profile, causes: str) -> tuple[RankedCause, ...]:
+    known = ranking(profile)
+    chosen: list[RankedCause] = []
+    for key in causes.split(","):
+        cause, _, mechanism = key.strip().partition("/")
+        same = [
+            each
+            for each in (*known.causes, *known.below)
+            if each.finding.cause == cause and mechanism in ("", each.finding.mechanism)
+        ]
+        if not same:
+            raise UsageError(f"the cause {key.strip()} was not found in this run")
+        chosen += [each for each in same if each not in chosen]
+    for each in chosen:
+        if not each.finding.change:
+            raise UsageError(f"{each.finding.cause} cannot be replayed, so there is no prediction with it gone")
+    return tuple(chosen)
+
+
+def _joint(profile: Profile, chosen: tuple[RankedCause, ...]) -> Prediction:
+    keys = sorted("/".join(cause_key(each)) for each in chosen)
+    change = tuple(part for each in chosen for part in each.finding.change)
+    return profile.memo(f"joint:{';'.join(keys)}", lambda: predict(profile, change))
+
+
+def _measured_together(profile: Profile, chosen: tuple[RankedCause, ...], value: float) -> Measurement:
+    causes = ", ".join(dict.fromkeys(each.finding.cause for each in chosen))
+    steps = tuple(sorted({step for each in chosen for step in each.finding.steps}))
+    return Measurement(value, lambda: _rows(profile), f"replay without {causes}", profile.run.rank_numbers, steps)
+
+
 def _speedup(ranked: RankedCause, bound: str) -> float:
     if ranked.alone is None:
         raise UsageError(f"{ranked.finding.cause} cannot be replayed, so there is no prediction for it")
-    if ranked.alone.withheld:
-        raise UsageError(f"there is no prediction for {ranked.finding.cause}: {ranked.alone.withheld}")
+    return _bounded(ranked.alone, ranked.finding.cause, bound)
+
+
+def _bounded(prediction: Prediction, name: str, bound: str) -> float:
+    if prediction.withheld:
+        raise UsageError(f"there is no prediction for {name}: {prediction.withheld}")
     match bound:
         case "expected":
-            return ranked.alone.speedup
+            return prediction.speedup
         case "low":
-            return ranked.alone.speedup_low
+            return prediction.speedup_low
         case "high":
-            return ranked.alone.speedup_high
+            return prediction.speedup_high
         case _:
             raise UsageError(f"there is no bound {bound!r}; choose one of {', '.join(BOUNDS)}")
 
@@ -102,6 +154,8 @@ def _rows(profile: Profile) -> pd.DataFrame:
 
 
 METRICS = (
+    Metric("joint_speedup", "x", "How much faster would a step be without several causes at once?", joint_speedup),
+    Metric("joint_step_ms", "ms", "How long would a step take without several causes at once?", joint_step_ms),
     Metric("cause_impact_ms", "ms", "What does a step lose to this cause?", cause_impact_ms),
     Metric("cause_impact_pct", "%", "What share of a step is lost to this cause?", cause_impact_pct),
     Metric("predicted_speedup", "x", "How much faster would a step be without this cause?", predicted_speedup),

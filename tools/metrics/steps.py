@@ -41,6 +41,13 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     return _measured(profile, float(value), table, "steps of the run, longest rank of each")
 
 
+def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
+    """How far the device was behind the host when the recorded steps began; the last step's end holds as much more."""
+    view = profile.rank(rank)
+    value = view.backlog_ns / 1e6
+    return _measured(profile, value, _chosen(profile, rank, None), "device work of steps before the first recorded one")
+
+
 def part_ms(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
     """Mean time per step in one part of the breakdown, over the chosen ranks and steps."""
     table = _chosen(profile, rank, step)
@@ -62,6 +69,7 @@ def _part(table: pd.DataFrame, part: str) -> pd.Series[int]:
 
 METRICS = (
     Metric("step_time_ms", "ms", "How long does a step take?", step_time_ms),
+    Metric("device_backlog_ms", "ms", "How far behind the host did the device begin?", device_backlog_ms),
     Metric("part_ms", "ms", "How much of a step goes into this part?", part_ms),
     Metric("part_pct", "%", "What share of a step goes into this part?", part_pct),
 )

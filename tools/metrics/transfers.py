@@ -17,6 +17,15 @@ def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     return measured(profile, float(table["bus_bytes_per_s"].median()), table, selector("large collectives", kind))
 
 
+def best_bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
+    """Bus bandwidth of the fastest large collective: the one that waited least."""
+    table = large_transfers(profile, kind)
+    if table.empty:
+        raise UsageError("no large collective of known size was recorded")
+    best = table.loc[[table["bus_bytes_per_s"].idxmax()]]
+    return measured(profile, float(best["bus_bytes_per_s"].iloc[0]), best, selector("fastest large collective", kind))
+
+
 def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     """Median size of a collective's buffer."""
     table = transfers(profile)
@@ -56,6 +65,7 @@ def _of_fit(profile: Profile, kind: str, group: str, value: float) -> Measuremen
 
 METRICS = (
     Metric("bus_bandwidth", "B/s", "How fast do large collectives transfer?", bus_bandwidth),
+    Metric("best_bus_bandwidth", "B/s", "How fast is the fastest large collective?", best_bus_bandwidth),
     Metric("message_bytes", "B", "How large is a collective?", message_bytes),
     Metric("collective_fixed_ms", "ms", "What does a collective cost however small it is?", collective_fixed_ms),
     Metric("collective_fixed_pct", "%", "What share of transfer time is such fixed cost?", collective_fixed_pct),

@@ -124,6 +124,8 @@ class StepSeries:
         unbiased = correlation * count / (count - np.arange(count))
         lags = np.arange(2, count // ROUNDS + 1)
         best = float(unbiased[lags].max())
+        if best <= 0:
+            return None
         period = int(lags[unbiased[lags] >= 0.95 * best][0])
         phases = [np.median(self.ms[phase::period]) for phase in range(period)]
         excess = 100.0 * (float(max(phases)) - self.usual_ms) / self.usual_ms
@@ -136,6 +138,10 @@ def step_series(profile: Profile, rank: int | None = None) -> StepSeries:
     Every step is measured from mark to mark of the host. The recorded window of the last step also holds what was
     still in the device's queue; here it ends with its mark like the others.
     """
+    return profile.memo(f"step_series:{rank}", lambda: _step_series(profile, rank))
+
+
+def _step_series(profile: Profile, rank: int | None) -> StepSeries:
     views = profile.ranks if rank is None else (profile.rank(rank),)
     longest = pd.concat([_marked_ms(view) for view in views]).groupby(level=0).max().sort_index()
     return StepSeries(longest.index.to_numpy(dtype=np.int64), np.asarray(longest, dtype=np.float64))

@@ -74,6 +74,21 @@ class RankProfile:
         return launching_operators(self.events, self.launches)
 
     @cached_property
+    def backlog_ns(self) -> int:
+        """How long after the first step began the device still worked on what was launched before it.
+
+        Such work runs before the first that was called inside the steps.
+        """
+        begin_ns = self.rank.steps[0].start_ns
+        own = self.launches[self.launches["call_start_ns"] >= begin_ns]
+        if own.empty:
+            return 0
+        first_ns = int(own["start_ns"].min())
+        device = np.concatenate((self.kernels, self.copies))
+        earlier = device[self.start[device] < first_ns]
+        return max(0, min(int(self.end[earlier].max(initial=0)), first_ns) - begin_ns)
+
+    @cached_property
     def training_tracks(self) -> NDArray[np.int64]:
         """Host threads that drive training: they carry steps, launch device work, or run operators without a device.
 

@@ -14,7 +14,7 @@ from tools.run.events import EventTable
 from tools.run.packing import DamagedError, pack, read_header, unpack
 
 SUFFIX = ".run"
-READER_VERSION = 1  # raise it whenever the reader gives other events for the same file
+READER_VERSION = 2  # raise it whenever the reader gives other events for the same file
 
 
 @dataclass(frozen=True)

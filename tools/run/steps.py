@@ -23,6 +23,9 @@ LARGEST_NUMBER = 2**31
 PAUSE_RATIO = 1.0
 PAUSE_RATIO_AFTER_SKIP = 0.1
 
+# Device work left at the last mark, as a share of it: more than this was built up over steps before, not in this one.
+BACKLOG_RATIO = 0.25
+
 
 @dataclass(frozen=True)
 class StepList:
@@ -41,30 +44,21 @@ class _Marks:
     end_ns: NDArray[np.int64]
 
 
-@dataclass(frozen=True)
-class _DeviceWork:
-    """Kernels, copies and memsets of a rank, and when each was called; -1 where that was not recorded."""
-
-    start_ns: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
-    called_ns: NDArray[np.int64]
-
-
 def find_steps(table: EventTable) -> StepList:
     """Steps by the profiler's own marks, else by a repeating annotation, else by optimizer calls, else one window.
 
     A step lasts until the next begins. The last one, and one before a pause of the profiler, lasts until its mark
-    ends and the device has finished what was launched during it. Where the device began the recording behind the host,
-    that backlog is taken off the end again: it is work of steps before, and the device would be as far behind later.
+    ends and the device has finished what was launched during it; but where the host had run ahead over several steps,
+    the device's backlog belongs to none of them, and the step ends with its mark.
     """
     annotations = table.of_kind(EventKind.ANNOTATION)
     annotations = annotations[table.tracks["device"].to_numpy()[annotations["track"].to_numpy()] < 0]
     profiler = _profiler_marks(annotations)
-    if profiler is not None and (steps := _steps(profiler, table)):
-        return StepList(steps, "profiler_step")
+    if profiler is not None:
+        return StepList(_steps(profiler, table), "profiler_step")
     repeating = _repeating_marks(annotations)
-    if repeating is not None and (steps := _steps(repeating, table)):
-        return StepList(steps, "annotation")
+    if repeating is not None:
+        return StepList(_steps(repeating, table), "annotation")
     by_optimizer = _optimizer_steps(annotations, table)
     if by_optimizer:
         return StepList(by_optimizer, "optimizer")
@@ -123,58 +117,41 @@ def _numbers(names: list[str]) -> NDArray[np.int64]:
 
 
 def _steps(marks: _Marks, table: EventTable) -> tuple[Step, ...]:
-    work = _device_work(table)
-    finished = _device_finish(marks, work)
+    finished = _device_finish(marks, table)
     length = marks.end_ns - marks.start_ns
-    end = finished.copy()
-    if len(end) > 1:
+    if len(length) > 1:
         hole = marks.start_ns[1:] - marks.end_ns[:-1]
         skipped = np.diff(marks.number) > 1
         paused = (hole > PAUSE_RATIO * length[:-1]) | (skipped & (hole > PAUSE_RATIO_AFTER_SKIP * length[:-1]))
-        end[:-1] = np.where(paused, np.minimum(finished[:-1], marks.start_ns[1:]), marks.start_ns[1:])
-        end[-1] = max(int(marks.end_ns[-1]), int(finished[-1]) - _backlog_ns(marks, work))
+        follows = np.append(False, ~paused)
+        backlog = follows & (finished - marks.end_ns > BACKLOG_RATIO * length)
+        finished = np.where(backlog, marks.end_ns, finished)
+        after = np.where(paused, np.minimum(finished[:-1], marks.start_ns[1:]), marks.start_ns[1:])
+        finished = np.append(after, finished[-1])
+    end = finished
     columns = zip(marks.number.tolist(), marks.start_ns.tolist(), end.tolist(), strict=True)
-    return tuple(Step(number, start, stop) for number, start, stop in columns if stop > start)
+    return tuple(Step(number, start, stop) for number, start, stop in columns)
 
 
-def _device_finish(marks: _Marks, work: _DeviceWork) -> NDArray[np.int64]:
+def _device_finish(marks: _Marks, table: EventTable) -> NDArray[np.int64]:
     """For each mark, when it had ended and the device had done what host calls during the mark launched."""
-    launched, end_ns = np.where(work.called_ns >= 0, work.called_ns, work.start_ns), work.end_ns
+    frame = table.frame
+    kind = frame["kind"].to_numpy()
+    device = np.isin(kind, [int(k) for k in DEVICE_WORK])
+    end_ns, launched = frame["end_ns"].to_numpy()[device], frame["start_ns"].to_numpy()[device]
+    correlation = frame["correlation"].to_numpy()
+    runtime = (kind == EventKind.RUNTIME) & (correlation >= 0)
+    calls, first = np.unique(correlation[runtime], return_index=True)
+    at = np.searchsorted(calls, correlation[device])
+    known = (at < len(calls)) & (calls[np.minimum(at, len(calls) - 1)] == correlation[device]) if len(calls) else None
+    if known is not None:
+        call_ns = frame["start_ns"].to_numpy()[runtime][first]
+        launched = np.where(known, call_ns[np.minimum(at, len(calls) - 1)], launched)
     mark = np.searchsorted(marks.start_ns, launched, side="right") - 1
     inside = (mark >= 0) & (launched < marks.end_ns[np.maximum(mark, 0)])
     finish = marks.end_ns.copy()
     np.maximum.at(finish, mark[inside], end_ns[inside])
     return finish
-
-
-def _backlog_ns(marks: _Marks, work: _DeviceWork) -> int:
-    """How long after the first mark began the device still worked on what was launched before it.
-
-    Such work has an earlier call, or none that was recorded, and runs before the first work launched in the marks.
-    """
-    begin_ns = int(marks.start_ns[0])
-    own = work.start_ns[work.called_ns >= begin_ns]
-    if not len(own):
-        return 0
-    first_ns = int(own.min())
-    earlier = (work.called_ns < begin_ns) & (work.start_ns < first_ns)
-    return max(0, min(int(work.end_ns[earlier].max(initial=0)), first_ns) - begin_ns)
-
-
-def _device_work(table: EventTable) -> _DeviceWork:
-    frame = table.frame
-    kind = frame["kind"].to_numpy()
-    device = np.isin(kind, [int(k) for k in DEVICE_WORK])
-    start_ns, end_ns = frame["start_ns"].to_numpy()[device], frame["end_ns"].to_numpy()[device]
-    correlation = frame["correlation"].to_numpy()
-    runtime = (kind == EventKind.RUNTIME) & (correlation >= 0)
-    calls, first = np.unique(correlation[runtime], return_index=True)
-    called_ns = np.full(len(start_ns), -1, dtype=np.int64)
-    if len(calls):
-        at = np.minimum(np.searchsorted(calls, correlation[device]), len(calls) - 1)
-        known = calls[at] == correlation[device]
-        called_ns = np.where(known, frame["start_ns"].to_numpy()[runtime][first][at], called_ns)
-    return _DeviceWork(start_ns, end_ns, called_ns)
 
 
 def _optimizer_steps(annotations: pd.DataFrame, table: EventTable) -> tuple[Step, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,23 +62,21 @@ def notes(parts: Sequence[Part], failures: Sequence[Failure]) -> list[str]:
             continue
         found += [f"{name}: {text}" for text in (part.trace.facts.note, _assumed(part)) if text]
     found += [f"left out: {failure.reason}" for failure in failures]
-    used = [part for part in parts if not part.rejected]
-    return found + _doubts({part.guess.rank: part.trace for part in reversed(used)})
+    if len({part.trace.facts.epoch for part in parts if not part.rejected}) > 1:
+        found.append("not all traces tell the time of day, so times of different ranks may not be comparable")
+    return found
 
 
-def _doubts(first: Mapping[int, TraceFile]) -> list[str]:
-    """Whether the ranks' traces look like those of one run."""
+def contradiction(parts: Sequence[Part]) -> str:
+    """Why the ranks' traces cannot be those of one run; "" when they can."""
+    first = {part.guess.rank: part.trace for part in reversed(parts) if not part.rejected}
     facts = [trace.facts for trace in first.values()]
     sizes = sorted({each.metadata.world_size for each in facts if each.metadata.world_size is not None})
     found = []
     if len(sizes) > 1:
-        found.append(
-            f"the traces are of jobs of different sizes ({', '.join(map(str, sizes))} ranks): are they one run?"
-        )
-    if len({each.epoch for each in facts}) > 1:
-        found.append("not all traces tell the time of day, so times of different ranks may not be comparable")
-    elif facts and facts[0].epoch:
+        found.append(f"are of jobs of different sizes ({', '.join(map(str, sizes))} ranks)")
+    if all(each.epoch for each in facts):
         apart_ns = max(each.origin_ns for each in facts) - min(each.origin_ns for each in facts)
         if apart_ns > HOUR_NS:
-            found.append(f"the traces were recorded up to {apart_ns / HOUR_NS:.1f} hours apart: are they one run?")
-    return found
+            found.append(f"were recorded up to {apart_ns / HOUR_NS:.1f} hours apart")
+    return " and ".join(found)

@@ -117,13 +117,21 @@ def _left_out(count: int, reason: str) -> str:
     return f"1 event {reason} was left out" if count == 1 else f"{count} events {reason} were left out"
 
 
+ALL_READ_PCT = 99.0  # of a damaged file: then it is not the rest of the file that is missing, but what never got there
+
+
 def _note(collected: Collected, assembled: Assembled) -> str:
     parts = []
     if collected.damage:
         share = 100.0 * collected.read_bytes / max(collected.file_bytes, 1)
+        rest = (
+            "how much was cut off is not known"
+            if share > ALL_READ_PCT
+            else f"that is {share:.0f} % of the file, the rest could not be read"
+        )
         parts.append(
             f"{collected.damage}: {collected.columns.seen} events were read from "
-            f"{collected.expanded_bytes} bytes of text ({share:.0f} % of the file)"
+            f"{collected.expanded_bytes} bytes of text; {rest}"
         )
     parts += [_left_out(count, reason) for reason, count in sorted(assembled.excluded.items()) if count]
     return "; ".join(parts + collected.remarks)

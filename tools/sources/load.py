@@ -11,7 +11,7 @@ from tools.run.clock import align
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Rank, Run
 from tools.run.steps import find_steps
-from tools.sources.account import Part, notes, sources
+from tools.sources.account import Part, contradiction, notes, sources
 from tools.sources.discover import discover
 from tools.sources.files import read_files
 from tools.sources.join import clash, join_devices, join_tables
@@ -37,6 +37,9 @@ def load_run(paths: Sequence[Path], options: LoadOptions = DEFAULT_OPTIONS, prog
     if not traces:
         raise InputError(_nothing_usable(failures))
     parts = _parts(traces)
+    if reason := contradiction(parts):
+        names = ", ".join(str(path) for path in paths)
+        raise InputError(f"{names}: the traces {reason}, so they are not of one run; give the files of one run")
     by_rank = _by_rank(parts)
     origin_ns, shifts = _common_axis(by_rank)
     aligned = align([_rank(own, shifts[number]) for number, own in by_rank.items()])

@@ -6,13 +6,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tools.errors import InputError
 from tools.profilers.rank_profile import RankProfile
 from tools.whatif.operations import NONE, Rows
 
 
 def main_track(rank: RankProfile) -> int:
-    """The thread that carries the steps: with most step marks, else the first to do anything."""
+    """The thread that carries the steps: with most step marks, else the first to do anything.
+
+    Raises InputError for a rank of which only device work was recorded.
+    """
     tracks = rank.training_tracks
+    if not len(tracks):
+        raise InputError(
+            f"rank {rank.rank.rank} records device work but no host thread that launches it, so it cannot be said "
+            "what the device waited for; profile with ProfilerActivity.CPU as well"
+        )
     marks = rank.track[np.flatnonzero(rank.named("profiler_step"))]
     counts = np.array([(marks == track).sum() for track in tracks])
     if counts.any():

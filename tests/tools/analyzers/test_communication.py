@@ -34,6 +34,14 @@ def straggling(how: str = "compute", late: int = 2, ranks: int = 4, steps: int =
     return late_run(lambda rank, step: LATE_US if rank == late else 0.0, ranks=ranks, steps=steps, how=how)
 
 
+def test_one_ranks_exposed_communication_is_said_to_hold_waiting() -> None:
+    alone = check(lone_run([[(1 << 20, 20.0)]] * 3), "exposed")
+    together = check(straggling(), "exposed")
+    assert (alone.status, together.status) == ("clean", "clean")
+    assert "waiting for other ranks included" in alone.support[0].template
+    assert "not waiting" in together.support[0].template
+
+
 def test_a_rank_that_is_late_in_every_step_is_the_straggler() -> None:
     finding = only(straggling(), "arrival_skew")
     assert (finding.cause, finding.ranks, finding.steps) == ("straggler", (2,), (0, 1, 2, 3, 4))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.synthetic import A100, RankBuilder, profile_of
+from tests.synthetic import A100, H100, RankBuilder, profile_of
 from tests.tools.analyzers.computation_runs import ADD, HALF_ALIGNED, check, one_kernel, only, saved_us, with_matmul
 from tools.metrics.registry import measure
+from tools.run.model import Device
 
 
 def test_an_operator_at_the_devices_limit_is_compute_bound() -> None:
@@ -21,6 +22,27 @@ def test_an_operator_at_the_devices_limit_is_compute_bound() -> None:
     assert finding.claim.facts[1].value == pytest.approx(234.0, abs=0.1)
     assert (finding.change, finding.impact_ms) == ((), 0.0)
     assert measure(profile, "roofline_pct", rank=0).value == pytest.approx(75.0, abs=0.05)
+
+
+def test_half_types_at_the_limit_are_not_told_to_become_narrower() -> None:
+    """75 % of 989.5 TFLOP/s in bf16; the device has fp8, but that is another training recipe."""
+    finding = only(check(profile_of(_at_the_limit(H100, "c10::BFloat16", 1481)), "computation.roofline"))
+    assert finding.cause == "compute_bound"
+    assert (finding.change, finding.impact_ms) == ((), 0.0)
+
+
+def test_a_rate_that_no_device_reaches_says_nothing_about_the_limit() -> None:
+    """1.5 times the peak: the recorded shapes are not what ran."""
+    profile = profile_of(_at_the_limit(A100, "c10::BFloat16", 2349))
+    assert measure(profile, "kernel_group_pct", group="compute_bound", rank=0).value == 0
+
+
+def _at_the_limit(device: Device, kind: str, duration_us: float) -> RankBuilder:
+    rank = RankBuilder(device=device)
+    rank.operator("aten::mm", 40, 30, dims=[[8192, 8192], [8192, 8192]], types=[kind, kind])
+    rank.kernel(HALF_ALIGNED, 100, duration_us, call_us=50, blocks=800)
+    rank.step(0, 0, duration_us + 200)
+    return rank
 
 
 def test_an_operator_far_below_both_peaks_is_underutilised() -> None:

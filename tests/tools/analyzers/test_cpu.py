@@ -45,6 +45,13 @@ def test_short_kernels_launched_slowly_are_small_operators() -> None:
     assert (change.factor, change.kept_factor) == (0.1, 0.6)
 
 
+def test_a_handful_of_slow_launches_is_a_hypothesis_only() -> None:
+    check = check_of(profile_of(launches(interval_us=100, kernel_us=10, count=8)), "cpu.small_operators")
+    (finding,) = check.findings
+    assert finding.confidence < 0.5
+    assert finding.against[0].facts[0].value == 8
+
+
 def test_a_host_that_runs_ahead_is_clean() -> None:
     rank = RankBuilder()
     for number in range(50):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,36 @@ def test_a_spike_is_named_with_the_part_that_grew() -> None:
     assert check.support[1].template.startswith("step 2 ")
     assert [fact.value for fact in check.support[1].facts] == pytest.approx([6.0, 6.0])
     assert dict(check.support[1].facts[1].arguments)["part"] == "host"
+
+
+def test_a_spike_names_the_rank_that_took_longer_and_not_those_that_waited_for_it() -> None:
+    profile = late_run(lambda rank, step: 6000.0 if (rank, step) == (2, 3) else 0.0, how="host")
+    sentence = answers(profile)["fluctuation"].support[1]
+    assert sentence.template.startswith("step 3 ")
+    arguments = dict(sentence.facts[1].arguments)
+    assert (arguments["rank"], arguments["part"]) == (2, "host")
+
+
+def test_a_recording_without_steps_is_not_called_a_usual_step() -> None:
+    profile = steps_of(10.0)
+    window = replace(profile.run.ranks[0], step_origin="window")
+    (check, *_) = analyze(Profile(replace(profile.run, ranks=(window,))))
+    assert check.support[0].template.startswith("No steps are marked")
+
+
+def test_a_device_that_begins_behind_the_host_is_said_to_lengthen_the_mean() -> None:
+    rank = RankBuilder(0)
+    rank.kernel("of a step before", -50, 1550)
+    for number in range(3):
+        rank.kernel("sgemm", 1500 + 1000 * number, 1000, call_us=1000 * number + 10)
+        rank.annotation(f"ProfilerStep#{number}", 1000 * number, 1000)
+        rank.step(number, 1000 * number, 4500 if number == 2 else 1000 * (number + 1), marked=False)
+    level = answers(profile_of(rank))["level"]
+    assert [sentence.facts[0].value for sentence in level.support] == pytest.approx([1.0, 1.5])
+
+
+def test_a_device_that_begins_with_the_host_has_no_backlog() -> None:
+    assert measure(steps_of(10, 10, 10), "device_backlog_ms", rank=0).value == 0
 
 
 def test_ten_percent_over_the_usual_step_is_the_limit() -> None:

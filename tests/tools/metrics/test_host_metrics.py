@@ -34,6 +34,7 @@ def profile() -> Profile:
 EXTRA: dict[str, dict[str, Argument]] = {
     "host_span_ms": {"pattern": "synchronization"},
     "host_span_exposed_ms": {"pattern": "synchronization"},
+    "host_span_exposed_pct": {"pattern": "synchronization"},
     "host_span_count": {"pattern": "synchronization"},
     "host_span_longest_ms": {"pattern": "synchronization"},
     "profiled_events_per_step": {"kind": "operator"},
@@ -70,6 +71,7 @@ def test_every_figure_can_be_measured_again(profile: Profile, name: str) -> None
         ("host_span_ms", {"pattern": "synchronization"}, 0.6),
         ("host_span_ms", {"pattern": "synchronization", "statistic": "max"}, 0.6),
         ("host_span_exposed_ms", {"pattern": "synchronization"}, 0.008),
+        ("host_span_exposed_pct", {"pattern": "synchronization"}, 0.8),
         ("host_span_count", {"pattern": "synchronization"}, 2),
         ("device_idle_ms", {}, 0.37),
         ("device_idle_pct", {"reason": "data"}, 10.0),

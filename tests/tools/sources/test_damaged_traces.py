@@ -274,8 +274,10 @@ def test_a_bomb_is_refused_by_size_and_by_ratio(tmp_path: Path) -> None:
     parts = [packer.compress(b'{"traceEvents": [')] + [packer.compress(b" " * 1_000_000) for _ in range(40)]
     path.write_bytes(b"".join(parts) + packer.flush())
 
-    assert "expands beyond the limit" in refusal(path, Limits(expanded_bytes=10_000_000))
-    assert "expands more than 500 times" in refusal(path, Limits(ratio=500, ratio_free_bytes=1 << 20))
+    assert "expands beyond the limit" in refusal(path, Limits(expanded_bytes=10_000_000, event_bytes=1 << 26))
+    assert "expands more than 500 times" in refusal(
+        path, Limits(ratio=500, ratio_free_bytes=1 << 20, event_bytes=1 << 26)
+    )
 
 
 def test_an_endless_event_stops_the_reading_not_the_process(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
+from tools.errors import InputError
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
 from tools.sources.ranks import assign_ranks, host_of
@@ -93,14 +94,12 @@ def test_two_traces_of_one_rank_at_the_same_time_are_not_mixed(tmp_path: Path) -
     assert any("b.json was left out" in note for note in run.notes)
 
 
-def test_traces_that_hardly_are_one_run_are_doubted_aloud(tmp_path: Path) -> None:
+def test_traces_that_cannot_be_of_one_run_are_refused_with_the_reasons(tmp_path: Path) -> None:
     write_trace(tmp_path / "a.json", [span("op", 1.7e15, 5)], distributedInfo=rank_info(0, 2))
     write_trace(tmp_path / "b.json", [span("op", 1.7e15 + 9e9, 5)], distributedInfo=rank_info(1, 8))
 
-    assert load_run([tmp_path], ALONE).notes == (
-        "the traces are of jobs of different sizes (2, 8 ranks): are they one run?",
-        "the traces were recorded up to 2.5 hours apart: are they one run?",
-    )
+    with pytest.raises(InputError, match=r"different sizes \(2, 8 ranks\) and were recorded up to 2\.5 hours apart"):
+        load_run([tmp_path], ALONE)
 
 
 def test_ranks_whose_clocks_cannot_be_compared_each_start_at_zero(tmp_path: Path) -> None:

@@ -1,0 +1,174 @@
+"""``hermes-dx monitor``: watch a running training on this machine, and have ranks of it profiled."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.arguments import rank_numbers
+from tools.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from hermes_agent.watch.agent import NodeAgent, Noticed
+    from hermes_agent.watch.prometheus import PrometheusExport
+    from hermes_agent.watch.rings import RunRings
+
+NAME = "monitor"
+HELP = "watch a running training, notice anomalies, have suspect ranks profiled"
+PROFILE = "profile"
+ANSWER_LIMIT_S = 600.0
+POLL_S = 0.1
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``monitor`` and ``monitor profile``."""
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="RUN_FOLDER",
+        help="the folder that the training's monitor writes to (HERMES_DX_RUN_FOLDER, else hermes-run); "
+        "`profile RUN_FOLDER` has ranks profiled now",
+    )
+    parser.add_argument("--until-end", action="store_true", help="end when the training has ended")
+    parser.add_argument("--json", action="store_true", help="print what is noticed as JSON lines, without the table")
+    parser.add_argument("--prometheus", type=_port, metavar="PORT", help="serve figures on 127.0.0.1:PORT")
+    parser.add_argument("--no-capture", action="store_true", help="do not have ranks profiled")
+    parser.add_argument("--captures-per-hour", type=_count, default=4, metavar="N", help="at most N by itself (4)")
+    parser.add_argument("--steps", type=_count, default=3, metavar="N", help="steps to profile (3)")
+    parser.add_argument("--ranks", type=rank_numbers, default=(), metavar="R[,R...]", help="profile: only these ranks")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Watches until interrupted, or asks for one capture and waits for it."""
+    profile = args.words[:1] == [PROFILE]
+    rest = args.words[1:] if profile else args.words
+    if len(rest) > 1:
+        raise UsageError(f"one run folder can be watched, {len(rest)} were given")
+    folder = Path(rest[0] if rest else os.environ.get("HERMES_DX_RUN_FOLDER") or "hermes-run")
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: there is no such folder; the training's monitor makes it when it starts")
+    return _profile(folder, args) if profile else _watch(folder, args)
+
+
+def _watch(folder: Path, args: argparse.Namespace) -> int:
+    from hermes_agent.watch.agent import AgentOptions, NodeAgent
+    from hermes_agent.watch.prometheus import PrometheusExport
+    from hermes_agent.watch.requests import RequestLimits
+
+    limits = RequestLimits(steps=args.steps, per_hour=args.captures_per_hour)
+    agent = NodeAgent(folder, AgentOptions(capture=not args.no_capture, limits=limits))
+    export = PrometheusExport(args.prometheus) if args.prometheus is not None else None
+    try:
+        if args.json or not sys.stdout.isatty():
+            _print_lines(agent, export, args)
+        else:
+            _draw(agent, export, args)
+    finally:
+        if export is not None:
+            export.close()
+    return int(ExitCode.OK)
+
+
+def _print_lines(agent: NodeAgent, export: PrometheusExport | None, args: argparse.Namespace) -> None:
+    from hermes_agent.evidence.printable import printable
+    from hermes_agent.watch.view import line_of
+
+    while True:
+        for noticed in _turn(agent, export):
+            print(_json_line(noticed) if args.json else printable(line_of(noticed)), flush=True)
+        if args.until_end and agent.seen_any and not agent.alive:
+            return
+        time.sleep(agent.pause_s)
+
+
+def _draw(agent: NodeAgent, export: PrometheusExport | None, args: argparse.Namespace) -> None:
+    from rich.live import Live
+
+    from hermes_agent.watch.view import picture
+
+    with Live(picture(agent.snapshot()), auto_refresh=False) as live:
+        shown_s = 0.0
+        while not (args.until_end and agent.seen_any and not agent.alive):
+            _turn(agent, export)
+            if time.monotonic() - shown_s > 0.25:
+                shown_s = time.monotonic()
+                live.update(picture(agent.snapshot()), refresh=True)
+            time.sleep(agent.pause_s)
+        live.update(picture(agent.snapshot()), refresh=True)
+
+
+def _turn(agent: NodeAgent, export: PrometheusExport | None) -> list[Noticed]:
+    noticed = agent.poll()
+    if export is not None:
+        export.show(agent.snapshot())
+    return noticed
+
+
+def _json_line(noticed: Noticed) -> str:
+    import json
+    from dataclasses import asdict
+
+    from hermes_agent.watch.journal import line_of
+
+    line = line_of(noticed.anomaly, time.time_ns(), noticed.foreign)
+    return json.dumps({**line, "capture": asdict(noticed.asked) if noticed.asked else None})
+
+
+def _profile(folder: Path, args: argparse.Namespace) -> int:
+    from hermes_agent.watch.requests import CaptureRequests, RequestLimits
+    from hermes_agent.watch.rings import RunRings
+
+    rings = RunRings(folder)
+    rings.refresh()
+    alive = [rank for rank in rings.ranks() if rings.state(rank).alive]
+    missing = sorted(set(args.ranks) - set(alive))
+    if not alive or missing:
+        what = f"rank {missing[0]} does not run" if missing else "no rank runs"
+        raise UsageError(f"{folder}: {what} on this machine; ask where it runs")
+    ranks = list(args.ranks) or alive
+    records = rings.new()
+    last_step = max((rows[-1].step for rank in ranks if (rows := records[rank])), default=-1)
+    asked = CaptureRequests(folder, rings, RequestLimits()).by_hand(ranks, args.steps, last_step)
+    print(f"hermes-dx: capture {asked.request} asked for", file=sys.stderr)
+    return _await(folder, rings, asked.request, ranks)
+
+
+def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int:
+    """Waits until every rank has written its trace or said why not; prints the traces."""
+    from hermes_agent.monitor.layout import Answer
+    from hermes_agent.monitor.places import capture_folder
+
+    waiting, failed = set(ranks), False
+    deadline_s = time.monotonic() + ANSWER_LIMIT_S
+    while waiting:
+        for rank in sorted(waiting):
+            about, answer, step, reason = rings.answer(rank)
+            if about == request and answer == Answer.WRITTEN:
+                print(capture_folder(folder, request) / f"rank{rank}.pt.trace.json.gz", flush=True)
+            elif about == request and answer in (Answer.REFUSED, Answer.FAILED):
+                failed = True
+                print(f"hermes-dx: rank {rank} did not profile at step {step}: {reason}", file=sys.stderr)
+            elif rings.state(rank).alive and time.monotonic() < deadline_s:
+                continue
+            else:
+                failed = True
+                print(f"hermes-dx: rank {rank} gave no answer before it ended or time ran out", file=sys.stderr)
+            waiting.discard(rank)
+        time.sleep(POLL_S)
+    return int(ExitCode.INPUT if failed else ExitCode.OK)
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or not 0 <= int(text) <= 65535:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port; choose 1024 to 65535, or 0 for a free one")
+    return int(text)
+
+
+def _count(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= 1000:
+        raise argparse.ArgumentTypeError(f"{text!r} is no count; choose 1 to 1000")
+    return int(text)

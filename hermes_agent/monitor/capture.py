@@ -1,0 +1,216 @@
+"""Fine profiling on request: a rank looks for a request before each step, profiles some steps, and goes on."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, perf_counter_ns
+from typing import Any, Protocol
+
+from hermes_agent.monitor.layout import CAPTURE_ENDED, CAPTURED, Answer
+from hermes_agent.monitor.places import capture_folder, captured_bytes
+from hermes_agent.monitor.ring import CaptureRequest, RingWriter
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class CaptureLimits:
+    """What a run may be burdened with; ``seconds`` are the window of ``captures``."""
+
+    captures: int = 6
+    seconds: float = HOUR_S
+    total_bytes: int = 1 << 30  # of all captures in the run folder
+    steps: int = 20
+
+
+class Profiler(Protocol):
+    """Profiles some steps. ``start`` raises RuntimeError when it cannot."""
+
+    def start(self, first_step: int, steps: int) -> None:
+        """Begins with the step ``first_step``."""
+
+    def step(self) -> None:
+        """Says that a step ended and another begins."""
+
+    def stop(self) -> None:
+        """Ends the profiling, without writing anything."""
+
+    def export(self, path: Path) -> None:
+        """Writes the trace; called on another thread than the training's."""
+
+
+class TorchProfiler:
+    """torch.profiler with shapes; steps carry the training's own numbers."""
+
+    def __init__(self) -> None:
+        self._profile: Any = None
+
+    def start(self, first_step: int, steps: int) -> None:
+        """Raises RuntimeError when torch is not loaded or the script profiles already."""
+        torch = sys.modules.get("torch")
+        if torch is None:
+            raise RuntimeError("torch is not loaded in this process")
+        if torch._C._autograd._profiler_enabled():
+            raise RuntimeError("another profiler is running in this process")
+        from torch.profiler import ProfilerAction, ProfilerActivity, profile, supported_activities
+
+        kinds = (ProfilerActivity.CPU, getattr(ProfilerActivity, "CUDA", None), getattr(ProfilerActivity, "XPU", None))
+        activities = [kind for kind in kinds if kind in supported_activities()]
+        self._profile = profile(activities=activities, record_shapes=True, schedule=lambda _: ProfilerAction.RECORD)
+        self._profile.step_num = first_step
+        self._profile.start()
+
+    def step(self) -> None:
+        """Closes the annotation of a step and opens the next."""
+        self._profile.step()
+
+    def stop(self) -> None:
+        """Waits for the device's records and closes the last annotation."""
+        self._profile.stop()
+
+    def export(self, path: Path) -> None:
+        """Writes the Kineto trace, compressed, and lets it go."""
+        plain = path.with_suffix(".part")
+        self._profile.export_chrome_trace(str(plain))
+        self._profile = None
+        packed = path.with_suffix(".packed")
+        with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=3) as target:
+            shutil.copyfileobj(source, target)
+        plain.unlink()
+        packed.replace(path)
+
+
+class CaptureDesk:
+    """Takes a rank's capture requests, within limits, and carries them out."""
+
+    def __init__(
+        self, run_folder: Path, rank: int, ring: RingWriter, limits: CaptureLimits, profiler: Callable[[], Profiler]
+    ) -> None:
+        self._folder, self._rank, self._ring, self._limits, self._new = run_folder, rank, ring, limits, profiler
+        self._seen = ring.requested()
+        self._waiting: CaptureRequest | None = None
+        self._running: Profiler | None = None
+        self._left = 0
+        self._first = 0
+        self._begun: deque[float] = deque()
+        self._writer: threading.Thread | None = None
+        self._disturbed = False
+        self.told: deque[dict[str, Any]] = deque(maxlen=100)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is asked for, running or being written."""
+        return self._waiting is None and not self._disturbed and self._ring.requested() == self._seen
+
+    def boundary(self, ended_step: int) -> int:
+        """To be called between two steps; returns the flags that the step which ended deserves."""
+        if self._running is not None:
+            self._advance(ended_step)
+            return CAPTURED
+        flags = CAPTURE_ENDED if self._disturbed else 0
+        self._disturbed = self._writer is not None and self._writer.is_alive()
+        if self._ring.requested() != self._seen:
+            request = self._ring.request()
+            if request is None:
+                return flags  # still being written, or damaged: looked at again after the next step
+            self._seen = request.id
+            self._waiting = self._allowed(request, ended_step)
+        if self._waiting and ended_step + 1 >= self._waiting.first_step:
+            self._start(self._waiting, ended_step + 1)
+        return flags
+
+    def finish(self, limit_s: float) -> None:
+        """Ends what is running and waits for what is being written."""
+        if self._running is not None and self._waiting is not None:
+            self._end(self._running, self._waiting, self._first + self._taken(self._waiting) - 1)
+        if self._writer is not None:
+            self._writer.join(limit_s)
+
+    def _taken(self, request: CaptureRequest) -> int:
+        return request.steps - self._left
+
+    def _allowed(self, request: CaptureRequest, step: int) -> CaptureRequest | None:
+        reason = self._objection(request)
+        if not reason:
+            self._ring.answer(request.id, Answer.ACCEPTED, step)
+            return request
+        self._refuse(request, step, reason)
+        return None
+
+    def _objection(self, request: CaptureRequest) -> str:
+        limits, now = self._limits, monotonic()
+        while self._begun and now - self._begun[0] > limits.seconds:
+            self._begun.popleft()
+        if not 1 <= request.steps <= limits.steps:
+            return f"{request.steps} steps asked for, 1 to {limits.steps} allowed"
+        if len(self._begun) >= limits.captures:
+            return f"{limits.captures} captures were made within {limits.seconds:.0f} s, the limit"
+        if captured_bytes(self._folder) >= limits.total_bytes:
+            return f"the captures fill {limits.total_bytes} bytes, the limit"
+        if self._writer is not None and self._writer.is_alive():
+            return "the last capture is still being written"
+        return ""
+
+    def _refuse(self, request: CaptureRequest, step: int, reason: str) -> None:
+        self._ring.answer(request.id, Answer.REFUSED, step, reason)
+        self.told.append({"event": "capture_refused", "request": request.id, "step": step, "reason": reason})
+
+    def _start(self, request: CaptureRequest, step: int) -> None:
+        profiler = self._new()
+        try:
+            profiler.start(step, request.steps)
+        except (RuntimeError, ImportError, AttributeError) as error:
+            self._waiting = None
+            self._refuse(request, step, str(error))
+            return
+        self._running, self._left, self._first = profiler, request.steps, step
+        self._begun.append(monotonic())
+        self._ring.answer(request.id, Answer.RUNNING, step)
+
+    def _advance(self, ended_step: int) -> None:
+        assert self._running is not None
+        assert self._waiting is not None
+        self._left -= 1
+        if self._left > 0:
+            self._running.step()
+        else:
+            self._end(self._running, self._waiting, ended_step)
+
+    def _end(self, profiler: Profiler, request: CaptureRequest, last_step: int) -> None:
+        self._running = self._waiting = None
+        self._disturbed = True  # what stopping takes falls into the next step
+        profiler.stop()
+        arguments = (profiler, request, self._first, last_step)
+        self._writer = threading.Thread(target=self._write, args=arguments, name="hermes-dx-capture", daemon=True)
+        self._writer.start()
+
+    def _write(self, profiler: Profiler, request: CaptureRequest, first: int, last: int) -> None:
+        begun_ns = perf_counter_ns()
+        path = capture_folder(self._folder, request.id) / f"rank{self._rank}.pt.trace.json.gz"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            profiler.export(path)
+            size = path.stat().st_size
+        except (OSError, RuntimeError) as error:
+            self._ring.answer(request.id, Answer.FAILED, last, str(error))
+            self.told.append({"event": "capture_failed", "request": request.id, "step": last, "reason": str(error)})
+            return
+        self._ring.answer(request.id, Answer.WRITTEN, last)
+        self.told.append(
+            {
+                "event": "capture",
+                "request": request.id,
+                "first_step": first,
+                "last_step": last,
+                "path": str(path.relative_to(self._folder)),
+                "bytes": size,
+                "write_ms": (perf_counter_ns() - begun_ns) // 1_000_000,
+            }
+        )

@@ -1,0 +1,125 @@
+"""The thread that brings records from the ring into files, and samples what is too dear for every step."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+from typing import Any
+
+from hermes_agent.monitor.description import Description
+from hermes_agent.monitor.layout import RECORD, STEPS_MAGIC
+from hermes_agent.monitor.ring import RingWriter
+
+EVENTS = ".events.jsonl"
+STEPS = ".steps"
+
+
+@dataclass(frozen=True)
+class FlushPlan:
+    """How often, and how much at most."""
+
+    flush_s: float = 0.5
+    sample_s: float = 5.0
+    largest_file_bytes: int = 512 << 20
+
+
+class RecordFiles:
+    """The step file and the event file of one rank."""
+
+    def __init__(self, folder: Path, description: Description, largest_bytes: int) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.steps_path = folder / f"{description.stem}{STEPS}"
+        self._largest = largest_bytes
+        self._steps = _open_new(self.steps_path)
+        self._events = _open_new(folder / f"{description.stem}{EVENTS}")
+        self._written = {self._steps: 0, self._events: 0}
+        self.full = False
+        self._put(self._steps, description.pack(STEPS_MAGIC))
+
+    def add_steps(self, records: Iterable[bytes]) -> None:
+        """Appends raw records."""
+        for block in records:
+            self._put(self._steps, block)
+
+    def add_events(self, events: Iterable[dict[str, Any]]) -> None:
+        """Appends events, one JSON object per line."""
+        text = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
+        if text:
+            self._put(self._events, text.encode())
+
+    def _put(self, handle: int, data: bytes) -> None:
+        if self._written[handle] + len(data) > self._largest:
+            self.full = True
+            return
+        view = memoryview(data)
+        while view:
+            written = os.write(handle, view)
+            self._written[handle] += written
+            view = view[written:]
+
+    def close(self) -> None:
+        """Closes both files."""
+        os.close(self._steps)
+        os.close(self._events)
+
+
+class Flusher:
+    """Runs until ``stop``; a failure is told once through ``failed`` and ends the thread."""
+
+    def __init__(
+        self,
+        ring: RingWriter,
+        files: RecordFiles,
+        plan: FlushPlan,
+        collect: Callable[[bool], Iterable[dict[str, Any]]],
+        failed: Callable[[str, Exception | None], None],
+    ) -> None:
+        self._ring, self._files, self._plan, self._collect, self._failed = ring, files, plan, collect, failed
+        self._flushed = 0
+        self._sample_in_s = 0.0
+        self._told_full = False
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hermes-dx-monitor", daemon=True)
+
+    def start(self) -> None:
+        """Starts the thread."""
+        self._thread.start()
+
+    def stop(self, limit_s: float) -> bool:
+        """Flushes a last time and ends; True when everything is in the files."""
+        self._ended.set()
+        self._thread.join(limit_s)
+        return not self._thread.is_alive() and self._flushed == self._ring.written and not self._files.full
+
+    def _run(self) -> None:
+        try:
+            while not self._ended.wait(self._plan.flush_s):
+                self.flush()
+            self.flush()
+        except (OSError, ValueError, TypeError) as error:
+            self._failed("its records cannot be written any more", error)
+
+    def flush(self) -> None:
+        """Brings over what is new."""
+        now_ns = time_ns()
+        self._ring.beat(now_ns)
+        first, blocks = self._ring.since(self._flushed)
+        self._files.add_steps(blocks)
+        self._flushed = first + sum(map(len, blocks)) // RECORD.size
+        self._sample_in_s -= self._plan.flush_s
+        due = self._sample_in_s <= 0 or self._ended.is_set()
+        if due:
+            self._sample_in_s = self._plan.sample_s
+        self._files.add_events(self._collect(due))
+        if self._files.full and not self._told_full:
+            self._told_full = True
+            self._failed("its files are as large as allowed; what follows is kept in the ring only", None)
+
+
+def _open_new(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW, 0o644)

@@ -1,0 +1,54 @@
+"""Pauses of the garbage collector, measured by its own callbacks."""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from time import perf_counter_ns, time_ns
+from typing import Any, NamedTuple
+
+NOTED_NS = 1_000_000  # shorter pauses are in the step's sum only
+MOST_NOTED = 1000
+
+
+class Pause(NamedTuple):
+    """One collection that was long enough to be noted."""
+
+    end_unix_ns: int
+    generation: int
+    pause_us: int
+    collected: int
+
+
+class GarbageWatch:
+    """Running sums since the start, and the long pauses; written by whichever thread collects, one at a time."""
+
+    def __init__(self) -> None:
+        self.total_ns = 0
+        self.longest_ns = 0
+        self.runs = 0
+        self.pauses: deque[Pause] = deque(maxlen=MOST_NOTED)
+        self._begun_ns = 0
+
+    def start(self) -> None:
+        """Begins to listen."""
+        gc.callbacks.append(self._heard)
+
+    def stop(self) -> None:
+        """Ceases to listen."""
+        if self._heard in gc.callbacks:
+            gc.callbacks.remove(self._heard)
+
+    def _heard(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            self._begun_ns = perf_counter_ns()
+            return
+        if not self._begun_ns:
+            return
+        pause_ns = perf_counter_ns() - self._begun_ns
+        self.total_ns += pause_ns
+        self.runs += 1
+        if pause_ns > self.longest_ns:
+            self.longest_ns = pause_ns
+        if pause_ns >= NOTED_NS:
+            self.pauses.append(Pause(time_ns(), info["generation"], pause_ns // 1000, info["collected"]))

@@ -1,0 +1,129 @@
+"""Time spent waiting for data, and how full a DataLoader's queues are when the training thread comes for a batch."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
+from time import perf_counter_ns
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from hermes_agent.monitor.layout import UNKNOWN_DEPTH
+
+T = TypeVar("T")
+Source = TypeVar("Source")
+
+
+class Depths(NamedTuple):
+    """Batches asked for and not yet taken, ready from the workers, and ready in pinned memory."""
+
+    in_flight: int = UNKNOWN_DEPTH
+    result_queue: int = UNKNOWN_DEPTH
+    pinned_queue: int = UNKNOWN_DEPTH
+
+
+NO_DEPTHS = Depths()
+
+
+class DataWatch:
+    """Running sums of the training thread's fetches; fetches of other threads are prefetching and not counted."""
+
+    def __init__(self) -> None:
+        self.total_ns = 0
+        self.fetches = 0
+        self.depths = NO_DEPTHS
+        self.thread = threading.get_ident()
+        self.on = True
+        self._inside = False
+        self._hooked: tuple[type[Any], Callable[[Any], Any]] | None = None
+
+    def fetch(self, iterator: Source, following: Callable[[Source], T]) -> T:
+        """``following(iterator)``, timed; a fetch inside a fetch belongs to the outer one."""
+        if not self.on or threading.get_ident() != self.thread:
+            return following(iterator)
+        if hasattr(iterator, "_worker_result_queue"):
+            self.depths = queue_depths(iterator)
+        if self._inside:
+            return following(iterator)
+        self._inside = True
+        begun_ns = perf_counter_ns()
+        try:
+            return following(iterator)
+        finally:
+            self.total_ns += perf_counter_ns() - begun_ns
+            self.fetches += 1
+            self._inside = False
+
+    def hook_torch(self) -> bool:
+        """Times every DataLoader of this process, when torch's are loaded; True once that is in place."""
+        if self._hooked:
+            return True
+        base = getattr(sys.modules.get("torch.utils.data.dataloader"), "_BaseDataLoaderIter", None)
+        if base is None:
+            return False
+        original = base.__next__
+
+        @wraps(original)
+        def watched(iterator: object) -> object:
+            return self.fetch(iterator, original)
+
+        base.__next__ = watched
+        self._hooked = (base, original)
+        return True
+
+    def unhook(self) -> None:
+        """Gives torch its own back."""
+        self.on = False
+        if self._hooked:
+            base, original = self._hooked
+            base.__next__ = original
+            self._hooked = None
+
+
+def queue_depths(iterator: object) -> Depths:
+    """The depths of a multi-process DataLoader's iterator; unknown where it has no such queue."""
+    results = getattr(iterator, "_worker_result_queue", None)
+    ready = getattr(iterator, "_data_queue", None)
+    in_flight = getattr(iterator, "_tasks_outstanding", UNKNOWN_DEPTH)
+    pinned = ready if ready is not results else None
+    return Depths(int(in_flight), _depth(results), _depth(pinned))
+
+
+def _depth(queue: Any) -> int:  # noqa: ANN401 - a queue of threads, of processes, or none
+    try:
+        return int(queue.qsize())
+    except (AttributeError, NotImplementedError, OSError):
+        return UNKNOWN_DEPTH
+
+
+class WatchedLoader(Generic[T]):
+    """An iterable whose fetches are timed; everything else is the loader's own."""
+
+    def __init__(self, loader: Iterable[T], watch: DataWatch) -> None:
+        self._loader = loader
+        self._watch = watch
+
+    def __iter__(self) -> Iterator[T]:
+        return WatchedIterator(iter(self._loader), self._watch)
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]  # raises TypeError as the loader itself would
+
+    def __getattr__(self, name: str) -> object:
+        found: object = getattr(self._loader, name)
+        return found
+
+
+class WatchedIterator(Generic[T]):
+    """An iterator whose fetches are timed."""
+
+    def __init__(self, iterator: Iterator[T], watch: DataWatch) -> None:
+        self._iterator = iterator
+        self._watch = watch
+
+    def __iter__(self) -> WatchedIterator[T]:
+        return self
+
+    def __next__(self) -> T:
+        return self._watch.fetch(self._iterator, next)

@@ -1,0 +1,15 @@
+"""Whether the ranks that a question names exist."""
+
+from __future__ import annotations
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.question import Question
+from hermes_agent.report.wording import rank_list
+
+
+def no_such_rank(discussion: Discussion, question: Question) -> str:
+    """That a rank the question names was not recorded, and which were; empty when all were."""
+    known = discussion.diagnosis.run.ranks
+    if all(rank in known for rank in question.ranks):
+        return ""
+    return f"This run has no such rank; it has {rank_list(known)}."

@@ -1,0 +1,162 @@
+"""The node agent: reads the rings of the ranks on this machine, notices anomalies, and has suspects profiled."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hermes_agent.monitor.description import host_name
+from hermes_agent.monitor.layout import StepRecord
+from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
+from hermes_agent.watch.foreign import Foreign, foreign_processes
+from hermes_agent.watch.group import GroupWatch
+from hermes_agent.watch.journal import Journal
+from hermes_agent.watch.requests import Asked, CaptureRequests, RequestLimits
+from hermes_agent.watch.rings import RankState, RunRings
+from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
+
+WORTH_A_CAPTURE = frozenset({AnomalyKind.CHANGE, AnomalyKind.DRIFT, AnomalyKind.STALL, AnomalyKind.SLOW_RANK})
+EXPLAINED = frozenset({AnomalyKind.RECOVERY, AnomalyKind.SILENT})  # no other process is to be looked for
+MOST_UNCLEAR = 2  # ranks profiled when none is suspect
+SLOWEST_POLL_S = 0.5
+FASTEST_POLL_S = 0.02
+LOOK_FOR_RINGS_S = 1.0
+
+
+@dataclass(frozen=True)
+class Noticed:
+    """An anomaly, what ran beside the training then, and the capture that it called for."""
+
+    anomaly: Anomaly
+    foreign: tuple[Foreign, ...]
+    asked: Asked | None
+
+
+@dataclass(frozen=True)
+class RankNow:
+    """The last record of a rank."""
+
+    record: StepRecord
+    alive: bool
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What the agent sees now; frozen, for views and exporters."""
+
+    ranks: dict[int, RankNow]
+    usual_ms: float | None
+    noticed: tuple[Noticed, ...]
+    counts: dict[str, int]
+    lost_steps: int
+
+
+@dataclass(frozen=True)
+class AgentOptions:
+    """How the agent works."""
+
+    capture: bool = True
+    limits: RequestLimits = field(default_factory=RequestLimits)
+    thresholds: WatchThresholds = DEFAULT
+    foreign: Callable[[set[int]], tuple[Foreign, ...]] = foreign_processes
+    clock: Callable[[], float] = time.monotonic
+
+
+class NodeAgent:
+    """``poll`` again and again; all ranks on this machine count as one synchronous group."""
+
+    def __init__(self, run_folder: Path, options: AgentOptions | None = None) -> None:
+        self._options = options or AgentOptions()
+        self._rings = RunRings(run_folder)
+        self._group = GroupWatch(self._options.thresholds)
+        self._requests = CaptureRequests(run_folder, self._rings, self._options.limits)
+        self._journal = Journal(run_folder, host_name())
+        self._last: dict[int, RankNow] = {}
+        self._noticed: list[Noticed] = []
+        self._counts: Counter[str] = Counter()
+        self._next_look_s = 0.0
+        self._behind: dict[int, int] = {}
+        self.seen_any = False
+
+    def poll(self) -> list[Noticed]:
+        """Reads what is new and acts on it."""
+        now_s = self._options.clock()
+        if now_s >= self._next_look_s:
+            self._next_look_s = now_s + LOOK_FOR_RINGS_S
+            self._group.ranks.update(self._rings.refresh())
+        states = [self._rings.state(rank) for rank in self._rings.ranks()]
+        new = self._rings.new()  # after the states: a rank that has ended writes no more
+        self.seen_any = self.seen_any or bool(new)
+        anomalies: list[Anomaly] = []
+        for rank, records in new.items():
+            self._count_lost(rank, records)
+            for record in records:
+                anomalies += self._group.feed(rank, record)
+            if records:
+                self._last[rank] = RankNow(records[-1], True)
+        anomalies += self._ended(states)
+        asked = [self._respond(anomaly, now_s) for anomaly in anomalies]
+        # Looked up after the requests: it takes a moment, in which ranks would go on unprofiled.
+        puzzling = any(each.deviation.kind not in EXPLAINED for each in anomalies)
+        foreign = self._options.foreign(self._rings.pids()) if puzzling else ()
+        noticed = [Noticed(anomaly, foreign, each) for anomaly, each in zip(anomalies, asked, strict=True)]
+        for anomaly in anomalies:
+            self._journal.add(anomaly, time.time_ns(), foreign)
+        self._noticed = [*self._noticed, *noticed][-100:]
+        return noticed
+
+    def snapshot(self) -> Snapshot:
+        """What is known now."""
+        return Snapshot(
+            dict(self._last), self._group.usual_ms, tuple(self._noticed), dict(self._counts), sum(self._behind.values())
+        )
+
+    @property
+    def alive(self) -> bool:
+        """Whether any rank still runs."""
+        return any(each.alive for each in self._last.values()) or bool(self._rings.ranks())
+
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next poll: about a step."""
+        usual_ms = self._group.usual_ms
+        return SLOWEST_POLL_S / 2 if usual_ms is None else min(max(usual_ms / 1e3, FASTEST_POLL_S), SLOWEST_POLL_S)
+
+    def _count_lost(self, rank: int, records: list[StepRecord]) -> None:
+        if records and rank in self._last and records[0].sequence > self._last[rank].record.sequence + 1:
+            missed = records[0].sequence - self._last[rank].record.sequence - 1
+            self._behind[rank] = self._behind.get(rank, 0) + missed
+
+    def _ended(self, states: Sequence[RankState]) -> list[Anomaly]:
+        """Ranks that ended in order are let go; one that fell silent is told once."""
+        silent: list[Anomaly] = []
+        for state in states:
+            if state.alive:
+                continue
+            rank = state.rank
+            last = self._last.get(rank)
+            if last is not None:
+                self._last[rank] = RankNow(last.record, False)
+            if not state.closed:
+                step = last.record.step if last else -1
+                seen = Deviation(AnomalyKind.SILENT, step, step, 0.0, 0.0)
+                silent.append(Anomaly(seen, Suspect(rank, "the process", 0.0)))
+            self._rings.drop(rank)
+            self._group.leave(rank)
+        return silent
+
+    def _respond(self, anomaly: Anomaly, now_s: float) -> Asked | None:
+        self._counts[str(anomaly.deviation.kind)] += 1
+        if not self._options.capture or anomaly.deviation.kind not in WORTH_A_CAPTURE:
+            return None
+        ranks = [anomaly.rank] if anomaly.suspect else list(self._rings.ranks()[:MOST_UNCLEAR])
+        return self._ask([rank for rank in ranks if rank in self._rings.ranks()], anomaly.deviation.excess_ms, now_s)
+
+    def _ask(self, ranks: list[int], excess_ms: float, now_s: float) -> Asked | None:
+        if not ranks:
+            return None
+        last_step = max(self._last[rank].record.step for rank in ranks if rank in self._last)
+        return self._requests.by_itself(ranks, last_step, excess_ms, now_s)

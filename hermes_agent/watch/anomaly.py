@@ -1,0 +1,86 @@
+"""What the agent noticed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class AnomalyKind(StrEnum):
+    """Kinds of anomalies."""
+
+    SPIKE = "spike"
+    CHANGE = "change"
+    RECOVERY = "recovery"
+    DRIFT = "drift"
+    STALL = "periodic_stall"
+    SLOW_RANK = "slow_rank"
+    SILENT = "silent_rank"
+
+
+NO_RANK = -1
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A series left its usual level at ``step``; ``noticed`` is the step at which that was clear."""
+
+    kind: AnomalyKind
+    step: int
+    noticed: int
+    usual_ms: float
+    seen_ms: float
+    every: int = 0  # steps between stalls
+
+    @property
+    def excess_ms(self) -> float:
+        """How much more than usual."""
+        return self.seen_ms - self.usual_ms
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """The rank that a deviation comes from, the part of its step that grew most, and by how much."""
+
+    rank: int
+    part: str
+    excess_ms: float
+
+
+@dataclass(frozen=True)
+class Anomaly:
+    """A deviation with whoever is behind it."""
+
+    deviation: Deviation
+    suspect: Suspect | None
+    why_no_suspect: str = ""
+
+    @property
+    def rank(self) -> int:
+        """The suspect's rank, ``NO_RANK`` when there is none."""
+        return self.suspect.rank if self.suspect else NO_RANK
+
+    @property
+    def claim(self) -> str:
+        """One sentence."""
+        seen = self.deviation
+        share = 100 * seen.excess_ms / seen.usual_ms if seen.usual_ms > 0 else 0.0
+        begin = _BEGINNINGS[seen.kind].format(
+            step=seen.step, usual=seen.usual_ms, seen=seen.seen_ms, share=share, every=seen.every
+        )
+        if self.suspect is None:
+            return f"{begin}; {self.why_no_suspect}" if self.why_no_suspect else begin
+        if seen.kind is AnomalyKind.SILENT:
+            return f"{begin}: rank {self.suspect.rank}"
+        return f"{begin}; rank {self.suspect.rank}: {self.suspect.part} took {self.suspect.excess_ms:.1f} ms more"
+
+
+_BEGINNINGS = {
+    AnomalyKind.SPIKE: "step {step} took {seen:.1f} ms, {share:.0f} % over the usual {usual:.1f} ms",
+    AnomalyKind.CHANGE: "since step {step} a step takes {seen:.1f} ms, {share:.0f} % over the {usual:.1f} ms before",
+    AnomalyKind.RECOVERY: "since step {step} a step takes {seen:.1f} ms, less than the {usual:.1f} ms before",
+    AnomalyKind.DRIFT: "steps grew slowly from {usual:.1f} to {seen:.1f} ms ({share:.0f} %) until step {step}",
+    AnomalyKind.STALL: "every {every} steps one takes {seen:.1f} ms instead of {usual:.1f} ms, last at step {step}",
+    AnomalyKind.SLOW_RANK: "one rank holds up the others, {seen:.1f} against {usual:.1f} ms of own time at step {step}",
+    AnomalyKind.SILENT: "a rank has given no sign of life since step {step}",
+}

@@ -1,0 +1,49 @@
+"""Writes the agent's anomalies beside the records of the ranks."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from hermes_agent.monitor.places import records_folder
+from hermes_agent.watch.anomaly import Anomaly
+from hermes_agent.watch.foreign import Foreign
+
+LARGEST_BYTES = 16 << 20
+
+
+class Journal:
+    """One file per agent, so that the agents of several machines can share a run folder."""
+
+    def __init__(self, run_folder: Path, host: str) -> None:
+        name = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:100]
+        self._path = records_folder(run_folder) / f"anomalies-{name}.jsonl"
+
+    def add(self, anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> None:
+        """Appends a line; nothing more once the file is as large as allowed."""
+        if self._path.exists() and self._path.stat().st_size > LARGEST_BYTES:
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line_of(anomaly, unix_ns, foreign)) + "\n")
+
+
+def line_of(anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> dict[str, object]:
+    """The fields of one line."""
+    seen = anomaly.deviation
+    return {
+        "unix_ns": unix_ns,
+        "kind": str(seen.kind),
+        "rank": anomaly.rank,
+        "step": seen.step,
+        "noticed_step": seen.noticed,
+        "usual_ms": round(seen.usual_ms, 3),
+        "seen_ms": round(seen.seen_ms, 3),
+        "excess_pct": round(100 * seen.excess_ms / seen.usual_ms, 2) if seen.usual_ms > 0 else 0.0,
+        "part": anomaly.suspect.part if anomaly.suspect else "",
+        "claim": anomaly.claim,
+        "foreign": [asdict(each) for each in foreign],
+    }

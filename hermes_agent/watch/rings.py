@@ -1,0 +1,102 @@
+"""The rings of a run on this machine: which there are, what is new in them, who is alive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+
+from hermes_agent.monitor.layout import StepRecord
+from hermes_agent.monitor.places import ring_folders
+from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader
+
+SILENT_S = 10.0  # a rank beats twice a second, also while it hangs
+
+
+@dataclass(frozen=True)
+class RankState:
+    """What a rank's ring says of it."""
+
+    rank: int
+    steps: int
+    silent_s: float
+    closed: bool
+
+    @property
+    def alive(self) -> bool:
+        """Whether it gave a sign of life lately."""
+        return not self.closed and self.silent_s < SILENT_S
+
+
+class RunRings:
+    """The newest ring of each rank of a run folder; older starts of a rank are left alone."""
+
+    def __init__(self, run_folder: Path) -> None:
+        self._folders = ring_folders(run_folder.absolute())
+        self._rings: dict[int, RingReader] = {}
+        self._bad: set[Path] = set()
+
+    def refresh(self) -> tuple[int, ...]:
+        """Looks for rings; the ranks whose ring is new."""
+        known = {ring.path for ring in self._rings.values()} | self._bad
+        new: list[int] = []
+        for path in sorted(path for folder in self._folders for path in folder.glob("rank*.ring")):
+            if path not in known and self._open(path):
+                new.append(self._rank_of(path))
+        return tuple(new)
+
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks whose rings are open."""
+        return tuple(sorted(self._rings))
+
+    def new(self) -> dict[int, list[StepRecord]]:
+        """By rank, the records since the last call."""
+        return {rank: list(self._rings[rank].new()) for rank in self.ranks()}
+
+    def state(self, rank: int) -> RankState:
+        """How a rank is."""
+        written, heartbeat_ns, closed = self._rings[rank].state()
+        return RankState(rank, written, max(time_ns() - heartbeat_ns, 0) / 1e9, closed)
+
+    def world_size(self) -> int | None:
+        """How many ranks the job has, None when no launcher told."""
+        sizes = {ring.description.get("world_size") for ring in self._rings.values()}
+        return max((size for size in sizes if isinstance(size, int)), default=None)
+
+    def pids(self) -> set[int]:
+        """The processes of the ranks."""
+        return {int(ring.description["pid"]) for ring in self._rings.values()}
+
+    def ask(self, rank: int, request: CaptureRequest) -> None:
+        """Puts a capture request into a rank's ring."""
+        self._rings[rank].ask(request)
+
+    def answer(self, rank: int) -> tuple[int, int, int, str]:
+        """What a rank said to its last request: id, an ``Answer``, step, reason."""
+        return self._rings[rank].answer()
+
+    def drop(self, rank: int) -> None:
+        """Lets go of the ring of a rank that ended."""
+        ring = self._rings.pop(rank)
+        self._bad.add(ring.path)
+        ring.close()
+
+    def _rank_of(self, path: Path) -> int:
+        return next(rank for rank, ring in self._rings.items() if ring.path == path)
+
+    def _open(self, path: Path) -> bool:
+        try:
+            ring = RingReader(path)
+        except (RingError, OSError):
+            if path.exists():
+                self._bad.add(path)
+            return False
+        older = self._rings.get(ring.rank)
+        if older is not None and older.description["start_unix_ns"] >= ring.description["start_unix_ns"]:
+            self._bad.add(path)
+            ring.close()
+            return False
+        if older is not None:
+            self.drop(ring.rank)
+        self._rings[ring.rank] = ring
+        return True

@@ -1,0 +1,122 @@
+"""Notices online when a series of step times leaves its usual level: once (spike), for good (change), regularly."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from hermes_agent.watch.anomaly import AnomalyKind, Deviation
+from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
+
+ROBUST = 1.4826  # median absolute deviation to standard deviation, for normal noise
+
+
+@dataclass(frozen=True)
+class Usual:
+    """The usual step: median, and standard deviation estimated by the median absolute deviation, in ms."""
+
+    middle_ms: float
+    spread_ms: float
+
+
+def usual_of(values_ms: deque[float], thresholds: WatchThresholds = DEFAULT) -> Usual:
+    """The usual of some values; the spread is never less than a share of the median."""
+    middle = median(values_ms)
+    spread = ROBUST * median(abs(each - middle) for each in values_ms)
+    return Usual(middle, max(spread, thresholds.least_spread_share * middle))
+
+
+class SeriesWatch:
+    """Fed with one value per step. Slow steps do not enter the usual level until they have become it."""
+
+    def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
+        self._at = thresholds
+        self._history: deque[float] = deque(maxlen=thresholds.history)
+        self._recent: deque[tuple[int, float]] = deque(maxlen=thresholds.window)
+        self._sum = 0.0
+        self._since: list[tuple[int, float]] = []
+        self._spikes: deque[tuple[int, float]] = deque(maxlen=thresholds.stall_count)
+        self._slow_before = False
+        self._told_every = 0
+
+    @property
+    def usual(self) -> Usual | None:
+        """The usual step; None while too few were seen."""
+        return usual_of(self._history, self._at) if len(self._history) >= self._at.least_history else None
+
+    def feed(self, step: int, value_ms: float) -> list[Deviation]:
+        """What is noticed with this step."""
+        usual = self.usual
+        if usual is None:
+            self._history.append(value_ms)
+            return []
+        self._recent.append((step, value_ms))
+        found = self._level(step, usual) or self._shift(step, value_ms, usual)
+        if found:
+            return [found]
+        slow = value_ms > self._limit(usual)
+        told = self._spike(step, value_ms, usual) if slow and not self._slow_before else []
+        self._slow_before = slow
+        if not slow:
+            self._history.append(value_ms)
+        return told
+
+    def _limit(self, usual: Usual) -> float:
+        return usual.middle_ms + max(self._at.slow_share * usual.middle_ms, self._at.slow_spreads * usual.spread_ms)
+
+    def _level(self, step: int, usual: Usual) -> Deviation | None:
+        """Most of the last steps are slow, or fast."""
+        limit = self._limit(usual)
+        slow = [each for each in self._recent if each[1] > limit]
+        fast = [each for each in self._recent if each[1] < 2 * usual.middle_ms - limit]
+        if len(slow) >= self._at.window_slow:
+            return self._new_level(AnomalyKind.CHANGE, slow, step, usual)
+        if len(fast) >= self._at.window_slow:
+            return self._new_level(AnomalyKind.RECOVERY, fast, step, usual)
+        return None
+
+    def _shift(self, step: int, value_ms: float, usual: Usual) -> Deviation | None:
+        """A rise too small for one step to show: the cumulative sum of what is above the usual (CUSUM)."""
+        deviation = (value_ms - usual.middle_ms) / usual.spread_ms
+        self._sum += max(-self._at.cusum_clip, min(deviation, self._at.cusum_clip)) - self._at.cusum_slack
+        if self._sum <= 0:
+            self._sum, self._since = 0.0, []
+            return None
+        self._since.append((step, value_ms))
+        self._since = self._since[-self._at.history :]
+        rise = median(value for _, value in self._since) / usual.middle_ms - 1
+        if self._sum < self._at.cusum_limit or rise < self._at.least_change_share:
+            return None
+        if len(self._since) < self._at.window_slow:
+            return None
+        return self._new_level(AnomalyKind.CHANGE, self._since, step, usual)
+
+    def _new_level(self, kind: AnomalyKind, steps: list[tuple[int, float]], now: int, usual: Usual) -> Deviation:
+        values = [value for _, value in steps]
+        self._history.clear()
+        self._history.extend(values)
+        self._recent.clear()
+        self._sum, self._since, self._slow_before = 0.0, [], False
+        return Deviation(kind, steps[0][0], now, usual.middle_ms, median(values))
+
+    def _spike(self, step: int, value_ms: float, usual: Usual) -> list[Deviation]:
+        self._spikes.append((step, value_ms))
+        found = [Deviation(AnomalyKind.SPIKE, step, step, usual.middle_ms, value_ms)]
+        every = self._period()
+        if every and abs(every - self._told_every) > self._at.stall_tolerance * every:
+            self._told_every = every
+            seen = median(value for _, value in self._spikes)
+            found.append(Deviation(AnomalyKind.STALL, step, step, usual.middle_ms, seen, every))
+        return found
+
+    def _period(self) -> int:
+        """The steps between the last spikes when they are even, else 0."""
+        if len(self._spikes) < self._at.stall_count:
+            return 0
+        steps = [step for step, _ in self._spikes]
+        gaps = [b - a for a, b in pairwise(steps)]
+        middle = median(gaps)
+        even = all(abs(gap - middle) <= max(1.0, self._at.stall_tolerance * middle) for gap in gaps)
+        return round(middle) if even and middle > 2 else 0

@@ -1,0 +1,218 @@
+"""What each figure is about: the words a sentence has to call it by, and the topics that may stand beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from hermes_agent.questions.question import normalised
+from hermes_agent.report.diagnosis import EvidenceRecord
+from hermes_agent.writing.topics import OF_FAMILY, pattern_of, topics_of, topics_of_cause
+
+Mood = Literal["any", "conditional", "measured"]
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """``own`` is a pattern of which one word has to be there, ``topics`` are those allowed, ``refused`` words never.
+
+    All are held against normalised words. ``mood`` says whether the sentence must speak of what would be, or of what
+    is.
+    """
+
+    own: str
+    topics: frozenset[str]
+    refused: str = ""
+    mood: Mood = "any"
+
+
+PART_TOPICS = {
+    "compute": "computation kernels operators",
+    "exposed_communication": "communication late idle overlap",
+    "overlapped_communication": "communication overlap computation",
+    "exposed_memcpy": "copies memory",
+    "data_wait": "data idle",
+    "host": "host operators",
+    "idle": "idle host",
+}
+PART_OWN = {
+    "data_wait": "data|loader|dataloader|loading|input|batch|waits?|waiting",
+    "idle": "idle|idles|idling",
+    "host": "host|cpu|python|program|dispatch\\w*|operators?",
+}
+STEP = r"(?<!per )(?<!each )(?<!every )steps?|iterations?|recording|duration"
+LONGER = r"longer|more|over|excess|beyond|above|extra|slower"
+FASTER = r"faster|speed ?up|speed ?ups|quicker|gains?|times as fast|improv\w*|expect\w*|bring\w*"
+
+# Pattern over "metric name=value ..." -> (pattern of own words, topics). The first that fits counts.
+RULES: tuple[tuple[str, str, str], ...] = (
+    (r"^rank_time_ms", r"ranks?|steps?|own|work", "communication late idle"),
+    (r"^rank_spread", r"ranks?|apart|spread|unequal|differ\w*", "communication late"),
+    (r"^step_excess", LONGER, ""),
+    (r"^step_variation", r"var(y|ies|ied|iation)|fluctuat\w*|spread|steady|differ\w*|scatter", ""),
+    (r"^fluctuating_steps", r"steps?", ""),
+    (r"^step_trend", r"drifts?|drifting|trend|grow\w*|rise\w*|rising|falls?|fell|slows?|creep\w*", ""),
+    (r"^level_shift", r"jumps?|shifts?|level|chang\w*", ""),
+    (r"^long_step_period", r"every|period\w*|between|apart|long", ""),
+    (r"^step_start_lag", r"after|late|later|began|begins?|behind|start\w*|delay\w*", "late"),
+    (r"^critical_path_unexplained", r"no reason|unexplained|unknown|not known|without (a )?reason", "idle host late"),
+    (r"^critical_path_ms family=idle", r"idle|gaps?|latency|behind|pauses?", "idle host late operators"),
+    (r"^device_backlog", r"behind|backlog|late|ahead", "host"),
+    (r"^device_idle_\w+ .*reason=all", r"idle|idles|idling|starv\w*", "idle"),
+    (r"^device_idle_\w+ .*reason=data", r"data|loader|dataloader|loading|input|batch", "idle data"),
+    (r"^device_idle_\w+ .*reason=launched", r"launched|work is (queued|there|waiting)", "idle host"),
+    (r"^device_idle_\w+ .*reason=synchronization", r"synchroni[sz]\w*|waited|waits? for the device|lead|blocking|then idle",
+     "idle host"),
+    (r"^device_idle_\w+ .*reason=dispatch", r"close launches|launch|launches|next operator|dispatch\w*",
+     "idle host operators kernels"),
+    (r"^device_idle_\w+ .*reason=stall", r"pauses?|launches nothing|stalls?|stands still|long gaps?", "idle host"),
+    (r"^device_idle_\w+ .*reason=upload", r"pageable|preparing|upload\w*|cop(y|ies|ying)", "idle copies memory data"),
+    (r"^device_idle_\w+ .*reason=allocation", r"allocat\w*", "idle memory"),
+    (r"^device_idle_\w+ .*reason=compilation", r"(re ?)?compil\w*", "idle compilation host"),
+    (r"^device_idle_\w+ .*reason=collection", r"garbage|gc", "idle collection host"),
+    (r"^device_idle", r"idle|idles|idling|wait\w*", "idle host"),
+    (r"^device_slowdown", r"longer|slower|slow\w*", "kernels hardware computation"),
+    (r"^device_peak_tflops .*matrix=1", r"matrix|tensor", "computation operators"),
+    (r"^device_peak_tflops", r"ordinary|vector|usual|peak", "computation operators"),
+    (r"^device_peak_gb_s", r"memory|can|peak|device|move", "memory computation operators"),
+    (r"^host_math", r"host|precision|matrix|operators?", "host computation operators"),
+    (r"^kernel_group_share_pct .*of=matrix_operators", r"matri(x|ces)|matmuls?", "computation kernels operators"),
+    (r"^kernel_group_\w+ .*group=layout", r"layouts?|transpos\w*|convert\w*|conversions?",
+     "computation kernels memory operators"),
+    (r"^kernel_group_\w+ .*group=misaligned", r"sizes?|align\w*|misalign\w*|fit|pad\w*|whole pieces",
+     "computation kernels operators"),
+    (r"^kernel_group_\w+ .*group=small_grid", r"blocks?|small|grids?|multiprocessors",
+     "computation kernels operators"),
+    (r"^kernel_group_\w+ .*group=streaming_runs", r"element ?wise|runs of|runs?|fus\w*|streaming|they take|in",
+     "computation kernels memory operators"),
+    (r"^kernel_group_\w+ .*group=vector_unit_fp32", r"single|fp32|float32|ordinary|these kernels|vector",
+     "computation kernels operators"),
+    (r"^kernel_group_\w+ .*group=fp64", r"double|fp64|float64", "computation kernels operators"),
+    (r"^kernel_group_\w+ .*group=underutilized", r"neither|under ?utili[sz]\w*|poorly", "computation memory kernels operators"),
+    (r"^kernel_group_\w+ .*group=memory_bound", r"memory bound|memory", "computation memory kernels operators"),
+    (r"^kernel_group_\w+ .*group=compute_bound", r"comput\w* bound|comput\w*", "computation kernels operators"),
+    (r"^kernel_group_\w+ .*group=costed", r"known cost|they are|cost", "computation kernels operators memory"),
+    (r"^kernel_group_\w+ .*group=matrix_operators", r"matri(x|ces)|matmuls?|convolutions?|gemms?",
+     "computation kernels operators"),
+    (r"^(kernel_|rank_kernel_)", r"kernels?|gemms?|matmuls?|calls?", "computation kernels operators"),
+    (r"^(matrix_tflops|roofline_pct|streaming_gb_s)", r"matri(x|ces)|matmuls?|operators?|peaks?|move|limit",
+     "computation kernels memory operators"),
+    (r"^(operator_name|short_operator|operators_per_step)", r"operators?|ops", "host operators idle"),
+    (r"^profiled_events .*kind=python", r"python|frames?", "profiler host"),
+    (r"^profiled_events .*kind=operator", r"operators?", "profiler host operators"),
+    (r"^profiling_overhead", r"profil\w*|recording|tracing", "profiler host memory"),
+    (r"^profiled_events", r"events?|record\w*", "profiler host operators"),
+    (r"^host_span_\w+ .*pattern=compilation", r"(re ?)?compil\w*", "compilation host idle"),
+    (r"^host_span_\w+ .*pattern=garbage", r"garbage|gc", "collection host idle"),
+    (r"^host_span_\w+ .*pattern=device_allocation", r"allocat\w*|free\w*", "memory host idle"),
+    (r"^host_span_\w+ .*pattern=checkpoint", r"checkpoint\w*|sav(e|es|ing)", "storage host idle data"),
+    (r"^host_span", r"host|calls?|spans?|work", "host data idle collection compilation storage"),
+    (r"^host_name", r"host|calls?|open|inside|spans?", "host data operators idle communication copies memory storage"),
+    (r"^loader_operators", r"operators?|comput\w*|framework", "data operators computation host"),
+    (r"^loader_frames", r"loader|reading|transform\w*|frames?|read\w*", "data storage host"),
+    (r"^loader_wait_steps", r"steps?", "data idle"),
+    (r"^loader_", r"loader\w*|dataloader|data|loading|spans?|input", "data idle"),
+    (r"^upload_", r"cop(y|ies|ying)|uploads?|transfers?", "copies data memory idle"),
+    (r"^(launch|launched|launches|empty_queue)", r"launch\w*|kernels?|queue\w*|host|one every|work", "host kernels operators idle"),
+    (r"^blocking_", r"waits?|waiting|waited|blocking|calls?|stands? still|synchroni[sz]\w*|blocks?|for",
+     "host copies idle"),
+    (r"^allocation_exposed", r"allocat\w*|free\w*|they", "memory idle"),
+    (r"^allocation_", r"allocat\w*|free\w*|they|calls?", "memory"),
+    (r"^memory_peak_mib .*what=reserved", r"reserved|holds?|takes from", "memory"),
+    (r"^memory_peak", r"in use|use[sd]?|allocated|memory|peaks?", "memory"),
+    (r"^memory_unused", r"unused|free|idle|wasted", "memory idle"),
+    (r"^memory_used", r"full|used|uses|memory|occup\w*", "memory"),
+    (r"^bus_bandwidth", r"reach\w*|bandwidth|bus|transfer\w*|fast|speed", "communication late"),
+    (r"^message_bytes", r"sizes?|messages?|large|small|carr\w*", "communication"),
+    (r"^collective_wait|^exposed_wait|^wait_share|^wait_ratio", r"wait\w*|r wait|unequal|late",
+     "communication late idle"),
+    (r"^collective_host", r"asking|hold\w* up|host|starting|launch\w*", "communication host"),
+    (r"^collective_fixed", r"whatever|fixed|each|transfer time|however small|start\w*", "communication host"),
+    (r"^collective_count", r"collectives?|all ?\w+|communicat\w*", "communication host"),
+    (r"^(matched|unmatched)_collectives|^lone_arrivals", r"collectives?|counterparts?|apart|alone", "communication late"),
+    (r"^mergeable", r"merg\w*|fewer|larger|bucket\w*|fus\w*|combin\w*", "communication host"),
+    (r"^collective_ms", r"collectives?|communicat\w*|all ?reduces?|all ?gathers?|all ?to ?alls?|mean of all",
+     "communication late idle"),
+    (r"^exposed_transfer", r"communicat\w*|transfer\w*|not waiting|of it", "communication late idle overlap"),
+    (r"^communication_overlap|^temporal_overlap", r"beside|overlap\w*|hid\w*|hidden", "communication computation overlap"),
+    (r"^hideable", r"hid\w*|hidden|overlap\w*", "communication computation overlap"),
+    (r"^steps_waited", r"steps?", "communication late idle"),
+    (r"^plugin_utilization", r"busy|utili[sz]\w*", "idle kernels computation"),
+)  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _rule(key: str) -> tuple[str, str] | None:
+    return next(((own, topics) for pattern, own, topics in RULES if re.search(pattern, key)), None)
+
+
+def meaning_of(record: EvidenceRecord) -> Meaning:
+    """What a sentence has to call a figure; without an entry in the table the words of its metric's name."""
+    arguments = record.arguments
+    cause = arguments.get("cause")
+    if isinstance(cause, str):
+        return _of_cause(record.metric, cause, str(arguments.get("bound") or "expected"))
+    if record.metric in ("step_time_ms", "critical_path_step_ms"):
+        return Meaning(STEP, frozenset(), _other_statistic(arguments.get("statistic")), "measured")
+    part = arguments.get("part")
+    if isinstance(part, str) and part in PART_TOPICS:
+        topics = frozenset(PART_TOPICS[part].split())
+        own = PART_OWN.get(part) or pattern_of(topics - {"late", "idle"})
+        return Meaning(LONGER if "excess" in record.metric else own, topics)
+    rule = _rule(" ".join([record.metric, *(f"{name}={value}" for name, value in sorted(arguments.items()))]))
+    if rule is not None:
+        own, named = rule
+        names = _words_of_name(arguments.get("name"))
+        return Meaning("|".join([own, *names]), frozenset(named.split()) | topics_of(" ".join(names)))
+    family = arguments.get("family")
+    if isinstance(family, str) and family in OF_FAMILY:
+        topics = frozenset({"cpu": "host", "io": "data"}.get(family, OF_FAMILY[family]).split())
+        mood: Mood = "conditional" if record.metric == "family_saving_ms" else "any"
+        return Meaning(pattern_of(topics), topics | {"operators"}, mood=mood)
+    return _by_name(record)
+
+
+def _of_cause(metric: str, cause: str, bound: str) -> Meaning:
+    topics = topics_of_cause(cause)
+    name = cause.replace("_", " ")
+    if metric == "predicted_speedup":
+        bounds = r"between|and|at least|at most|up to|from|to|interval|range" if bound in ("low", "high") else FASTER
+        refused = r"slower|slow down|slowdown|longer|worse"
+        return Meaning(bounds, topics, refused, "conditional")
+    if metric == "predicted_step_ms":
+        return Meaning(r"steps?|recording|runs?|take|iterations?", topics, r"slower|longer|worse", "conditional")
+    own = rf"costs?|los(e|es|t|s|ing)|impact|worth|sav(e|es|ing|ings)|give\w* back|that is|{name}"
+    return Meaning(f"{own}|{pattern_of(topics)}", topics)
+
+
+def _other_statistic(statistic: object) -> str:
+    match statistic:
+        case "mean":
+            return r"median|worst|longest|slowest|shortest|fastest|95th|p95"
+        case "max":
+            return r"median|average|mean|usual|typical|shortest|fastest"
+        case "min":
+            return r"median|average|mean|usual|typical|longest|slowest|worst"
+        case "p95":
+            return r"median|average|mean|usual|shortest|fastest"
+        case _:
+            return r"average|mean|worst|longest|shortest|fastest|95th|p95"
+
+
+def _words_of_name(name: object) -> Iterable[str]:
+    """Words of four letters and more in a kernel's or call's name."""
+    spread = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name or ""))
+    return [word for word in dict.fromkeys(normalised(spread).split()) if len(word) >= 4 and word.isalpha()]
+
+
+UNITS_IN_NAMES = frozenset("ms us ns s pct mib gb count per of name".split())
+
+
+def _by_name(record: EvidenceRecord) -> Meaning:
+    words = [word for word in record.metric.split("_") if word not in UNITS_IN_NAMES]
+    values = [word for value in record.arguments.values() for word in normalised(str(value)).split() if word.isalpha()]
+    named = [*words, *values]
+    return Meaning("|".join(rf"{re.escape(word)}\w*" for word in named), topics_of(" ".join(named)))

@@ -1,0 +1,64 @@
+"""Whether another figure of the same kind fits the words better than the one that is cited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from hermes_agent.evidence.clauses import Clause
+from hermes_agent.questions.question import normalised
+from hermes_agent.questions.subjects import subject_of
+from hermes_agent.report.diagnosis import EvidenceRecord
+from hermes_agent.writing.topics import causes_named, mechanisms_named
+
+ALL_RANKS = re.compile(r"\b(all|every|the mean of( all)?) ranks\b|\bmean of all\b")
+NAMED_BY = ("kind", "name", "precision", "pattern")
+SPOKEN = {"fp16": "fp16|half", "fp32": "fp32|single", "fp64": "fp64|double", "tf32": "tf32"}
+
+
+def rival(record: EvidenceRecord, clause: Clause, about: str, evidence: Mapping[str, EvidenceRecord]) -> str:
+    """What is wrong when the words name another cause, mechanism or thing than the figure's; "" when they do not."""
+    said = f"{normalised(clause.before)} {about} {normalised(clause.text)}"
+    cause = record.arguments.get("cause")
+    if isinstance(cause, str):
+        return _other_cause(record, cause, f"{about} {normalised(clause.text)}", said, evidence.values())
+    if isinstance(record.arguments.get("rank"), int) and ALL_RANKS.search(normalised(clause.text)):
+        return f"{record.id} is of one rank, not of all"
+    return _other_name(record, normalised(clause.text), evidence.values())
+
+
+def _other_cause(record: EvidenceRecord, cause: str, near: str, said: str, evidence: Iterable[EvidenceRecord]) -> str:
+    named = causes_named(near) or causes_named(said)
+    if named and cause not in named:
+        return f"{record.id} is about {cause}, not {', '.join(sorted(named))}"
+    mechanism = str(record.arguments.get("mechanism") or "")
+    mechanisms = mechanisms_named(near) or mechanisms_named(said)
+    if mechanisms and mechanism not in mechanisms:
+        return f"{record.id} is about {mechanism or cause}, not {', '.join(sorted(mechanisms))}"
+    others = {
+        str(other.arguments.get("mechanism") or "")
+        for other in evidence
+        if other.metric == record.metric and other.arguments.get("cause") == cause
+    }
+    if mechanism and len(others) > 1 and mechanism not in mechanisms:
+        meant = subject_of(said)
+        if meant is None or meant.mechanism != mechanism:
+            return f"{record.id} is about {mechanism} only; name it"
+    return ""
+
+
+def _other_name(record: EvidenceRecord, words: str, evidence: Iterable[EvidenceRecord]) -> str:
+    for argument in NAMED_BY:
+        own = record.arguments.get(argument)
+        if own in (None, "") or _names(own, words):
+            continue
+        for other in evidence:
+            value = other.arguments.get(argument)
+            if other.metric == record.metric and value not in (None, "", own) and _names(value, words):
+                return f"{record.id} is of {own}, not of {value}"
+    return ""
+
+
+def _names(value: object, words: str) -> bool:
+    spelt = SPOKEN.get(str(value)) or re.escape(normalised(str(value)))
+    return re.search(rf"\b({spelt})\b", words) is not None

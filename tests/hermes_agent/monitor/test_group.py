@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hermes_agent.monitor.layout import CAPTURED
+from hermes_agent.watch.anomaly import Anomaly, AnomalyKind
+from hermes_agent.watch.group import GroupWatch
+from tests.hermes_agent.monitor.monitored import record
+
+RANKS = 4
+BASE_MS = 80.0
+
+
+def run(
+    slow_rank: int | None, since: int, part: str = "own", extra_ms: float = 40.0, steps: int = 260, known: bool = True
+) -> list[Anomaly]:
+    """A synchronous group: every rank's step is as long as the slowest rank's own time and the collective after it."""
+    draw = random.Random(5)
+    group = GroupWatch()
+    group.ranks.update(range(RANKS))
+    found: list[Anomaly] = []
+    for step in range(steps):
+        late = {rank: extra_ms if rank == slow_rank and step >= since else 0.0 for rank in range(RANKS)}
+        own = {rank: BASE_MS * (1 + draw.gauss(0, 0.01)) + late[rank] for rank in range(RANKS)}
+        wall = max(own.values()) + 20
+        for rank in draw.sample(range(RANKS), RANKS):
+            wait = 2.0 + (late[rank] if part == "data" else 0.0)
+            found += group.feed(rank, record(step, wall, wait, own[rank] if known else None))
+    return found
+
+
+@pytest.mark.parametrize(("part", "named"), [("own", "other work of its own"), ("data", "data wait")])
+def test_the_rank_and_the_part_behind_a_change_are_found(part: str, named: str) -> None:
+    found = [each for each in run(2, 200, part) if each.deviation.kind is AnomalyKind.CHANGE]
+    (change,) = found
+    assert change.deviation.noticed < 210
+    assert change.suspect is not None
+    assert (change.suspect.rank, change.suspect.part) == (2, named)
+    assert change.suspect.excess_ms == pytest.approx(40, rel=0.1)
+    assert "rank 2" in change.claim
+
+
+def test_a_rank_that_was_slow_from_the_start_is_found_without_a_change() -> None:
+    found = run(1, 0, extra_ms=20.0)
+    assert [each.deviation.kind for each in found] == [AnomalyKind.SLOW_RANK]
+    assert found[0].rank == 1
+    assert found[0].suspect is not None
+    assert found[0].suspect.excess_ms == pytest.approx(20, rel=0.2)
+
+
+def test_an_even_group_is_left_in_peace() -> None:
+    assert run(None, 0) == []
+
+
+def test_a_rank_whose_own_time_is_unknown_is_not_guessed() -> None:
+    (change,) = [each for each in run(2, 200, known=False) if each.deviation.kind is AnomalyKind.CHANGE]
+    assert change.suspect is None
+    assert "does not explain it" in change.claim
+
+
+def test_data_wait_alone_names_the_rank_where_own_time_is_unknown() -> None:
+    (change,) = [each for each in run(2, 200, "data", known=False) if each.deviation.kind is AnomalyKind.CHANGE]
+    assert (change.rank, change.suspect.part if change.suspect else "") == (2, "data wait")
+
+
+def test_a_change_on_all_ranks_alike_has_no_suspect() -> None:
+    group = GroupWatch()
+    group.ranks.update((0, 1))
+    found: list[Anomaly] = []
+    for step in range(260):
+        wall = 100.0 if step < 200 else 140.0
+        for rank in (0, 1):
+            found += group.feed(rank, record(step, wall, 2.0, wall - 20))
+    (change,) = [each for each in found if each.deviation.kind is AnomalyKind.CHANGE]
+    assert change.suspect is None
+    assert "several ranks' own time grew alike" in change.claim
+
+
+def test_profiled_steps_are_not_judged() -> None:
+    group = GroupWatch()
+    group.ranks.add(0)
+    found: list[Anomaly] = []
+    for step in range(100):
+        captured = 50 <= step < 60
+        found += group.feed(0, record(step, 300.0 if captured else 100.0, flags=CAPTURED if captured else 0))
+    assert found == []
+
+
+def test_a_step_that_a_rank_never_reports_does_not_hold_up_memory() -> None:
+    group = GroupWatch()
+    group.ranks.update((0, 1))
+    for step in range(1000):
+        assert group.feed(0, record(step, 100.0)) == []
+    assert group.unmatched == 1000 - 256
+
+
+def test_ranks_that_do_not_wait_for_each_other_are_told_apart_by_their_step_time() -> None:
+    group = GroupWatch()
+    group.ranks.update((0, 1, 2))
+    found: list[Anomaly] = []
+    for step in range(60):
+        for rank in (0, 1, 2):
+            found += group.feed(rank, record(step, 130.0 if rank == 1 else 100.0))
+    assert [(each.deviation.kind, each.rank) for each in found] == [(AnomalyKind.SLOW_RANK, 1)]
+    assert found[0].suspect is not None
+    assert found[0].suspect.part == "the whole step"

@@ -1,0 +1,79 @@
+"""Which call the host is in: the own time of every host event on the training threads, and in which step it lies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.profilers.profile import Profile
+from tools.profilers.rank_profile import RankProfile
+from tools.run.events import HOST_WORK
+from tools.run.links import parents
+
+
+def host_calls(profile: Profile, rank: int) -> pd.DataFrame:
+    """One row per host event on a training thread of the rank that starts inside a step.
+
+    Columns: row, step (number), name (code of the name category), own_ns (its duration without the events inside it),
+    duration_ns. Marks of whole steps are left out; what is inside them keeps its own time.
+    """
+    return profile.memo(f"host_calls:{rank}", lambda: _host_calls(profile.rank(rank)))
+
+
+def step_kernels(profile: Profile, rank: int) -> pd.DataFrame:
+    """The same columns for the device kernels of the rank; here own_ns is the whole duration."""
+    return profile.memo(f"step_kernels:{rank}", lambda: _step_kernels(profile.rank(rank)))
+
+
+def _host_calls(view: RankProfile) -> pd.DataFrame:
+    host = np.isin(view.kind, [int(kind) for kind in HOST_WORK]) & ~view.named("profiler_step")
+    rows = view.in_steps(np.flatnonzero(host & view.on_training_thread))
+    own = (view.end[rows] - view.start[rows]).copy()
+    for track in np.unique(view.track[rows]):
+        mine = np.flatnonzero(view.track[rows] == track)
+        parent = parents(view.start[rows[mine]], view.end[rows[mine]])
+        child = np.flatnonzero(parent >= 0)
+        np.subtract.at(own, mine[parent[child]], (view.end[rows[mine]] - view.start[rows[mine]])[child])
+    return _table(view, rows, np.maximum(own, 0))
+
+
+def _step_kernels(view: RankProfile) -> pd.DataFrame:
+    rows = view.in_steps(view.kernels)
+    return _table(view, rows, view.end[rows] - view.start[rows])
+
+
+def _table(view: RankProfile, rows: NDArray[np.int64], own_ns: NDArray[np.int64]) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "step": view.step_of(rows),
+            "name": view.events.frame["name"].cat.codes.to_numpy()[rows],
+            "own_ns": own_ns,
+            "duration_ns": view.end[rows] - view.start[rows],
+        }
+    )
+
+
+def names_by_time(view: RankProfile, table: pd.DataFrame) -> list[str]:
+    """The distinct names of such a table, those with most own time first; untrusted text."""
+    total = table.groupby("name")["own_ns"].sum()
+    ordered = total.sort_values(ascending=False, kind="stable").index
+    return [str(view.events.frame["name"].cat.categories[code]) for code in ordered]
+
+
+def by_step(view: RankProfile, table: pd.DataFrame) -> pd.DataFrame:
+    """Own nanoseconds by name code (rows) and step number (columns, all steps of the rank); 0 where there is none."""
+    steps = [int(number) for number in view.steps["number"]]
+    sums = table.pivot_table(index="name", columns="step", values="own_ns", aggfunc="sum", fill_value=0, observed=True)
+    return sums.reindex(columns=steps, fill_value=0)
+
+
+def most_grown(view: RankProfile, table: pd.DataFrame, step: int) -> str:
+    """The name whose own time in a step exceeds its median over the rank's steps most; "" when none does."""
+    sums = by_step(view, table)
+    if sums.empty or step not in sums.columns:
+        return ""
+    extra = sums[step] - sums.median(axis=1)
+    code = extra.idxmax()
+    return str(view.events.frame["name"].cat.categories[int(str(code))]) if float(extra.max()) > 0 else ""

@@ -1,0 +1,187 @@
+"""Decodes the event files of a monitor: collections, system samples, captures, and the agent's anomalies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import msgspec
+import pandas as pd
+
+LARGEST_BYTES = 256 << 20
+MOST_AGENTS = 4096
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Pause(msgspec.Struct, tag="gc", tag_field="event"):
+    """A collection that took 1 ms or more."""
+
+    step: int
+    end_unix_ns: int
+    generation: int
+    pause_us: int
+    collected: int = 0
+
+
+class System(msgspec.Struct, tag="system", tag_field="event"):
+    """A sample of process, machine and device; counters are the kernel's own, None where it does not tell."""
+
+    unix_ns: int
+    step: int
+    resident_bytes: float | None = None
+    threads: float | None = None
+    allowed_cores: float | None = None
+    cores: float | None = None
+    throttled_periods: float | None = None
+    throttled_us: float | None = None
+    load_1min: float | None = None
+    cpu_total_ticks: float | None = None
+    cpu_idle_ticks: float | None = None
+    cpu_steal_ticks: float | None = None
+    pressure_cpu_some_us: float | None = None
+    pressure_cpu_full_us: float | None = None
+    pressure_io_some_us: float | None = None
+    pressure_io_full_us: float | None = None
+    pressure_memory_some_us: float | None = None
+    pressure_memory_full_us: float | None = None
+    device_allocated_bytes: float | None = None
+    device_reserved_bytes: float | None = None
+    device_peak_bytes: float | None = None
+    device_utilisation_pct: float | None = None
+
+
+class Capture(msgspec.Struct, tag="capture", tag_field="event"):
+    """A trace that was written."""
+
+    request: int
+    first_step: int
+    last_step: int
+    path: str
+    bytes: int
+    write_ms: int = 0
+
+
+class Refused(msgspec.Struct, tag="capture_refused", tag_field="event"):
+    """A capture that was not begun."""
+
+    request: int
+    step: int
+    reason: str
+
+
+class Failed(msgspec.Struct, tag="capture_failed", tag_field="event"):
+    """A capture that could not be written."""
+
+    request: int
+    step: int
+    reason: str
+
+
+class ForeignProcess(msgspec.Struct):
+    """A process that is not of the run; 100 % is one core."""
+
+    name: str
+    cpu_pct: float
+
+
+class Anomaly(msgspec.Struct):
+    """One line of ``anomalies-HOST.jsonl``."""
+
+    rank: int
+    unix_ns: int
+    kind: str
+    step: int
+    usual_ms: float
+    seen_ms: float
+    excess_pct: float
+    part: str = ""
+    claim: str = ""
+    foreign: list[ForeignProcess] = []
+
+
+Event = Pause | System | Capture | Refused | Failed
+
+
+@dataclass(frozen=True)
+class RankEvents:
+    """The tables of one event file; see ``MonitorRecords`` for the columns."""
+
+    gc: pd.DataFrame
+    system: pd.DataFrame
+    captures: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Anomalies:
+    """The agent's anomalies."""
+
+    table: pd.DataFrame
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Lines(Generic[T]):
+    read: list[T]
+    notes: tuple[str, ...]
+
+
+def read_events(path: Path) -> RankEvents:
+    """Decodes a rank's events; what cannot be read is left out and noted."""
+    lines = _decode(path, msgspec.json.Decoder[Event](Event))
+    pauses = _table([each for each in lines.read if isinstance(each, Pause)], Pause)
+    gc = pauses.assign(pause_ms=pauses["pause_us"].astype("float64") / 1e3).drop(columns="pause_us")
+    system = _table([each for each in lines.read if isinstance(each, System)], System)
+    counted = [name for name in system.columns if name not in ("unix_ns", "step")]
+    captures = _table([each for each in lines.read if isinstance(each, Capture)], Capture)
+    missed = [each for each in lines.read if isinstance(each, Refused | Failed)]
+    said = [f"{path}: capture {each.request} at step {each.step} was not made: {each.reason[:200]}" for each in missed]
+    return RankEvents(gc, system.astype(dict.fromkeys(counted, "float64")), captures, (*lines.notes, *said))
+
+
+def read_anomalies(records: Path) -> Anomalies:
+    """Decodes the anomalies of all agents, in order of time; none when no agent ran."""
+    read: list[Anomaly] = []
+    notes: list[str] = []
+    for path in sorted(records.glob("anomalies-*.jsonl"))[:MOST_AGENTS]:
+        lines = _decode(path, msgspec.json.Decoder[Anomaly](Anomaly))
+        read += lines.read
+        notes += lines.notes
+    table = _table(sorted(read, key=lambda each: each.unix_ns), Anomaly)
+    foreign = [", ".join(f"{one.name[:40]} {one.cpu_pct:.0f} %" for one in each) for each in table["foreign"]]
+    return Anomalies(table.assign(foreign=pd.Series(foreign, index=table.index, dtype="str")), tuple(notes))
+
+
+def _table(rows: Sequence[S], kind: type[S]) -> pd.DataFrame:
+    return pd.DataFrame([msgspec.structs.astuple(row) for row in rows], columns=list(kind.__struct_fields__))
+
+
+def _decode(path: Path, decoder: msgspec.json.Decoder[T]) -> _Lines[T]:
+    try:
+        if not path.resolve().is_relative_to(path.parent.resolve()):
+            return _Lines([], (f"{path}: lies outside of its folder; it was left out",))
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES)
+            more = bool(file.read(1))
+    except OSError as error:
+        return _Lines([], (f"{path}: cannot be read ({error.strerror})",))
+    notes = [f"{path}: is larger than {LARGEST_BYTES} bytes; what follows was left out"] if more else []
+    data = data[: data.rfind(b"\n") + 1]  # a killed process may leave half a line
+    try:
+        return _Lines(decoder.decode_lines(data), tuple(notes))
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _one_by_one(path, decoder, data, notes)
+
+
+def _one_by_one(path: Path, decoder: msgspec.json.Decoder[T], data: bytes, notes: list[str]) -> _Lines[T]:
+    read: list[T] = []
+    bad = 0
+    for line in filter(None, data.split(b"\n")):
+        try:
+            read.append(decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            bad += 1
+    return _Lines(read, (*notes, f"{path}: {bad} lines cannot be read and were left out"))

@@ -1,0 +1,169 @@
+"""Decodes a monitor's step file, and the ring beside it where the process ended without flushing."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+STEPS_MAGIC = b"HDXSTEP1"
+RING_MAGIC = b"HDXRING1"
+SCHEMA = "hermes-dx/monitor/1"
+PREAMBLE_BYTES = 12
+HEADER_BYTES = 8192
+RECORDS_AT = 12288
+LARGEST_BYTES = 2 << 30
+LARGEST_RANK = 1 << 20
+CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
+NEEDED = frozenset(
+    (
+        *("sequence", "step", "end_unix_ns", "wall_us", "data_wait_us", "own_us", "waiting_us", "samples", "flags"),
+        *("gc_us", "gc_longest_us", "gc_runs", "process_cpu_us", "thread_cpu_us", "major_faults", "fetches"),
+        *("voluntary_switches", "involuntary_switches", "in_flight", "result_queue", "pinned_queue"),
+    )
+)
+
+
+class StepFileError(ValueError):
+    """A step file that cannot be read; the message names it."""
+
+
+class _Workload(msgspec.Struct):
+    batch_size: int | None = None
+    flops_per_step: float | None = None
+    peak_flops_per_s: float | None = None
+
+
+class _Description(msgspec.Struct):
+    schema: str
+    rank: int
+    start_unix_ns: int
+    fields: list[tuple[str, str]]
+    host: str = ""
+    world_size: int | None = None
+    pid: int = 0
+    ring: str = ""
+    workload: _Workload = msgspec.field(default_factory=_Workload)
+
+
+@dataclass(frozen=True)
+class Head:
+    """Who wrote a step file."""
+
+    rank: int
+    world_size: int | None
+    host: str
+    start_unix_ns: int
+    batch_size: int | None
+    flops_per_step: float | None
+    peak_flops_per_s: float | None
+
+
+@dataclass(frozen=True)
+class RankSteps:
+    """One step file: a structured array of records in the order of their sequence numbers, each number once."""
+
+    path: Path
+    head: Head
+    rows: NDArray[np.void]
+    lost: int
+    ended_in_order: bool
+    notes: tuple[str, ...]
+
+
+def read_steps(path: Path) -> RankSteps:
+    """Decodes a step file; raises StepFileError."""
+    data = _content(path, path.parent)
+    about = _description(path, data, STEPS_MAGIC)
+    dtype = _dtype(path, about.fields)
+    begin = PREAMBLE_BYTES + int.from_bytes(data[8:12], "little")
+    count, torn = divmod(len(data) - begin, dtype.itemsize)
+    rows = np.frombuffer(data, dtype, count, begin)
+    notes = [f"{path} ends within a record; its last {torn} bytes were left out"] if torn else []
+    left = _left_in_ring(path, about, dtype)
+    rows = rows if left is None else np.concatenate([rows, left])
+    _, kept = np.unique(rows["sequence"], return_index=True)
+    rows = rows[kept]
+    lost = int(rows["sequence"][-1]) + 1 - len(rows) if len(rows) else 0
+    if lost:
+        notes.append(f"{path}: {lost} steps passed faster than they could be written, or were cut off, and are missing")
+    head = Head(
+        about.rank,
+        about.world_size,
+        about.host[:256],
+        about.start_unix_ns,
+        about.workload.batch_size,
+        about.workload.flops_per_step,
+        about.workload.peak_flops_per_s,
+    )
+    return RankSteps(path, head, rows, lost, left is None, tuple(notes))
+
+
+def _content(path: Path, inside: Path) -> bytes:
+    try:
+        if not path.resolve().is_relative_to(inside.resolve()) or not path.is_file():
+            raise StepFileError(f"{path}: lies outside of its folder or is no file; it was left out")
+        with path.open("rb") as file:
+            data = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise StepFileError(f"{path}: cannot be read ({error.strerror}); check the rights") from error
+    if len(data) > LARGEST_BYTES:
+        raise StepFileError(f"{path}: is larger than {LARGEST_BYTES} bytes; it was left out")
+    return data
+
+
+def _description(path: Path, data: bytes, magic: bytes) -> _Description:
+    length = int.from_bytes(data[8:12], "little")
+    if data[:8] != magic or length > HEADER_BYTES or len(data) < PREAMBLE_BYTES + length:
+        raise StepFileError(f"{path}: is no file of the monitor, or was cut off in its head")
+    try:
+        about = msgspec.json.decode(data[PREAMBLE_BYTES : PREAMBLE_BYTES + length], type=_Description)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise StepFileError(f"{path}: its head cannot be read ({error})") from error
+    if about.schema != SCHEMA:
+        raise StepFileError(f"{path}: is of schema {about.schema[:60]!r}, {SCHEMA!r} can be read; update hermes-dx")
+    if not 0 <= about.rank <= LARGEST_RANK:
+        raise StepFileError(f"{path}: says it is of rank {about.rank}; it was left out")
+    return about
+
+
+def _dtype(path: Path, fields: list[tuple[str, str]]) -> np.dtype[np.void]:
+    names = [name for name, _ in fields]
+    if len(set(names)) != len(names) or not set(names) >= NEEDED or any(code not in CODES for _, code in fields):
+        raise StepFileError(f"{path}: its head does not name the fields of a step")
+    return np.dtype([(name, CODES[code]) for name, code in fields])
+
+
+def _left_in_ring(path: Path, about: _Description, dtype: np.dtype[np.void]) -> NDArray[np.void] | None:
+    """The records of the ring, None when it is gone (its owner ended in order) or is not that rank's."""
+    ring = Path(about.ring)
+    if not _trusted(ring, path):
+        return None
+    try:
+        data = _content(ring, ring.parent)
+        own = _description(ring, data, RING_MAGIC)
+    except StepFileError:
+        return None
+    if (own.rank, own.pid, own.start_unix_ns) != (about.rank, about.pid, about.start_unix_ns):
+        return None
+    count = (len(data) - RECORDS_AT) // dtype.itemsize
+    slots = np.frombuffer(data, dtype, max(count, 0), RECORDS_AT)
+    # A slot that was never used is all zero; the sequence number of a used one fits its place.
+    used = (slots["end_unix_ns"] > 0) & (slots["sequence"] % max(count, 1) == np.arange(count))
+    return np.asarray(slots[used])
+
+
+def _trusted(ring: Path, steps: Path) -> bool:
+    """Whether a step file may send us there: its own folder, or this user's rings in shared memory."""
+    shared = Path("/dev/shm") / f"hermes-dx-{os.getuid()}"
+    try:
+        kind = ring.lstat()
+    except (OSError, ValueError):
+        return False
+    placed = ring.suffix == ".ring" and (ring.parent == steps.parent.absolute() or ring.parent.parent == shared)
+    return placed and stat.S_ISREG(kind.st_mode) and kind.st_uid == os.getuid()
