@@ -98,7 +98,7 @@ def judge(
 
 
 def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
-    """Whether the part of the step that the cause would explain is so large, and seen so often, that it is no chance."""
+    """Whether the part that the cause would explain is so large, and seen in so many steps, that it is no chance."""
     if not steps_marked(profile.run) or len(profile.step_ms) < STEPS_TO_BE_SURE:
         return False
     if cause.alone is not None and cause.alone.withheld:

@@ -26,6 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     form.add_argument("--md", action="store_true", help="print the diagnosis as Markdown")
     parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a trimmed, annotated trace for Perfetto")
     parser.add_argument("--no-llm", action="store_true", help="write from templates even with a model at hand")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every check with its figures")
     parser.add_argument("--strict", action="store_true", help="exit with 4 when the verdict is inconclusive")
 
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     writer = None if args.no_llm else _writer(chosen)
     with TerminalProgress() as progress:
         diagnosis = diagnose(request, progress, writer)
-    print_diagnosis(diagnosis, as_json=args.json, as_markdown=args.md)
+    print_diagnosis(diagnosis, as_json=args.json, as_markdown=args.md, verbose=args.verbose)
     if target is not None:
         from hermes_agent.report.perfetto import write_perfetto
 
@@ -58,7 +59,9 @@ def _writer(chosen: Settings) -> Writer | None:
     return writer_for(chosen)
 
 
-def print_diagnosis(diagnosis: Diagnosis, *, as_json: bool = False, as_markdown: bool = False) -> None:
+def print_diagnosis(
+    diagnosis: Diagnosis, *, as_json: bool = False, as_markdown: bool = False, verbose: bool = False
+) -> None:
     """Writes the diagnosis to standard output in the wanted form."""
     if as_json:
         print(diagnosis.model_dump_json(by_alias=True, indent=2))
@@ -71,4 +74,4 @@ def print_diagnosis(diagnosis: Diagnosis, *, as_json: bool = False, as_markdown:
     from hermes_agent.cli.style import terminal_style, terminal_width
     from hermes_agent.report.text import render_text
 
-    print(render_text(diagnosis, terminal_width(), terminal_style()), end="")
+    print(render_text(diagnosis, terminal_width(), terminal_style(), verbose), end="")

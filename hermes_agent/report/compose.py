@@ -138,8 +138,9 @@ class _Composer:
 
     def _advice(self) -> list[record.AdviceRecord]:
         rows = []
+        capability = _capability(self.profile)
         for place, ranked in enumerate(self.ranking.causes):
-            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism):
+            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, capability):
                 expected_ms = ranked.finding.confidence * ranked.impact_ms
                 rows.append((expected_ms / optimization.effort, place, ranked, optimization))
         rows.sort(key=lambda row: (-row[0], row[1]))
@@ -225,3 +226,12 @@ class _Composer:
     def _recall_note(self) -> str:
         silent = [recall.abstained for _, recall in sorted(self.findings.recalls.items()) if recall.abstained]
         return silent[0] if silent else ""
+
+
+def _capability(profile: Profile) -> float | None:
+    """The compute capability of the run's devices, when all have the same."""
+    known = {device.compute_capability for rank in profile.ranks for device in rank.rank.devices}
+    try:
+        return float(known.pop() or "") if len(known) == 1 else None
+    except ValueError:
+        return None

@@ -15,11 +15,14 @@ from hermes_agent.report.diagnosis import Diagnosis
 from hermes_agent.report.wording import PART_TITLES, cause_title
 from hermes_agent.workflow.request import Request
 from tools.errors import UsageError
+from tools.intervals import merge
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
+from tools.ranking import ranking
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
+from tools.whatif.change import Scale
 
 STEPS_SHOWN = 3  # around the median step
 EVENTS_PER_RANK = 60_000  # the longest ones; the browser stays usable
@@ -50,7 +53,8 @@ def _events(profile: Profile, diagnosis: Diagnosis) -> Iterator[Event]:
     yield _named("process_name", HERMES_PID, 0, "Hermes")
     for rank in profile.ranks[:RANKS_SHOWN]:
         window = _window(rank, profile.median_step_ms)
-        yield from _hermes_tracks(rank, diagnosis, window)
+        yield from _hermes_tracks(rank, window)
+        yield from _cause_slices(profile, diagnosis, rank.rank.rank, window)
         yield from _recorded(rank, window)
 
 
@@ -71,23 +75,32 @@ def _slice(name: str, pid: int, tid: int, start_ns: int, end_ns: int, **args: ob
     return {"ph": "X", "cat": "hermes", "name": name, "pid": pid, "tid": tid, **timing, "args": args}
 
 
-def _hermes_tracks(rank: RankProfile, diagnosis: Diagnosis, window: tuple[int, int]) -> Iterator[Event]:
-    """Per rank: its steps, the parts of the time, and the causes found on it."""
+def _hermes_tracks(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:
+    """Per rank: its steps and the parts of the time; the causes found on it have a track of their own."""
     number = rank.rank.rank
     for offset, title in enumerate(("steps", "time by part", "causes")):
         yield _named("thread_name", HERMES_PID, 3 * number + offset + 1, f"rank {number}: {title}")
-    causes = [cause for cause in diagnosis.causes if number in cause.ranks]
     for step in rank.rank.steps:
         if step.start_ns < window[0] or step.end_ns > window[1]:
             continue
         yield _slice(f"step {step.number}", HERMES_PID, 3 * number + 1, step.start_ns, step.end_ns)
-        for cause in causes[:1]:
-            name = cause_title(cause.cause, cause.mechanism)
-            yield _slice(name, HERMES_PID, 3 * number + 3, step.start_ns, step.end_ns, claim=cause.claim)
     for part in PARTS:
         for start, end in np.clip(getattr(rank.parts, part), *window).tolist():
             if end > start:
                 yield _slice(PART_TITLES[part], HERMES_PID, 3 * number + 2, start, end)
+
+
+def _cause_slices(profile: Profile, diagnosis: Diagnosis, rank: int, window: tuple[int, int]) -> Iterator[Event]:
+    """Where each cause lies on the rank: the time that mending it would change."""
+    claims = {(cause.cause, cause.mechanism): cause.claim for cause in diagnosis.causes}
+    for ranked in ranking(profile).causes:
+        finding = ranked.finding
+        name = cause_title(finding.cause, finding.mechanism)
+        claim = claims.get((finding.cause, finding.mechanism), "")
+        spans = [part.intervals for part in finding.change if isinstance(part, Scale) and part.rank == rank]
+        for start, end in np.clip(merge(*spans), *window).tolist():
+            if end > start:
+                yield _slice(name, HERMES_PID, 3 * rank + 3, start, end, claim=claim)
 
 
 def _recorded(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event]:

@@ -23,8 +23,8 @@ def unstyled(text: str, _: str) -> str:
     return text
 
 
-def render_text(diagnosis: Diagnosis, width: int = 100, style: Style = unstyled) -> str:
-    """The whole diagnosis; ``width`` is the longest line, apart from URLs and code."""
+def render_text(diagnosis: Diagnosis, width: int = 100, style: Style = unstyled, verbose: bool = False) -> str:
+    """The whole diagnosis; ``width`` is the longest line, apart from URLs and code; ``verbose`` shows every check."""
     blocks = [
         _title(diagnosis),
         _verdict(diagnosis, width, style),
@@ -33,7 +33,7 @@ def render_text(diagnosis: Diagnosis, width: int = 100, style: Style = unstyled)
         _advice(diagnosis, width, style),
         _other_views(diagnosis, width, style),
         _comparison(diagnosis, width, style),
-        _checks(diagnosis, width, style),
+        _checks(diagnosis, width, style, verbose),
         _cases(diagnosis, width, style),
         _notes(diagnosis, width, style),
         "hermes-dx show E1 measures a figure again and prints the rows behind it.",
@@ -159,9 +159,28 @@ def _comparison(diagnosis: Diagnosis, width: int, style: Style) -> str:
     return "\n".join([*lines, *(_wrap(change, width, "  ", "- ") for change in comparison.changes)])
 
 
-def _checks(diagnosis: Diagnosis, width: int, style: Style) -> str:
+def _checks(diagnosis: Diagnosis, width: int, style: Style, verbose: bool) -> str:
+    if not verbose:
+        return _checks_in_short(diagnosis, width, style)
     lines = [style("What was looked at", "heading")]
     return "\n".join([*lines, *(_check(check, width) for check in diagnosis.checks)])
+
+
+def _checks_in_short(diagnosis: Diagnosis, width: int, style: Style) -> str:
+    """Names of what was found and what is clean, and each open question's reason once."""
+    lines = [style("What was looked at (-v shows the figures)", "heading")]
+    for status, title in (("found", "found"), ("clean", "clean")):
+        names = [check.analyzer for check in diagnosis.checks if check.status == status]
+        if names:
+            lines.append(_wrap(", ".join(names), width, "    ", f"{MARKS[status]:>3} {title}: "))
+    open_questions: dict[tuple[str, str], list[str]] = {}
+    for check in diagnosis.checks:
+        if check.status == "cannot_answer":
+            open_questions.setdefault((check.reason, check.needs), []).append(check.analyzer)
+    for (reason, needs), names in open_questions.items():
+        said = f"{', '.join(names)}: {reason.rstrip('.')}. Needs {needs.rstrip('.')}."
+        lines.append(_wrap(said, width, "    ", f"{MARKS['cannot_answer']:>3} open: "))
+    return "\n".join(lines)
 
 
 def _check(check: CheckRecord, width: int) -> str:
@@ -189,8 +208,15 @@ def _cases(diagnosis: Diagnosis, width: int, style: Style) -> str:
 
 def notes_of(diagnosis: Diagnosis) -> list[str]:
     """What a reader has to know about the files and what was assumed; each once."""
+    told = [source.note for source in diagnosis.run.sources if source.note]
     partial = [f"{source.path}: {source.note}" for source in diagnosis.run.sources if source.note]
-    return list(dict.fromkeys([*partial, *diagnosis.notes]))
+    others = [note for note in diagnosis.notes if not any(each in note or _same(each, note) for each in told)]
+    return list(dict.fromkeys([*partial, *others]))
+
+
+def _same(source_note: str, note: str) -> bool:
+    """Whether the note repeats a file's own, with the file's name in front or with less of it."""
+    return source_note.startswith(note.partition(" ")[2]) or note.partition(": ")[2] in source_note != ""
 
 
 def _notes(diagnosis: Diagnosis, width: int, style: Style) -> str:

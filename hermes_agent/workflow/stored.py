@@ -15,6 +15,7 @@ from hermes_agent.workflow.request import Request
 from tools.errors import InputError
 from tools.sources.digest import digest
 from tools.sources.discover import discover
+from tools.sources.environment import environment_files
 from tools.sources.options import Limits
 
 CODE = ("tools", "hermes_agent", "case_library")
@@ -56,7 +57,8 @@ def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[object]:
     if not paths:
         return []
     found = discover(paths, Limits())
-    return [[(str(path), _digest(path, cache_dir)) for path in found.files], found.notes]
+    files = (*found.files, *environment_files(paths))
+    return [[(str(path), _digest(path, cache_dir)) for path in files], found.notes]
 
 
 def _digest(path: Path, cache_dir: Path | None) -> str:

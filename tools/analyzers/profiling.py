@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.idle import removal
 from tools.analyzers.margin import confidence
@@ -16,6 +18,9 @@ from tools.whatif.change import Change, Scale
 
 OVERHEAD = "cpu.profiling_overhead"
 ENVIRONMENT = "cpu.environment"
+VARIABLE = re.compile(
+    r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$"
+)  # how environment variables are named; nothing else in a trace's head is
 SLOW_SETTINGS = {  # variable -> (values that slow training, mechanism)
     "CUDA_LAUNCH_BLOCKING": (("1",), "debug_variable"),
     "ASCEND_LAUNCH_BLOCKING": (("1",), "debug_variable"),
@@ -97,12 +102,12 @@ def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
 
 def environment(profile: Profile) -> Check:
     """Debugging settings in the recorded environment; only what a source recorded can be seen."""
-    known = [view.rank for view in profile.ranks if any(name in view.rank.metadata for name in SLOW_SETTINGS)]
+    known = [view.rank for view in profile.ranks if any(VARIABLE.match(name) for name in view.rank.metadata)]
     if not known:
         return cannot_answer(
             ENVIRONMENT,
             "the sources hold no environment variables",
-            "the run's environment beside the trace (hermes-dx env on the training host)",
+            "env.json beside the trace, written by `hermes-dx env > env.json` where the training runs",
         )
     findings = [finding for name in SLOW_SETTINGS if (finding := _setting(name, known)) is not None]
     if findings:

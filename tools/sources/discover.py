@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,10 @@ from tools.errors import InputError
 from tools.sources.options import Limits
 
 SUFFIXES = (".json", ".json.gz")
+# What lies beside traces and is known to be none: it is passed over without a word.
+COMPANION = re.compile(
+    r"(run|measured|label|env|metadata|profiler_info\w*|profiler_metadata)\.json$|steps_\w+\.jsonl$|.*\.(md|txt|log|out)$"
+)
 SNIFF_BYTES = 1 << 16
 
 
@@ -65,7 +70,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
     found: list[Path] = []
     other: list[Path] = []
     for entry in entries:
-        if not entry.is_file():
+        if not entry.is_file() or COMPANION.match(entry.name):
             continue
         is_trace = entry.name.endswith(SUFFIXES) and entry.resolve().is_relative_to(inside)
         (found if is_trace else other).append(entry)

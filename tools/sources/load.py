@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from tools.run.model import Rank, Run
 from tools.run.steps import find_steps
 from tools.sources.account import Part, contradiction, notes, sources
 from tools.sources.discover import discover
+from tools.sources.environment import read_environment
 from tools.sources.files import read_files
 from tools.sources.join import clash, join_devices, join_tables
 from tools.sources.kineto import TraceFile
@@ -42,13 +43,14 @@ def load_run(paths: Sequence[Path], options: LoadOptions = DEFAULT_OPTIONS, prog
         raise InputError(f"{names}: the traces {reason}, so they are not of one run; give the files of one run")
     by_rank = _by_rank(parts)
     origin_ns, shifts = _common_axis(by_rank)
-    aligned = align([_rank(own, shifts[number]) for number, own in by_rank.items()])
+    variables, environment_notes = read_environment(paths)
+    aligned = align([_rank(own, shifts[number], variables) for number, own in by_rank.items()])
     return Run(
         ranks=aligned.ranks,
         sources=sources(found.files, parts, failures),
         layout=describe(_job(part.trace) for own in by_rank.values() for part in own),
         origin_unix_ns=None if origin_ns is None else origin_ns + aligned.moved_origin_ns,
-        notes=(*found.notes, *read.notes, *notes(parts, failures), *aligned.notes),
+        notes=(*found.notes, *read.notes, *notes(parts, failures), *environment_notes, *aligned.notes),
     )
 
 
@@ -94,7 +96,7 @@ def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, 
     return (origin_ns if known else None), {rank: facts.origin_ns - origin_ns for rank, facts in first.items()}
 
 
-def _rank(own: Sequence[Part], shift_ns: int) -> Rank:
+def _rank(own: Sequence[Part], shift_ns: int, variables: Mapping[str, str]) -> Rank:
     traces = [part.trace for part in own]
     table = join_tables(traces)
     if shift_ns:
@@ -109,7 +111,7 @@ def _rank(own: Sequence[Part], shift_ns: int) -> Rank:
         step_origin=steps.origin,
         devices=join_devices(traces),
         host=host_of(traces[0].path),
-        metadata=traces[0].facts.metadata.plain,
+        metadata={**variables, **traces[0].facts.metadata.plain},
     )
 
 

@@ -1,0 +1,42 @@
+"""The environment beside a trace becomes part of the run, and never more than that."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from hermes_agent.cli.env import environment
+from tests.tools.sources.kineto_text import rank_info, span, write_trace
+from tools.analyzers.profiling import environment as environment_check
+from tools.profilers.profile import Profile
+from tools.sources.load import load_run
+
+
+def traced(folder: Path) -> Path:
+    write_trace(
+        folder / "rank0.json", [span("ProfilerStep#1", 0, 50), span("op", 10, 20)], distributedInfo=rank_info(0)
+    )
+    return folder
+
+
+def test_a_debug_variable_is_found_and_named(tmp_path: Path) -> None:
+    written = environment({"CUDA_LAUNCH_BLOCKING": "1", "HOME": "/home/somebody", "NCCL_API_KEY": "x"})
+    (traced(tmp_path) / "env.json").write_text(json.dumps(written))
+    run = load_run([tmp_path])
+    assert run.ranks[0].metadata["CUDA_LAUNCH_BLOCKING"] == "1"
+    assert "HOME" not in run.ranks[0].metadata
+    assert "NCCL_API_KEY" not in run.ranks[0].metadata
+    check = environment_check(Profile(run))
+    assert [finding.cause for finding in check.findings] == ["environment_configuration"]
+
+
+def test_harmless_settings_are_clean_and_none_at_all_is_an_open_question(tmp_path: Path) -> None:
+    assert environment_check(Profile(load_run([traced(tmp_path)]))).status == "cannot_answer"
+    (tmp_path / "env.json").write_text(json.dumps(environment({"OMP_NUM_THREADS": "8"})))
+    assert environment_check(Profile(load_run([tmp_path]))).status == "clean"
+
+
+def test_a_file_that_is_no_environment_is_left_out_with_a_note(tmp_path: Path) -> None:
+    (traced(tmp_path) / "env.json").write_text('{"variables": {"A_B": 3}}')
+    run = load_run([tmp_path])
+    assert any("env.json was left out" in note for note in run.notes)
