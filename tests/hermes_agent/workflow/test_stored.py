@@ -52,7 +52,7 @@ def test_what_was_passed_over_in_a_folder_is_part_of_the_key(tmp_path: Path) -> 
     recorded(folder / "rank0.json")
     before = stored.key(request(folder, cache))
 
-    (folder / "log.txt").write_text("x")
+    (folder / "log.bin").write_text("x")
 
     assert stored.key(request(folder, cache)) != before
 
