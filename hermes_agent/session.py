@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from hermes_agent.config import Settings
+from hermes_agent.evidence.journal import journal_of
 from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.questions.behind import Shown, Table, behind
 from hermes_agent.questions.discussion import Discussion
@@ -22,10 +23,13 @@ from hermes_agent.workflow.diagnose import Writer, diagnose
 from hermes_agent.workflow.events import Emit
 from hermes_agent.workflow.request import Request
 from hermes_agent.writing.attempt import Accepted
-from tools.errors import UsageError
+from hermes_agent.writing.form import introduction, without_words
+from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.writing.question import ModelAnswers
+
+NOT_UNDERSTOOD = ("", "not_understood", "help")
 
 __all__ = ["Answer", "Cancelled", "Session", "Shown", "Table"]
 
@@ -56,16 +60,23 @@ class Session:
             private_cases=request.private_cases or settings.cases.private_dir,
         )
         self._material = RunMaterial(self.request)
+        self._diagnosis: Diagnosis | None = None
         self._discussion: Discussion | None = None
         self._by_model: ModelAnswers | None = None
         if diagnosis is not None:
-            self._discussion = Discussion(diagnosis, self._material)
+            self._discuss(diagnosis)
 
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
         diagnosis = diagnose(self.request, emit, self._writer())
-        self._discussion, self._by_model = Discussion(diagnosis, self._material), None
+        self._discuss(diagnosis)
         return diagnosis
+
+    def _discuss(self, diagnosis: Diagnosis) -> None:
+        """Answers are made from what the templates say, never from a model's words."""
+        plain = without_words(diagnosis)
+        self._diagnosis, self._by_model = diagnosis, None
+        self._discussion = Discussion(plain, self._material, journal_of(self.request.cache_dir, plain))
 
     @property
     def discussion(self) -> Discussion:
@@ -76,8 +87,8 @@ class Session:
 
     @property
     def diagnosis(self) -> Diagnosis:
-        """The diagnosis made before."""
-        return self.discussion.diagnosis
+        """The diagnosis made before, with a model's words where one wrote."""
+        return self._diagnosis or self.discussion.diagnosis
 
     @property
     def measured_since(self) -> tuple[EvidenceRecord, ...]:
@@ -106,12 +117,31 @@ class Session:
         if (model := self._model_answers()) is not None:
             outcome = model.answer(question, emit, cancelled)
             if isinstance(outcome, Accepted):
-                known = self.discussion.evidence
-                cited = dict.fromkeys(name for name in cited_ids(outcome.text) if name in known)
-                return Answer(outcome.text, tuple(known[name] for name in cited), "model", (outcome.note,))
+                return self._in_other_words(question, outcome, model.name)
             notes = (f"Answered without the model: {outcome.reason}",)
         found = reply(self.discussion, question)
         return Answer(found.text, found.evidence, notes=(*found.notes, *notes), intent=found.intent)
+
+    def _in_other_words(self, question: str, outcome: Accepted, model: str) -> Answer:
+        """What the templates answer, in short, then the model's words."""
+        lead, intent = self._lead(question)
+        text = f"{lead}\n\n{introduction(model)}\n\n{outcome.text}"
+        known = self.discussion.evidence
+        cited = dict.fromkeys(name for name in cited_ids(text) if name in known)
+        return Answer(text, tuple(known[name] for name in cited), "model", (outcome.note,), intent)
+
+    def _lead(self, question: str) -> tuple[str, str]:
+        """The first paragraph of the answer from templates, else the verdict; and the kind of question."""
+        diagnosis = self.discussion.diagnosis
+        verdict = f"{diagnosis.verdict.capitalize()}: {diagnosis.headline}"
+        try:
+            found = reply(self.discussion, question)
+        except InputError:  # the run can no longer be read; what is known of it can still be told
+            return verdict, ""
+        if found.intent in NOT_UNDERSTOOD or not cited_ids(found.text):
+            return verdict, found.intent
+        first = found.text.split("\n\n", 1)[0]
+        return (found.text if first.endswith(":") or not cited_ids(first) else first), found.intent
 
     def _writer(self) -> Writer | None:
         """What puts a diagnosis into the configured model's words."""

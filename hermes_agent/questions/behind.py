@@ -16,9 +16,9 @@ from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CheckRecord,
 from hermes_agent.report.recalled import kind_of
 from hermes_agent.report.text import EFFORTS
 from hermes_agent.report.wording import FAMILY_TITLES, cause_title, plain, rank_list
+from tools.catalog import measurement, metrics
 from tools.errors import InputError, UsageError
 from tools.metrics.measurement import Measurement
-from tools.metrics.registry import measurement, metrics
 from tools.taxonomy import causes
 
 ROWS_SHOWN = 20

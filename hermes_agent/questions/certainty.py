@@ -8,17 +8,20 @@ from hermes_agent.questions.question import Question
 from hermes_agent.report.diagnosis import CauseRecord
 from hermes_agent.report.wording import cause_title, on_ranks
 from tools.errors import UsageError
-from tools.metrics.savings import cause_key
 from tools.ranking import RankedCause, ranking
+from tools.savings import cause_key
 from tools.thresholds import DEFAULTS
 
 CAUSES_TOLD = 5
 VERDICTS = {
-    "problem": "The verdict is a problem: at least one cause is well supported and costs a noticeable part of the step.",
+    "problem": "The verdict is a problem: a cause is well supported and costs a noticeable part of the step.",
     "healthy": "The verdict is healthy: what could be checked was checked, and nothing worth changing was found.",
     "inconclusive": "The verdict is inconclusive: what was found is not supported well enough to be called the cause.",
 }
-MEANING = "Every figure is measured on the recording and can be measured again, `show E1` does; what is uncertain is the cause."
+MEANING = (
+    "Every figure is measured on the recording and can be measured again, `show E1` does; "
+    "what is uncertain is the cause."
+)
 
 
 def how_sure(discussion: Discussion, _: Question) -> str:
@@ -37,7 +40,7 @@ def _cause(discussion: Discussion, cause: CauseRecord) -> str:
     parts = [f"{lead}, by how far the figures pass the limits.", _interval(discussion, cause)]
     parts += [f"Against it: {contrary}" for contrary in cause.against]
     if cause.disproved_by:
-        parts.append(f"It would be disproved if {general(cause.disproved_by, discussion.grounds(), 'E1')}.")
+        parts.append(f"What would disprove it: {general(cause.disproved_by, discussion.grounds(), 'E1')}.")
     return paragraph(parts)
 
 

@@ -8,23 +8,24 @@ from case_library.query import CaseHit, CaseQuery, Recall
 from hermes_agent.evidence.continued import ContinuedLedger
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.grounds import grounds
+from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.sentences import render
 from hermes_agent.evidence.verifier import Grounds
 from hermes_agent.questions.material import Material
 from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.report.recalled import recalled
+from tools.catalog import measure
 from tools.findings import Argument, Fact, Sentence
-from tools.metrics.registry import measure
 
 
 class Discussion:
-    """Everything an answer is made from. What it measures or recalls keeps its id for the rest of the session."""
+    """Everything an answer is made from. What it measures or recalls keeps its id; with a journal for good."""
 
-    def __init__(self, diagnosis: Diagnosis, material: Material) -> None:
+    def __init__(self, diagnosis: Diagnosis, material: Material, journal: Journal | None = None) -> None:
         self.diagnosis = diagnosis
         self.material = material
-        self.ledger = ContinuedLedger(diagnosis.evidence)
-        self._cases: list[CaseRecord] = []
+        self._journal = journal or Journal(None)
+        self.ledger = ContinuedLedger(diagnosis.evidence, self._journal)
 
     def measure(self, metric: str, **arguments: Argument) -> Fact:
         """A figure measured now on the run; raises UsageError where the run cannot give it."""
@@ -40,12 +41,14 @@ class Discussion:
 
     def case(self, hit: CaseHit) -> CaseRecord:
         """The record of a recalled case; a case that has an id keeps it."""
-        for record in self.cases:
+        for record in self.diagnosis.cases:
             if record.case == hit.id:
                 return record
-        record = recalled(f"C{len(self.cases) + 1}", hit)
-        self._cases.append(record)
-        return record
+        return self._journal.add_case(
+            lambda other: other.case == hit.id,
+            lambda identifier: recalled(identifier, hit),
+            max((int(record.id[1:]) for record in self.diagnosis.cases), default=0),
+        )
 
     @property
     def evidence(self) -> dict[str, EvidenceRecord]:
@@ -55,7 +58,7 @@ class Discussion:
     @property
     def cases(self) -> tuple[CaseRecord, ...]:
         """All recalled cases, old and new."""
-        return (*self.diagnosis.cases, *self._cases)
+        return (*self.diagnosis.cases, *self._journal.cases())
 
     @cached_property
     def advice(self) -> dict[str, AdviceRecord]:
@@ -64,7 +67,7 @@ class Discussion:
 
     def grounds(self) -> Grounds:
         """What an answer may rest on at this moment."""
-        return grounds(self.diagnosis, self.ledger.added(), self._cases)
+        return grounds(self.diagnosis, self.ledger.added(), self._journal.cases())
 
     def impact(self, cause: CauseRecord) -> EvidenceRecord | None:
         """The figure of what a listed cause costs a step."""

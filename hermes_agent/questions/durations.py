@@ -13,7 +13,6 @@ FEW_STEPS = 3
 
 def how_long(discussion: Discussion, question: Question) -> str:
     """Median, mean and longest step time, of the rank that was named or of the slowest rank."""
-    profile = discussion.material.profile()
     if question.steps:
         return which_step(discussion, question)
     if refusal := no_such_rank(discussion, question):
@@ -25,9 +24,7 @@ def _of(discussion: Discussion, rank: int | None) -> str:
     profile = discussion.material.profile()
     where = {} if rank is None else {"rank": rank}
     facts = {name: discussion.measure("step_time_ms", statistic=name, **where) for name in ("median", "mean", "max")}
-    whose = (
-        f" of rank {rank}" if rank is not None else ", on the slowest rank of each," if len(profile.ranks) > 1 else ""
-    )
+    whose = f" of rank {rank}" if rank is not None else " on its slowest rank" if len(profile.ranks) > 1 else ""
     count = len(profile.step_ms if rank is None else profile.rank(rank).steps)
     if count < FEW_STEPS:
         lead = discussion.say(f"A step{whose} takes {{0}}, as the mean of what was recorded.", facts["mean"])

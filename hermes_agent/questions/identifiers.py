@@ -13,7 +13,7 @@ from hermes_agent.questions.question import Question
 from hermes_agent.report.diagnosis import CaseRecord, EvidenceRecord
 from hermes_agent.report.recalled import kind_of
 from hermes_agent.report.wording import plain, rank_list
-from tools.metrics.registry import metrics
+from tools.catalog import metrics
 
 ASKED = re.compile(r"^(show|open|explain|cite|whats?( is)?|where does|why|tell me about)?( me)? ?[eac]\d+\b")
 

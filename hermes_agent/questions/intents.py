@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from hermes_agent.questions.changes import what_to_change
 from hermes_agent.questions.comparison import against_baseline
 from hermes_agent.questions.definitions import define
@@ -13,6 +9,8 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.gaps import what_is_open
 from hermes_agent.questions.help import not_understood, what_can_be_asked
 from hermes_agent.questions.identifiers import explain_ids
+from hermes_agent.questions.intent import Intent
+from hermes_agent.questions.measured import MEASURED
 from hermes_agent.questions.overview import summarise
 from hermes_agent.questions.parts import break_down
 from hermes_agent.questions.question import Question
@@ -22,22 +20,7 @@ from hermes_agent.questions.steps import which_step
 from hermes_agent.questions.suspicion import suspect
 from hermes_agent.questions.whatif import what_if
 
-Answering = Callable[[Discussion, Question], str | None]  # None: not meant after all, try the next
-
-
-@dataclass(frozen=True)
-class Intent:
-    """One kind of question. ``patterns`` holds one pattern a line, over the question's normalised words."""
-
-    name: str
-    about: str
-    example: str
-    patterns: str
-    answer: Answering
-
-    def fits(self, words: str) -> bool:
-        """Whether any pattern is in the words."""
-        return any(re.search(pattern, words) for pattern in self.patterns.split())
+NOT_UNDERSTOOD = "not_understood"
 
 
 def _help(_: Discussion, __: Question) -> str:
@@ -119,6 +102,7 @@ INTENTS: tuple[Intent, ...] = (
         """,
         answer=similar_cases,
     ),
+    *MEASURED,
     Intent(
         name="breakdown",
         about="Where the time of a rank or step goes",
@@ -155,7 +139,7 @@ INTENTS: tuple[Intent, ...] = (
         patterns=r"""
             \b(which|who|slowest|fastest|worst|compare)\b.*\b(ranks?|gpus?|workers?|nodes?|process(es)?)\b
             \bwhat\b.*\b(slowest|fastest|worst)\s(rank|gpu|worker|node)
-            \brank\s\d+\b
+            \branks?\s\d+\b
             \b(ranks?|gpus?)\s(is|are|differ|even|equal)\b
             ^(the\s)?ranks?$
             \bacross\s(the\s|all\s)?ranks\b
@@ -169,7 +153,7 @@ INTENTS: tuple[Intent, ...] = (
         patterns=r"""
             \b(which|slowest|fastest|longest|worst|slow|long)\b.*\b(steps|iterations?)\b
             \b(which|slowest|fastest|longest|worst)\sstep\b
-            \bstep\s\d+\b
+            \bsteps?\s\d+\b
             \b(spikes?|spiky|outliers?|jitter\w*|fluctuat\w*|hiccups?|stead(y|iness)|drift\w*|periodic\w*|trend)\b
             \b(varian(ce|t)|vary|varies)\b
             \bsteps?\stimes?\b
@@ -213,10 +197,10 @@ INTENTS: tuple[Intent, ...] = (
 
 
 def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
-    """Name of the intent that answered ("" when none did) and the answer as Markdown."""
+    """Name of the intent that answered (``NOT_UNDERSTOOD`` when none did) and the answer as Markdown."""
     for intent in INTENTS:
         if intent.fits(question.words):
             text = intent.answer(discussion, question)
             if text is not None:
                 return intent.name, text
-    return "", not_understood(discussion, question.text)
+    return NOT_UNDERSTOOD, not_understood(discussion, question.text)

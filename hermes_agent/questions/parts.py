@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.places import no_such_rank
+from hermes_agent.questions.places import no_such_rank, step_list
 from hermes_agent.questions.prose import blocks, bullets
 from hermes_agent.questions.question import Question
 from hermes_agent.report.wording import PART_TITLES
@@ -22,7 +22,7 @@ def break_down(discussion: Discussion, question: Question) -> str:
 def _parts(discussion: Discussion, rank: int | None, step: int | None) -> str:
     if step is not None and not _exists(discussion, rank, step):
         known = sorted(discussion.material.profile().step_ms.index)
-        return f"There is no such step; the run has steps {known[0]} to {known[-1]}."
+        return f"There is no such step; the run has {step_list(known[0], known[-1])}."
     arguments = {name: number for name, number in (("rank", rank), ("step", step)) if number is not None}
     wall = discussion.measure("part_ms", part="wall", **arguments)
     shares = {part: discussion.measure("part_pct", part=part, **arguments) for part in PARTS}

@@ -1,4 +1,4 @@
-"""Whether the ranks that a question names exist."""
+"""Whether the ranks that a question names exist, and which steps there are."""
 
 from __future__ import annotations
 
@@ -13,3 +13,8 @@ def no_such_rank(discussion: Discussion, question: Question) -> str:
     if all(rank in known for rank in question.ranks):
         return ""
     return f"This run has no such rank; it has {rank_list(known)}."
+
+
+def step_list(first: int, last: int) -> str:
+    """``step 3`` or ``steps 3 to 9``."""
+    return f"step {first}" if first == last else f"steps {first} to {last}"

@@ -69,7 +69,7 @@ def _queue(discussion: Discussion, rank: int) -> str:
     except UsageError:
         return ""
     text = (
-        "A step launches {0}. When a launch returns, {1} wait before it as the median, and {2} of the launches find "
+        "A step makes {0}. When a launch returns, {1} wait before it as the median, and {2} of the launches find "
         "nothing waiting. From a launch's return to the start of its work pass {3} as the median; the host launches "
         "every {4}, a typical kernel runs {5}."
     )

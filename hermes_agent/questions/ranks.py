@@ -10,11 +10,13 @@ from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.slowest import WHOLE_RUN, slowest_per_group
 from hermes_agent.report.wording import PART_TITLES, cause_title, rank_list
-from tools.profilers.arrivals import arrivals
+from tools.profilers.arrivals import arrivals, blame
 from tools.profilers.parts import PARTS
 
 EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
 GROUPS_TOLD = 4
+MOST_PCT = 50.0  # of the waiting in collectives; a rank with less is not the one that the others wait for
+LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
 YES_OR_NO = re.compile(
     r"^(is|are|was|were|does|do|could|can)\b.*\b(stragglers?|slow\w*|late|lag\w*|outliers?|behind|waited)\b"
 )
@@ -31,8 +33,9 @@ def which_rank(discussion: Discussion, question: Question) -> str:
             "What it needs: the traces of the other ranks for the same steps."
         )
     if question.ranks:
-        verdict = _verdict if YES_OR_NO.search(question.words) else _no_verdict
-        return blocks(paragraph([verdict(discussion, rank), _one_rank(discussion, rank)]) for rank in question.ranks)
+        asked = question.words if YES_OR_NO.search(question.words) else ""
+        verdicts = {rank: _verdict(discussion, rank, asked) if asked else "" for rank in question.ranks}
+        return blocks(paragraph([verdicts[rank], _one_rank(discussion, rank)]) for rank in question.ranks)
     return _slowest(discussion)
 
 
@@ -60,31 +63,31 @@ def _slowest(discussion: Discussion) -> str:
     return blocks(parts)
 
 
-def _verdict(discussion: Discussion, rank: int) -> str:
-    """Yes or no: whether the rank itself is late, by its time without exposed communication against the others'."""
+def _verdict(discussion: Discussion, rank: int, words: str) -> str:
+    """Yes or no. Late is whom the others wait for; slow is who takes longer without exposed communication."""
+    matched = not arrivals(discussion.material.profile()).empty
+    if LATE.search(words) and matched:
+        return _late(discussion, rank)
     excess = discussion.measure("rank_excess_pct", rank=rank)
-    blamed = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)
-    text = "Without exposed communication it takes {0} beyond the median of the other ranks."
-    if excess.value < 0:
-        text = "Without exposed communication its difference from the median of the other ranks is {0}."
-    if blamed or excess.value >= EVEN_PCT:
-        lead = "Yes, it is the one the others wait for:" if blamed else "Yes:"
-        return paragraph(
-            [f"{lead} rank {rank} stands out.", discussion.say(text, excess), _waited_for(discussion, rank)]
-        )
-    return paragraph([f"No, rank {rank} does not lag behind the others.", discussion.say(text, excess)])
+    text = "Without exposed communication it differs from the median of the other ranks by {0}."
+    lead = (
+        f"Yes, rank {rank} is slow." if excess.value >= EVEN_PCT else f"No, rank {rank} is no slower than the others."
+    )
+    return paragraph([lead, discussion.say(text, excess)])
 
 
-def _no_verdict(_: Discussion, __: int) -> str:
-    return ""
-
-
-def _waited_for(discussion: Discussion, rank: int) -> str:
-    """How much of the waiting in collectives is for this rank; empty where collectives could not be matched."""
-    if arrivals(discussion.material.profile()).empty:
-        return ""
-    share = discussion.measure("wait_share_pct", rank=rank)
-    return discussion.say("Of all waiting in collectives {0} is for it.", share) if share.value > 0 else ""
+def _late(discussion: Discussion, rank: int) -> str:
+    """Whether the waiting in collectives is for this rank."""
+    shares = blame(discussion.material.profile())["share"]
+    last = int(str(shares.idxmax()))
+    own = discussion.measure("wait_share_pct", rank=rank)
+    named = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)
+    if named or (rank == last and own.value >= MOST_PCT):
+        return discussion.say(f"Yes, rank {rank} is late: {{0}} of the waiting in collectives is for it.", own)
+    text = f"No, rank {rank} is not the one that the others wait for: {{0}} of the waiting in collectives is for it"
+    if rank == last:
+        return discussion.say(f"{text}, more than for any other but not most of it.", own)
+    return discussion.say(f"{text}, {{1}} is for rank {last}.", own, discussion.measure("wait_share_pct", rank=last))
 
 
 def _one_rank(discussion: Discussion, rank: int) -> str:
@@ -120,7 +123,7 @@ def _symptom_of(discussion: Discussion, rank: int) -> str:
 
 
 def longer_in(discussion: Discussion, rank: int) -> str:
-    """In words: the part of the step in which the rank exceeds the others most; waiting in collectives is not its own doing."""
+    """The part of the step in which the rank exceeds the others most; waiting in collectives is not its own doing."""
     parts = [part for part in PARTS if part != "exposed_communication"]
     excess = {part: discussion.measure("part_excess_ms", part=part, rank=rank) for part in parts}
     part = max(parts, key=lambda name: excess[name].value)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.places import step_list
 from hermes_agent.questions.prose import blocks, bullets, capital, listed
 from hermes_agent.questions.question import Question
 from hermes_agent.report.wording import plain, rank_list
@@ -53,8 +54,7 @@ def _steps(discussion: Discussion) -> str:
     run = discussion.diagnosis.run
     if not run.steps:
         return "Steps: none"
-    first, last = min(run.steps), max(run.steps)
-    numbers = f"Step {first}" if first == last else f"Steps {first} to {last}"
+    numbers = capital(step_list(min(run.steps), max(run.steps)))
     time = discussion.say("with a median of {0}", discussion.measure("step_time_ms", statistic="median"))
     return f"{numbers}, told by {plain(run.step_origin)}, {time[:1].lower()}{time[1:]}"
 

@@ -6,17 +6,22 @@ from dataclasses import dataclass
 
 from hermes_agent.evidence.verifier import cited_ids, verify
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.foreign import in_english
 from hermes_agent.questions.intents import answer_text
 from hermes_agent.questions.question import read_question
 from hermes_agent.report.diagnosis import EvidenceRecord
 from tools.errors import UsageError
 
+NOT_MEASURABLE = "not_measurable"
 DROPPED = "A sentence was left out because it could not be verified."
 
 
 @dataclass(frozen=True)
 class Reply:
-    """The answer's text, the figures it cites, and which kind of question it was taken for ("" for none)."""
+    """The answer's text, the figures it cites, and which kind of question it was taken for.
+
+    ``intent`` is ``not_understood`` where no kind fitted and ``not_measurable`` where the run cannot give the figure.
+    """
 
     text: str
     evidence: tuple[EvidenceRecord, ...]
@@ -29,10 +34,13 @@ def reply(discussion: Discussion, text: str) -> Reply:
 
     Raises InputError when the run has to be read again and cannot be.
     """
+    foreign = in_english(text)
     try:
-        intent, written = answer_text(discussion, read_question(text))
+        intent, written = answer_text(discussion, read_question(foreign.question if foreign else text))
     except UsageError as error:
-        intent, written = "", f"That cannot be measured on this run: `{str(error).replace('`', '')}`."
+        intent, written = NOT_MEASURABLE, f"That cannot be measured on this run: `{str(error).replace('`', '')}`."
+    if foreign:
+        written = f"Understood from {foreign.language} as `{foreign.question}`; answers are in English.\n\n{written}"
     kept, notes = _verified(discussion, written)
     known = discussion.evidence
     cited = dict.fromkeys(name for name in cited_ids(kept) if name in known)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.places import step_list
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.report.wording import PART_TITLES
+from tools.findings import Argument
 from tools.profilers.coarse import step_series
 from tools.profilers.host_calls import host_calls, most_grown, step_kernels
 from tools.profilers.parts import PARTS
@@ -15,6 +17,7 @@ COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodi
 QUEUED = "what was still in the device's queue after the last mark"
 DRAINED = 1e-6  # a window longer than its marks by more than this share holds more than the step
 DEVICE_PARTS = ("compute", "exposed_communication")
+NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
 CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 
@@ -24,7 +27,7 @@ def which_step(discussion: Discussion, question: Question) -> str:
     profile = discussion.material.profile()
     known = [int(number) for number in profile.step_ms.index]
     if any(step not in known for step in question.steps):
-        return f"This run has no such step; it has steps {known[0]} to {known[-1]}."
+        return f"This run has no such step; it has {step_list(known[0], known[-1])}."
     if question.steps:
         return blocks(_one_step(discussion, step) for step in question.steps)
     if len(known) < FEW_STEPS:
@@ -53,6 +56,8 @@ def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
     if excess.value <= 0:
         return discussion.say(f"{name} {{0}}{where}, which is not more than usual.", wall)
     lead = discussion.say(f"{name} {{0}}{where}, which is {{1}} more than the usual step.", wall, excess)
+    if 100.0 * excess.value < NOTICED_PCT * wall.value:
+        return paragraph([lead, "That is no more than steps differ anyway."])
     return paragraph([lead, _part(discussion, step, rank)])
 
 
@@ -78,18 +83,26 @@ def _part(discussion: Discussion, step: int, rank: int) -> str:
         return ""
     fact = discussion.measure("step_part_excess_ms", part=part, step=step, rank=rank)
     text = f"What grew most is {PART_TITLES[part]}: {{0}} more than in this rank's usual step."
-    place = "device" if part in DEVICE_PARTS else "host"
-    return paragraph([discussion.say(text, fact), _call(discussion, step, rank, place, fact.value)])
+    if part == "data_wait":  # the part names its call already
+        return discussion.say(text, fact)
+    return paragraph([discussion.say(text, fact), _call(discussion, step, rank, part, fact.value)])
 
 
-def _call(discussion: Discussion, step: int, rank: int, place: str, grown_ms: float) -> str:
-    """The kernel or host call whose own time grew most, where that is a fair part of what the step grew by."""
+def _call(discussion: Discussion, step: int, rank: int, part: str, grown_ms: float) -> str:
+    """The kernel or host call whose own time grew most, where that is a fair share of what the part grew by."""
     profile = discussion.material.profile()
-    table = (step_kernels if place == "device" else host_calls)(profile, rank)
-    name = most_grown(profile.rank(rank), table, step)
+    view = profile.rank(rank)
+    place = "device" if part in DEVICE_PARTS and view.rank.has_device else "host"
+    if place == "device":
+        kernels = view.compute_kernels if part == "compute" else view.communication_kernels
+        table = step_kernels(profile, rank)
+        table = table[table["row"].isin(kernels)]
+    else:
+        table = host_calls(profile, rank)
+    name = most_grown(view, table, step)
     if not name:
         return ""
-    where = {"rank": rank, "step": step, "name": name, "place": place}
+    where: dict[str, Argument] = {"rank": rank, "step": step, "name": name, "place": place}
     excess = discussion.measure("step_name_excess_ms", **where)
     if excess.value < CALL_SHARE * grown_ms:
         return ""

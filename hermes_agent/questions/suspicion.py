@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hermes_agent.questions.collectives import none_recorded
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.question import Question
@@ -12,11 +13,12 @@ from hermes_agent.questions.standing import Kind, Standing, found_instead, stand
 from hermes_agent.questions.subjects import Subject
 from hermes_agent.report.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.report.wording import cause_title, on_ranks, plain
-from tools.metrics.savings import cause_key
 from tools.ranking import RankedCause
-from tools.taxonomy import causes
+from tools.savings import cause_key
+from tools.taxonomy import causes, family_of
 from tools.thresholds import DEFAULTS
 
+COMMUNICATING = {"communication", "parallel"}
 WHY_NOT = re.compile(r"\bwhy (is |are |was )?(it |this |that )?(not|isnt|wasnt|arent|dont|didnt)\b|\bwhynot\b")
 
 
@@ -30,6 +32,8 @@ def suspect(discussion: Discussion, question: Question) -> str | None:
 def about(discussion: Discussion, subject: Subject, why_not: bool = False) -> str:
     """Everything the checks say about a subject, the causes that were found first."""
     stands = [standing(discussion, cause, subject.mechanism) for cause in subject.causes]
+    if not any(each.listed or each.minor for each in stands) and (none := _no_collectives(discussion, subject)):
+        return none
     lead = _lead(subject, stands) if len(stands) > 1 else ""
     told = [
         *(_found(discussion, each, place, record, why_not) for each in stands for place, record in each.listed),
@@ -37,6 +41,24 @@ def about(discussion: Discussion, subject: Subject, why_not: bool = False) -> st
         *_not_found(discussion, subject, stands),
     ]
     return blocks([lead, *told, _unwatched(discussion, subject, stands)])
+
+
+def _no_collectives(discussion: Discussion, subject: Subject) -> str:
+    """What can be said of communication where the steps hold none; empty for other subjects and other runs."""
+    families = {family_of(cause) for cause in subject.causes}
+    if not families <= COMMUNICATING or "communication" not in families:
+        return ""
+    none = none_recorded(discussion)
+    if not none:
+        return ""
+    return paragraph(
+        [
+            f"Not {subject.title}, as far as training communicates.",
+            none,
+            "So no time of theirs is lost to it.",
+            "Data read over a network is another matter: that shows as waiting for data.",
+        ]
+    )
 
 
 def _lead(subject: Subject, stands: Sequence[Standing]) -> str:

@@ -24,9 +24,9 @@ from hermes_agent.report.records import (
 )
 from hermes_agent.report.wording import cause_title, on_ranks
 from tools.advisor import Optimization, optimizations
+from tools.catalog import measure
 from tools.compare import Comparison
 from tools.findings import Check, Fact, Sentence
-from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
 from tools.ranking import RankedCause, Ranking
 from tools.run.model import Run

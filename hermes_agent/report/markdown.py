@@ -19,7 +19,7 @@ def render_markdown(diagnosis: Diagnosis) -> str:
     """The whole diagnosis; names from the run stand in back quotes already."""
     parts = [
         f"# {diagnosis.verdict.capitalize()}",
-        "\n".join(diagnosis.answer),
+        ("\n\n" if diagnosis.answer_by == "model" else "\n").join(diagnosis.answer),
         _breakdown(diagnosis),
         _causes(diagnosis),
         _advice(diagnosis),

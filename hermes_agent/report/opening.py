@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from hermes_agent.report.wording import PART_TITLES, cause_title, on_ranks
+from tools.catalog import measure
 from tools.findings import Fact, Sentence
-from tools.metrics.registry import measure
-from tools.metrics.savings import cause_key
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.ranking import RankedCause, Ranking
+from tools.savings import cause_key
 from tools.verdict import NEEDED, steps_marked
 
 MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import ClassVar
 
+from textual import events
 from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
@@ -61,7 +62,7 @@ class HermesChat(App[int]):
         self._sign = Static(glyphs.prompt, id="sign", markup=False)
         self._ascii = glyphs is ASCII
         widgets = (self.conversation, self.panel, self.status)
-        self.conductor = Conductor(self, openings, Worker(self, clock), widgets)
+        self.conductor = Conductor(self, openings, Worker(self, clock), widgets, self.prompt.focus)
 
     def compose(self) -> ComposeResult:
         """Conversation and side panel, the input and the status line."""
@@ -96,6 +97,13 @@ class HermesChat(App[int]):
             self.conductor.guarded(partial(run_command, self.conductor, text))
         else:
             self.conductor.guarded(partial(self.conductor.ask, text))
+
+    def on_key(self, event: events.Key) -> None:
+        """What is typed while a message is focused goes to the input."""
+        typing = event.is_printable and event.character is not None
+        if typing and isinstance(self.screen.focused, CitedMessage) and len(self.screen_stack) == 1:
+            self.prompt.go_on(event.character or "")
+            event.stop()
 
     def on_cited_message_citation_opened(self, event: CitedMessage.CitationOpened) -> None:
         """Opens the citation chosen with the keyboard or in a table."""

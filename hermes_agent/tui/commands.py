@@ -131,6 +131,12 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "evidence", "", "list every figure cited", lambda chat, _: chat.show_table(tables.evidence(chat.diagnosis))
     ),
+    Command(
+        "checks",
+        "",
+        "what every check came to, and needs",
+        lambda chat, _: chat.show_table(tables.checks(chat.diagnosis)),
+    ),
     Command("cases", "[TEXT]", "similar public cases, to the run or to a text", _cases),
     Command("why-not", "CAUSE", "why a cause was not found", lambda chat, cause: chat.ask(f"why not {cause}?")),
     Command(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import App
+from textual.screen import Screen
 
 from hermes_agent.tui import jobs
 from hermes_agent.tui.answer import AnswerMessage
@@ -32,11 +33,17 @@ class Conductor:
     """What the commands of the registry act on; used from the app's own thread only."""
 
     def __init__(
-        self, app: App[int], openings: Openings, worker: Worker, widgets: tuple[Conversation, SidePanel, StatusLine]
+        self,
+        app: App[int],
+        openings: Openings,
+        worker: Worker,
+        widgets: tuple[Conversation, SidePanel, StatusLine],
+        focus_input: Callable[[], object],
     ) -> None:
         self._app = app
         self._openings = openings
         self._worker = worker
+        self._focus_input = focus_input
         self._conversation, self._panel, self._status = widgets
         self._session: ChatSession | None = None
         self._diagnosis: Diagnosis | None = None
@@ -131,13 +138,21 @@ class Conductor:
         """Opens a table."""
         from hermes_agent.tui.screens import TableScreen
 
-        self._app.push_screen(TableScreen(view))
+        self._open_screen(TableScreen(view))
 
     def show_help(self) -> None:
         """Opens the help."""
         from hermes_agent.tui.screens import HelpScreen
 
-        self._app.push_screen(HelpScreen())
+        self._open_screen(HelpScreen())
+
+    def _open_screen(self, screen: Screen[None]) -> None:
+        """Shows a screen over the conversation; when it is closed, what is typed goes to the input again."""
+
+        def closed(_: None) -> None:
+            self._focus_input()
+
+        self._app.push_screen(screen, closed)
 
     def copy_last(self) -> None:
         """Copies the last answer, or else the diagnosis as Markdown."""
@@ -218,7 +233,7 @@ class Conductor:
             case ShownAgain(shown):
                 from hermes_agent.tui.screens import EvidenceScreen
 
-                self._app.push_screen(EvidenceScreen(shown))
+                self._open_screen(EvidenceScreen(shown))
             case Failed(text):
                 if answer is not None:
                     await answer.break_off("no answer")

@@ -72,7 +72,7 @@ class Conversation(VerticalScroll, can_focus=False):
             *sections.causes(diagnosis),
             *sections.advice(diagnosis),
             *sections.cases(diagnosis),
-            *sections.open_questions(diagnosis),
+            *sections.checks(diagnosis),
             *sections.notes(diagnosis),
         ]
         self.mount_all([first, bars, *(SectionMessage(section) for section in rest)])

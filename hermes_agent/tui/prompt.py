@@ -61,6 +61,11 @@ class Prompt(Input):
         self.cursor_position = len(text)
         self.focus()
 
+    def go_on(self, character: str) -> None:
+        """Takes a character that was typed elsewhere, and all that follow."""
+        self.focus()
+        self.insert_text_at_cursor(character)
+
     def action_earlier(self) -> None:
         """The line typed before this one."""
         if self._at == len(self._history):

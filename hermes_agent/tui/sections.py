@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hermes_agent.report.diagnosis import AdviceRecord, CauseRecord, Diagnosis, SourceRecord
 from hermes_agent.report.recalled import similar_cases_title
 from hermes_agent.report.text import EFFORTS
-from hermes_agent.report.wording import cause_title, rank_list
+from hermes_agent.report.wording import cause_title, plain, rank_list
+
+NUMBER = re.compile(r"\d+")
+CASES_SHOWN = 3
+STATUSES = {"found": "found something", "clean": "clean", "cannot_answer": "cannot answer"}
 
 Paragraphs = tuple[str, ...]
 
@@ -79,30 +84,67 @@ def comparison(diagnosis: Diagnosis) -> tuple[Section, ...]:
 
 
 def cases(diagnosis: Diagnosis) -> tuple[Section, ...]:
-    """Similar cases, or why none is near."""
+    """The most similar cases, best first, or why none is near."""
     if not diagnosis.cases:
         return (Section("Similar cases", (diagnosis.recall_note,)),) if diagnosis.recall_note else ()
-    lines = tuple(f"[{case.id}] {case.title} (similarity {case.similarity:.2f})" for case in diagnosis.cases)
-    title = similar_cases_title(diagnosis.cases)
+    best = sorted(diagnosis.cases, key=lambda case: -case.similarity)[:CASES_SHOWN]
+    lines = tuple(f"[{case.id}] {case.title} (similarity {case.similarity:.2f})" for case in best)
+    title = similar_cases_title(best)
     return (Section(f"{title} (they suggest; they are no evidence for this run)", lines),)
 
 
-def open_questions(diagnosis: Diagnosis) -> tuple[Section, ...]:
-    """What could not be answered and what would be needed; questions with the same answer stand together."""
-    together: dict[tuple[str, str], list[str]] = {}
-    for check in diagnosis.checks:
-        if check.status == "cannot_answer":
-            together.setdefault((check.reason.rstrip("."), check.needs.rstrip(".")), []).append(check.analyzer)
-    lines = tuple(f"{', '.join(names)}: {reason}. Needs {needs}." for (reason, needs), names in together.items())
-    return (Section("What cannot be answered from these sources", lines),) if lines else ()
+def checks(diagnosis: Diagnosis) -> tuple[Section, ...]:
+    """How many checks found something, are clean and cannot answer, with the names of the last; details by /checks."""
+    if not diagnosis.checks:
+        return ()
+    by_status = {status: [each for each in diagnosis.checks if each.status == status] for status in STATUSES}
+    counted = ", ".join(f"{len(those)} {STATUSES[status]}" for status, those in by_status.items())
+    unanswered = _by_topic([each.analyzer for each in by_status["cannot_answer"]])
+    named = (f"Cannot answer: {unanswered}.",) if unanswered else ()
+    return (Section(f"Checks: {counted}", (*named, "/checks says what each came to, and what it would need.")),)
+
+
+def _by_topic(names: list[str]) -> str:
+    """``cpu (environment, garbage collection), memory (peak)``."""
+    topics: dict[str, list[str]] = {}
+    for name in names:
+        topic, _, question = name.partition(".")
+        topics.setdefault(topic, []).append(plain(question or name))
+    return ", ".join(f"{plain(topic)} ({', '.join(questions)})" for topic, questions in topics.items())
 
 
 def notes(diagnosis: Diagnosis) -> tuple[Section, ...]:
-    """Assumptions and exclusions a reader should know, each once."""
-    told = [_partial(source) for source in diagnosis.run.sources if source.note]
-    lines = [line for line in told if not any(line in note for note in diagnosis.notes)]
-    lines = list(dict.fromkeys([*lines, *diagnosis.notes]))
+    """Assumptions and exclusions a reader should know; what holds for several files is said once."""
+    told: dict[tuple[str, bool], tuple[str, list[str]]] = {}  # by the words: ranks and sizes differ between files
+    for line in (*diagnosis.notes, *(_partial(source) for source in diagnosis.run.sources if source.note)):
+        path, text = _without_path(line, diagnosis)
+        words = NUMBER.sub("#", text.rstrip("."))
+        _, files = told.setdefault((words if path else text.rstrip("."), bool(path)), (text.rstrip("."), []))
+        if path and path not in files:
+            files.append(path)
+    whole = [text for text, files in told.values() if not files]
+    lines = [_note(text, files) for text, files in told.values() if not files or not _within(text, whole)]
     return (Section("To know", tuple(f"- {line}" for line in lines)),) if lines else ()
+
+
+def _without_path(line: str, diagnosis: Diagnosis) -> tuple[str, str]:
+    """The file that a note begins with, "" for none, and the rest of the note."""
+    for source in diagnosis.run.sources:
+        if line.startswith(source.path):
+            return source.path.rsplit("/", 1)[-1], line.removeprefix(source.path).lstrip(": ")
+    return "", line
+
+
+def _within(text: str, whole: list[str]) -> bool:
+    """Whether a note about a file stands inside one about the whole run."""
+    return any(text in other for other in whole)
+
+
+def _note(text: str, files: list[str]) -> str:
+    if not files:
+        return f"{text}."
+    more = f" (and likewise in {len(files) - 1} more files)" if len(files) > 1 else ""
+    return f"{files[0]}: {text}{more}."
 
 
 def _partial(source: SourceRecord) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hermes_agent.report.diagnosis import BreakdownRow, Diagnosis
-from hermes_agent.report.wording import PART_TITLES
+from hermes_agent.report.diagnosis import BreakdownRow, CheckRecord, Diagnosis
+from hermes_agent.report.wording import PART_TITLES, plain
 
 PARTS = tuple(PART_TITLES)
 
@@ -29,6 +29,24 @@ def evidence(diagnosis: Diagnosis) -> TableView:
     )
     columns = ("id", "metric", "value", "unit", "arguments", "from")
     return TableView("Figures cited (Enter opens)", columns, rows, tuple(each.id for each in diagnosis.evidence))
+
+
+def checks(diagnosis: Diagnosis) -> TableView:
+    """What every check came to: those that found something, then those that cannot answer, then the clean ones."""
+    order = ("found", "cannot_answer", "clean")
+    rows = sorted(diagnosis.checks, key=lambda each: order.index(each.status))
+    return TableView(
+        "What was checked (Enter opens)",
+        ("check", "outcome", "says"),
+        tuple((each.analyzer, plain(each.status), _said(each)) for each in rows),
+        tuple(each.analyzer for each in rows),
+    )
+
+
+def _said(check: CheckRecord) -> str:
+    if check.status == "cannot_answer":
+        return f"{check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
+    return " ".join(check.text)
 
 
 def ranks(diagnosis: Diagnosis) -> TableView:

@@ -10,9 +10,9 @@ import pytest
 
 from hermes_agent.llm.schema_check import complaints, refuse_unchecked
 from tests.synthetic import RankBuilder, profile_of
+from tools.catalog import measure
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
-from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
 from tools.registry import RUN_TOOLS
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 
 from tools.errors import UsageError
@@ -29,9 +30,7 @@ from tools.profilers.profile import Profile
 
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, Metric]:
-    """All metrics by name."""
-    from tools.metrics import savings  # late: it rests on the analyzers, which measure through this module
-
+    """All metrics that analyzers may use, by name; ``tools.catalog`` adds those on the ranking."""
     return {
         metric.name: metric
         for metric in (
@@ -47,7 +46,6 @@ def metrics() -> dict[str, Metric]:
             *launches.METRICS,
             *memory.METRICS,
             *names.METRICS,
-            *savings.METRICS,
             *steps.METRICS,
             *transfers.METRICS,
             *work.METRICS,
@@ -57,20 +55,29 @@ def metrics() -> dict[str, Metric]:
 
 def measurement(profile: Profile, metric: str, **arguments: Argument) -> Measurement:
     """Carries out one measurement; a clear error when there is no such metric."""
-    known = metrics()
-    if metric not in known:
-        raise UsageError(f"there is no metric {metric!r}; known are {', '.join(sorted(known))}")
-    return known[metric].function(profile, **arguments)
+    return function_of(metrics(), metric)(profile, **arguments)
 
 
 def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
     """The figure as a fact that can be cited, stored and measured again."""
-    result = measurement(profile, metric, **arguments)
+    return fact_of(metrics(), profile, metric, arguments)
+
+
+def function_of(known: Mapping[str, Metric], metric: str) -> Callable[..., Measurement]:
+    """What carries out the metric of that name."""
+    if metric not in known:
+        raise UsageError(f"there is no metric {metric!r}; known are {', '.join(sorted(known))}")
+    return known[metric].function
+
+
+def fact_of(known: Mapping[str, Metric], profile: Profile, metric: str, arguments: Mapping[str, Argument]) -> Fact:
+    """One measurement as a fact."""
+    result = function_of(known, metric)(profile, **arguments)
     return Fact(
         metric=metric,
         arguments=tuple(sorted(arguments.items())),
         value=result.value,
-        unit=metrics()[metric].unit,
+        unit=known[metric].unit,
         ranks=result.ranks,
         steps=result.steps,
         window_ns=result.window_ns,

@@ -15,8 +15,8 @@ from tools.run.links import parents
 def host_calls(profile: Profile, rank: int) -> pd.DataFrame:
     """One row per host event on a training thread of the rank that starts inside a step.
 
-    Columns: row, step (number), name (code of the name category), own_ns (its duration without the events inside it),
-    duration_ns. Marks of whole steps are left out; what is inside them keeps its own time.
+    Columns: row, step (number), name (code of the name category), own_ns (its duration without the events inside it,
+    up to the step's end), duration_ns. Marks of whole steps are left out; what is inside them keeps its own time.
     """
     return profile.memo(f"host_calls:{rank}", lambda: _host_calls(profile.rank(rank)))
 
@@ -29,13 +29,34 @@ def step_kernels(profile: Profile, rank: int) -> pd.DataFrame:
 def _host_calls(view: RankProfile) -> pd.DataFrame:
     host = np.isin(view.kind, [int(kind) for kind in HOST_WORK]) & ~view.named("profiler_step")
     rows = view.in_steps(np.flatnonzero(host & view.on_training_thread))
-    own = (view.end[rows] - view.start[rows]).copy()
+    start, end = view.start[rows], np.minimum(view.end[rows], _step_ends(view, rows))
+    own = end - start
     for track in np.unique(view.track[rows]):
         mine = np.flatnonzero(view.track[rows] == track)
-        parent = parents(view.start[rows[mine]], view.end[rows[mine]])
+        parent = _around(start[mine], end[mine])
         child = np.flatnonzero(parent >= 0)
-        np.subtract.at(own, mine[parent[child]], (view.end[rows[mine]] - view.start[rows[mine]])[child])
+        np.subtract.at(own, mine[parent[child]], (end - start)[mine[child]])
     return _table(view, rows, np.maximum(own, 0))
+
+
+def _around(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For events of one thread, sorted as in ``parents``, the innermost that lasts as long, -1 at the top.
+
+    A mark begun inside a frame that only opens it outlives that frame: it belongs to the frame around.
+    """
+    parent = parents(start, end)
+    outlives = np.flatnonzero((parent >= 0) & (end > end[parent]))
+    while len(outlives):
+        parent[outlives] = parent[parent[outlives]]
+        still = (parent[outlives] >= 0) & (end[outlives] > end[parent[outlives]])
+        outlives = outlives[still]
+    return parent
+
+
+def _step_ends(view: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """End of the step in which each row starts."""
+    place = np.searchsorted(view.steps["start_ns"].to_numpy(), view.start[rows], side="right") - 1
+    return view.steps["end_ns"].to_numpy()[place]
 
 
 def _step_kernels(view: RankProfile) -> pd.DataFrame:

@@ -22,7 +22,7 @@ MOST_FILES = 65_536
 UNKNOWN_US = 0xFFFFFFFF
 CAPTURED = 3  # a profiler ran in the step, or was ended before it or written during it
 FIRST = 4
-DURATIONS = ("wall", "data_wait", "own", "waiting", "gc", "gc_longest", "process_cpu", "thread_cpu")
+DURATIONS = ("wall", "data_wait", "own", "waiting", "gc", "gc_longest", "thread_cpu")
 COUNTS = (
     "gc_runs",
     "voluntary_switches",
@@ -56,7 +56,7 @@ class MonitorRecords:
     """All records of a run folder. Every table has the columns rank and attempt; times in ms unless named otherwise.
 
     steps:     step, end_unix_ns, wall_ms, data_wait_ms, own_ms (NaN when no model was watched), waiting_ms, gc_ms,
-               gc_longest_ms, process_cpu_ms, thread_cpu_ms, gc_runs, voluntary_switches, involuntary_switches,
+               gc_longest_ms, thread_cpu_ms, gc_runs, voluntary_switches, involuntary_switches,
                major_faults, fetches, samples, in_flight, result_queue, pinned_queue (NaN where there is no such queue),
                captured, first (bool), samples_per_s, mfu (NaN when not told)
     gc:        step, end_unix_ns, generation, pause_ms, collected: pauses of 1 ms and more

@@ -33,6 +33,7 @@ class System(msgspec.Struct, tag="system", tag_field="event"):
     step: int
     resident_bytes: float | None = None
     threads: float | None = None
+    process_cpu_us: float | None = None
     allowed_cores: float | None = None
     cores: float | None = None
     throttled_periods: float | None = None

@@ -23,7 +23,7 @@ CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
 NEEDED = frozenset(
     (
         *("sequence", "step", "end_unix_ns", "wall_us", "data_wait_us", "own_us", "waiting_us", "samples", "flags"),
-        *("gc_us", "gc_longest_us", "gc_runs", "process_cpu_us", "thread_cpu_us", "major_faults", "fetches"),
+        *("gc_us", "gc_longest_us", "gc_runs", "thread_cpu_us", "major_faults", "fetches"),
         *("voluntary_switches", "involuntary_switches", "in_flight", "result_queue", "pinned_queue"),
     )
 )

@@ -8,10 +8,10 @@ from typing import get_type_hints
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from tools.catalog import metrics
 from tools.errors import UsageError
 from tools.findings import Argument
 from tools.metrics.measurement import Metric
-from tools.metrics.registry import metrics
 from tools.toolbox.context import MOST_ROWS, ToolContext, page
 from tools.toolbox.tool import Arguments
 

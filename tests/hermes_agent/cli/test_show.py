@@ -57,3 +57,21 @@ def test_an_unknown_id_names_those_there_are() -> None:
 def test_a_selection_without_a_run_is_refused() -> None:
     with pytest.raises(UsageError, match="need a run"):
         execute(show, "E1", "--ranks", "0")
+
+
+@pytest.mark.parametrize("run", [[DEMO], []])
+def test_an_id_that_ask_printed_is_known_to_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: list[str]
+) -> None:
+    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(tmp_path))
+    execute(ask, DEMO, "breakdown of rank 1", "--json")
+    asked = json.loads(capsys.readouterr().out)
+    last = asked["evidence"][-1]
+    execute(show, last["id"], *run, "--json")
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["id"] == last["id"]
+    assert shown["agrees"] is True
+    assert shown["again"] == pytest.approx(last["value"])
+    execute(ask, DEMO, "breakdown of rank 0", "--json")
+    again = {each["id"]: each for each in json.loads(capsys.readouterr().out)["evidence"]}
+    assert all(each == again.get(each["id"], each) for each in asked["evidence"])

@@ -17,6 +17,8 @@ WAIT_US = 40_000.0
 SPIKE = 7
 SPIKE_US = 60_000.0
 LATE_US = 3_000.0
+COPY_US = 40_000.0
+SLOW_CALLS = (4, 7)
 
 
 class MadeUp:
@@ -73,6 +75,35 @@ def busy() -> Discussion:
 def spiky() -> Discussion:
     """One rank whose step 7 takes 60 ms more, all of it computation."""
     return discuss(profile_of(_rank(spike=SPIKE)))
+
+
+def slow_call() -> Discussion:
+    """One rank whose steps 4 and 7 take 40 ms more, in one `cudaMemcpyAsync` of the host each, with the device idle."""
+    rank = RankBuilder(0)
+    start_us = 0.0
+    for step in range(10):
+        extra_us = COPY_US if step in SLOW_CALLS else 0.0
+        rank.runtime("cudaMemcpyAsync", start_us + 10, 100 + extra_us)
+        begin_us = start_us + 200 + extra_us
+        rank.kernel("sgemm", begin_us, 90_000, call_us=begin_us - 50)
+        rank.kernel("relu", begin_us + 90_000, 5_000, call_us=begin_us - 30)
+        rank.step(step, start_us, begin_us + 95_100)
+        start_us = begin_us + 95_100
+    return discuss(profile_of(rank))
+
+
+def loader_and_operators() -> Discussion:
+    """Steps of 10 ms: 4 ms in the loader, then 100 kernels of 10 us that the host launches every 55 us."""
+    rank = RankBuilder(0)
+    for step in range(8):
+        start_us = step * 10_000.0
+        rank.annotation(LOADER, start_us, 4_000)
+        for call in range(100):
+            at_us = start_us + 4_050 + 55.0 * call
+            rank.operator("aten::add", at_us, 50)
+            rank.kernel("add_kernel", at_us + 30, 10, call_us=at_us + 20)
+        rank.step(step, start_us, start_us + 10_000)
+    return discuss(profile_of(rank))
 
 
 def late_rank() -> Discussion:

@@ -57,7 +57,7 @@ def test_an_open_question_says_why_and_what_to_record(busy: Discussion) -> None:
     assert check.needs.split("(")[0] in answer.text
 
 
-@pytest.mark.parametrize("question", ["could it be checkpointing?", "is it RDMA retransmission?", "pipeline bubbles?"])
+@pytest.mark.parametrize("question", ["could it be checkpointing?", "cpu contention?", "pipeline bubbles?"])
 def test_a_cause_without_an_analyzer_is_called_open_and_never_clean(busy: Discussion, question: str) -> None:
     answer = reply(busy, question)
     assert "There is no analyzer for" in answer.text
@@ -65,8 +65,8 @@ def test_a_cause_without_an_analyzer_is_called_open_and_never_clean(busy: Discus
     assert "No sign" not in answer.text
 
 
-def test_a_family_is_answered_cause_by_cause_with_the_open_ones_named(busy: Discussion) -> None:
-    answer = reply(busy, "why isn't it the network?")
+def test_a_family_is_answered_cause_by_cause_with_the_open_ones_named(late: Discussion) -> None:
+    answer = reply(late, "why isn't it the network?")
     assert "Nothing found points to the network, but not every question about it could be answered." in answer.text
     assert "bandwidth contention, rdma retransmission and byte alignment" in answer.text
 
@@ -175,7 +175,7 @@ def test_gaps_name_unanswered_checks_and_causes_nobody_looks_for(busy: Discussio
 
 def test_a_question_that_is_not_understood_says_so_with_three_examples(busy: Discussion) -> None:
     answer = reply(busy, "what is the airspeed of a swallow")
-    assert answer.intent == ""
+    assert answer.intent == "not_understood"
     assert answer.text.count("“") == 3
     assert "[C" not in answer.text
 

@@ -29,7 +29,13 @@ MORE = (
     "which rank is slow?", "is rank 0 slow?", "any spikes?", "breakdown of rank 0", "what if I fix the first cause?",
     "how do I fix the data loader?", "why not the network?", "could it be gc?", "is it the cpu?", "tensor cores?",
     "storage?", "is communication slow?", "memory?", "what is slow device?", "what is underutilization?", "show A1",
-    "show C1", "show E1 and E2", "cases like slow checkpoints on NFS", "what is the weather",
+    "show C1", "show E1 and E2", "cases like slow checkpoints on NFS", "what is the weather", "top kernels of rank 0",
+    "top host calls of rank 0", "how long do the all-reduces take?", "is rank 0 a straggler?",
+    "what if I fix everything?",
+    "how much faster if I fixed both the loader and the small operators?", "why is rank 0 waiting?",
+    "how long does a step of rank 0 take?", "launch queue of rank 0", "GPU utilization of rank 0", "is it NCCL?",
+    "Warum ist es langsam?", "为什么训练这么慢？", "¿Es la red?", "Que dois-je changer ?",
+    "why are steps 1 and 8 slow?",
 )  # fmt: skip
 
 

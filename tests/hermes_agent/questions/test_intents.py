@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import INTENTS, answer_text
+from hermes_agent.questions.intents import INTENTS, NOT_UNDERSTOOD, answer_text
 from hermes_agent.questions.question import normalised, read_question
 from hermes_agent.questions.subjects import subject_of
 from tests.hermes_agent.questions import discussed
@@ -30,11 +30,11 @@ ASKED = {
     "ranks": [
         "which rank is slowest?", "slowest rank", "which gpu is the slow one?", "is rank 0 slow?",
         "who is the slowest worker",
-        "which node lags", "why is rank 0 slow",
+        "which node lags", "why is rank 0 slow", "is rank 0 a straggler?", "are ranks 0 and 1 slow",
     ],
     "steps": [
         "which step is slowest?", "are there spikes?", "step 3?", "is the step time steady?", "longest step", "jitter",
-        "does the step time drift", "which iterations are slow", "why is step 7 slow",
+        "does the step time drift", "which iterations are slow", "why is step 7 slow", "why are steps 5 and 9 slow?",
     ],
     "breakdown": [
         "where does the time go?", "breakdown", "break down rank 0", "breakdown of rank 0 in step 2",
@@ -68,7 +68,42 @@ ASKED = {
     ],
     "identifiers": ["show E1", "E1", "what is E1?", "A1", "advice A1", "where does [E2] come from", "show e1"],
     "help": ["help", "what can I ask?", "hello"],
-    "": ["what is the weather", "sing me a song", "who are you", "1234", "???"],
+    "certainty": ["how sure are you?", "can I trust this?", "are you sure", "how confident are you in the first cause"],
+    "workers": [
+        "how many workers should I use?", "number of dataloader workers", "what num_workers should I set",
+        "how many dataloader workers do I need",
+    ],
+    "duration": [
+        "how long does a step take?", "step time", "average step time?", "what is the median step time",
+        "how slow is a step", "throughput?",
+    ],
+    "kernels": [
+        "which kernel takes the most time?", "top kernel", "top 5 kernels", "slowest kernels", "what kernels run",
+        "which GPU kernels are the most expensive?",
+    ],
+    "host_calls": ["top host calls", "which operators take most time", "what is the host doing", "slowest cuda calls"],
+    "collectives": [
+        "how long do the all-to-all take?", "which collectives are there", "list all-reduces", "collectives by kind",
+        "how many all_gathers per step?", "collectives",
+    ],
+    "waiting": [
+        "why do ranks wait?", "what do the ranks wait for", "why are the GPUs waiting", "who is everybody waiting for",
+        "why is rank 0 waiting?",
+    ],
+    "launch_queue": [
+        "why is the device idle although work is launched?", "launch queue", "why is the GPU idle", "idle time",
+        "how long is the launch queue?",
+    ],
+    "utilisation": [
+        "GPU utilization percent?", "gpu utilisation", "how busy is the GPU", "what is the utilization of the device?",
+    ],
+    "memory": ["peak memory?", "how much memory is used", "max GPU memory", "memory usage"],
+    "recording": [
+        "what is this run?", "what batch size and model is this?", "how many ranks", "which hardware",
+        "what GPUs are these",
+        "how many steps were recorded",
+    ],
+    "not_understood": ["what is the weather", "sing me a song", "who are you", "1234", "???"],
 }  # fmt: skip
 
 
@@ -78,7 +113,7 @@ def test_the_question_is_taken_for_what_it_means(loader: Discussion, intent: str
 
 
 def test_every_intent_is_asked_for_in_these_tests() -> None:
-    assert {intent.name for intent in INTENTS} == set(ASKED) - {""}
+    assert {intent.name for intent in INTENTS} == set(ASKED) - {NOT_UNDERSTOOD}
 
 
 @pytest.mark.parametrize("intent", [intent for intent in INTENTS if intent.example], ids=lambda intent: intent.name)
@@ -116,6 +151,31 @@ def test_usual_names_lead_to_causes_of_the_taxonomy(words: str, causes: str, mec
 def test_ranks_steps_and_ids_are_read_from_the_question() -> None:
     question = read_question("Compare rank 3 and GPU 1 in step 12, see [E7]")
     assert (question.ranks, question.steps, question.ids) == ((3, 1), (12,), ("E7",))
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks", "steps"),
+    [
+        ("why are steps 5 and 9 slow?", (), (5, 9)),
+        ("steps 5, 9 and 12", (), (5, 9, 12)),
+        ("compare steps 3 to 6", (), (3, 4, 5, 6)),
+        ("are ranks 1, 2 or 3 late in step 4", (1, 2, 3), (4,)),
+        ("rank 3 step 7", (3,), (7,)),
+    ],
+)
+def test_lists_and_ranges_of_ranks_and_steps_are_read(text: str, ranks: object, steps: object) -> None:
+    question = read_question(text)
+    assert (question.ranks, question.steps) == (ranks, steps)
+
+
+def test_all_causes_that_a_question_names_are_read_in_their_order() -> None:
+    question = read_question("how much faster if I fixed both the loader and the small operators?")
+    assert [subject.title for subject in question.subjects] == ["data input", "small operators"]
+    assert question.subject == question.subjects[1]
+
+
+def test_a_range_names_no_more_steps_than_an_answer_can_hold() -> None:
+    assert len(read_question("steps 1 to 999999999").steps) == 16
 
 
 def test_an_endless_question_is_cut() -> None:

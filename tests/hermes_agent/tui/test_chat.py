@@ -60,6 +60,60 @@ async def test_enter_on_a_focused_message_opens_the_chosen_citation() -> None:
         assert not isinstance(app.screen, EvidenceScreen)
 
 
+async def test_after_a_screen_is_closed_what_is_typed_goes_to_the_input() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await pilot.press("tab", "enter")
+        await idle(pilot)
+        await pilot.press("escape")
+        await pilot.press(*"/show E3", "enter")
+        await idle(pilot)
+        assert session.shown == ["E2", "E3"]
+
+
+async def test_typing_while_a_message_is_focused_goes_to_the_input() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        app.prompt.fill("why ")
+        app.prompt.cursor_position = len(app.prompt.value)
+        await pilot.press("tab", "right")
+        assert isinstance(app.focused, CitedMessage)
+        await pilot.press(*"not gc?", "enter")
+        await idle(pilot)
+        assert session.asked == ["why not gc?"]
+        assert app.prompt.has_focus
+
+
+async def test_letters_typed_into_a_screen_do_not_reach_the_input() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await pilot.press("tab")
+        await typed(pilot, "/evidence")
+        await pilot.press("x", "y")
+        assert app.prompt.value == ""
+        assert isinstance(app.screen, TableScreen)
+
+
+async def test_checks_are_counted_in_the_conversation_and_told_in_full_on_demand() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        assert "Checks: 1 found something, 1 clean, 1 cannot answer" in said(app)
+        assert "Cannot answer: communication (transfer)." in said(app)
+        assert "record_shapes=True" not in said(app)
+        await typed(pilot, "/checks")
+        table = app.screen.query_one(DataTable)
+        rows = [[str(cell) for cell in table.get_row_at(row)] for row in range(table.row_count)]
+        assert [row[0] for row in rows] == ["io.data_loader", "communication.transfer", "parallel.step_time"]
+        assert rows[1][1:] == ["cannot answer", "no sizes were recorded. Needs record_shapes=True."]
+
+
 async def test_clicking_a_citation_opens_it() -> None:
     session = FakeSession()
     app = chat(session)

@@ -1,0 +1,95 @@
+"""Questions in other languages."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_agent.questions.foreign import in_english
+from hermes_agent.questions.intents import INTENTS
+from hermes_agent.questions.reply import reply
+from tests.hermes_agent.questions import discussed
+from tests.hermes_agent.questions.test_intents import ASKED
+
+UNDERSTOOD = {
+    "Why is it slow?": [
+        "Warum ist mein Training so langsam?", "Was ist der Engpass?", "为什么训练这么慢？", "瓶颈在哪里",
+        "¿Por qué es tan lento?", "Pourquoi est-ce si lent ?",
+    ],
+    "What should I change first?": [
+        "Was soll ich zuerst ändern?", "Wie kann ich das beschleunigen?", "怎么优化？", "¿Qué debo cambiar primero?",
+        "Que dois-je changer en premier ?",
+    ],
+    "Which rank is the slowest?": [
+        "Welcher Rank ist am langsamsten?", "哪个rank最慢？", "¿Qué rank es el más lento?",
+        "Quel rang est le plus lent ?",
+    ],
+    "Which step is the slowest?": [
+        "Welcher Schritt ist der langsamste?", "哪一步最慢", "¿Cuál es el paso más lento?",
+        "Quelle étape est la plus lente ?",
+    ],
+    "Where does the time go?": [
+        "Wo bleibt die Zeit?", "时间都花在哪里了？", "¿En qué se va el tiempo?", "Où passe le temps ?",
+    ],
+    "How long does a step take?": [
+        "Wie lange dauert ein Schritt?", "每一步需要多久？", "¿Cuánto dura un paso?",
+        "Combien de temps dure une étape ?",
+    ],
+    "Which kernel takes the most time?": [
+        "Welcher Kernel braucht am längsten?", "哪个核函数最耗时？", "¿Qué kernel tarda más?",
+        "Quel noyau est le plus long ?",
+    ],
+    "What is the GPU utilization in percent?": [
+        "Wie hoch ist die GPU-Auslastung?", "GPU利用率是多少？", "¿Cuál es la utilización de la GPU?",
+        "Quelle est l'utilisation du GPU ?",
+    ],
+    "What is the peak memory?": [
+        "Wie viel Speicher wird verwendet?", "显存峰值是多少？", "¿Cuánta memoria usa?",
+        "Combien de mémoire utilise-t-il ?",
+    ],
+    "How sure are you?": ["Wie sicher bist du?", "你确定吗？", "¿Estás seguro?", "Êtes-vous sûr ?"],
+    "Are there similar cases?": [
+        "Gibt es ähnliche Fälle?", "有类似的案例吗？", "¿Hay casos similares?", "Y a-t-il des cas similaires ?",
+    ],
+    "What could you not check?": [
+        "Was konntest du nicht prüfen?", "哪些没能检查？", "¿Qué no pudiste comprobar?", "Qu'est-ce qui manque ?",
+    ],
+    "Could it be network?": ["Liegt es am Netzwerk?", "是网络的问题吗？", "¿Es la red?", "Est-ce le réseau ?"],
+    "Could it be data loader?": [
+        "Ist es der Datenlader?", "是数据加载吗？", "¿Son los datos?", "Est-ce le chargement des données ?",
+    ],
+    "What if I fix data loader?": [
+        "Was bringt ein schnellerer Datenlader?", "如果优化数据加载会怎样？", "¿Qué pasa si arreglo los datos?",
+        "Et si je corrige les données ?",
+    ],
+    "Why is rank 3 slow?": ["Warum ist Rank 3 langsam?", "为什么 rank 3 这么慢？", "Pourquoi le rang 3 est lent ?"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("english", "asked"), [(name, text) for name, texts in UNDERSTOOD.items() for text in texts])
+def test_the_question_is_taken_for_its_english_one(english: str, asked: str) -> None:
+    found = in_english(asked)
+    assert found is not None
+    assert found.question == english
+
+
+@pytest.mark.parametrize("question", [text for texts in ASKED.values() for text in texts])
+def test_an_english_question_is_not_taken_for_another_language(question: str) -> None:
+    assert in_english(question) is None
+
+
+def test_no_example_of_the_help_is_taken_for_another_language() -> None:
+    assert [intent.example for intent in INTENTS if in_english(intent.example)] == []
+
+
+def test_the_answer_says_what_was_understood_and_that_it_is_in_english() -> None:
+    discussion = discussed.slow_loader()
+    answer = reply(discussion, "Warum ist es langsam?")
+    assert answer.text.startswith("Understood from German as `Why is it slow?`; answers are in English.")
+    assert answer.intent == "overview"
+    assert answer.text.endswith(reply(discussion, "Why is it slow?").text)
+
+
+def test_a_rank_that_does_not_exist_is_refused_without_a_sentence_left_out() -> None:
+    answer = reply(discussed.late_rank(), "Warum ist Rank 77 langsam?")
+    assert answer.notes == ()
+    assert "This run has no such rank" in answer.text

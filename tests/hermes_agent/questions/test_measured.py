@@ -1,0 +1,231 @@
+"""Questions for one kind of figure, on runs with known answers."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_agent.evidence.verifier import verify
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.reply import Reply, reply
+from tests.hermes_agent.questions import discussed
+from tests.synthetic import RankBuilder, profile_of
+
+
+@pytest.fixture(scope="module")
+def loader() -> Discussion:
+    return discussed.slow_loader()
+
+
+@pytest.fixture(scope="module")
+def late() -> Discussion:
+    return discussed.late_rank()
+
+
+@pytest.fixture(scope="module")
+def both() -> Discussion:
+    return discussed.loader_and_operators()
+
+
+@pytest.fixture(scope="module")
+def copying() -> Discussion:
+    return discussed.slow_call()
+
+
+def ask(discussion: Discussion, question: str) -> Reply:
+    answer = reply(discussion, question)
+    assert answer.notes == ()
+    assert verify(answer.text, discussion.grounds()) == []
+    return answer
+
+
+def value(answer: Reply, metric: str, **arguments: str | int) -> float:
+    found = [e.value for e in answer.evidence if e.metric == metric and arguments.items() <= e.arguments.items()]
+    assert len(found) == 1, [(e.metric, e.arguments) for e in answer.evidence]
+    return found[0]
+
+
+def test_how_long_a_step_takes_is_told_by_median_mean_and_longest(copying: Discussion) -> None:
+    answer = ask(copying, "how long does a step take?")
+    assert value(answer, "step_time_ms", statistic="median") == pytest.approx(95.3)
+    assert value(answer, "step_time_ms", statistic="mean") == pytest.approx(103.3)
+    assert value(answer, "step_time_ms", statistic="max") == pytest.approx(135.3)
+
+
+def test_the_kernels_are_listed_by_time_with_their_number(copying: Discussion) -> None:
+    answer = ask(copying, "which kernel takes the most time?")
+    assert value(answer, "kernel_name_ms", name="sgemm") == pytest.approx(90.0)
+    assert value(answer, "kernel_name_count", name="sgemm") == pytest.approx(1.0)
+    assert answer.text.index("`sgemm`") < answer.text.index("`relu`")
+
+
+def test_at_most_five_kernels_are_listed_and_a_bar_in_a_name_does_not_break_the_table() -> None:
+    rank = RankBuilder(0)
+    for step in range(4):
+        start_us = step * 1_000.0
+        for place in range(8):
+            rank.kernel(f"a|b{place}", start_us + 100 * place, 10 + place, call_us=start_us + 5 * place)
+        rank.step(step, start_us, start_us + 1_000)
+    answer = ask(discussed.discuss(profile_of(rank)), "top kernels of rank 0")
+    rows = [line for line in answer.text.splitlines() if line.startswith("|")]
+    assert len(rows) == 2 + 5
+    assert r"`a\|b7`" in rows[2]
+    assert value(answer, "rank_kernel_ms", name="a|b7") == pytest.approx(0.017)
+
+
+def test_utilisation_is_the_share_of_the_step_in_which_kernels_run(loader: Discussion) -> None:
+    answer = ask(loader, "GPU utilization percent?")
+    assert value(answer, "device_busy_pct") == pytest.approx(59.84, abs=0.01)
+    assert value(answer, "device_idle_pct") == pytest.approx(40.16, abs=0.01)
+
+
+def test_without_a_device_there_is_no_utilisation_and_no_kernel() -> None:
+    rank = RankBuilder(0, device=None)
+    for step in range(4):
+        rank.operator("aten::mm", step * 1_000.0, 900)
+        rank.step(step, step * 1_000.0, step * 1_000.0 + 1_000)
+    discussion = discussed.discuss(profile_of(rank))
+    assert "no utilization to tell" in ask(discussion, "GPU utilization?").text
+    assert "No device kernel runs" in ask(discussion, "top kernels").text
+    assert "neither the queue nor the reasons" in ask(discussion, "launch queue?").text
+    assert value(ask(discussion, "top host calls"), "host_own_ms", name="aten::mm") == pytest.approx(0.9)
+
+
+def test_host_calls_are_told_by_their_own_time_without_the_calls_inside_them() -> None:
+    rank = RankBuilder(0)
+    for step in range(4):
+        start_us = step * 1_000.0
+        rank.operator("aten::linear", start_us + 10, 300)
+        rank.operator("aten::addmm", start_us + 20, 250)
+        rank.kernel("sgemm", start_us + 100, 100, call_us=start_us + 50, call_duration_us=20)
+        rank.step(step, start_us, start_us + 1_000)
+    answer = ask(discussed.discuss(profile_of(rank)), "top host calls")
+    assert value(answer, "host_own_ms", name="aten::addmm") == pytest.approx(0.23)
+    assert value(answer, "host_own_ms", name="aten::linear") == pytest.approx(0.05)
+    assert value(answer, "host_own_ms", name="cudaLaunchKernel") == pytest.approx(0.02)
+    assert answer.text.index("aten::addmm") < answer.text.index("aten::linear") < answer.text.index("cudaLaunchKernel")
+
+
+def test_collectives_are_listed_by_kind_with_number_and_durations(late: Discussion) -> None:
+    answer = ask(late, "how long do the all-reduces take?")
+    assert value(answer, "collective_count", kind="all_reduce") == pytest.approx(1.0)
+    assert value(answer, "collective_mean_ms", kind="all_reduce") == pytest.approx(0.5 + 0.75 * 3.0, abs=0.01)
+    assert "There is no all to all in the recorded steps" in ask(late, "how long do the all-to-all take?").text
+
+
+def test_without_collectives_the_network_is_not_called_open(loader: Discussion) -> None:
+    for question in ("why not the network?", "is it NCCL?", "could it be poor overlap or communication?"):
+        answer = ask(loader, question)
+        assert "There are no collectives in the recorded steps" in answer.text
+        assert value(answer, "collective_count") == 0
+        assert "not ruled out" not in answer.text
+
+
+def test_ranks_wait_for_the_late_one_and_it_is_told_what_it_does(late: Discussion) -> None:
+    answer = ask(late, "why do ranks wait?")
+    assert value(answer, "exposed_wait_ms") == pytest.approx(3.0 * 0.75, abs=0.01)
+    assert value(answer, "wait_share_pct", rank=2) == pytest.approx(100.0)
+    assert "Rank 2: What it does longest beyond the median of the others is waiting for data" in answer.text
+
+
+@pytest.mark.parametrize(("rank", "verdict"), [(2, "Yes, rank 2 is late"), (0, "No, rank 0 is not the one")])
+def test_whether_a_rank_is_a_straggler_is_answered_with_yes_or_no(late: Discussion, rank: int, verdict: str) -> None:
+    answer = ask(late, f"is rank {rank} a straggler?")
+    assert answer.text.startswith(verdict)
+    assert value(answer, "wait_share_pct", rank=rank) == pytest.approx(100.0 if rank == 2 else 0.0)
+
+
+def test_whether_a_rank_is_slow_is_answered_by_its_own_time(late: Discussion) -> None:
+    answer = ask(late, "is rank 2 slow?")
+    assert answer.text.startswith("Yes, rank 2 is slow.")
+    assert value(answer, "rank_excess_pct", rank=2) == pytest.approx(100.0 * 3.0 / 4.13, abs=0.5)
+    assert ask(late, "is rank 1 slow?").text.startswith("No, rank 1 is no slower than the others.")
+
+
+def test_several_steps_are_each_explained_by_the_call_that_grew(copying: Discussion) -> None:
+    answer = ask(copying, "why are steps 4 and 7 slow?")
+    assert answer.intent == "steps"
+    for step in discussed.SLOW_CALLS:
+        assert f"Step {step} takes" in answer.text
+        assert value(answer, "step_name_excess_ms", step=step, name="cudaMemcpyAsync") == pytest.approx(40.0)
+        assert value(answer, "step_name_longest_ms", step=step, name="cudaMemcpyAsync") == pytest.approx(40.1)
+
+
+def test_a_step_like_the_others_is_not_explained(copying: Discussion) -> None:
+    assert "cudaMemcpyAsync" not in ask(copying, "why is step 3 slow?").text
+
+
+def test_two_causes_gone_at_once_are_replayed_together(both: Discussion) -> None:
+    answer = ask(both, "how much faster if I fixed both the loader and the small operators?")
+    together = value(answer, "joint_speedup", bound="expected")
+    alone = {
+        each.arguments["cause"]: each.value
+        for each in answer.evidence
+        if each.metric == "predicted_speedup" and "bound" not in each.arguments
+    }
+    assert set(alone) == {"slow_data_processing", "operator_dispatch"}
+    assert together > max(alone.values())
+    step_ms = value(answer, "joint_step_ms")
+    assert step_ms == pytest.approx(10.0 / together)
+    assert step_ms >= 1.0 - 1e-9  # the kernels themselves stay
+
+
+def test_everything_gone_leaves_out_what_cannot_be_replayed_and_says_so(late: Discussion) -> None:
+    kept = [each for each in late.diagnosis.causes if each.method == "replay"]
+    answer = ask(late, "what if I fix everything?")
+    assert ("replayed together" in answer.text) == (len(kept) > 1)
+
+
+def test_the_fewest_workers_are_the_time_to_make_a_batch_over_the_rest(loader: Discussion) -> None:
+    answer = ask(loader, "how many workers should I use?")
+    assert value(answer, "loader_workers_least") == 1  # 40 ms for a batch that the step uses for 60 ms
+    rank = RankBuilder(0)
+    for step in range(6):
+        start_us = step * 100_000.0
+        rank.annotation(discussed.LOADER, start_us, 70_000)
+        rank.kernel("sgemm", start_us + 70_100, 29_000, call_us=start_us + 70_050)
+        rank.step(step, start_us, start_us + 100_000)
+    slower = discussed.discuss(profile_of(rank))
+    assert value(ask(slower, "how many workers?"), "loader_workers_least") == 3  # 70 over 30
+
+
+def test_the_workers_are_not_guessed_where_making_a_batch_is_not_recorded(copying: Discussion) -> None:
+    assert "cannot be told from this recording" in ask(copying, "how many workers should I use?").text
+
+
+def test_how_sure_names_the_support_and_what_would_disprove_each_cause(loader: Discussion) -> None:
+    answer = ask(loader, "how sure are you?")
+    first = loader.diagnosis.causes[0]
+    assert f"confidence `{first.confidence:.2f} of 1`" in answer.text
+    assert "What would disprove it:" in answer.text
+    assert value(answer, "predicted_speedup", cause=first.cause, bound="low") > 1.0
+
+
+def test_idle_time_is_told_by_reason_and_the_queue_by_its_length(both: Discussion) -> None:
+    answer = ask(both, "why is the device idle although work is launched?")
+    assert value(answer, "device_idle_pct", reason="data") == pytest.approx(40.0, abs=0.1)
+    assert value(answer, "launches_per_step") == 100
+    assert value(answer, "launch_interval_us") == pytest.approx(55.0)
+    assert "the host is the slower side" in answer.text
+
+
+def test_the_memory_peak_is_told_or_what_it_needs(loader: Discussion) -> None:
+    assert "`profile_memory=True`" in ask(loader, "peak memory?").text
+
+
+def test_what_the_run_is_names_only_what_was_recorded(both: Discussion) -> None:
+    text = ask(both, "what batch size and model is this?").text
+    assert "Steps 0 to 7" in text
+    assert "`Tesla V100-SXM2-32GB`" in text
+    assert "No operator shapes are recorded" in text
+
+
+def test_shapes_are_those_of_the_operators_with_most_time() -> None:
+    rank = RankBuilder(0)
+    for step in range(4):
+        start_us = step * 1_000.0
+        rank.operator("aten::mm", start_us + 10, 300, dims=[[32, 64], [64, 16]], types=["float", "float"])
+        rank.operator("aten::relu", start_us + 400, 20, dims=[[32, 16]], types=["float"])
+        rank.kernel("sgemm", start_us + 100, 100, call_us=start_us + 50)
+        rank.step(step, start_us, start_us + 1_000)
+    text = ask(discussed.discuss(profile_of(rank)), "what is this run?").text
+    assert text.index("`aten::mm` on `32x64, 64x16`") < text.index("`aten::relu` on `32x16`")
