@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from case_library.words import terms
+from case_library.lexicon import search_terms
 
 if TYPE_CHECKING:
     from case_library.schema import Case
 
 
+TITLE_WEIGHT = 2.0
+SETTING_WEIGHT = 0.5
+
+
 @dataclass(frozen=True)
 class CaseCard:
-    """A case as retrieval sees it; ``counts`` is how often each term occurs in its document."""
+    """A case as retrieval sees it; ``counts`` is how often each search term occurs in it, weighed by where."""
 
     id: str
     title: str
@@ -25,7 +29,8 @@ class CaseCard:
     mechanism: str
     setting: str
     signals: tuple[str, ...]
-    counts: Mapping[str, int]
+    counts: Mapping[str, float]
+    private: bool = False
 
 
 def card_of(case: Case) -> CaseCard:
@@ -39,16 +44,29 @@ def card_of(case: Case) -> CaseCard:
         mechanism=case.mechanism or "",
         setting=f"{case.setting.framework} {case.setting.hardware}",
         signals=tuple(case.signals),
-        counts=dict(Counter(terms(document(case)))),
+        counts=term_counts(case),
+        private=case.private,
     )
 
 
+def term_counts(case: Case) -> dict[str, float]:
+    """How often each search term occurs; a word of the title counts ``TITLE_WEIGHT`` times, one of the setting half."""
+    counts: defaultdict[str, float] = defaultdict(float)
+    for text, weight in _parts(case):
+        for term in search_terms(text):
+            counts[term] += weight
+    return dict(counts)
+
+
 def document(case: Case) -> str:
-    """The text a case is found by: its own words and those the taxonomy has for its cause."""
-    setting = case.setting
-    own = [case.title, case.symptom, *case.signals, case.diagnosis, case.optimization]
-    place = [setting.framework, setting.hardware, setting.model]
-    return "\n".join([*own, *place, cause_text(case.cause), case.mechanism or ""])
+    """The text a case is embedded by."""
+    return "\n".join(text for text, _ in _parts(case))
+
+
+def _parts(case: Case) -> list[tuple[str, float]]:
+    setting = f"{case.setting.framework} {case.setting.hardware} {case.setting.model}"
+    told = [case.symptom, "\n".join(case.signals), case.diagnosis, case.optimization, case.mechanism or ""]
+    return [(case.title, TITLE_WEIGHT), *((text, 1.0) for text in told), (setting, SETTING_WEIGHT)]
 
 
 def cause_text(cause: str) -> str:

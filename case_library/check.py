@@ -5,45 +5,86 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from case_library.dead_fields import dead_fields
 from case_library.library import BUNDLED_CASES, CaseError, case_files, parse_case, read_case_bytes
+from case_library.private import load_private
 from case_library.words import terms
 
 if TYPE_CHECKING:
     from case_library.schema import Case
 
 SAME_TEXT = 0.5  # shared terms over all terms of two cases; the closest of the bundled cases share 0.31
+CASE_FRAGMENT = "case-"  # an address may end in #case-... to tell several cases of one publication apart
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The cases that could be read, in id order, and every fault in one sentence each."""
+
+    cases: tuple[Case, ...]
+    faults: tuple[str, ...]
 
 
 def check_cases(folder: Path = BUNDLED_CASES) -> tuple[str, ...]:
-    """Every fault of the case files in one sentence each, nothing if there is none; raises ``CaseError`` without cases.
+    """Every fault of a folder in one sentence each, nothing if there is none; raises ``CaseError`` without cases."""
+    return examine(folder).faults
 
-    Looks at the schema and taxonomy, at files that are not read, at URLs used twice and at texts told twice.
+
+def examine(folder: Path = BUNDLED_CASES, private_folder: Path | None = None) -> Checked:
+    """The cases of a folder, and of a team's private one beside it, with every fault.
+
+    Looks at the schema and taxonomy, at files that are not read, at fields that say nothing, at sources used twice and
+    at texts told twice, and at private cases among the bundled ones. Raises ``CaseError`` if there is no case.
     """
-    problems = [
-        f"{path} is not read; case files end in .yaml."
-        for path in sorted(folder.iterdir() if folder.is_dir() else ())
-        if path.suffix != ".yaml" and not path.name.startswith(".")
-    ]
     cases: list[Case] = []
+    faults = [*_unread(folder), *(_unread(private_folder) if private_folder and private_folder.is_dir() else ())]
     for path in case_files(folder):
         try:
             cases.append(parse_case(path, read_case_bytes(path)))
         except CaseError as error:
-            problems.append(str(error))
-    return (*problems, *_shared_urls(cases), *_shared_texts(cases))
+            faults.append(str(error))
+    if folder == BUNDLED_CASES:
+        faults += [f"{case.id} is private; move it out of the public cases." for case in cases if _is_own(case)]
+    own = load_private(private_folder, {case.id for case in cases})
+    cases += own.cases
+    faults += own.left_out
+    return Checked(tuple(cases), (*faults, *faults_of(cases)))
 
 
-def _shared_urls(cases: Sequence[Case]) -> Iterator[str]:
-    users: defaultdict[str, list[str]] = defaultdict(list)
+def faults_of(cases: Sequence[Case]) -> tuple[str, ...]:
+    """What is wrong with valid cases: fields that say nothing, sources and texts that two of them share."""
+    dead = (fault for case in cases for fault in dead_fields(case))
+    return (*dead, *_shared_sources(cases), *_shared_texts(cases))
+
+
+def _unread(folder: Path) -> Iterator[str]:
+    for path in sorted(folder.iterdir() if folder.is_dir() else ()):
+        if path.suffix != ".yaml" and not path.name.startswith("."):
+            yield f"{path} is not read; case files end in .yaml."
+
+
+def _is_own(case: Case) -> bool:
+    return case.private or case.source.kind == "internal"
+
+
+def _shared_sources(cases: Sequence[Case]) -> Iterator[str]:
+    """A page has one case, or several whose addresses end in a ``#case-...`` of their own; other fragments are none."""
+    users: defaultdict[str, dict[str, str]] = defaultdict(dict)
     for case in cases:
-        users[case.source.url.split("#")[0].rstrip("/").lower()].append(case.id)
-    for url, ids in users.items():
-        if len(ids) > 1:
-            yield f"{' and '.join(ids)} have the same source {url}; keep one case for one source."
+        page, _, fragment = case.source.url.partition("#")
+        users[page.rstrip("/").lower()][case.id] = fragment.lower() if fragment.startswith(CASE_FRAGMENT) else ""
+    for page, fragments in users.items():
+        told_apart = all(fragments.values()) and len(set(fragments.values())) == len(fragments)
+        if page and len(fragments) > 1 and not told_apart:
+            yield (
+                f"{' and '.join(fragments)} have the same source {page}; keep one case for one source, "
+                f"or end each address in a #{CASE_FRAGMENT}... of its own."
+            )
 
 
 def _shared_texts(cases: Sequence[Case]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from case_library.lexicon import lexicon
 from case_library.words import terms
 
 DIMENSION = 2048
@@ -32,21 +33,28 @@ class HashedTextEmbedding:
     @classmethod
     def fit(cls, texts: Sequence[str]) -> HashedTextEmbedding:
         """Weights from how many of the texts use each bucket."""
-        used = sum((_counts(text) > 0 for text in texts), start=np.zeros(DIMENSION, dtype=np.int64))
-        return cls(np.round(np.log((1 + len(texts)) / (1 + used)) + 0.1, 4).tolist())
+        return cls.fit_counts(np.array([bucket_counts(text) for text in texts]))
+
+    @classmethod
+    def fit_counts(cls, counts: NDArray[np.float64]) -> HashedTextEmbedding:
+        """The same from what ``bucket_counts`` gives for each text, shape ``(texts, DIMENSION)``."""
+        used = (counts > 0).sum(axis=0)
+        return cls(np.round(np.log((1 + len(counts)) / (1 + used)) + 0.1, 4).tolist())
 
     def __call__(self, input: Sequence[str]) -> list[Vector]:
         """One vector of length 1 and shape ``(DIMENSION,)`` per text."""
-        return [self._embed(text) for text in input]
+        return list(self.weigh(np.array([bucket_counts(text) for text in input])))
 
     def embed_query(self, input: Sequence[str]) -> list[Vector]:
         """The same as for documents."""
         return self(input)
 
-    def _embed(self, text: str) -> Vector:
-        weighted = np.log1p(_counts(text)).astype(np.float32) * self.idf
-        length = float(np.linalg.norm(weighted))
-        return weighted / length if length > 0 else np.full(DIMENSION, DIMENSION**-0.5, dtype=np.float32)
+    def weigh(self, counts: NDArray[np.float64]) -> Vector:
+        """The vectors of counts, shape ``(texts, DIMENSION)``; a text without features is near to none and to all."""
+        weighted = np.log1p(counts).astype(np.float32) * self.idf
+        lengths = np.linalg.norm(weighted, axis=1, keepdims=True)
+        even = np.float32(DIMENSION**-0.5)
+        return np.where(lengths > 0, weighted / np.maximum(lengths, np.finfo(np.float32).tiny), even)
 
     @staticmethod
     def name() -> str:
@@ -85,13 +93,15 @@ class HashedTextEmbedding:
         return False
 
 
-def _counts(text: str) -> NDArray[np.float64]:
+def bucket_counts(text: str) -> NDArray[np.float64]:
+    """How often the words, n-grams and concepts of a text fall into each bucket, shape ``(DIMENSION,)``."""
     features: Counter[str] = Counter()
     for word in terms(text):
         features["w:" + word] += 1
         padded = f"<{word}>"
         for size in NGRAM_SIZES:
             features.update("n:" + padded[start : start + size] for start in range(len(padded) - size + 1))
+    features.update("w:" + concept for concept in lexicon().concepts(text))
     counts = np.zeros(DIMENSION)
     for feature, count in features.items():
         counts[zlib.crc32(feature.encode()) % DIMENSION] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)

@@ -1,62 +1,77 @@
-"""Lexical ranking: Okapi BM25 (Robertson and Zaragoza 2009, eq. 3.15) and the share of a query that a case covers."""
+"""Lexical ranking: Okapi BM25 (Robertson and Zaragoza 2009, eq. 3.15) and the rarity of what a document shares."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 
 K1 = 1.2
 B = 0.75
+Scores = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class LexicalMatch:
-    """One case against a query; ``bm25`` orders, ``gain`` is the rarity of the matched terms in nats."""
+class LexicalScores:
+    """All documents against a query, shape ``(documents,)``: ``bm25`` orders, ``gain`` is the rarity shared in nats."""
 
-    bm25: float
-    gain: float
-    matched: tuple[str, ...]
+    bm25: Scores
+    gain: Scores
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Postings:
+    rows: NDArray[np.int64]
+    weights: Scores  # the part of BM25 that does not depend on the query
+
+
 class LexicalIndex:
-    """BM25 over documents given as term counts by id."""
+    """BM25 over documents given as how often each has a term; ``rarity`` may come from another, larger index."""
 
-    documents: Mapping[str, Mapping[str, int]]
-    _frequency: Counter[str] = field(init=False)
-    _mean_length: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._frequency = Counter(term for counts in self.documents.values() for term in counts)
-        lengths = [sum(counts.values()) for counts in self.documents.values()]
-        self._mean_length = sum(lengths) / max(len(lengths), 1)
-
-    def rarity(self, term: str) -> float:
-        """How much a term tells, in nats: near 0 when most cases have it, highest when none has."""
-        return self._rarity(self._frequency[term])
+    def __init__(self, documents: Sequence[Mapping[str, float]], rarity: Callable[[str], float] | None = None) -> None:
+        self.size = len(documents)
+        self.frequency = Counter(term for counts in documents for term in counts)
+        self.rarity = rarity or self._own_rarity
+        self._postings = _postings(documents)
 
     @property
     def rarity_of_one(self) -> float:
-        """The rarity of a term that only one case has: the unit in which libraries of any size can be compared."""
+        """The rarity of a term that only one document has: the unit in which libraries of any size can be compared."""
         return self._rarity(1)
 
+    def score(self, query: Iterable[str]) -> LexicalScores:
+        """Every document against the terms of a query; a repeated term counts once."""
+        bm25, gain = np.zeros(self.size), np.zeros(self.size)
+        for term in dict.fromkeys(query):
+            if (postings := self._postings.get(term)) is not None:
+                weight = self.rarity(term)
+                bm25[postings.rows] += weight * postings.weights
+                gain[postings.rows] += weight
+        return LexicalScores(bm25, gain)
+
+    def _own_rarity(self, term: str) -> float:
+        """How much a term tells, in nats: near 0 when most documents have it, highest when none has."""
+        return self._rarity(self.frequency[term])
+
     def _rarity(self, seen: int) -> float:
-        return math.log(1 + (len(self.documents) - seen + 0.5) / (seen + 0.5))
+        return math.log(1 + (self.size - seen + 0.5) / (seen + 0.5))
 
-    def rank(self, query: Sequence[str]) -> dict[str, LexicalMatch]:
-        """Every document that shares a term with the query."""
-        weights = {term: self.rarity(term) for term in dict.fromkeys(query) if term in self._frequency}
-        matches: dict[str, LexicalMatch] = {}
-        for name, counts in self.documents.items():
-            shared = [term for term in weights if term in counts]
-            if shared:
-                matches[name] = self._match(counts, shared, weights)
-        return matches
 
-    def _match(self, counts: Mapping[str, int], shared: list[str], weights: Mapping[str, float]) -> LexicalMatch:
-        norm = K1 * (1 - B + B * sum(counts.values()) / self._mean_length)
-        bm25 = sum(weights[term] * counts[term] * (K1 + 1) / (counts[term] + norm) for term in shared)
-        strongest = tuple(sorted(shared, key=lambda term: (-weights[term], term)))
-        return LexicalMatch(bm25, sum(weights[term] for term in shared), strongest)
+def _postings(documents: Sequence[Mapping[str, float]]) -> dict[str, _Postings]:
+    lengths = np.array([sum(counts.values()) for counts in documents])
+    norms = K1 * (1 - B + B * lengths / max(lengths.mean(), 1.0)) if len(documents) else lengths
+    rows: defaultdict[str, list[int]] = defaultdict(list)
+    counted: defaultdict[str, list[float]] = defaultdict(list)
+    for row, counts in enumerate(documents):
+        for term, count in counts.items():
+            rows[term].append(row)
+            counted[term].append(count)
+    postings: dict[str, _Postings] = {}
+    for term, places in rows.items():
+        where, times = np.array(places), np.array(counted[term], dtype=np.float64)
+        postings[term] = _Postings(where, times * (K1 + 1) / (times + norms[where]))
+    return postings

@@ -48,10 +48,15 @@ def read_case_bytes(path: Path) -> bytes:
 
 def parse_case(path: Path, content: bytes) -> Case:
     """One case from the content of its file; raises ``CaseError`` naming the file, the field and the fault."""
-    import yaml
-    from pydantic import ValidationError
+    case = validated(read_mapping(path, content), str(path))
+    if case.id != path.stem:
+        raise CaseError(f"{path}: id {case.id!r} differs from the file name {path.stem!r}; make them the same.")
+    return case
 
-    from case_library.schema import Case
+
+def read_mapping(path: Path, content: bytes) -> dict[str, object]:
+    """The fields of a YAML file; raises ``CaseError`` when it holds anything else."""
+    import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
@@ -64,13 +69,19 @@ def parse_case(path: Path, content: bytes) -> Case:
         raise CaseError(f"{path} is nested too deeply for a case; a case has two levels.") from error
     if not isinstance(data, dict):
         raise CaseError(f"{path} must hold one mapping of case fields; start it with 'id:'.")
+    return data
+
+
+def validated(fields: dict[str, object], where: str) -> Case:
+    """The fields as a case; raises ``CaseError`` naming the first field that is missing or wrong."""
+    from pydantic import ValidationError
+
+    from case_library.schema import Case
+
     try:
-        case = Case.model_validate(data)
+        return Case.model_validate(fields)
     except ValidationError as error:
-        raise CaseError(f"{path}: {_first_fault(error)}; mend the field.") from error
-    if case.id != path.stem:
-        raise CaseError(f"{path}: id {case.id!r} differs from the file name {path.stem!r}; make them the same.")
-    return case
+        raise CaseError(f"{where}: {_first_fault(error)}; mend the field.") from error
 
 
 def load_cases(folder: Path = BUNDLED_CASES) -> tuple[Case, ...]:

@@ -36,7 +36,8 @@ class CaseQuery:
 class CaseHit:
     """A similar case; ``similarity`` runs from 0 to 1 and ``why`` says in words what made it similar.
 
-    ``shared_signals`` are the case's own signals that the query speaks of.
+    ``shared_signals`` are the case's own signals that the query speaks of. ``private`` marks a team's own case, which
+    lies in ``file``.
     """
 
     id: str
@@ -47,6 +48,9 @@ class CaseHit:
     similarity: float
     shared_signals: tuple[str, ...]
     why: str
+    private: bool = False
+    conflicts: tuple[str, ...] = ()
+    file: str = ""
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
 from tools.taxonomy import causes
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=200)]
 CaseId = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$", max_length=80)]
-Url = Annotated[str, StringConstraints(pattern=r"^https://[^\s/]+\.[^\s/]+/\S*$", max_length=500)]
+PUBLIC_URL = re.compile(r"https://[^\s/]+\.[^\s/]+/\S*")
+INTERNAL_URL = re.compile(r"(https?://\S+)?")
 
 
 class _Strict(BaseModel):
@@ -19,13 +21,22 @@ class _Strict(BaseModel):
 
 
 class Source(_Strict):
-    """Where the case was published."""
+    """Where the case was published; ``internal`` for a team's own case, which may have no address at all."""
 
-    kind: Literal["issue", "pr", "docs", "blog", "paper"]
-    url: Url
+    kind: Literal["issue", "pr", "docs", "blog", "paper", "internal"]
+    url: Annotated[str, StringConstraints(max_length=500)] = Field(default="", validate_default=True)
     repo: Text | None = None
     number: int | None = Field(default=None, ge=1)
     year: int | None = Field(default=None, ge=2005, le=2100)
+
+    @field_validator("url")
+    @classmethod
+    def _address(cls, url: str, info: ValidationInfo) -> str:
+        internal = info.data.get("kind") == "internal"
+        if not (INTERNAL_URL if internal else PUBLIC_URL).fullmatch(url):
+            form = "http(s)://..., or be left out" if internal else "https://host.domain/page"
+            raise ValueError(f"an address has to look like {form}")
+        return url
 
 
 class Setting(_Strict):
@@ -54,6 +65,8 @@ class Case(_Strict):
     optimization: Text
     effect: Text
     confidence: Literal["high", "medium", "low"]
+    confidence_reason: Text | None = None
+    private: bool = False  # a team's own: marked everywhere, and not sent to a remote model unless that is allowed
 
     @model_validator(mode="after")
     def _within_the_taxonomy(self) -> Self:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from case_library.cards import CaseCard
+from case_library.lexicon import search_terms
 from case_library.query import CaseQuery
-from case_library.words import terms
 
 SAME_MECHANISM = 1.0
 SAME_CAUSE = 0.8
@@ -20,10 +20,11 @@ SIGNAL_SHARE = 0.5  # of a signal's rarity; below it, the words in common are ch
 
 @dataclass(frozen=True)
 class SignatureMatch:
-    """Agreement from 0 to 1, and the words for it."""
+    """Agreement from 0 to 1, the words for it, and what of the query the case contradicts."""
 
     score: float
     reason: str = ""
+    conflict: str = ""
 
 
 def compare_signature(query: CaseQuery, card: CaseCard, families: Collection[str]) -> SignatureMatch:
@@ -38,15 +39,17 @@ def compare_signature(query: CaseQuery, card: CaseCard, families: Collection[str
         return SignatureMatch(SAME_CAUSE, f"same cause {card.cause}")
     if not card.mechanism:
         return SignatureMatch(SAME_CAUSE_MECHANISM_UNSTATED, f"same cause {card.cause}, its mechanism is not stated")
-    return SignatureMatch(SAME_CAUSE_OTHER_MECHANISM, f"same cause {card.cause} by another mechanism, {card.mechanism}")
+    reason = f"same cause {card.cause} by another mechanism, {card.mechanism}"
+    return SignatureMatch(SAME_CAUSE_OTHER_MECHANISM, reason, f"another mechanism, {card.mechanism}")
 
 
 def _compare_family(query: CaseQuery, card: CaseCard, families: Collection[str]) -> SignatureMatch:
     if card.family in query.families and not query.causes:
         return SignatureMatch(SAME_FAMILY_ASKED, f"same family {card.family}")
     if card.family in query.families or card.family in families:
-        return SignatureMatch(SAME_FAMILY_IMPLIED, f"same family {card.family}, another cause {card.cause}")
-    return SignatureMatch(0.0)
+        reason = f"same family {card.family}, another cause {card.cause}"
+        return SignatureMatch(SAME_FAMILY_IMPLIED, reason, f"another cause, {card.cause}" if query.causes else "")
+    return SignatureMatch(0.0, conflict=f"another family, {card.family}" if query.has_signature else "")
 
 
 def shared_signals(query: Collection[str], card: CaseCard, rarity: Callable[[str], float]) -> tuple[str, ...]:
@@ -55,6 +58,6 @@ def shared_signals(query: Collection[str], card: CaseCard, rarity: Callable[[str
 
 
 def _covered(signal: str, query: Collection[str], rarity: Callable[[str], float]) -> float:
-    weights = {term: rarity(term) for term in terms(signal)}
+    weights = {term: rarity(term) for term in search_terms(signal)}
     total = sum(weights.values())
     return sum(weight for term, weight in weights.items() if term in query) / total if total else 0.0

@@ -97,11 +97,11 @@ def test_an_index_with_a_lost_file_is_rebuilt(folder: Path, tmp_path: Path) -> N
 
 def test_a_changed_embedding_version_gets_an_index_of_its_own(folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    for version in ("hashed-1", "hashed-2", "hashed-1"):
+    for version in ("one", "two", "one"):
         take_snapshot(folder, cache, version).home.cleanup()
     assert len(indexes(cache)) == 2
     contents = {path: read_case_bytes(path) for path in case_files(folder)}
-    assert {path.name for path in indexes(cache)} == {index_key(contents, "hashed-1"), index_key(contents, "hashed-2")}
+    assert {path.name for path in indexes(cache)} == {index_key(contents, "one"), index_key(contents, "two")}
 
 
 def test_a_changed_case_is_found_by_its_new_words(folder: Path, tmp_path: Path) -> None:
@@ -165,6 +165,61 @@ def test_processes_that_open_at_once_all_get_an_answer(folder: Path, tmp_path: P
     assert all(answer.startswith("torchtune-loss-item-sync (") for answer in answers)
     assert len(indexes(cache)) == 1
     assert best(folder, cache) == ("torchtune-loss-item-sync", ())
+
+
+ASK_AGAIN_AND_AGAIN = """
+import sys
+from pathlib import Path
+from case_library.recall import CaseIndex, CaseQuery
+sys.stdin.readline()
+answers = set()
+for _ in range(4):
+    with CaseIndex.open(Path(sys.argv[1]), Path(sys.argv[2])) as index:
+        for _ in range(5):
+            answers.add(index.search(CaseQuery(text="loss.item() synchronizes in every step")).hits[0].id)
+            answers.add(index.search(CaseQuery(text="gc.collect pauses ranks at different steps")).hits[0].id)
+print(sorted(answers))
+"""
+REBUILD = """
+import shutil, sys
+from pathlib import Path
+from case_library.recall import CaseIndex
+sys.stdin.readline()
+case = Path(sys.argv[1]) / "dali-first-epoch-cold-storage.yaml"
+for turn in range(6):
+    changed = case.with_suffix(".new")
+    changed.write_text(case.read_text(encoding="utf-8") + f"# {turn}\\n", encoding="utf-8")
+    changed.rename(case)
+    for built in (Path(sys.argv[2]) / "case-index").glob("[!.]*"):
+        shutil.rmtree(built, ignore_errors=True) if turn % 2 else (built / "cards.json").unlink(missing_ok=True)
+    CaseIndex.open(Path(sys.argv[1]), Path(sys.argv[2])).close()
+print("rebuilt")
+"""
+
+
+def test_three_processes_ask_while_a_fourth_changes_destroys_and_rebuilds(folder: Path, tmp_path: Path) -> None:
+    place = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    pipe = subprocess.PIPE
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, str(folder), str(tmp_path / "cache")],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+            env=place,
+        )
+        for program in (*[ASK_AGAIN_AND_AGAIN] * 3, REBUILD)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    ended = [process.communicate(timeout=300) for process in started]
+    assert [errors for _, errors in ended] == [""] * 4
+    right = "['marin-coordinated-gc', 'torchtune-loss-item-sync']\n"
+    assert [output for output, _ in ended] == [right, right, right, "rebuilt\n"]
+    assert best(folder, tmp_path / "cache") == ("torchtune-loss-item-sync", ())
 
 
 def test_importing_recall_loads_none_of_the_heavy_packages() -> None:

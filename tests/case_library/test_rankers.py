@@ -10,9 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_library.embedding import DIMENSION, HashedTextEmbedding
-from case_library.fusion import Closeness, abstention, closeness, fuse, ranks
+from case_library.embedding import DIMENSION, HashedTextEmbedding, bucket_counts
+from case_library.fusion import (
+    STRONG,
+    UNDECIDED,
+    WEAK,
+    Strength,
+    Weights,
+    abstention,
+    blended,
+    covered,
+    similarity,
+    spread,
+    strength_of,
+    text_strength,
+)
 from case_library.lexical import LexicalIndex
+from case_library.lexicon import lexicon, parse_lexicon, search_terms
+from case_library.question import read_question
+from case_library.spelling import Vocabulary, edits
+from case_library.vendors import vendor_conflict
+from case_library.votes import CauseVotes, scaled
 from case_library.words import surface_forms, terms
 
 
@@ -24,11 +42,17 @@ def test_identifiers_are_found_whole_and_by_their_parts() -> None:
 
 def test_filler_numbers_and_single_letters_say_nothing() -> None:
     assert terms("Why is my training so slow? 12 3.5 %") == []
+    assert terms("H100") == ["h100"]
+    assert terms("warum ist mein Training so langsam") == []
 
 
 def test_endings_are_trimmed_so_that_forms_of_a_word_meet() -> None:
     assert terms("reads reading") == ["read", "read"]
     assert terms("recompiles recompiled recompile") == ["recompil"] * 3
+
+
+def test_accents_are_folded() -> None:
+    assert terms("données réseau") == terms("donnees reseau")
 
 
 def test_a_term_is_shown_by_the_word_it_came_from() -> None:
@@ -38,23 +62,68 @@ def test_a_term_is_shown_by_the_word_it_came_from() -> None:
 @given(st.text(max_size=400))
 def test_every_term_of_any_text_has_a_readable_word(text: str) -> None:
     assert set(terms(text)) <= set(surface_forms(text))
+    question = read_question(text, Vocabulary({"loader": 3}))
+    assert set(question.terms) == set(question.shown)
+
+
+@pytest.mark.parametrize("text", ["all-reduce", "AllReduce", "all reduce", "gradient sync", "梯度同步很慢"])
+def test_several_ways_to_say_a_thing_are_one_concept(text: str) -> None:
+    assert "~allreduce" in lexicon().concepts(text)
+
+
+def test_a_lexicon_tells_concepts_other_topics_and_pace_apart() -> None:
+    small = parse_lexicon("# comment\nloader = data loader | 数据加载\n! cooking = recipe\n? pace = slow | wait\n")
+    assert small.concepts("the Data-Loader waits") == {"~loader": "data loader"}
+    assert small.concepts("数据加载慢") == {"~loader": "数据加载"}
+    assert small.other_topics("a recipe") == {"cooking": "recipe"}
+    assert small.speaks_of_pace("it waits")
+    assert not small.speaks_of_pace("a recipe")
+    assert small.parts == {"data", "loader"}
+
+
+def test_concepts_join_the_words_of_a_text_once() -> None:
+    assert search_terms("gc gc").count("~garbage") == 1
+    assert search_terms("gc gc").count("gc") == 2
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wrong"),
+    [("loader", "loader", 0), ("loaedr", "loader", 1), ("loadr", "loader", 1), ("abc", "xyz", 3)],
+)
+def test_edits_count_letters_and_swaps(one: str, other: str, wrong: int) -> None:
+    assert edits(one, other, 2) == wrong
+
+
+def test_a_misspelt_word_is_mended_and_a_short_or_strange_one_left() -> None:
+    known = Vocabulary({"collector": 2, "collection": 9, "gc": 4, "loader": 1})
+    assert known.mend("colector") == "collector"
+    assert known.mend("loaedr") == "loader"
+    assert known.mend("gd") == "gd"
+    assert known.mend("banana") == "banana"
+    assert known.mend("loader") == "loader"
 
 
 def test_bm25_equals_the_formula() -> None:
-    index = LexicalIndex({"a": Counter(gpu=2, idle=1), "b": Counter(gpu=1), "c": Counter(disk=4)})
+    index = LexicalIndex([Counter(gpu=2, idle=1), Counter(gpu=1), Counter(disk=4)])
     rarity = math.log(1 + (3 - 2 + 0.5) / (2 + 0.5))
     mean = 8 / 3
     expected = rarity * 2 * 2.2 / (2 + 1.2 * (1 - 0.75 + 0.75 * 3 / mean))
-    match = index.rank(["gpu", "unknown"])["a"]
+    scores = index.score(["gpu", "unknown", "gpu"])
     assert index.rarity("gpu") == pytest.approx(rarity)
-    assert match.bm25 == pytest.approx(expected)
-    assert match.gain == pytest.approx(rarity)
-    assert set(index.rank(["gpu"])) == {"a", "b"}
+    assert scores.bm25[0] == pytest.approx(expected)
+    assert scores.gain.tolist() == pytest.approx([rarity, rarity, 0.0])
+    assert index.rarity_of_one == pytest.approx(math.log(1 + 2.5 / 1.5))
 
 
-def test_the_rarest_matched_term_comes_first() -> None:
-    index = LexicalIndex({"a": Counter(gpu=1, idle=1), "b": Counter(gpu=1), "c": Counter(disk=4)})
-    assert index.rank(["gpu", "idle"])["a"].matched == ("idle", "gpu")
+def test_the_best_three_cases_of_a_cause_vote_and_the_taxonomy_adds_to_it() -> None:
+    library = LexicalIndex([Counter(zzz=1), Counter(zzz=1), Counter(yyy=1)])
+    votes = CauseVotes(["garbage_collection", "garbage_collection", "straggler"], library)
+    assert votes.names == ["garbage_collection", "straggler"]
+    assert votes.count(["zzz"], library.score(["zzz"]).bm25).tolist() == [1.0, 0.0]
+    assert votes.count(["yyy"], library.score(["yyy"]).bm25).tolist() == [0.0, 1.0]
+    by_taxonomy = votes.count(search_terms("gen-2 collections"), np.zeros(3))
+    assert by_taxonomy[0] == 1.0
+    assert by_taxonomy[1] < 0.5
 
 
 def test_vectors_have_length_one_and_like_texts_are_nearer() -> None:
@@ -64,6 +133,17 @@ def test_vectors_have_length_one_and_like_texts_are_nearer() -> None:
     assert vectors.shape == (3, DIMENSION)
     assert np.linalg.norm(vectors, axis=1) == pytest.approx([1.0, 1.0, 1.0], abs=1e-6)
     assert vectors[0] @ vectors[1] > 0.3 > vectors[0] @ vectors[2] + 0.2
+
+
+def test_a_text_without_words_still_has_a_vector_of_length_one() -> None:
+    embedding = HashedTextEmbedding.fit(["slow disk reads"])
+    assert np.linalg.norm(embedding(["12 %"])[0]) == pytest.approx(1.0, abs=1e-6)
+
+
+def test_fitting_texts_and_fitting_their_counts_is_the_same() -> None:
+    texts = ["slow disk reads", "tiny kernels"]
+    counted = HashedTextEmbedding.fit_counts(np.array([bucket_counts(text) for text in texts]))
+    assert np.array_equal(HashedTextEmbedding.fit(texts).idf, counted.idf)
 
 
 def test_an_embedding_built_from_its_configuration_gives_the_same_vectors() -> None:
@@ -77,45 +157,64 @@ def test_an_embedding_of_another_size_is_refused() -> None:
         HashedTextEmbedding([1.0, 2.0, 3.0])
 
 
-def test_equal_scores_share_a_rank_and_zero_has_none() -> None:
-    assert ranks({"a": 2.0, "b": 5.0, "c": 2.0, "d": 0.0, "e": 1.0}) == {"b": 1, "a": 2, "c": 2, "e": 4}
+def test_scores_are_scaled_by_their_greatest() -> None:
+    assert scaled(np.array([2.0, 4.0])).tolist() == [0.5, 1.0]
+    assert scaled(np.zeros(2)).tolist() == [0.0, 0.0]
 
 
-def test_fusion_adds_weighted_reciprocal_ranks() -> None:
-    fused = fuse([({"a": 1, "b": 2}, 1.0), ({"b": 1}, 2.0)])
-    assert fused == {"a": pytest.approx(1 / 11), "b": pytest.approx(1 / 12 + 2 / 11)}
+def test_rankers_are_blended_by_weight() -> None:
+    parts = {"words": np.array([4.0, 2.0]), "vector": np.array([0.2, 0.4]), "votes": np.array([0.0, 1.0])}
+    assert blended(parts, Weights(words=1, vector=0.5, votes=1)).tolist() == pytest.approx([0.625, 1.0])
+    assert blended(parts, Weights(words=1, vector=0, votes=0)).tolist() == [1.0, 0.5]
 
 
-def test_text_alone_is_the_mean_of_coverage_and_angle() -> None:
-    assert closeness(gain=2, asked=4, cosine=0.2, signature=0.9, has_signature=False).similarity == pytest.approx(0.5)
-    assert closeness(gain=0, asked=10, cosine=0.3, signature=0.0, has_signature=False).similarity == 0.0
+def test_one_case_of_each_of_three_causes_comes_first_and_none_is_lost() -> None:
+    assert spread([5, 4, 3, 2, 1, 0], ["a", "a", "b", "b", "c", "d"]) == [5, 3, 1, 4, 2, 0]
+    assert spread([1, 0], ["a", "a"]) == [1, 0]
 
 
-def test_a_query_of_common_words_cannot_be_covered_fully() -> None:
-    assert closeness(gain=0.45, asked=0.45, cosine=0, signature=0, has_signature=False).text == pytest.approx(0.125)
+def test_covered_is_the_share_of_the_rarity_asked_within_bounds() -> None:
+    assert covered(gain=2, asked=4) == 0.5
+    assert covered(gain=0.45, asked=0.45) == pytest.approx(0.25)  # common words cannot be covered fully
+    assert covered(gain=2.3, asked=40) == pytest.approx(0.5)  # of a long text a part is enough
 
 
-def test_a_long_text_is_covered_by_a_part_of_its_words() -> None:
-    assert closeness(gain=2.3, asked=40, cosine=0, signature=0, has_signature=False).text == pytest.approx(0.25)
+def test_the_strength_of_a_text_adds_its_parts_and_takes_other_topics_away() -> None:
+    full = text_strength(share=1, cosine=0.4, concepts=3, of_pace=True, other_topic=False)
+    assert full == pytest.approx(1.0)
+    assert text_strength(0.5, 0.2, 0, False, False) == pytest.approx(0.14 + 0.105)
+    assert text_strength(1, 0.4, 3, True, True) == pytest.approx(0.7)
+    assert text_strength(0, 0.4, 3, True, False) == 0.0
 
 
 @given(
-    gain=st.floats(0, 100),
-    more=st.floats(0, 100),
-    cosine=st.floats(-1, 1),
-    signature=st.floats(0, 1),
-    signed=st.booleans(),
+    share=st.floats(0, 1), cosine=st.floats(-1, 1), concepts=st.integers(0, 50), other=st.booleans(), pace=st.booleans()
 )
-def test_similarity_stays_between_nought_and_one(
-    gain: float, more: float, cosine: float, signature: float, signed: bool
+def test_strength_stays_between_nought_and_one(
+    share: float, cosine: float, concepts: int, other: bool, pace: bool
 ) -> None:
-    assert 0 <= closeness(gain, gain + more, cosine, signature, signed).similarity <= 1
+    assert 0 <= text_strength(share, cosine, concepts, pace, other) <= 1
 
 
-def test_between_weak_and_strong_two_of_three_must_agree() -> None:
-    middling = [Closeness(0.5, 0.5, 0.0)] * 3
-    assert abstention(middling, ["a", "b", "a"]) == ""
-    assert abstention(middling, ["a", "b", "c"]).startswith("The best cases disagree: at a similarity of 0.50 they")
-    assert abstention([Closeness(0.44, 0.44, 0.0)] * 3, ["a"] * 3).startswith("No case is close")
-    assert abstention([Closeness(0.6, 0.6, 0.0)] * 3, ["a", "b", "c"]) == ""
-    assert abstention([], []).startswith("No case is close")
+def test_a_text_beside_a_signature_adds_a_part_of_what_is_left() -> None:
+    agreement = np.array([0.5, 0.0])
+    assert similarity(np.array([1.0, 0.5]), agreement, True).tolist() == pytest.approx([0.7, 0.2])
+    assert similarity(np.array([1.0, 0.5]), agreement, False).tolist() == [1.0, 0.5]
+    strong = strength_of(0.5, agreement, np.array([1.0, 0.2, 0.9]), True)
+    assert strong == Strength(total=pytest.approx(0.6), text=0.5, signature=0.5, undecided=0.2)  # type: ignore[arg-type]
+
+
+def test_recall_abstains_on_the_weak_and_on_the_middling_that_speak_for_no_cause() -> None:
+    between = (WEAK + STRONG) / 2
+    assert abstention(Strength(WEAK - 0.01, 0, 0, 0)).startswith("No case is close")
+    assert abstention(Strength(WEAK, 0, 0, 0)) == ""
+    assert abstention(Strength(between, 0, 0, UNDECIDED + 0.01)).startswith("The best cases disagree on the cause")
+    assert abstention(Strength(between, 0, 0.5, UNDECIDED + 0.01)) == ""
+    assert abstention(Strength(STRONG, 0, 0, 1.0)) == ""
+    assert abstention(Strength(0.1, 0, 0, 0), "daily life").endswith("the question seems to be about daily life.")
+
+
+def test_makers_conflict_only_where_both_texts_name_one() -> None:
+    assert vendor_conflict("8x H100", "rocm on MI300X") == "on AMD, not NVIDIA"
+    assert vendor_conflict("8x H100", "A100 and MI300X") == ""
+    assert vendor_conflict("", "rocm") == ""
