@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.report.diagnosis import EvidenceRecord
 from hermes_agent.report.records import evidence_record
@@ -11,25 +12,31 @@ from tools.findings import Fact
 
 
 class ContinuedLedger(Ledger):
-    """Knows the figures of a diagnosis by their measurement; a new one is numbered after the last of them."""
+    """Knows the figures of a diagnosis by their measurement; a new one is numbered after the last of them.
 
-    def __init__(self, known: Sequence[EvidenceRecord]) -> None:
+    With a journal the numbers go on where earlier calls ended, and what they measured keeps its id.
+    """
+
+    def __init__(self, known: Sequence[EvidenceRecord], journal: Journal | None = None) -> None:
         super().__init__()
+        self._journal = journal or Journal(None)
         self._known = {_key(record): record.id for record in known}
         self._last = max((int(record.id[1:]) for record in known), default=0)
-        self._added: dict[object, EvidenceRecord] = {}
 
     def cite(self, fact: Fact) -> str:
         """The id the measurement has in the diagnosis or got since; a new one when it has none."""
-        if fact.key in self._known:
-            return self._known[fact.key]
-        if fact.key not in self._added:
-            self._added[fact.key] = evidence_record(f"E{self._last + len(self._added) + 1}", fact)
-        return self._added[fact.key].id
+        if fact.key not in self._known:
+            record = self._journal.add_evidence(
+                lambda other: _key(other) == fact.key and other.value == fact.value,
+                lambda identifier: evidence_record(identifier, fact),
+                self._last,
+            )
+            self._known[fact.key] = record.id
+        return self._known[fact.key]
 
     def added(self) -> tuple[EvidenceRecord, ...]:
-        """What was cited beyond the diagnosis, in order."""
-        return tuple(self._added.values())
+        """What was cited beyond the diagnosis, in this call and in earlier ones, in order."""
+        return self._journal.evidence()
 
 
 def _key(record: EvidenceRecord) -> object:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
-import shutil
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic, perf_counter_ns
-from typing import Any, Protocol
+from typing import Any
 
 from hermes_agent.monitor.layout import CAPTURE_ENDED, CAPTURED, Answer
 from hermes_agent.monitor.places import capture_folder, captured_bytes
+from hermes_agent.monitor.profiler import Profiler
 from hermes_agent.monitor.ring import CaptureRequest, RingWriter
 
 HOUR_S = 3600.0
@@ -30,63 +28,6 @@ class CaptureLimits:
     steps: int = 20
 
 
-class Profiler(Protocol):
-    """Profiles some steps. ``start`` raises RuntimeError when it cannot."""
-
-    def start(self, first_step: int, steps: int) -> None:
-        """Begins with the step ``first_step``."""
-
-    def step(self) -> None:
-        """Says that a step ended and another begins."""
-
-    def stop(self) -> None:
-        """Ends the profiling, without writing anything."""
-
-    def export(self, path: Path) -> None:
-        """Writes the trace; called on another thread than the training's."""
-
-
-class TorchProfiler:
-    """torch.profiler with shapes; steps carry the training's own numbers."""
-
-    def __init__(self) -> None:
-        self._profile: Any = None
-
-    def start(self, first_step: int, steps: int) -> None:
-        """Raises RuntimeError when torch is not loaded or the script profiles already."""
-        torch = sys.modules.get("torch")
-        if torch is None:
-            raise RuntimeError("torch is not loaded in this process")
-        if torch._C._autograd._profiler_enabled():
-            raise RuntimeError("another profiler is running in this process")
-        from torch.profiler import ProfilerAction, ProfilerActivity, profile, supported_activities
-
-        kinds = (ProfilerActivity.CPU, getattr(ProfilerActivity, "CUDA", None), getattr(ProfilerActivity, "XPU", None))
-        activities = [kind for kind in kinds if kind in supported_activities()]
-        self._profile = profile(activities=activities, record_shapes=True, schedule=lambda _: ProfilerAction.RECORD)
-        self._profile.step_num = first_step
-        self._profile.start()
-
-    def step(self) -> None:
-        """Closes the annotation of a step and opens the next."""
-        self._profile.step()
-
-    def stop(self) -> None:
-        """Waits for the device's records and closes the last annotation."""
-        self._profile.stop()
-
-    def export(self, path: Path) -> None:
-        """Writes the Kineto trace, compressed, and lets it go."""
-        plain = path.with_suffix(".part")
-        self._profile.export_chrome_trace(str(plain))
-        self._profile = None
-        packed = path.with_suffix(".packed")
-        with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=3) as target:
-            shutil.copyfileobj(source, target)
-        plain.unlink()
-        packed.replace(path)
-
-
 class CaptureDesk:
     """Takes a rank's capture requests, within limits, and carries them out."""
 
@@ -94,7 +35,8 @@ class CaptureDesk:
         self, run_folder: Path, rank: int, ring: RingWriter, limits: CaptureLimits, profiler: Callable[[], Profiler]
     ) -> None:
         self._folder, self._rank, self._ring, self._limits, self._new = run_folder, rank, ring, limits, profiler
-        self._seen = ring.requested()
+        self.seen = ring.requested()  # id of the last request that was looked at
+        self.busy = False  # whether ``boundary`` must be called although nothing new is asked for
         self._waiting: CaptureRequest | None = None
         self._running: Profiler | None = None
         self._left = 0
@@ -104,23 +46,23 @@ class CaptureDesk:
         self._disturbed = False
         self.told: deque[dict[str, Any]] = deque(maxlen=100)
 
-    @property
-    def idle(self) -> bool:
-        """Whether nothing is asked for, running or being written."""
-        return self._waiting is None and not self._disturbed and self._ring.requested() == self._seen
-
     def boundary(self, ended_step: int) -> int:
         """To be called between two steps; returns the flags that the step which ended deserves."""
+        flags = self._turn(ended_step)
+        self.busy = self._disturbed or self._waiting is not None
+        return flags
+
+    def _turn(self, ended_step: int) -> int:
         if self._running is not None:
             self._advance(ended_step)
             return CAPTURED
         flags = CAPTURE_ENDED if self._disturbed else 0
         self._disturbed = self._writer is not None and self._writer.is_alive()
-        if self._ring.requested() != self._seen:
+        if self._ring.requested() != self.seen:
             request = self._ring.request()
             if request is None:
                 return flags  # still being written, or damaged: looked at again after the next step
-            self._seen = request.id
+            self.seen = request.id
             self._waiting = self._allowed(request, ended_step)
         if self._waiting and ended_step + 1 >= self._waiting.first_step:
             self._start(self._waiting, ended_step + 1)

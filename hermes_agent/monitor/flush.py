@@ -101,7 +101,7 @@ class Flusher:
             while not self._ended.wait(self._plan.flush_s):
                 self.flush()
             self.flush()
-        except (OSError, ValueError, TypeError) as error:
+        except Exception as error:  # the boundary of the thread: training goes on
             self._failed("its records cannot be written any more", error)
 
     def flush(self) -> None:

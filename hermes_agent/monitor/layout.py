@@ -41,7 +41,6 @@ FIELDS: tuple[tuple[str, str], ...] = (
     ("gc_us", "I"),
     ("gc_longest_us", "I"),
     ("gc_runs", "I"),
-    ("process_cpu_us", "I"),
     ("thread_cpu_us", "I"),
     ("voluntary_switches", "I"),
     ("involuntary_switches", "I"),
@@ -65,7 +64,7 @@ class StepRecord(NamedTuple):
 
     ``wall_us`` is from one ``step()`` to the next, ``data_wait_us`` the part of it in a loader's ``next``, ``own_us``
     from the step's begin until the last gradient was ready (``UNKNOWN_US`` when no model is watched), ``waiting_us``
-    what the script declared as waiting. CPU and switches are of that span: of the process, or of the training thread.
+    what the script declared as waiting. CPU time, switches and faults are the training thread's in that span.
     Queue depths are as the training thread found them at its last fetch, ``UNKNOWN_DEPTH`` where there is no queue.
     """
 
@@ -79,7 +78,6 @@ class StepRecord(NamedTuple):
     gc_us: int
     gc_longest_us: int
     gc_runs: int
-    process_cpu_us: int
     thread_cpu_us: int
     voluntary_switches: int
     involuntary_switches: int

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from resource import RUSAGE_THREAD, getrusage
 from time import perf_counter_ns, time_ns
 from types import TracebackType
 from typing import Any, TypeVar
@@ -17,16 +19,15 @@ from hermes_agent.monitor.description import Description, Workload, default_fold
 from hermes_agent.monitor.flush import Flusher, RecordFiles
 from hermes_agent.monitor.garbage import GarbageWatch
 from hermes_agent.monitor.gradients import GradientWatch, Model
-from hermes_agent.monitor.layout import FIRST, RECORD, RECORDS_AT, UNKNOWN_US
+from hermes_agent.monitor.layout import FIRST, LARGEST_US, RECORD, RECORDS_AT, REQUEST_AT, UNKNOWN_DEPTH, UNKNOWN_US
 from hermes_agent.monitor.loaders import NO_DEPTHS, DataWatch, WatchedLoader
 from hermes_agent.monitor.options import Options
 from hermes_agent.monitor.places import open_ring_folder, records_folder
-from hermes_agent.monitor.readings import read, whole_us
 from hermes_agent.monitor.ring import RingWriter
 from hermes_agent.monitor.system import Sampler
 
 T = TypeVar("T")
-LARGEST_COUNT = 0xFFFFFFFF
+Counters = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
 class Monitor:
@@ -73,8 +74,10 @@ class Monitor:
             self._data.hook_torch()
         self._garbage.start()
         self._flusher.start()
-        self._last = read(self._data, self._garbage, 0)
+        self._flags = FIRST
+        self._request = self._desk.seen & 0xFF
         self.on = True
+        self.begin()
 
     def _describe(self, where: Path, rank: int | None, workload: Workload) -> Description:
         known, world_size, local_rank = identity()
@@ -91,14 +94,20 @@ class Monitor:
         if not self.on:
             return
         try:
-            self._ended(self._step + 1 if step is None else step, samples)
+            self._ended(self._step + 1 if step is None else step, samples or 0)
         except Exception as error:  # the boundary to the user's script: training goes on
             self._fail("a step could not be recorded", error)
 
     def begin(self) -> None:
         """Optional: the first step begins here, so that it does not hold what came before."""
         if self.on and self._step < 0:
-            self._last = read(self._data, self._garbage, self._waiting_ns)
+            data, garbage, usage = self._data, self._garbage, getrusage(RUSAGE_THREAD)
+            cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
+            switches = (usage.ru_nvcsw, usage.ru_nivcsw, usage.ru_majflt)
+            self._last: Counters = (
+                *(perf_counter_ns(), data.total_ns, self._waiting_ns, garbage.total_ns, garbage.runs, cpu_us),
+                *(*switches, data.fetches),
+            )
 
     def loader(self, loader: Iterable[T]) -> Iterable[T]:
         """The same loader, its fetches timed; not needed for torch's DataLoader."""
@@ -148,33 +157,57 @@ class Monitor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _ended(self, step: int, samples: int | None) -> None:
+    def _ended(self, step: int, samples: int) -> None:
+        """One flat function: between steps the caches are cold, and every call and object costs more than it looks."""
+        data, garbage, ring, gradients = self._data, self._garbage, self._ring, self._gradients
+        usage = getrusage(RUSAGE_THREAD)
+        cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
         before = self._last
-        now = self._last = read(self._data, self._garbage, self._waiting_ns)
-        ready_ns, self._gradients.ready_ns = self._gradients.ready_ns, 0
-        longest_ns, self._garbage.longest_ns = self._garbage.longest_ns, 0
-        flags = (0 if self._desk.idle else self._desk.boundary(step)) | (FIRST if self._step < 0 else 0)
-        depths, self._data.depths, self._step = self._data.depths, NO_DEPTHS, step
-        self._ring.write(
+        now = self._last = (
+            perf_counter_ns(),
+            data.total_ns,
+            self._waiting_ns,
+            garbage.total_ns,
+            garbage.runs,
+            cpu_us,
+            usage.ru_nvcsw,
+            usage.ru_nivcsw,
+            usage.ru_majflt,
+            data.fetches,
+        )
+        in_flight, results, pinned = data.depths
+        flags = self._flags
+        if ring.map[REQUEST_AT] != self._request or self._desk.busy:
+            flags |= self._desk.boundary(step)
+            self._request = self._desk.seen & 0xFF
+        self._step = step
+        fields = (
             step,
             time_ns(),
-            whole_us(now.wall_ns - before.wall_ns),
-            whole_us(now.data_wait_ns - before.data_wait_ns),
-            whole_us(ready_ns - before.wall_ns) if ready_ns else UNKNOWN_US,
-            whole_us(now.waiting_ns - before.waiting_ns),
-            whole_us(now.gc_ns - before.gc_ns),
-            whole_us(longest_ns),
-            now.gc_runs - before.gc_runs,
-            whole_us(now.process_cpu_ns - before.process_cpu_ns),
-            whole_us(int((now.thread_cpu_s - before.thread_cpu_s) * 1e9)),
-            now.voluntary_switches - before.voluntary_switches,
-            now.involuntary_switches - before.involuntary_switches,
-            now.major_faults - before.major_faults,
-            now.fetches - before.fetches,
-            min(samples or 0, LARGEST_COUNT),
-            *depths,
+            (now[0] - before[0]) // 1000,
+            (now[1] - before[1]) // 1000,
+            (gradients.ready_ns - before[0]) // 1000 if gradients.ready_ns else UNKNOWN_US,
+            (now[2] - before[2]) // 1000,
+            (now[3] - before[3]) // 1000,
+            garbage.longest_ns // 1000,
+            now[4] - before[4],
+            now[5] - before[5],
+            now[6] - before[6],
+            now[7] - before[7],
+            now[8] - before[8],
+            now[9] - before[9],
+            samples,
+            in_flight,
+            results,
+            pinned,
             flags,
         )
+        try:
+            ring.write(*fields)
+        except struct.error:  # longer than an hour, or another number that does not fit
+            ring.write(*fields[:2], *(min(max(each, UNKNOWN_DEPTH), LARGEST_US) for each in fields[2:]))
+        garbage.longest_ns = gradients.ready_ns = self._flags = 0
+        data.depths = NO_DEPTHS
 
     def _events(self, due: bool) -> list[dict[str, Any]]:
         """What is to be written beside the steps; called by the flushing thread."""

@@ -10,19 +10,21 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from time import process_time_ns
 from typing import Any
 
 Sample = dict[str, Any]
 
 
 def process_sample(process: Path = Path("/proc/self")) -> Sample:
-    """Resident memory, threads, and the cores that the process may use."""
+    """Resident memory, threads, CPU time of all threads, and the cores that the process may use."""
     sample: Sample = {}
     if fields := _read(process / "statm").split():
         sample["resident_bytes"] = int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
     for line in _read(process / "status").splitlines():
         if line.startswith("Threads:"):
             sample["threads"] = int(line.split()[1])
+    sample["process_cpu_us"] = process_time_ns() // 1000
     sample["allowed_cores"] = len(os.sched_getaffinity(0))
     sample["cores"] = os.cpu_count()
     return sample

@@ -153,10 +153,10 @@ class NodeAgent:
         if not self._options.capture or anomaly.deviation.kind not in WORTH_A_CAPTURE:
             return None
         ranks = [anomaly.rank] if anomaly.suspect else list(self._rings.ranks()[:MOST_UNCLEAR])
-        return self._ask([rank for rank in ranks if rank in self._rings.ranks()], anomaly.deviation.excess_ms, now_s)
+        return self._ask([rank for rank in ranks if rank in self._rings.ranks()], anomaly.deviation.cost_ms, now_s)
 
-    def _ask(self, ranks: list[int], excess_ms: float, now_s: float) -> Asked | None:
+    def _ask(self, ranks: list[int], cost_ms: float, now_s: float) -> Asked | None:
         if not ranks:
             return None
         last_step = max(self._last[rank].record.step for rank in ranks if rank in self._last)
-        return self._requests.by_itself(ranks, last_step, excess_ms, now_s)
+        return self._requests.by_itself(ranks, last_step, cost_ms, now_s)

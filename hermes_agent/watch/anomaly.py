@@ -37,6 +37,11 @@ class Deviation:
         """How much more than usual."""
         return self.seen_ms - self.usual_ms
 
+    @property
+    def cost_ms(self) -> float:
+        """The excess per step: a stall is spread over the steps between two of them."""
+        return self.excess_ms / max(self.every, 1)
+
 
 @dataclass(frozen=True)
 class Suspect:

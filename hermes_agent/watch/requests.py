@@ -21,7 +21,7 @@ class RequestLimits:
     steps: int = 3
     per_hour: int = 4
     apart_s: float = 60.0
-    worse: float = 2.0  # times the excess of the last one: so much worse need not wait
+    worse: float = 1.5  # times the cost of the last one: so much worse need not wait
     total_bytes: int = 1 << 30
 
 
@@ -42,24 +42,24 @@ class CaptureRequests:
         self._folder, self._rings, self._limits = run_folder, rings, limits
         self._made: deque[float] = deque()
         self._last_id = 0
-        self._last_excess_ms = 0.0
+        self._last_cost_ms = 0.0
 
-    def by_itself(self, ranks: Sequence[int], last_step: int, excess_ms: float, now_s: float) -> Asked:
-        """A capture that an anomaly of that excess calls for, within the limits."""
+    def by_itself(self, ranks: Sequence[int], last_step: int, cost_ms: float, now_s: float) -> Asked:
+        """A capture that an anomaly of that cost calls for, within the limits."""
         limits = self._limits
         while self._made and now_s - self._made[0] > 3600:
             self._made.popleft()
         refused = ""
         if len(self._made) >= limits.per_hour:
             refused = f"{limits.per_hour} captures were made within the hour"
-        elif self._made and now_s - self._made[-1] < limits.apart_s and excess_ms < limits.worse * self._last_excess_ms:
+        elif self._made and now_s - self._made[-1] < limits.apart_s and cost_ms < limits.worse * self._last_cost_ms:
             refused = f"the last capture was less than {limits.apart_s:.0f} s ago"
         elif captured_bytes(self._folder) >= limits.total_bytes:
             refused = f"the captures fill {limits.total_bytes} bytes"
         if refused:
             return Asked(0, tuple(ranks), limits.steps, refused)
         self._made.append(now_s)
-        self._last_excess_ms = excess_ms
+        self._last_cost_ms = cost_ms
         return self.by_hand(ranks, limits.steps, last_step)
 
     def by_hand(self, ranks: Sequence[int], steps: int, last_step: int) -> Asked:

@@ -8,7 +8,9 @@ from time import time_ns
 
 from hermes_agent.monitor.layout import StepRecord
 from hermes_agent.monitor.places import ring_folders
-from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader
+from hermes_agent.monitor.ring import CaptureRequest
+from hermes_agent.monitor.ring_reader import RingError, RingReader
+from hermes_agent.watch.recovery import is_abandoned, recover
 
 SILENT_S = 10.0  # a rank beats twice a second, also while it hangs
 
@@ -32,6 +34,7 @@ class RunRings:
     """The newest ring of each rank of a run folder; older starts of a rank are left alone."""
 
     def __init__(self, run_folder: Path) -> None:
+        self._folder = run_folder.absolute()
         self._folders = ring_folders(run_folder.absolute())
         self._rings: dict[int, RingReader] = {}
         self._bad: set[Path] = set()
@@ -55,8 +58,7 @@ class RunRings:
 
     def state(self, rank: int) -> RankState:
         """How a rank is."""
-        written, heartbeat_ns, closed = self._rings[rank].state()
-        return RankState(rank, written, max(time_ns() - heartbeat_ns, 0) / 1e9, closed)
+        return _state(self._rings[rank])
 
     def world_size(self) -> int | None:
         """How many ranks the job has, None when no launcher told."""
@@ -77,9 +79,7 @@ class RunRings:
 
     def drop(self, rank: int) -> None:
         """Lets go of the ring of a rank that ended."""
-        ring = self._rings.pop(rank)
-        self._bad.add(ring.path)
-        ring.close()
+        self._clear(self._rings.pop(rank))
 
     def _rank_of(self, path: Path) -> int:
         return next(rank for rank, ring in self._rings.items() if ring.path == path)
@@ -96,7 +96,22 @@ class RunRings:
             self._bad.add(path)
             ring.close()
             return False
-        if older is not None:
+        if older is not None and _state(ring).alive:
             self.drop(ring.rank)
+        if not _state(ring).alive:
+            self._clear(ring)
+            return False
         self._rings[ring.rank] = ring
         return True
+
+    def _clear(self, ring: RingReader) -> None:
+        """What an earlier run left behind is brought into its file once its process is gone."""
+        self._bad.add(ring.path)
+        if is_abandoned(ring):
+            recover(ring, self._folder)
+        ring.close()
+
+
+def _state(ring: RingReader) -> RankState:
+    written, heartbeat_ns, closed = ring.state()
+    return RankState(ring.rank, written, max(time_ns() - heartbeat_ns, 0) / 1e9, closed)

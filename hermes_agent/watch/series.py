@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -11,21 +12,30 @@ from hermes_agent.watch.anomaly import AnomalyKind, Deviation
 from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
 
 ROBUST = 1.4826  # median absolute deviation to standard deviation, for normal noise
+TAIL = 0.85  # quantile; a stall in fewer than one of seven steps stays noticeable
+TAIL_DEVIATIONS = 1.036  # where that quantile of a normal distribution lies
 
 
 @dataclass(frozen=True)
 class Usual:
-    """The usual step: median, and standard deviation estimated by the median absolute deviation, in ms."""
+    """The usual step in ms: median, and standard deviation estimated by the median absolute deviation or the tail."""
 
     middle_ms: float
     spread_ms: float
 
 
-def usual_of(values_ms: deque[float], thresholds: WatchThresholds = DEFAULT) -> Usual:
-    """The usual of some values; the spread is never less than a share of the median."""
+def usual_of(values_ms: Sequence[float], all_ms: Sequence[float], thresholds: WatchThresholds = DEFAULT) -> Usual:
+    """The usual of some values; the spread is never less than a share of the median.
+
+    Where slow steps are frequent they are usual as well: the spread is at least what the upper tail of ``all_ms``
+    (slow steps included) says, were it normal.
+    """
     middle = median(values_ms)
     spread = ROBUST * median(abs(each - middle) for each in values_ms)
-    return Usual(middle, max(spread, thresholds.least_spread_share * middle))
+    tail = 0.0
+    if len(all_ms) >= thresholds.least_history:
+        tail = (sorted(all_ms)[int(TAIL * (len(all_ms) - 1))] - middle) / TAIL_DEVIATIONS
+    return Usual(middle, max(spread, tail, thresholds.least_spread_share * middle))
 
 
 class SeriesWatch:
@@ -35,6 +45,7 @@ class SeriesWatch:
         self._at = thresholds
         self._history: deque[float] = deque(maxlen=thresholds.history)
         self._recent: deque[tuple[int, float]] = deque(maxlen=thresholds.window)
+        self._older: deque[float] = deque(maxlen=thresholds.history)  # all that came before the recent ones
         self._sum = 0.0
         self._since: list[tuple[int, float]] = []
         self._spikes: deque[tuple[int, float]] = deque(maxlen=thresholds.stall_count)
@@ -44,14 +55,19 @@ class SeriesWatch:
     @property
     def usual(self) -> Usual | None:
         """The usual step; None while too few were seen."""
-        return usual_of(self._history, self._at) if len(self._history) >= self._at.least_history else None
+        if len(self._history) < self._at.least_history:
+            return None
+        return usual_of(self._history, self._older, self._at)
 
     def feed(self, step: int, value_ms: float) -> list[Deviation]:
         """What is noticed with this step."""
         usual = self.usual
         if usual is None:
             self._history.append(value_ms)
+            self._older.append(value_ms)
             return []
+        if len(self._recent) == self._at.window:
+            self._older.append(self._recent[0][1])
         self._recent.append((step, value_ms))
         found = self._level(step, usual) or self._shift(step, value_ms, usual)
         if found:
@@ -79,6 +95,8 @@ class SeriesWatch:
 
     def _shift(self, step: int, value_ms: float, usual: Usual) -> Deviation | None:
         """A rise too small for one step to show: the cumulative sum of what is above the usual (CUSUM)."""
+        if len(self._older) < 2 * self._at.least_history:
+            return None  # the noise is not known well enough to add it up
         deviation = (value_ms - usual.middle_ms) / usual.spread_ms
         self._sum += max(-self._at.cusum_clip, min(deviation, self._at.cusum_clip)) - self._at.cusum_slack
         if self._sum <= 0:
@@ -98,6 +116,8 @@ class SeriesWatch:
         self._history.clear()
         self._history.extend(values)
         self._recent.clear()
+        self._older.clear()
+        self._older.extend(values)
         self._sum, self._since, self._slow_before = 0.0, [], False
         return Deviation(kind, steps[0][0], now, usual.middle_ms, median(values))
 
@@ -118,5 +138,5 @@ class SeriesWatch:
         steps = [step for step, _ in self._spikes]
         gaps = [b - a for a, b in pairwise(steps)]
         middle = median(gaps)
-        even = all(abs(gap - middle) <= max(1.0, self._at.stall_tolerance * middle) for gap in gaps)
+        even = all(abs(gap - middle) <= int(self._at.stall_tolerance * middle) for gap in gaps)
         return round(middle) if even and middle > 2 else 0

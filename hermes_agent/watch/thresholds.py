@@ -17,7 +17,7 @@ class WatchThresholds:
     window: int = 8  # a change is called when most of the last steps are slow, hence within a window of its begin
     window_slow: int = 6
     cusum_slack: float = 0.5  # of a standard deviation per step: half the smallest shift of interest (Page, 1954)
-    cusum_limit: float = 12.0  # reached about once in 100,000 steps by chance where steps are independent
+    cusum_limit: float = 18.0  # eight steps at the clip: a shorter run of slow steps is left to the window above
     cusum_clip: float = 3.0  # no single step may decide
     least_change_share: float = 0.05  # smaller shifts are not worth a capture
     drift_block: int = 50
@@ -25,8 +25,8 @@ class WatchThresholds:
     drift_share: float = 0.05  # rise from the first to the last blocks
     drift_jump: float = 0.6  # a rise that is mostly one jump is a change, not a drift
     drift_z: float = 2.58  # Mann-Kendall, 99 %
-    stall_count: int = 4  # spikes at one distance
-    stall_tolerance: float = 0.1
+    stall_count: int = 5  # spikes at one distance; four even gaps hardly come by chance
+    stall_tolerance: float = 0.1  # of the distance, rounded down: below 10 steps it must be exact
     rank_share: float = 0.10  # of the step; a trace is judged at 5 %, what costs a capture only well above it
     rank_window: int = 20
     rank_constancy: float = 0.8  # share of steps in which the same rank was the slowest

@@ -1,4 +1,4 @@
-"""The diagnosis in a model's words, if they stand up to the evidence; else the template's stay."""
+"""The diagnosis in a model's words too, after the template's, if they stand up to the evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
 from hermes_agent.llm.dispatch import DialogueResult, Limits, run_dialogue
 from hermes_agent.llm.model import ChatModel, Message
-from hermes_agent.llm.untrusted import one_line
 from hermes_agent.questions.material import never
 from hermes_agent.report.diagnosis import Diagnosis
 from hermes_agent.workflow.diagnose import Writer
@@ -19,7 +18,7 @@ from hermes_agent.workflow.events import Emit, Notice
 from hermes_agent.writing.attempt import Accepted, Fault, checked_text, passing_on, spent_line
 from hermes_agent.writing.claims import Bearings, faults
 from hermes_agent.writing.facts import answer_facts, hosts_of
-from hermes_agent.writing.form import paragraphs
+from hermes_agent.writing.form import paragraphs, with_words, words_of_model
 from hermes_agent.writing.private import sendable
 from prompts.load import render
 
@@ -29,9 +28,8 @@ FACTS_CHARS = 30_000  # where the window is not known
 RESERVED_TOKENS = 2_000  # of a known window, for the rules, the answer and its repair
 CHARS_PER_TOKEN = 3
 LEAST_CHARS = 2_000
-WORDS = ("answer", "answer_by", "answer_model")  # what a model writes of a diagnosis
 KEPT = "The answer was written from templates, not by the model"
-CHECKED = "The answer was written by a model; its ids and figures were checked against the evidence."
+CHECKED = "A model put the answer into its own words as well; their ids and figures were checked against the evidence."
 
 
 class Written(NamedTuple):
@@ -54,8 +52,9 @@ def writer_for(settings: Settings) -> Writer | None:
         written, note = write_answer(sendable(diagnosis, settings), model, budget, emit, window=window)
         note = f"{note} ({spent_line(model.name, budget.spent, settings.budget.currency)})"
         emit(Notice(note))
-        words = {name: getattr(written, name) for name in WORDS} if written.answer_by == "model" else {}
-        return diagnosis.model_copy(update={**words, "notes": [*diagnosis.notes, note]})
+        if words := words_of_model(written):  # what was sent may lack sentences that are shown
+            diagnosis = with_words(diagnosis, words, model.name)
+        return diagnosis.model_copy(update={"notes": [*diagnosis.notes, note]})
 
     return write
 
@@ -68,7 +67,7 @@ def write_answer(
     cancelled: Callable[[], bool] = never,
     window: int | None = None,
 ) -> Written:
-    """The diagnosis with ``answer`` in the model's words, or as it was when they do not stand up to the evidence.
+    """The diagnosis with the model's words after its own, or as it was when they do not stand up to the evidence.
 
     Streams AnswerDelta; what does not stand is taken back by AnswerRejected. Never raises for what a model or its
     endpoint does; raises Cancelled. ``window`` is the model's context in tokens, where it is known.
@@ -81,8 +80,8 @@ def write_answer(
     outcome = checked_text(ask, _messages(diagnosis, facts_chars(window)), lambda text: _faults(text, diagnosis), emit)
     if not isinstance(outcome, Accepted):
         return Written(diagnosis, f"{KEPT}: {outcome.reason}")
-    words = {"answer": paragraphs(outcome.text), "answer_by": "model", "answer_model": one_line(model.name, 80)}
-    return Written(diagnosis.model_copy(update=words), f"{CHECKED} {outcome.note}".strip())
+    written = with_words(diagnosis, paragraphs(outcome.text), model.name)
+    return Written(written, f"{CHECKED} {outcome.note}".strip())
 
 
 def facts_chars(window: int | None) -> int:

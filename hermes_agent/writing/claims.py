@@ -16,8 +16,12 @@ from hermes_agent.questions.coverage import CHECKS_OF_MECHANISM, checks_for
 from hermes_agent.questions.question import normalised
 from hermes_agent.questions.subjects import Subject, subject_of
 from hermes_agent.report.diagnosis import Diagnosis, EvidenceRecord
+from hermes_agent.writing.amounts import amount_in_words
 from hermes_agent.writing.attempt import Fault
-from hermes_agent.writing.support import misplaced
+from hermes_agent.writing.binding import Told, unbound
+from hermes_agent.writing.known_words import told_of, told_with
+from hermes_agent.writing.precedents import overstretched
+from hermes_agent.writing.proper_names import unknown_names
 
 MAX_CHARS = 8_000
 
@@ -41,6 +45,7 @@ BLAME = re.compile(
     r"|\bto blame\b|\bsuffers from\b"
     r"|\b(slowed|limited|bound|held up|dominated) (down )?by\b"
     r"|\b(the|main|first|root|real|likeliest|biggest|top) (cause|reason|problem)\b|\b(is|are) (too |very |so )?slow\b"
+    r"|\b(mostly|mainly|largely|chiefly|primarily) (the|because|due|by)\b"
     r"|\b(is|are) (the |a )?stragglers?\b|\bmalfunction\w*|\b(faulty|broken|misconfigured|overloaded|congested)\b"
 )
 NEGATED = re.compile(r"\b(no|not|nor|never|neither|isnt|arent|without|unlikely)\b")
@@ -52,12 +57,6 @@ WHOLE_RUN = re.compile(
     r"\b(the |this |your )?(run|training|job) (is|looks|seems|appears) (\w+ )?(healthy|fine|ok|okay|normal)\b"
     r"|\bnothing (needs|has) to be (fixed|changed)\b|\bnothing needs (fixing|to change)\b"
 )
-IN_WORDS = re.compile(
-    r"\b(half of|half the|twice|thrice|halv(e|es|ed|ing)|doubl(es|ed|ing)|tripl(es|ed|ing)|quadrupl\w+"
-    r"|(a|one|two|three) (thirds?|quarters?|fifths?|tenths?)( of)?"
-    r"|(two|three|four|five|six|seven|eight|nine|ten|hundred) ?fold|order of magnitude"
-    r"|(dozens|hundreds|thousands|millions) of)\b"
-)
 OF_RUN = re.compile(
     r"\b(ranks?|steps?) \d|\b(this|your) (run|training|job|trace|profile|step|model|loader|network|device|gpu|host)\b"
 )
@@ -68,12 +67,17 @@ CLAUSE = re.compile(r"[,;:()]| and | or | but | nor ")
 
 @dataclass(frozen=True)
 class Bearings:
-    """What claims are held against; ``urls`` are the addresses that may be named."""
+    """What claims are held against; ``urls`` are the addresses that may be named.
+
+    ``told`` are texts about the run beyond the diagnosis (answers of tools), ``asked`` is the question.
+    """
 
     diagnosis: Diagnosis
     grounds: Grounds
     evidence: Mapping[str, EvidenceRecord]
     urls: frozenset[str]
+    told: tuple[str, ...] = ()
+    asked: str = ""
 
 
 def faults(text: str, bearings: Bearings, *, cite_all: bool) -> list[Fault]:
@@ -85,10 +89,28 @@ def faults(text: str, bearings: Bearings, *, cite_all: bool) -> list[Fault]:
     found = [Fault(problem.sentence, problem.detail) for problem in verify(text, bearings.grounds)]
     if len(text) > MAX_CHARS:
         found.append(Fault(text[:80], f"the answer has more than {MAX_CHARS} characters; be brief"))
+    known = told_of(bearings.diagnosis, bearings.evidence.values(), bearings.told)
+    before = ""
     for sentence in sentences(text):
-        found += (Fault(sentence, detail) for detail in _claims(sentence, bearings, cite_all))
-        found += (Fault(sentence, detail) for detail in _markup(sentence, bearings.urls))
+        words = told_with(cited_ids(sentence), known, bearings.grounds.quotes)
+        told = Told(bearings.evidence, bearings.grounds, len(bearings.diagnosis.run.ranks), before)
+        details = (
+            *_claims(sentence, bearings, cite_all),
+            *unbound(sentence, told),
+            *_names(sentence, words, bearings.asked),
+            *_markup(sentence, bearings.urls),
+        )
+        found += (Fault(sentence, detail) for detail in details)
+        before = sentence
     return found
+
+
+def _names(sentence: str, told: str, asked: str) -> Iterator[str]:
+    prose = CITATION.sub("", URL.sub(" ", CODE.sub(" ", sentence)))
+    if OPEN.search(normalised(prose)):
+        told = f"{told}\n{asked}"
+    if names := unknown_names(prose, told):
+        yield f"nothing that was told of this run names {' or '.join(names[:3])}; leave it out"
 
 
 def _claims(sentence: str, bearings: Bearings, cite_all: bool) -> Iterator[str]:
@@ -101,22 +123,19 @@ def _claims(sentence: str, bearings: Bearings, cite_all: bool) -> Iterator[str]:
     is_open = bool(OPEN.search(words))
     clears, blames = bool(CLEAN.search(words)), bool(BLAME.search(words)) and not NEGATED.search(words)
     quoted = normalised("\n".join(grounds.quotes.get(name, "") for name in cited_ids(sentence)))
-    if (written := IN_WORDS.search(words)) and written.group(0) not in quoted:
-        yield f"{written.group(0)!r} is a figure in words: give the figure of an id in digits, or leave it out"
+    if amount := amount_in_words(words, quoted):
+        yield f"{amount!r} is a figure in words: give the figure of an id in digits, or leave it out"
     if WHOLE_RUN.search(words) and not NEGATED.search(words) and diagnosis.verdict != "healthy":
         yield f"the verdict is {diagnosis.verdict}, not healthy"
+    if wrong := overstretched(words, cited_ids(sentence)):
+        yield wrong
     if is_open:
         return
     if clears:
         yield from _cleared(words, subjects, diagnosis)
     if blames and not clears:
         yield from _blamed(subjects, diagnosis)
-    cited = cited_ids(sentence)
-    if cited and (
-        wrong := misplaced(subjects, [bearings.evidence[name] for name in cited if name in bearings.evidence])
-    ):
-        yield wrong
-    if not cited and (cite_all or OF_RUN.search(words) or (subjects and (clears or blames))):
+    if not cited_ids(sentence) and (cite_all or OF_RUN.search(words) or (subjects and (clears or blames))):
         yield "the sentence has no id; end it with the ids it rests on, or leave it out"
 
 

@@ -1,11 +1,16 @@
-"""The form in which a model's text is kept: short paragraphs without markup that could lead elsewhere."""
+"""The form in which a model's text is kept: short paragraphs without markup, after what the templates say."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from hermes_agent.llm.untrusted import one_line
+from hermes_agent.report.diagnosis import Diagnosis
 
 FENCED = re.compile(r"```[^\n`]*\n(?P<code>.*?)\n?```", re.DOTALL)
 HEADING = re.compile(r"^#{1,6}\s+")
+NAME_CHARS = 80
 
 
 def paragraphs(text: str) -> list[str]:
@@ -16,3 +21,36 @@ def paragraphs(text: str) -> list[str]:
 
 def _code_lines(code: str) -> list[str]:
     return [line.strip().replace("`", "'") for line in code.splitlines() if line.strip()]
+
+
+def introduction(model: str) -> str:
+    """The line between what the templates say and what a model wrote."""
+    name = re.sub(r"[^\w .:/@+-]", "", one_line(model, NAME_CHARS)).strip() or "the model"
+    return f"In the words of {name} (figures checked against the evidence; the wording is the model's):"
+
+
+def with_words(diagnosis: Diagnosis, words: Sequence[str], model: str) -> Diagnosis:
+    """The diagnosis with a model's paragraphs after its own answer, which stays as it is."""
+    name = one_line(model, NAME_CHARS)
+    answer = [*diagnosis.answer, introduction(name), *words]
+    return diagnosis.model_copy(update={"answer": answer, "answer_by": "model", "answer_model": name})
+
+
+def words_of_model(diagnosis: Diagnosis) -> list[str]:
+    """The paragraphs that a model wrote; none where it wrote nothing."""
+    return _parts(diagnosis)[1]
+
+
+def without_words(diagnosis: Diagnosis) -> Diagnosis:
+    """The diagnosis as the templates tell it."""
+    if diagnosis.answer_by != "model":
+        return diagnosis
+    return diagnosis.model_copy(update={"answer": _parts(diagnosis)[0], "answer_by": "template", "answer_model": ""})
+
+
+def _parts(diagnosis: Diagnosis) -> tuple[list[str], list[str]]:
+    between = introduction(diagnosis.answer_model)
+    if diagnosis.answer_by != "model" or between not in diagnosis.answer:
+        return list(diagnosis.answer), []
+    place = diagnosis.answer.index(between)
+    return diagnosis.answer[:place], diagnosis.answer[place + 1 :]

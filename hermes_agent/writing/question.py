@@ -20,14 +20,14 @@ from hermes_agent.writing.claims import Bearings, faults
 from hermes_agent.writing.facts import hosts_of, short_facts
 from hermes_agent.writing.form import paragraphs
 from hermes_agent.writing.private import sendable_discussion
-from hermes_agent.writing.tools import tools_for
+from hermes_agent.writing.tools import heard, tools_for
 from prompts.load import render
 
 MAX_ROUNDS = 8
 QUESTION_CHARS = 4_000
 REMEMBERED = 3  # earlier questions with their answers that a model is told again
 TOOL_CHARS = 6_000
-GENERAL = "The answer cites nothing of this run, so nothing in it was checked against the run."
+GENERAL = "the answer cites nothing of this run, so nothing in it can be checked; cite what it rests on"
 
 
 class ModelAnswers:
@@ -39,6 +39,7 @@ class ModelAnswers:
         self._settings = settings
         self._window = capabilities_of(settings).context_window
         self._told: list[tuple[str, str]] = []
+        self._heard: list[str] = []  # what tools answered about the run, in this conversation
 
     def answer(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
         """A verified answer within the budget of one question, or why there is none.
@@ -52,11 +53,15 @@ class ModelAnswers:
             return Declined(f"{outcome.reason} ({cost})")
         text = "\n\n".join(paragraphs(outcome.text))
         self._told = [*self._told, (question, text)][-REMEMBERED:]
-        general = "" if cited_ids(text) else GENERAL
-        return Accepted(text, " ".join(part for part in (outcome.note, general, cost) if part))
+        return Accepted(text, " ".join(part for part in (outcome.note, cost) if part))
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self._model.name
 
     def _ask(self, question: str, budget: Budget, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
-        tools, store = tools_for(self._discussion), ResultStore()
+        tools, store = heard(tools_for(self._discussion), self._heard), ResultStore()
         window = self._window
         limits = Limits(
             max_rounds=MAX_ROUNDS,
@@ -70,7 +75,7 @@ class ModelAnswers:
                 self._model, messages, tools, budget, passing_on(emit), cancelled, limits=limits, store=store
             )
 
-        return checked_text(ask, self._messages(question), self._faults, emit)
+        return checked_text(ask, self._messages(question), lambda text: self._faults(text, question), emit)
 
     def _messages(self, question: str) -> tuple[Message, ...]:
         known = short_facts(self._discussion.diagnosis, facts_chars(self._window) // 2)
@@ -82,14 +87,20 @@ class ModelAnswers:
         rules = render("question", max_rounds=MAX_ROUNDS, diagnosis=known)
         return Message("system", rules), *earlier, Message("user", question)
 
-    def _faults(self, text: str) -> list[Fault]:
+    def _faults(self, text: str, question: str) -> list[Fault]:
         if not paragraphs(text):
             return [Fault("", "the answer is empty")]
         about = self._discussion
         bearings = Bearings(
-            about.diagnosis, about.grounds(), about.evidence, frozenset(each.url for each in about.cases)
+            about.diagnosis,
+            about.grounds(),
+            about.evidence,
+            frozenset(each.url for each in about.cases),
+            told=tuple(self._heard),
+            asked=question,
         )
-        return faults("\n".join(paragraphs(text)), bearings, cite_all=False)
+        found = faults("\n".join(paragraphs(text)), bearings, cite_all=False)
+        return found if found or cited_ids(text) else [Fault("", GENERAL)]
 
 
 def model_answers(discussion: Discussion, settings: Settings) -> ModelAnswers | None:

@@ -18,7 +18,7 @@ def out_of_scope(record: EvidenceRecord, sentence: str, clause: Clause, ranks: i
     """What is wrong when the words name a rank or step that the figure is not of; "" when nothing is."""
     named = _named(sentence, clause, "rank")
     of_record = _ranks_of(record)
-    own = _numbers(_own_words(sentence, clause), "rank")
+    own = _numbers(words_of(sentence, clause), "rank")
     together = TOGETHER.search(clause.text)
     if len(own) == 1 and ranks > 1 and of_record is None and record.metric != "step_time_ms" and not together:
         return f"{record.id} is of all ranks together, not of rank {min(own)}"
@@ -49,10 +49,11 @@ def _ranks_of(record: EvidenceRecord) -> set[int] | None:
 
 def _named(sentence: str, clause: Clause, what: str) -> set[int]:
     """Numbers after ``rank`` or ``step`` in the clause; in the sentence before it where the clause names none."""
-    return _numbers(_own_words(sentence, clause), what) or _numbers(sentence[: len(clause.before)], what)
+    return _numbers(words_of(sentence, clause), what) or _numbers(sentence[: len(clause.before)], what)
 
 
-def _own_words(sentence: str, clause: Clause) -> str:
+def words_of(sentence: str, clause: Clause) -> str:
+    """The clause as it stands in its sentence, with code and places."""
     begin = len(clause.before)
     figure = clause.figure
     end = (figure.start + len(figure.text) if figure else begin + len(clause.head)) + len(clause.tail)

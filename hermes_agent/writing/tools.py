@@ -6,12 +6,13 @@ What a tool measures is numbered on in the discussion's ledger, so that an answe
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pydantic import Field
 
-from hermes_agent.llm.tool import FunctionTool, Output
+from hermes_agent.llm.tool import FunctionTool, Output, ToolOutput
 from hermes_agent.questions.behind import behind
 from hermes_agent.questions.changes import what_to_change
 from hermes_agent.questions.comparison import against_baseline
@@ -33,6 +34,9 @@ from tools.toolbox.tool import Arguments, NoArguments, ReadTool, read_tool
 
 Context = TypeVar("Context")
 ANYTHING = Question("", "")
+OF_ELSEWHERE = ("similar_cases", "advice")  # what they name is not what this run has
+HEARD_CHARS = 20_000
+HEARD = 32  # answers of tools
 
 
 def diagnosis_summary(discussion: Discussion, _: NoArguments) -> str:
@@ -127,6 +131,23 @@ def tools_for(discussion: Discussion) -> dict[str, FunctionTool]:
     run = _MeasuredRun(discussion)
     tools = [_bound(tool, discussion) for tool in DIAGNOSIS_TOOLS] + [_bound(tool, run) for tool in RUN_TOOLS]
     return {tool.name: tool for tool in tools}
+
+
+def heard(tools: Mapping[str, FunctionTool], kept: list[str]) -> dict[str, FunctionTool]:
+    """The same tools; what they answer about the run is added to ``kept``, what they tell of cases is not."""
+    return {name: replace(tool, function=_keeping(tool, kept)) for name, tool in tools.items()}
+
+
+def _keeping(tool: FunctionTool, kept: list[str]) -> Callable[[dict[str, object]], ToolOutput]:
+    def call(arguments: dict[str, object]) -> ToolOutput:
+        output = tool.function(arguments)
+        of_case = str(arguments.get("id", "")).strip("[ ").upper()[:1] in ("A", "C") and tool.name == "rows_behind"
+        if tool.name not in OF_ELSEWHERE and not of_case:
+            kept.append(output.text[:HEARD_CHARS])
+            del kept[:-HEARD]
+        return output
+
+    return call
 
 
 def _bound(tool: ReadTool[Context], context: Context) -> FunctionTool:

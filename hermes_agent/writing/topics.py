@@ -9,7 +9,7 @@ from tools.taxonomy import causes
 
 # Topic -> pattern over normalised words (lower case, no punctuation, single blanks).
 VOCABULARY: dict[str, str] = {
-    "data": r"data(?! parallel)|(data ?)?load(er|ers|ing)|data ?sets?|input|batch(es)?|augment\w*|decod\w*|"
+    "data": r"io|data(?! parallel)|(data ?)?load(er|ers|ing)|data ?sets?|input|batch(es)?|augment\w*|decod\w*|"
     r"pre ?process\w*|transforms?|tokeni[sz]\w*|pre ?fetch\w*|samples?|workers?|jpegs?|images?",
     "communication": r"communicat\w*|collectives?|network\w*|nccl|rccl|hccl|gloo|all ?reduces?|all ?gathers?|"
     r"all ?to ?alls?|reduce ?scatters?|broadcasts?|links?|nvlink|infiniband|ethernet|rdma|fabric|interconnect|"
@@ -53,6 +53,7 @@ OF_CAUSE: dict[str, str] = {
     "memory_pressure": "idle host",
     "checkpoint_stall": "data host idle",
 }
+KEY_TOPIC: dict[str, str] = {"io": "data", "cpu": "host", "parallel": "overlap"}
 
 
 @lru_cache(maxsize=1)
@@ -80,10 +81,23 @@ def pattern_of(topics: frozenset[str]) -> str:
 
 def causes_named(words: str) -> frozenset[str]:
     """The causes whose name of the taxonomy stands in normalised words."""
-    return frozenset(name for name in causes() if re.search(rf"\b{name.replace('_', ' ?')}s?\b", words))
+    return frozenset(name for name in causes() if _stands(name, words))
 
 
 def mechanisms_named(words: str) -> frozenset[str]:
     """The mechanisms whose name of the taxonomy stands in normalised words."""
-    names = {name for cause in causes().values() for name in cause.mechanisms}
-    return frozenset(name for name in names if re.search(rf"\b{name.replace('_', ' ?')}s?\b", words))
+    return frozenset(name for cause in causes().values() for name in cause.mechanisms if _stands(name, words))
+
+
+def topics_named(words: str) -> frozenset[str]:
+    """The main topic of every cause that normalised words name, itself or by a mechanism."""
+    named = [
+        cause.family
+        for cause in causes().values()
+        if any(_stands(name, words) for name in (cause.id, *cause.mechanisms))
+    ]
+    return frozenset(KEY_TOPIC.get(family, family) for family in named)
+
+
+def _stands(name: str, words: str) -> bool:
+    return re.search(rf"\b{name.replace('_', ' ?')}s?\b", words) is not None

@@ -106,7 +106,8 @@ def test_a_reading_that_was_interrupted_is_begun_anew(cache: Path) -> None:
         if isinstance(event, StageProgress):
             raise Stop
 
-    with opened(cache) as session:
+    with Session(Request(paths=(demo_run(),)), Settings(cache_dir=cache)) as session:  # a cached run is read at once
+        session.diagnose(ignore)
         with pytest.raises(Stop):
             session.ask("breakdown of rank 0", interrupting)
         assert session.ask("breakdown of rank 0", ignore).intent == "breakdown"
@@ -138,7 +139,7 @@ def test_a_case_is_shown_with_its_source(session: Session) -> None:
 
 
 def test_an_unknown_id_names_those_there_are(session: Session) -> None:
-    last = session.diagnosis.evidence[-1].id
+    last = [*session.diagnosis.evidence, *session.measured_since][-1].id
     with pytest.raises(UsageError, match=f"evidence E1 to {last}"):
         session.show("E999")
 
@@ -157,3 +158,26 @@ def test_an_empty_question_is_refused(session: Session) -> None:
 def test_thresholds_of_the_settings_reach_the_diagnosis(cache: Path) -> None:
     chosen = Settings(cache_dir=cache, thresholds={"fluctuation_pct": 42.0})
     assert Session(Request(paths=(demo_run(),)), chosen).request.thresholds == {"fluctuation_pct": 42.0}
+
+
+def test_ids_that_one_call_printed_are_known_to_the_next_and_never_given_twice(tmp_path: Path) -> None:
+    with opened(tmp_path) as first:
+        asked = first.ask("breakdown of rank 1", ignore)
+        printed = {record.id: record for record in asked.evidence}
+    with opened(tmp_path) as second:
+        shown = {name: second.show(name) for name in printed}
+        other = second.ask("breakdown of rank 0", ignore)
+    assert {record.id for record in first.measured_since} <= set(printed)
+    assert all(each.agrees for each in shown.values())
+    assert [shown[name].again for name in printed] == pytest.approx([record.value for record in printed.values()])
+    new = {record.id: record for record in other.evidence}
+    assert all(printed[name] == new[name] for name in printed.keys() & new.keys())
+    assert new.keys() - printed.keys()
+
+
+def test_without_a_cache_nothing_is_kept_between_calls(tmp_path: Path) -> None:
+    request = Request(paths=(demo_run(),))
+    with Session(request, Settings(cache_dir=tmp_path)) as session:
+        session.diagnose(ignore)
+        assert session.ask("breakdown of rank 1", ignore).evidence
+    assert list(tmp_path.iterdir()) == []

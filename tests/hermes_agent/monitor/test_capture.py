@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.capture import CaptureLimits, TorchProfiler
+from hermes_agent.monitor.capture import CaptureLimits
 from hermes_agent.monitor.layout import CAPTURE_ENDED, CAPTURED, REQUEST_AT, Answer
+from hermes_agent.monitor.profiler import TorchProfiler
 from hermes_agent.monitor.ring import CaptureRequest
 from hermes_agent.monitor.session import Monitor
 from hermes_agent.watch.rings import RunRings

@@ -106,3 +106,18 @@ def test_ranks_that_do_not_wait_for_each_other_are_told_apart_by_their_step_time
     assert [(each.deviation.kind, each.rank) for each in found] == [(AnomalyKind.SLOW_RANK, 1)]
     assert found[0].suspect is not None
     assert found[0].suspect.part == "the whole step"
+
+
+def test_a_second_fault_is_blamed_on_its_own_rank_and_not_on_the_first() -> None:
+    group = GroupWatch()
+    group.ranks.update((0, 1, 2))
+    found: list[Anomaly] = []
+    for step in range(160):
+        late = {0: 50.0 if step >= 125 else 0.0, 1: 0.0, 2: 30.0 if step >= 100 else 0.0}
+        wall = BASE_MS + max(late.values()) + 20
+        for rank in (0, 1, 2):
+            found += group.feed(rank, record(step, wall, 2.0, BASE_MS + late[rank]))
+    changes = [each for each in found if each.deviation.kind is AnomalyKind.CHANGE]
+    assert [(each.deviation.step, each.rank) for each in changes] == [(100, 2), (125, 0)]
+    assert changes[1].suspect is not None
+    assert changes[1].suspect.excess_ms == pytest.approx(50)

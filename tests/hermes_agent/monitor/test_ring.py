@@ -7,7 +7,8 @@ import pytest
 
 from hermes_agent.monitor.description import Description, Workload
 from hermes_agent.monitor.layout import HEADER_BYTES, RECORD, REQUEST_AT, RING_MAGIC, StepRecord
-from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader, RingWriter
+from hermes_agent.monitor.ring import CaptureRequest, RingWriter
+from hermes_agent.monitor.ring_reader import RingError, RingReader
 from tests.hermes_agent.monitor.monitored import record
 
 CAPACITY = 8

@@ -54,6 +54,34 @@ def test_a_small_change_is_noticed_by_what_it_adds_up_to() -> None:
     assert change.noticed < 220
 
 
+def jittery(level: Callable[[int], float], steps: int, seed: int) -> list[float]:
+    """A machine shared with others: every fourth step or so is a fifth slower, at random."""
+    draw = random.Random(seed)
+    return [value * (1.2 if draw.random() < 0.25 else 1.0) for value in noisy(level, steps, seed)]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_where_slow_steps_are_usual_they_are_neither_changes_nor_stalls(seed: int) -> None:
+    found = watch(jittery(lambda _: 100.0, 2000, seed))
+    assert [each for each in found if each.kind is not AnomalyKind.SPIKE] == []
+    assert len(found) < 50  # of about 500 slow steps
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_change_is_noticed_where_slow_steps_are_usual(seed: int) -> None:
+    found = watch(jittery(lambda step: 100.0 * (2.0 if step >= 200 else 1), 400, seed))
+    change = of_kind(found, AnomalyKind.CHANGE)[0]
+    assert 198 <= change.step <= 202
+    assert change.noticed < 210
+
+
+@pytest.mark.parametrize("since", [30, 45, 60])
+def test_a_change_soon_after_the_start_is_noticed(since: int) -> None:
+    found = watch(noisy(lambda step: 100.0 * (1.5 if step >= since else 1), 100))
+    (change,) = of_kind(found, AnomalyKind.CHANGE)
+    assert change.noticed < since + 10
+
+
 def test_a_return_to_the_old_level_is_a_recovery() -> None:
     found = watch(noisy(lambda step: 130.0 if 200 <= step < 300 else 100.0, 400))
     assert [each.kind for each in found if each.kind is not AnomalyKind.SPIKE] == [

@@ -11,9 +11,12 @@ from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.model import Finished, Usage
 from hermes_agent.llm.scripted import ScriptedModel, Turn
 from hermes_agent.questions.material import Cancelled
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.report.diagnosis import Diagnosis, SourceRecord
+from hermes_agent.report.markdown import render_markdown
+from hermes_agent.report.text import render_text
 from hermes_agent.writing.answer import Written, answer_tokens, facts_chars, write_answer, writer_for
 from hermes_agent.writing.facts import answer_facts, hosts_of
+from hermes_agent.writing.form import introduction, without_words, words_of_model
 from tests.hermes_agent.llm.fake_endpoint import Answer, refused, said, serving, text_chunk
 from tests.hermes_agent.writing.slow_loader import Listener, diagnosis, id_of, scripted, settings_of
 from tools.errors import ModelError
@@ -26,6 +29,7 @@ GOOD = (
     f"Load batches in worker processes first [A1]; a step would be 1.67x faster [{GAIN}].\n\n"
     "Whether recompilation plays a part could not be checked."
 )
+INTRODUCTION = "In the words of little-llm (figures checked against the evidence; the wording is the model's):"
 WRONG = GOOD.replace("40.0 ms", "45.0 ms")
 
 
@@ -43,7 +47,9 @@ def test_an_answer_that_stands_is_streamed_and_kept_with_who_wrote_it() -> None:
     result, note = written(scripted([GOOD[:50], GOOD[50:]]), listener)
     assert listener.streamed == GOOD
     assert listener.rejections == []
-    assert result.answer == GOOD.split("\n\n")
+    assert result.answer == [*diagnosis().answer, INTRODUCTION, *GOOD.split("\n\n")]
+    assert words_of_model(result) == GOOD.split("\n\n")
+    assert without_words(result) == diagnosis()
     assert (result.answer_by, result.answer_model) == ("model", "little-llm")
     assert result.headline == diagnosis().headline
     assert "checked against the evidence" in note
@@ -52,7 +58,7 @@ def test_an_answer_that_stands_is_streamed_and_kept_with_who_wrote_it() -> None:
 def test_a_wrong_number_is_repaired_with_the_value_of_the_evidence() -> None:
     listener, model = Listener(), scripted(WRONG, GOOD)
     result, _ = written(model, listener)
-    assert result.answer == GOOD.split("\n\n")
+    assert words_of_model(result) == GOOD.split("\n\n")
     assert len(listener.rejections) == 1
     complaint = model.requests[1].messages[-1]
     assert complaint.role == "user"
@@ -198,3 +204,21 @@ def test_an_endpoint_that_is_not_there_is_named(tmp_path: Path) -> None:
     result = writer(diagnosis(), Listener())
     assert_template_stays(result)
     assert "http://127.0.0.1:9/v1 cannot be reached" in result.notes[-1]
+
+
+def test_the_verdict_of_the_templates_comes_first_in_every_report() -> None:
+    result, _ = written(scripted(GOOD))
+    source = {"path": "trace.json", "format": "kineto", "ranks": [0], "status": "complete"}
+    run = result.run.model_copy(update={"sources": [SourceRecord.model_validate(source)]})
+    result = result.model_copy(update={"run": run})
+    for text in (" ".join(render_text(result).split()), " ".join(render_markdown(result).split())):
+        places = [text.index(each) for each in (result.headline, INTRODUCTION, GOOD.split("\n\n")[0])]
+        assert places == sorted(places)
+        assert text[: places[0]].upper().count("PROBLEM") == 1
+
+
+def test_a_name_of_a_model_cannot_carry_markup() -> None:
+    assert introduction("<b>x</b> [E1](http://evil)") == (
+        "In the words of bx/b E1http://evil (figures checked against the evidence; the wording is the model's):"
+    )
+    assert introduction("\n").startswith("In the words of the model (")

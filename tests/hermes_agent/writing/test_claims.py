@@ -48,9 +48,8 @@ def test_the_address_of_a_recalled_case_may_be_named_with_its_id() -> None:
 
 
 def test_one_check_of_several_is_not_enough_to_clear_a_cause() -> None:
-    assert details(f"Memory allocation is fine [{STEP}].") == [
-        "memory pressure is called fine, but memory_pressure could not be checked in this run"
-    ]
+    told = details(f"Memory allocation is fine [{STEP}].")
+    assert told[0] == "memory pressure is called fine, but memory_pressure could not be checked in this run"
 
 
 @pytest.mark.parametrize(
@@ -138,13 +137,13 @@ def test_markup_and_foreign_addresses_are_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        (f"The network takes 40.0 ms [{COST}].", "speaks of communication, but {0} is about io"),
-        (f"Recompilation takes 40.0 ms [{COST}].", "speaks of cpu, but {0} is about io"),
-        (f"Memory allocation takes 40.0 ms [{COST}].", "speaks of memory, but {0} is about io"),
+        (f"The network takes 40.0 ms [{COST}].", "= 40.0 ms, not about communication"),
+        (f"Recompilation takes 40.0 ms [{COST}].", "= 40.0 ms, not about compilation"),
+        (f"Memory allocation takes 40.0 ms [{COST}].", "= 40.0 ms, not about memory"),
     ],
 )
 def test_a_right_figure_under_a_wrong_name_is_refused(text: str, told: str) -> None:
-    assert any(told.format(COST) in detail for detail in details(text))
+    assert any(told in detail for detail in details(text))
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,7 @@ def test_a_right_figure_under_a_wrong_name_is_refused(text: str, told: str) -> N
     [
         f"The data loader takes 40.0 ms [{COST}].",
         f"The network takes part in a step of 100 ms [{STEP}].",
-        f"The GPU is idle for 40.0 ms [{COST}] because the loader is slow.",
+        f"The GPU loses 40.0 ms [{COST}] because the loader is slow.",
         f"The host program comes second with 3.08 ms [{LAUNCHES}].",
     ],
 )

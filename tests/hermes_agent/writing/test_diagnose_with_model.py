@@ -65,7 +65,10 @@ def test_the_command_line_prints_the_models_answer_and_leaves_it_out_on_demand(
         without = json.loads(capsys.readouterr().out)
     assert len(endpoint.bodies) == 1
     assert (with_model["answer_by"], with_model["answer_model"]) == ("model", "tiny")
-    assert with_model["answer"][0].startswith("A step takes ")
+    assert with_model["answer"][: len(without["answer"])] == without["answer"]
+    introduction, said = with_model["answer"][len(without["answer"]) :]
+    assert introduction.startswith("In the words of tiny (figures checked against the evidence")
+    assert said.startswith("A step takes ")
     assert "checked against the evidence" in with_model["notes"][-1]
     assert (without["answer_by"], without["answer_model"]) == ("template", "")
     assert without["headline"] == with_model["headline"] == without["answer"][0]

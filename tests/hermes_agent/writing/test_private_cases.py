@@ -126,7 +126,7 @@ def test_a_remote_model_cannot_search_or_open_private_cases(
         [
             [ToolCall("a", "similar_cases", json.dumps({"text": LIKE.text}))],
             [ToolCall("b", "rows_behind", json.dumps({"id": "C1"}))],
-            f"A backup on rack seven was such a case; here the loader costs 40.0 ms [{COST}].",
+            f"A backup was such a case; here the loader costs 40.0 ms [{COST}].",
         ]
     )
     settings = settings_of(tmp_path, HERMES_DX_LLM_BASE_URL=REMOTE, HERMES_DX_LLM_MODEL="tiny")

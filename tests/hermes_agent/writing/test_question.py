@@ -10,13 +10,14 @@ import pytest
 from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.llm.model import ToolCall
 from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.llm.tool import FunctionTool, Output
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Cancelled
 from hermes_agent.session import Session
 from hermes_agent.workflow.request import Request
 from hermes_agent.writing.attempt import Accepted, Declined
 from hermes_agent.writing.question import ModelAnswers
-from hermes_agent.writing.tools import tools_for
+from hermes_agent.writing.tools import heard, tools_for
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, call_chunk, end_chunk, refused, said, serving
 from tests.hermes_agent.writing.slow_loader import (
     INJECTION,
@@ -31,6 +32,8 @@ from tests.hermes_agent.writing.slow_loader import (
 )
 
 COST = id_of("cause_impact_ms", cause="slow_data_processing")
+STEP = id_of("step_time_ms", statistic="mean")
+OPEN = f"More than the step of 100 ms [{STEP}] cannot be told from these files."
 FIRST_NEW = f"E{len(diagnosis().evidence) + 1}"
 
 
@@ -129,7 +132,7 @@ def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
 def test_a_call_that_fails_tells_what_to_try(
     tmp_path: Path, name: str, arguments: dict[str, object], told: str
 ) -> None:
-    model = scripted(call(name, **arguments), "It cannot be told from these files.")
+    model = scripted(call(name, **arguments), OPEN)
     outcome, _ = asked(tmp_path, model, discussion())
     assert isinstance(outcome, Accepted)
     content = model.requests[1].messages[-1].content
@@ -152,10 +155,23 @@ def test_a_model_that_only_calls_tools_is_stopped(tmp_path: Path) -> None:
     assert "after 8 rounds" in outcome.reason
 
 
-def test_general_words_are_let_through_and_marked_as_such(tmp_path: Path) -> None:
-    outcome, _ = asked(tmp_path, scripted("Pinned memory lets a copy run beside the host."), discussion())
-    assert isinstance(outcome, Accepted)
-    assert outcome.note.startswith("The answer cites nothing of this run")
+@pytest.mark.parametrize("text", ["Bananas are great.", "Pinned memory lets a copy run beside the host."])
+def test_an_answer_that_cites_nothing_is_refused(tmp_path: Path, text: str) -> None:
+    outcome, listener = asked(tmp_path, scripted(text, text), discussion())
+    assert isinstance(outcome, Declined)
+    assert "cites nothing of this run" in outcome.reason
+    assert len(listener.rejections) == 2
+
+
+@pytest.mark.parametrize("name", ["similar_cases", "advice"])
+def test_what_tools_tell_of_elsewhere_is_not_what_this_run_has(name: str) -> None:
+    tools = {name: FunctionTool(name, "", {}, lambda _: Output("an H100")) for name in (name, "breakdown")}
+    kept: list[str] = []
+    listening = heard(tools, kept)
+    assert listening[name].call({}).text == "an H100"
+    assert kept == []
+    assert listening["breakdown"].call({}).text == "an H100"
+    assert kept == ["an H100"]
 
 
 def test_a_cancelled_question_has_no_answer(tmp_path: Path) -> None:
@@ -165,12 +181,12 @@ def test_a_cancelled_question_has_no_answer(tmp_path: Path) -> None:
 
 
 def test_earlier_answers_are_remembered_and_refused_ones_are_not(tmp_path: Path) -> None:
-    model = scripted("It cannot be told from these files.", "It takes 1 ms.", "It takes 1 ms.", "It is open.")
+    model = scripted(OPEN, "It takes 1 ms.", "It takes 1 ms.", OPEN)
     answers = ModelAnswers(discussion(), model, settings_of(tmp_path))
     for question in ("What about the network?", "How long?", "And now?"):
         answers.answer(question, Listener(), never)
     spoken = [message.content for message in model.requests[-1].messages if message.role in ("user", "assistant")]
-    assert spoken == ["What about the network?", "It cannot be told from these files.", "And now?"]
+    assert spoken == ["What about the network?", OPEN, "And now?"]
 
 
 class OfflineSession(Session):
@@ -202,13 +218,32 @@ def test_a_session_answers_over_an_endpoint_with_split_calls_and_shows_the_new_f
     with serving(split_call, said(text)) as endpoint, session_with(tmp_path, endpoint.url) as session:
         answer = session.ask("How long is the loader open?", Listener())
         shown = session.show(FIRST_NEW)
-    assert (answer.text, answer.by) == (text, "model")
-    assert [record.id for record in answer.evidence] == [FIRST_NEW]
-    assert answer.evidence[0].metric == "host_name_ms"
+    lead, introduction, said_by_model = answer.text.rsplit("\n\n", 2)
+    assert (said_by_model, answer.by) == (text, "model")
+    assert introduction.startswith("In the words of tiny (figures checked")
+    assert cited_ids(lead) != []
+    assert answer.evidence[-1].metric == "host_name_ms"
+    assert answer.evidence[-1].id == FIRST_NEW
     assert shown.agrees is True
     assert shown.table is not None
     assert shown.table.total == 4
     assert endpoint.bodies[1]["messages"][-1]["role"] == "tool"
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Why is it slow?", diagnosis().headline),
+        ("What can I ask?", f"Problem: {diagnosis().headline}"),
+        ("What is the verdict?", diagnosis().headline),
+    ],
+)
+def test_the_answer_from_templates_comes_before_the_models_words(tmp_path: Path, question: str, first: str) -> None:
+    with serving(said(OPEN)) as endpoint, session_with(tmp_path, endpoint.url) as session:
+        answer = session.ask(question, Listener())
+    assert answer.by == "model"
+    assert answer.text.startswith(first)
+    assert answer.text.endswith(f":\n\n{OPEN}")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from hermes_agent.monitor.system import Sampler, host_sample, throttling_sample
+
+V1 = "4:memory:/job\n1:cpu,cpuacct:/job\n0::/\n"
+
+
+def put(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_throttling_is_read_from_version_2(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", "0::/job/one\n")
+    put(tmp_path / "fs/job/one/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 4\nthrottled_usec 700\n")
+    assert throttling_sample(tmp_path / "fs", own) == {"throttled_periods": 4, "throttled_us": 700}
+
+
+def test_throttling_is_read_from_version_1_in_nanoseconds(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", V1)
+    put(tmp_path / "fs/cpu,cpuacct/job/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 5000000\n")
+    assert throttling_sample(tmp_path / "fs", own) == {"throttled_periods": 3, "throttled_us": 5000}
+
+
+def test_a_group_without_a_quota_says_nothing(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", "0::/job\n")
+    put(tmp_path / "fs/job/cpu.stat", "usage_usec 5\n")
+    assert throttling_sample(tmp_path / "fs", own) == {}
+
+
+def test_pressure_and_load_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:
+    put(tmp_path / "loadavg", "4.32 3.0 2.0 2/300 12345\n")
+    put(tmp_path / "stat", "cpu  10 0 20 60 5 0 1 4 0 0\ncpu0 1 1 1 1\n")
+    put(tmp_path / "pressure/io", "some avg10=0.00 avg60=0.00 total=77\nfull avg10=0.00 avg60=0.00 total=11\n")
+    assert host_sample(tmp_path) == {
+        "load_1min": 4.32,
+        "cpu_total_ticks": 100,
+        "cpu_idle_ticks": 65,
+        "cpu_steal_ticks": 4,
+        "pressure_io_some_us": 77,
+        "pressure_io_full_us": 11,
+    }
+
+
+def test_a_machine_that_tells_nothing_gives_an_empty_sample(tmp_path: Path) -> None:
+    assert host_sample(tmp_path) == {}
+    assert throttling_sample(tmp_path, tmp_path / "none") == {}
+
+
+def test_a_source_that_fails_is_named_once_and_left_out() -> None:
+    def broken() -> dict[str, int]:
+        raise ValueError("what is this")
+
+    sampler = Sampler(whole_host=False)
+    sampler._sources.append(broken)
+    assert sampler.sample()["broken_failed"] == "ValueError: what is this"
+    assert "broken_failed" not in sampler.sample()
