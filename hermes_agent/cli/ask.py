@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
-from tools.errors import UsageError
+from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.session import Answer
@@ -18,6 +18,7 @@ NAME = "ask"
 HELP = "ask one question about a run"
 
 SCHEMA = "hermes-dx/answer/1"
+UNANSWERED = ("not_understood", "not_measurable")
 QUESTION_CHARS = 20_000  # read from standard input at most
 
 
@@ -33,6 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
     parser.add_argument("--no-llm", action="store_true", help="answer from templates even with a model at hand")
+    parser.add_argument("--strict", action="store_true", help="exit with 4 when the question was not answered")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,7 +52,8 @@ def run(args: argparse.Namespace) -> int:
         session.diagnose(progress)
         answer = session.ask(question, progress)
     _print(question, answer, args.json)
-    return 0
+    unanswered = args.strict and answer.intent in UNANSWERED
+    return int(ExitCode.INCONCLUSIVE if unanswered else ExitCode.OK)
 
 
 def _split(words: list[str]) -> tuple[list[Path], str]:

@@ -45,7 +45,7 @@ def cause(place: int, record: CauseRecord, diagnosis: Diagnosis) -> Section:
     lines += [f"Symptom: {symptom}" for symptom in record.symptoms]
     lines += [f"Against: {contrary}" for contrary in record.against]
     if record.disproved_by:
-        lines.append(f"Disproved if {record.disproved_by}")
+        lines.append(f"What would disprove it: {record.disproved_by}.")
     if record.evidence:
         lines.append(f"Evidence: {_cited(record.evidence)}")
     return Section(f"{place}. {cause_title(record.cause, record.mechanism)}", tuple(lines), "cause")

@@ -57,3 +57,9 @@ def test_nothing_asked_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_run_that_does_not_exist_is_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="missing"):
         execute(ask, str(tmp_path / "missing"), "why?")
+
+
+def test_a_question_that_is_not_understood_can_be_told_by_the_exit_code() -> None:
+    assert execute(ask, DEMO, "bake me a cake", "--strict") == 4
+    assert execute(ask, DEMO, "bake me a cake") == 0
+    assert execute(ask, DEMO, "why is it slow?", "--strict") == 0
