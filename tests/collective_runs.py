@@ -18,7 +18,7 @@ RING = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 def late_run(
     lateness: Callable[[int, int], float], ranks: int = 4, steps: int = 5, how: str = "compute", elements: int = 1 << 20
 ) -> Profile:
-    """Every step computes, meets in one all-reduce and waits for it; ``lateness(rank, step)``: how much longer it takes.
+    """Every step computes, meets in one all-reduce and waits for it; ``lateness(rank, step)``: how much longer.
 
     ``how`` says where it takes it: "compute" (a longer kernel), "host" (a later launch) or "data" (a loader span).
     """

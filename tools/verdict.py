@@ -42,6 +42,7 @@ NEEDED: Mapping[str, str] = MappingProxyType(
 )
 MORE_STEPS = "many more steps under the same conditions, after a warm-up"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
+DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
 LAUNCHES_TOLD = 20  # fewer launches than this may be chance
 MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
 STEPS_TO_BE_SURE = 3
@@ -69,7 +70,7 @@ def judge(
     """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
     limits = profile.thresholds
     if device_work_missing(profile):
-        why = "most of the device work that the host launched is not in the trace, which is cut or recorded without it"
+        why = "the work of the device that the trace names is not in it: the trace is cut, or was recorded without it"
         return Judgement("inconclusive", why, WHOLE_TRACE)
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
@@ -111,12 +112,12 @@ def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
 
 
 def device_work_missing(profile: Profile) -> bool:
-    """Whether a rank's device cannot be judged: a cut trace names one but holds none of its work, or the host launched
+    """Whether a rank's device cannot be judged: the trace names one but holds none of its work, or the host launched
     kernels of which hardly any is recorded.
     """
-    cut = any(source.status == "partial" for source in profile.run.sources)
     for rank in profile.ranks:
-        if cut and rank.rank.devices and not rank.rank.has_device:
+        named = bool(rank.rank.devices) or profile.run.layout.backend in DEVICE_BACKENDS
+        if named and not rank.rank.has_device:
             return True
         calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
         recorded = np.isin(calls, rank.launches["launch_row"].to_numpy()).sum()

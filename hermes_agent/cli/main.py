@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
-COMMANDS = ("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "monitor", "env")
+COMMANDS = ("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "monitor", "eval", "env")
 PACKAGES = ("tools", "case_library", "prompts")  # ours, by names that other projects use as well
 SHADOWED = 2  # exit code: the command was started in a way that cannot work
 LONGEST_REASON = 1000

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hermes_agent.evidence.numbers import CITATION, SPELLED, Figure, agrees, figures
+from hermes_agent.evidence.numbers import CITATION, KINDS, SPELLED, Figure, agrees, figures
 
 Kind = Literal["unknown_id", "uncited_number", "wrong_number", "unknown_rank", "unknown_step", "spelled_number"]
 
@@ -100,11 +100,15 @@ def _verify_sentence(sentence: str, grounds: Grounds) -> list[Problem]:
 
 
 def _only_measures(code: re.Match[str]) -> str:
-    """Of a code span, only the figures with a unit other than a bare ``x``, ``s`` or ``B``; not ``V100-32GB``."""
+    """Of a code span, only times and shares; sizes and factors are parts of names, as in ``A100 80GB``."""
     text = code.group(0)
     alone = [figure for figure in figures(text) if text[figure.start - 1] not in "-_/"]
-    kept = [figure.text for figure in alone if figure.unit not in ("", "x", "s", "B")]
+    kept = [figure.text for figure in alone if figure.unit != "s" and _kind(figure) in ("time", "share")]
     return " ".join(kept) or " "
+
+
+def _kind(figure: Figure) -> str:
+    return KINDS.get(figure.unit, ("", 0.0))[0]
 
 
 def _check_places(sentence: str, prose: str, grounds: Grounds) -> tuple[str, list[Problem]]:

@@ -72,6 +72,7 @@ def _poor_overlap(profile: Profile, limit: float, least_overlap: float, hideable
         against=_against(profile, one_rank),
         disproved_by="a run with overlap turned on (smaller or earlier buckets, prefetch) whose step is not shorter",
         signals=("exposed communication is a large share of the step while overlap is small",),
+        symptom_of=("small_packet", "network_configuration"),
     )
 
 

@@ -137,6 +137,7 @@ def _compute_bound(profile: Profile, where: Concerned) -> Finding:
         details=_standing(profile),
         against=(Sentence("This is how a well-tuned step looks; there is nothing wrong unless less work would do."),),
         disproved_by="a device clock below its usual value",
+        symptom_of=("underutilization",),  # at the limit of the ordinary units, with matrix units beside them unused
         signals=("arithmetic intensity above the ridge and utilisation above threshold",),
     )
 

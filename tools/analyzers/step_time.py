@@ -20,6 +20,7 @@ from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 
 SPIKE_STEPS = 3
+IN_WORDS = {TREND_STEPS: "ten", PERIOD_STEPS: "twenty"}  # what is needed is no measured figure, so it is no digit
 SPIKES_TOLD = 3
 RHYTHM_CORRELATION = 0.5
 OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself explains what others wait for
@@ -150,4 +151,4 @@ def _slowest_rank(profile: Profile) -> Check:
 
 
 def _steps_needed(count: int) -> str:
-    return f"a series of {count} steps or more: a longer profile, or the step times of a log"
+    return f"a series of at least {IN_WORDS[count]} steps: a longer profile, or the step times of a log"

@@ -1,0 +1,128 @@
+"""Carries one case out and scores it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.case_schema import Case, Measured
+from evals.models import ModelChoice, written_by
+from evals.outcome import CaseResult, ModelUse, NamedCause, Outcome
+from evals.run_places import Places, check_label, locate, missing_folder
+from evals.scorers.gain import gain
+from evals.scorers.registry import misses, score
+from hermes_agent.config import Settings
+from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.session import Answer, Session
+from hermes_agent.workflow.diagnose import diagnose
+from hermes_agent.workflow.events import Event
+from hermes_agent.workflow.request import Request
+from tools.errors import HermesError, InputError, NotComparableError
+
+NAMED = 5  # causes kept in the saved result
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """What is the same for all cases of a suite."""
+
+    places: Places
+    cache_dir: Path
+    model: ModelChoice | None = None
+
+
+def carry_out(case: Case, conditions: Conditions) -> CaseResult:
+    """The scored result of a case; ``skipped`` without its optional folder, ``failed`` when it cannot be done."""
+    reason = missing_folder(case, conditions.places)
+    if reason:
+        return CaseResult(id=case.id, tags=case.tags, status="skipped", reason=reason)
+    begun = time.perf_counter()
+    with tempfile.TemporaryDirectory(prefix="hermes-eval-") as scratch:
+        try:
+            result = _carried_out(case, conditions, Path(scratch))
+        except HermesError as error:
+            return CaseResult(id=case.id, tags=case.tags, status="failed", reason=str(error))
+        except Exception as error:  # the boundary of one case: a defect fails this case, not the suite
+            reason = f"internal error, {type(error).__name__}: {error}"
+            return CaseResult(id=case.id, tags=case.tags, status="failed", reason=reason)
+    return result.model_copy(update={"seconds": round(time.perf_counter() - begun, 2)})
+
+
+def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResult:
+    located = locate(case.run, conditions.places, scratch / "run")
+    baseline = () if case.baseline is None else (locate(case.baseline, conditions.places, scratch / "baseline").path,)
+    request = Request(paths=(located.path,), baseline=baseline, cache_dir=conditions.cache_dir)
+    measured = case.measured or located.measured
+    check_label(case, measured)
+    try:
+        diagnosis = diagnose(request, _ignore)
+    except InputError as error:
+        return _result(_refused(case, error))
+    use = None
+    if conditions.model is not None:
+        diagnosis, use = written_by(conditions.model, case.id, diagnosis)
+    answer = _answer(case, request, diagnosis, conditions)
+    return _result(Outcome(case, diagnosis, answer, measured=_scored_gain(case, measured)), use)
+
+
+def _scored_gain(case: Case, measured: Measured | None) -> Measured | None:
+    return measured if len(set(case.expected.causes)) == 1 else None
+
+
+def _refused(case: Case, error: InputError) -> Outcome:
+    kind = "not_comparable" if isinstance(error, NotComparableError) else "unreadable"
+    return Outcome(
+        case, None, refused=str(error), refusal="not_comparable" if kind == "not_comparable" else "unreadable"
+    )
+
+
+def _answer(case: Case, request: Request, diagnosis: Diagnosis, conditions: Conditions) -> Answer | None:
+    """The answer to the case's question, always without a model: it is compared on the diagnosis's answer only."""
+    if case.question is None:
+        return None
+    settings = Settings(cache_dir=conditions.cache_dir)
+    with Session(request, settings, diagnosis) as session:
+        return session.ask(case.question, _ignore)
+
+
+def _result(outcome: Outcome, use: ModelUse | None = None) -> CaseResult:
+    scores = score(outcome)
+    expected = outcome.case.expected
+    return CaseResult(
+        id=outcome.case.id,
+        tags=outcome.case.tags,
+        status="scored",
+        verdict="refused" if outcome.diagnosis is None else outcome.diagnosis.verdict,
+        expected=[*expected.any_of, *expected.all_of],
+        named=[
+            NamedCause(
+                cause=cause.cause,
+                mechanism=cause.mechanism,
+                confidence=cause.confidence,
+                impact_pct=round(cause.impact_pct, 2),
+                ranks=cause.ranks[:64],
+            )
+            for cause in outcome.ranked[:NAMED]
+        ],
+        scores={name: round(value, 4) for name, value in scores.items()},
+        misses=[*misses(outcome, scores), *_unpredicted(outcome)],
+        gain=gain(outcome),
+        model=use,
+    )
+
+
+def _unpredicted(outcome: Outcome) -> list[str]:
+    found = outcome.measured is not None and any(c.cause in outcome.case.expected.causes for c in outcome.ranked)
+    return ["gain: the right cause was named without a predicted gain"] if found and gain(outcome) is None else []
+
+
+def _ignore(event: Event) -> None:
+    """Progress inside one case is not shown."""
+
+
+def workers(wanted: int | None = None) -> int:
+    """Cases that run at once."""
+    return wanted or max(1, min(4, os.cpu_count() or 1))

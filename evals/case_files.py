@@ -1,0 +1,57 @@
+"""Reads the case files and picks the cases to run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import yaml
+from pydantic import ValidationError
+
+from evals.case_schema import Case, CaseFile, Tags
+from tools.errors import InputError, UsageError
+
+CASES = Path(__file__).resolve().parent / "cases"
+
+
+def load_cases(folder: Path = CASES) -> tuple[Case, ...]:
+    """All cases below the folder, by file name; raises InputError naming the file and what is wrong."""
+    files = sorted(folder.rglob("*.yaml"))
+    if not files:
+        raise InputError(f"{folder} holds no case files (*.yaml); name a folder with cases")
+    cases = tuple(case for file in files for case in _read(file))
+    twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
+    if twice:
+        raise InputError(f"{folder} holds the case {twice[0]!r} more than once; give each its own id")
+    return cases
+
+
+def _read(file: Path) -> tuple[Case, ...]:
+    try:
+        return CaseFile.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))).cases
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{file} cannot be read as a case file: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{file} is not a valid case file ({where}: {first['msg']}); mend that field") from error
+
+
+def select(cases: Sequence[Case], selection: Sequence[str]) -> tuple[Case, ...]:
+    """Cases that match every ``tag=value`` and at least one pattern of ids; raises UsageError when none does."""
+    wanted = [word.partition("=")[::2] for word in selection if "=" in word]
+    patterns = [word for word in selection if "=" not in word]
+    for tag, _ in wanted:
+        if tag not in Tags.model_fields:
+            raise UsageError(f"cases have no tag {tag!r}; they have {', '.join(Tags.model_fields)}")
+    chosen = tuple(
+        case
+        for case in cases
+        if all(getattr(case.tags, tag) == value for tag, value in wanted)
+        and (not patterns or any(fnmatchcase(case.id, pattern) for pattern in patterns))
+    )
+    if not chosen:
+        raise UsageError(f"no case matches {' '.join(selection) or 'the empty selection'}; run without one to see all")
+    return chosen

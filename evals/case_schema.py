@@ -1,0 +1,142 @@
+"""The evaluation case as written in YAML: a run, what must be said of it and what must not."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from evals.synthetic.spec import SyntheticSpec
+from tools.taxonomy import causes
+
+Verdict = Literal["problem", "healthy", "inconclusive"]
+Source = Literal["real", "lab", "synthetic"]
+Kind = Literal["cause", "healthy", "missing_data", "two_causes", "masked", "injected", "incomparable", "unlabelled"]
+Split = Literal["dev", "test"]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RunRef(_Record):
+    """Where the run is: exactly one of these."""
+
+    traces: str | None = None  # below the folder with real traces
+    lab: str | None = None  # below the folder with recorded lab runs
+    demo: Literal["slow", "fixed"] | None = None
+    synthetic: SyntheticSpec | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> RunRef:
+        named = [name for name in ("traces", "lab", "demo", "synthetic") if getattr(self, name) is not None]
+        if len(named) != 1:
+            raise ValueError(f"a run is one of traces, lab, demo or synthetic; here are {', '.join(named) or 'none'}")
+        for path in (self.traces, self.lab):
+            if path is not None and (path.startswith("/") or ".." in path.split("/")):
+                raise ValueError(f"{path!r} leaves its folder")
+        return self
+
+
+class Expected(_Record):
+    """What a right answer is. Causes are ``cause`` or ``cause/mechanism`` of the taxonomy."""
+
+    verdict: tuple[Verdict, ...] = ()  # any of these is right; () means that the label does not say
+    any_of: tuple[str, ...] = ()
+    all_of: tuple[str, ...] = ()
+    family: str | None = None
+    ranks: tuple[int, ...] | None = None  # of the first right cause
+    steps: tuple[int, ...] | None = None
+    besides: tuple[str, ...] = ()  # consequences that may be named too
+    not_causes: tuple[str, ...] = ()
+    error: Literal["not_comparable", "unreadable"] | None = None
+
+    @field_validator("any_of", "all_of", "besides", "not_causes")
+    @classmethod
+    def _in_taxonomy(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            cause, _, mechanism = name.partition("/")
+            known = causes().get(cause)
+            if known is None:
+                raise ValueError(f"{cause!r} is not a cause of the taxonomy")
+            if mechanism and mechanism not in known.mechanisms:
+                raise ValueError(f"{mechanism!r} is not a mechanism of {cause}")
+        return names
+
+    @field_validator("family")
+    @classmethod
+    def _known_family(cls, name: str | None) -> str | None:
+        if name is not None and name not in {cause.family for cause in causes().values()}:
+            raise ValueError(f"{name!r} is not a family of the taxonomy")
+        return name
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Expected:
+        if not (self.verdict or self.any_of or self.all_of or self.family or self.not_causes or self.error):
+            raise ValueError("nothing is expected: a case has to say what is right or wrong")
+        if self.any_of and self.all_of:
+            raise ValueError("any_of and all_of exclude each other")
+        return self
+
+    @property
+    def causes(self) -> tuple[str, ...]:
+        """The expected causes without their mechanisms."""
+        return tuple(name.partition("/")[0] for name in (*self.any_of, *self.all_of))
+
+
+class ExpectedFact(_Record):
+    """A figure that has to be among the evidence."""
+
+    metric: str
+    value: float
+    tolerance_pct: Annotated[float, Field(gt=0)] = 2.0
+    arguments: dict[str, str | int | float] = Field(default_factory=dict)  # those given have to be equal
+
+
+class Measured(_Record):
+    """Step times before and after the fault was mended."""
+
+    before_ms: Annotated[float, Field(gt=0)]
+    after_ms: Annotated[float, Field(gt=0)]
+
+
+class Tags(_Record):
+    """What results are grouped by."""
+
+    source: Source
+    kind: Kind
+    family: str = "none"
+    difficulty: Literal["easy", "medium", "hard"] = "medium"
+    split: Split = "dev"
+    scale: str = ""
+
+
+class Case(_Record):
+    """One case."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
+    what: str
+    run: RunRef
+    baseline: RunRef | None = None
+    question: str | None = None
+    expected: Expected
+    facts: tuple[ExpectedFact, ...] = ()
+    must_not_say: tuple[str, ...] = ()  # literal text, upper and lower case alike
+    answer_must_say: tuple[str, ...] = ()
+    measured: Measured | None = None  # made by the generator for synthetic runs
+    tags: Tags
+
+    @model_validator(mode="after")
+    def _source_is_true(self) -> Case:
+        made = self.run.synthetic is not None
+        if made != (self.tags.source == "synthetic"):
+            raise ValueError("a generated run is tagged synthetic, and only a generated run is")
+        if self.answer_must_say and self.question is None:
+            raise ValueError("answer_must_say needs a question")
+        return self
+
+
+class CaseFile(_Record):
+    """One YAML file."""
+
+    cases: tuple[Case, ...]

@@ -1,0 +1,90 @@
+"""What one case came to: the diagnosis beside its case, and the saved record of how it scored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from evals.case_schema import Case, Measured, Tags
+from hermes_agent.report.diagnosis import CauseRecord, Diagnosis
+from hermes_agent.session import Answer
+
+ASSERTED_PCT, ASSERTED_CONFIDENCE = 5.0, 0.5  # a cause above both is asserted, not merely noted
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One case carried out. ``refused`` is the error that Hermes gave instead of a diagnosis, if any."""
+
+    case: Case
+    diagnosis: Diagnosis | None
+    answer: Answer | None = None
+    refused: str = ""
+    refusal: Literal["not_comparable", "unreadable"] | None = None
+    measured: Measured | None = None
+
+    @property
+    def ranked(self) -> list[CauseRecord]:
+        """The causes in order, none when there is no diagnosis."""
+        return [] if self.diagnosis is None else self.diagnosis.causes
+
+    @property
+    def asserted(self) -> list[CauseRecord]:
+        """The causes that the answer stands for."""
+        if self.diagnosis is None or self.diagnosis.verdict != "problem":
+            return []
+        return [c for c in self.ranked if c.impact_pct >= ASSERTED_PCT and c.confidence >= ASSERTED_CONFIDENCE]
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class NamedCause(_Record):
+    """One cause that was named."""
+
+    cause: str
+    mechanism: str | None
+    confidence: float
+    impact_pct: float
+    ranks: list[int]
+
+
+class Gain(_Record):
+    """Predicted against measured speedup of mending the right cause, and the error in % of the step."""
+
+    predicted: float
+    low: float
+    high: float
+    measured: float
+    error_pct: float
+    covered: bool
+
+
+class ModelUse(_Record):
+    """What a model did for this case."""
+
+    answer_by: Literal["template", "model"]
+    calls: int
+    tokens: int
+    seconds: float
+    cost: float | None = None
+
+
+class CaseResult(_Record):
+    """How one case scored. A score is absent where the case does not ask for it."""
+
+    id: str
+    tags: Tags
+    status: Literal["scored", "skipped", "failed"]
+    reason: str = ""  # why it was skipped or failed
+    verdict: str = ""  # or "refused"
+    expected: list[str] = Field(default_factory=list)
+    named: list[NamedCause] = Field(default_factory=list)
+    scores: dict[str, float] = Field(default_factory=dict)
+    misses: list[str] = Field(default_factory=list)
+    gain: Gain | None = None
+    model: ModelUse | None = None
+    seconds: float = 0.0

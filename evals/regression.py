@@ -1,0 +1,72 @@
+"""Holds a run of the suite against a saved one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from evals.outcome import CaseResult
+from evals.scorers.registry import LOWER_IS_BETTER
+from evals.summary import Results
+from tools.errors import InputError, UsageError
+
+LEAST = 0.005  # a score has to fall by more than this; results are kept to four decimals
+
+
+@dataclass(frozen=True)
+class Regression:
+    """What became worse, one line each, and which cases could not be compared."""
+
+    worse: tuple[str, ...]
+    better: tuple[str, ...]
+    compared: int
+    not_compared: tuple[str, ...]
+
+
+def read_results(path: Path) -> Results:
+    """A saved run; raises InputError naming the file and what is wrong."""
+    try:
+        return Results.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read as saved results: {error}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"{path} holds no saved results ({first['msg']}); make them with hermes-dx eval --json"
+        ) from error
+
+
+def against(before: Results, now: Results) -> Regression:
+    """The cases that both runs scored, case by case; raises UsageError when there is none.
+
+    A case that was scored before and failed now has become worse; one that was skipped in either run is not compared.
+    """
+    known = {result.id: result for result in before.cases if result.status == "scored"}
+    both = [(known[result.id], result) for result in now.cases if result.id in known and result.status != "skipped"]
+    if not both:
+        raise UsageError("the saved results and this run have no scored case in common; there is nothing to compare")
+    skipped = tuple(result.id for result in now.cases if result.id not in known or result.status == "skipped")
+    worse = tuple(line for old, new in both if (line := _fallen(old, new)))
+    better = tuple(new.id for old, new in both if old.misses and not new.misses and new.status == "scored")
+    return Regression(worse, better, len(both), skipped)
+
+
+def _fallen(old: CaseResult, new: CaseResult) -> str:
+    if new.status == "failed":
+        return f"{new.id}: failed now ({new.reason})"
+    fallen = [
+        f"{name} {was:.2f} -> {new.scores.get(name, 0.0):.2f}"
+        for name, was in old.scores.items()
+        if _worse(name, was, new)
+    ]
+    return f"{new.id}: {', '.join(fallen)}" if fallen else ""
+
+
+def _worse(name: str, was: float, new: CaseResult) -> bool:
+    """A score that is no longer given (no diagnosis, no finding) counts as worse only when the diagnosis is gone."""
+    if name not in new.scores:
+        return new.verdict == "refused"
+    change = new.scores[name] - was
+    return change > LEAST if name in LOWER_IS_BETTER else change < -LEAST

@@ -1,0 +1,94 @@
+"""Finds or makes the run of a case."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.case_schema import Case, Measured, RunRef
+from evals.synthetic.generate import generate, mended_step_ms
+from evals.synthetic.spec import SyntheticSpec
+from hermes_agent.demo.data import demo_fixed_run, demo_run
+from tools.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where runs lie; a folder that does not exist means that its cases are skipped."""
+
+    traces: Path
+    lab: Path
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Places:
+        """HERMES_TRACES and HERMES_LAB, by default beside and in the checkout."""
+        return cls(
+            traces=Path(environment.get("HERMES_TRACES", ROOT.parent / "shared" / "traces")),
+            lab=Path(environment.get("HERMES_LAB", ROOT / "results" / "lab")),
+        )
+
+
+@dataclass(frozen=True)
+class Located:
+    """The run's path, and step times before and after mending where they are known."""
+
+    path: Path
+    measured: Measured | None = None
+
+
+def missing_folder(case: Case, places: Places) -> str:
+    """Why the case has to be skipped: the optional folder that its run needs is absent; else nothing."""
+    for ref in (case.run, case.baseline):
+        if ref is not None and ref.traces is not None and not places.traces.is_dir():
+            return "the folder with real traces is absent; set HERMES_TRACES"
+        if ref is not None and ref.lab is not None and not places.lab.is_dir():
+            return "the folder with lab runs is absent; record them (make lab) or set HERMES_LAB"
+    return ""
+
+
+LEAST_SAVING_PCT = 5.0  # a fault that costs less is no problem to be found
+
+
+def check_label(case: Case, measured: Measured | None) -> None:
+    """Raises InputError when a case calls a problem what, by its own measurement, mending hardly betters."""
+    if measured is None or case.expected.verdict != ("problem",):
+        return
+    saving_pct = 100.0 * (1.0 - measured.after_ms / measured.before_ms)
+    if saving_pct < LEAST_SAVING_PCT:
+        raise InputError(f"the label of {case.id} does not hold: mending saves only {saving_pct:.1f} %; strengthen it")
+
+
+def locate(ref: RunRef, places: Places, scratch: Path) -> Located:
+    """The run on disk, generated into ``scratch`` when synthetic; raises InputError when it is not there."""
+    if ref.synthetic is not None:
+        return _generated(ref.synthetic, scratch)
+    if ref.demo is not None:
+        folder = demo_run() if ref.demo == "slow" else demo_fixed_run()
+        return Located(folder, _of_pair(folder))
+    path = places.traces / ref.traces if ref.traces is not None else places.lab / str(ref.lab)
+    if not path.exists():
+        raise InputError(f"the run of a case is missing: {path}; correct the case or restore the run")
+    return Located(path, _of_pair(path) if ref.lab is not None else None)
+
+
+def _of_pair(folder: Path) -> Measured | None:
+    """What the lab measured before and after the fix, for the slow run of a pair."""
+    if folder.name != "slow":
+        return None
+    file = folder.parent / "measured.json"
+    try:
+        pair = json.loads(file.read_text(encoding="utf-8"))
+        return Measured(before_ms=pair["before_ms"]["median"], after_ms=pair["after_ms"]["median"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{file} does not hold the pair's measured step times ({error}); record it again") from error
+
+
+def _generated(spec: SyntheticSpec, scratch: Path) -> Located:
+    made = generate(spec, scratch)
+    if not spec.faults or spec.omit or spec.traced_ranks is not None:
+        return Located(scratch)
+    return Located(scratch, Measured(before_ms=made.step_ms, after_ms=mended_step_ms(spec)))

@@ -1,0 +1,29 @@
+"""How far is the predicted gain from the measured one?"""
+
+from __future__ import annotations
+
+from evals.outcome import Gain, Outcome
+
+
+def gain(outcome: Outcome) -> Gain | None:
+    """The first advice for the first right cause against what mending brought; None where either is missing."""
+    measured = outcome.measured
+    if measured is None or outcome.diagnosis is None or len(set(outcome.case.expected.causes)) != 1:
+        return None
+    for item in outcome.diagnosis.advice:
+        if item.for_ in outcome.case.expected.causes and item.predicted_speedup is not None and item.interval:
+            true = measured.before_ms / measured.after_ms
+            low, high = item.interval
+            return Gain(
+                predicted=item.predicted_speedup,
+                low=low,
+                high=high,
+                measured=true,
+                error_pct=abs(_saving_pct(item.predicted_speedup) - _saving_pct(true)),
+                covered=low <= true <= high,
+            )
+    return None
+
+
+def _saving_pct(speedup: float) -> float:
+    return 100.0 * (1.0 - 1.0 / speedup)

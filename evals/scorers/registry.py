@@ -1,0 +1,76 @@
+"""All scorers of one outcome, by the name that results carry, and what went wrong in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from evals.outcome import Outcome
+from evals.scorers import citations, ranking, restraint
+
+SCORERS: Mapping[str, Callable[[Outcome], float | None]] = MappingProxyType(
+    {
+        "top_1": ranking.top_1,
+        "top_3": ranking.top_3,
+        "diagnosed": ranking.diagnosed,
+        "mechanism": ranking.mechanism,
+        "family": ranking.family,
+        "verdict": ranking.verdict,
+        "rank_scope": ranking.rank_scope,
+        "step_scope": ranking.step_scope,
+        "set_f1": ranking.set_f1,
+        "healthy_false_positive": restraint.healthy_false_positive,
+        "abstention": restraint.abstention,
+        "refusal": restraint.refusal,
+        "no_forbidden_cause": restraint.no_forbidden_cause,
+        "no_forbidden_text": restraint.no_forbidden_text,
+        "answer_says": restraint.answer_says,
+        "citation_existence": citations.existence,
+        "citation_support": citations.support,
+        "numeric_fidelity": citations.fidelity,
+        "expected_facts": citations.expected_facts,
+    }
+)
+LOWER_IS_BETTER = frozenset({"healthy_false_positive"})
+PARTIAL = frozenset({"set_f1", "rank_scope", "step_scope", "mechanism", "top_3"})  # reported, no miss by themselves
+
+
+def score(outcome: Outcome) -> dict[str, float]:
+    """All scores that the case asks for."""
+    given = {name: scorer(outcome) for name, scorer in SCORERS.items()}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def misses(outcome: Outcome, scores: Mapping[str, float]) -> list[str]:
+    """What is wrong, one line each; empty when the case is answered as it should be."""
+    lines = [_said(name, outcome) for name, value in scores.items() if name not in PARTIAL and _failed(name, value)]
+    if outcome.refused and outcome.case.expected.error is None:
+        lines.insert(0, f"refused: {outcome.refused}")
+    return lines
+
+
+def _failed(name: str, value: float) -> bool:
+    return value > 0.0 if name in LOWER_IS_BETTER else value < 1.0
+
+
+def _said(name: str, outcome: Outcome) -> str:
+    expected = outcome.case.expected
+    got = outcome.diagnosis.verdict if outcome.diagnosis else "no diagnosis"
+    first = outcome.ranked[0].cause if outcome.ranked else "no cause"
+    match name:
+        case "top_1" | "diagnosed":
+            wanted = " or ".join(expected.any_of) or " and ".join(expected.all_of)
+            return f"{name}: expected {wanted}; {got}, {first} first"
+        case "family":
+            return f"family: expected {expected.family}; {first} first"
+        case "verdict" | "abstention" | "healthy_false_positive":
+            return f"{name}: expected {' or '.join(expected.verdict)}; got {got} ({first} first)"
+        case "refusal":
+            return f"refusal: expected {expected.error}; got {outcome.refusal or got}"
+        case "no_forbidden_cause":
+            named = sorted({cause.cause for cause in outcome.asserted})
+            return f"no_forbidden_cause: asserted {', '.join(named)}; ruled out {', '.join(expected.not_causes)}"
+        case "citation_support" | "numeric_fidelity" | "citation_existence":
+            return f"{name}: {'; '.join(citations.unsupported(outcome)[:2])}"
+        case _:
+            return f"{name}: not met"

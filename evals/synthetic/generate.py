@@ -1,0 +1,89 @@
+"""Makes a synthetic run: traces on disk, and the true step time with and without its faults."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from evals.synthetic.faults import inject_all
+from evals.synthetic.items import Call, Collective, Item, Pause, Work
+from evals.synthetic.kineto import write_trace
+from evals.synthetic.models import Place, healthy_step
+from evals.synthetic.simulate import RankClock, Row, simulate
+from evals.synthetic.spec import SyntheticSpec
+
+HOST_NOISE = 0.12  # relative spread of host times
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The traces of a run, in order of ranks, and its true mean step time over all steps."""
+
+    paths: tuple[Path, ...]
+    step_ms: float
+
+
+def generate(spec: SyntheticSpec, folder: Path) -> Generated:
+    """Writes the traces of the run into ``folder``."""
+    clocks = _simulated(spec)
+    skew = np.random.default_rng([spec.seed, 99]).uniform(-1, 1, spec.ranks) * spec.clock_skew_us
+    traced = range(spec.ranks) if spec.traced_ranks is None else spec.traced_ranks
+    folder.mkdir(parents=True, exist_ok=True)
+    named = [_with_hostile_names(clocks[rank], spec) for rank in traced]
+    paths = tuple(write_trace(clock, spec, folder, float(skew[clock.rank])) for clock in named)
+    return Generated(paths, _step_ms(clocks, spec))
+
+
+def mended_step_ms(spec: SyntheticSpec) -> float:
+    """The true mean step time of the same run with nothing injected."""
+    mended = spec.without_faults()
+    return _step_ms(_simulated(mended), mended)
+
+
+def _simulated(spec: SyntheticSpec) -> list[RankClock]:
+    return simulate([[_items(spec, rank, step) for rank in range(spec.ranks)] for step in range(spec.steps)])
+
+
+def _items(spec: SyntheticSpec, rank: int, step: int) -> list[Item]:
+    place = Place(spec, rank, step, np.random.default_rng([spec.seed, rank, step]))
+    speed = 1.0 + spec.drift * step + 0.004 * float(np.random.default_rng([spec.seed, rank]).standard_normal())
+    return inject_all([_noisy(item, place, speed) for item in healthy_step(place)], place)
+
+
+def _noisy(item: Item, place: Place, speed: float) -> Item:
+    match item:
+        case Call():
+            host = item.host_us * (1.0 + HOST_NOISE * abs(float(place.rng.standard_normal())))
+            return replace(item, host_us=host, work=tuple(_noisy_work(work, place, speed) for work in item.work))
+        case Pause(us=us):
+            return replace(item, us=us * (1.0 + HOST_NOISE * abs(float(place.rng.standard_normal()))))
+        case Collective(us=us):
+            return replace(item, us=us * (1.0 + place.spec.noise * abs(float(place.rng.standard_normal()))))
+        case _:
+            return item
+
+
+def _noisy_work(work: Work, place: Place, speed: float) -> Work:
+    factor = max(0.5, speed + place.spec.noise * float(place.rng.standard_normal()))
+    return replace(work, us=work.us * factor)
+
+
+def _step_ms(clocks: Sequence[RankClock], spec: SyntheticSpec) -> float:
+    end = max(row.start_us + row.us for clock in clocks for row in clock.rows)
+    begin = min(row.start_us for clock in clocks for row in clock.rows)
+    return (end - begin) / spec.steps / 1e3
+
+
+def _with_hostile_names(clock: RankClock, spec: SyntheticSpec) -> RankClock:
+    """The same rank with every fortieth name of an operator, span or kernel replaced by hostile text."""
+    if not spec.hostile_names:
+        return clock
+    names, rows = spec.hostile_names, list[Row]()
+    for place, row in enumerate(clock.rows):
+        marked = row.name.startswith(("ProfilerStep#", "enumerate(", "nccl", "Memcpy", "cuda"))
+        hit = place % 40 == 0 and not marked
+        rows.append(replace(row, name=f"{row.name} {names[place // 40 % len(names)]}") if hit else row)
+    return replace(clock, rows=rows)

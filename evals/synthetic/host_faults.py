@@ -1,0 +1,167 @@
+"""Faults of the host program, its data and its memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evals.synthetic.items import Call, DeviceMemory, Item, Pause, Sync, Work
+from evals.synthetic.measure import device_us, host_us, insert_spread, jitter
+from evals.synthetic.models import ELEMENTWISE, LOADER, Place
+
+SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+SHORT_LOADER_US = 350.0
+TRANSFORMS = (
+    ("PIL/Image.py(2201): resize", "python_function"),
+    ("torchvision/transforms/functional.py(150): to_tensor", "python_function"),
+    ("torchvision/transforms/functional.py(350): normalize", "python_function"),
+)
+READS = (
+    ("<built-in method read of _io.BufferedReader object at 0x7f>", "python_function"),
+    ("<built-in function open>", "python_function"),
+    ("<built-in method read of _io.BufferedReader object at 0x7e>", "python_function"),
+)
+
+
+def _loader(items: list[Item], span: Pause) -> list[Item]:
+    return [span if isinstance(item, Pause) and item.name == LOADER else item for item in items]
+
+
+def loader_single_process(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The training process fetches and collates each batch itself."""
+    us = jitter(place, strength * device_us(items), 0.1)
+    inside = tuple((name, "cpu_op") for name in ("aten::stack", "aten::cat")) if not place.spec.stacks else TRANSFORMS
+    return _loader(items, Pause(SINGLE, us, inside=inside))
+
+
+def loader_transform(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The samples of these ranks need much more work; all ranks load in the training process."""
+    us = jitter(place, strength * device_us(items), 0.1)
+    inside = (
+        TRANSFORMS if place.spec.stacks else tuple((n, "cpu_op") for n in ("aten::div", "aten::sub", "aten::index"))
+    )
+    return _loader(items, Pause(SINGLE, us, inside=inside))
+
+
+def loader_short_single(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The ranks that are not hit load in the training process as well, quickly."""
+    return _loader(items, Pause(SINGLE, jitter(place, SHORT_LOADER_US, 0.1)))
+
+
+def loader_workers(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """Worker processes cannot keep up: some steps wait long, some little."""
+    us = strength * device_us(items) * (0.4 + 1.2 * place.rng.random())
+    return _loader(items, Pause(LOADER, us))
+
+
+def loader_reading(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The training process waits for the storage; frames tell so only when stacks are recorded."""
+    us = strength * device_us(items) * (0.7 + 0.6 * place.rng.random())
+    return _loader(items, Pause(SINGLE, us, inside=READS if place.spec.stacks else ()))
+
+
+def pageable_copy(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The batch is copied from ordinary memory: the host stands still in the call."""
+    us = jitter(place, strength * device_us(items), 0.05)
+    copy = Work(
+        "Memcpy HtoD (Pageable -> Device)", us, "gpu_memcpy", "cudaMemcpyAsync", bytes=int(us * 5e3), blocking=True
+    )
+    return [items[0], Call("aten::copy_", 12.0, (copy,), around="aten::to"), *items[1:]]
+
+
+def no_prefetch(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """A large pinned copy on the compute stream, which nothing hides."""
+    us = jitter(place, strength * device_us(items), 0.05)
+    copy = Work("Memcpy HtoD (Pinned -> Device)", us, "gpu_memcpy", "cudaMemcpyAsync", bytes=int(us * 1.2e4))
+    return [items[0], Call("aten::copy_", 12.0, (copy,), around="aten::to"), *items[1:]]
+
+
+def small_operators(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """Many tiny operators all over the step, so many that launching takes longer than computing."""
+    names = ("aten::mul_", "aten::lerp_", "aten::addcmul_", "aten::sqrt", "aten::div", "aten::add_", "aten::addcdiv_")
+    count = int(((1.0 + strength) * device_us(items) - host_us(items)) / 14.0)
+    kernel = Work(ELEMENTWISE.format("BinaryFunctor"), 2.4, blocks=4)
+    tiny = [Call(names[at % len(names)], jitter(place, 12.0, 0.2), (kernel,)) for at in range(count)]
+    return insert_spread(items, tiny, 7)
+
+
+def item_calls(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """Values are read back all over the step, with some Python after each."""
+    count = max(2, int(strength * device_us(items) / 260.0))
+    extra: list[Item] = []
+    for _ in range(count):
+        extra += [Sync(), Pause("", jitter(place, 230.0, 0.2))]
+    return insert_spread(items, extra, 2)
+
+
+def launch_blocking(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """Every launch waits for its kernel."""
+    return [_blocking(item) if isinstance(item, Call) else item for item in items]
+
+
+def _blocking(item: Call) -> Call:
+    return replace(item, work=tuple(replace(work, blocking=True) for work in item.work))
+
+
+def garbage_collection(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """A collection of a large heap at the start of every other step, not the same steps on all ranks."""
+    if (place.rank + place.step) % 2:
+        return items
+    return [items[0], Pause("Python GC", 2 * strength * device_us(items), "python_function"), *items[1:]]
+
+
+def host_contention(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """Another process takes the cores: operators on the host are stretched, some by a whole time slice."""
+    wanted = (1.0 + strength) * device_us(items) / host_us(items)
+    factors = place.rng.exponential(1.0, len(items)) * (wanted - 1.0) + 1.0
+    return [
+        replace(item, host_us=item.host_us * float(factor)) if isinstance(item, Call) else item
+        for item, factor in zip(items, factors, strict=True)
+    ]
+
+
+def unrecorded_stall(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The host does something the profiler does not see."""
+    return [items[0], Pause("", jitter(place, strength * device_us(items), 0.1)), *items[1:]]
+
+
+def recompilation(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """A new input shape has the step compiled again in one step of two."""
+    if place.step % 2:
+        return items
+    return [items[0], Pause("_compile.compile_inner (dynamo_timed)", 2 * strength * device_us(items)), *items[1:]]
+
+
+def checkpoint(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """Every third step copies the parameters to the host and writes them before it goes on."""
+    if place.step % 3 != 2:
+        return items
+    copy = Work(
+        "Memcpy DtoH (Device -> Pageable)", 900.0, "gpu_memcpy", "cudaMemcpyAsync", bytes=5_000_000, blocking=True
+    )
+    copies = [Call("aten::copy_", 12.0, (copy,), around="aten::to") for _ in range(6)]
+    frames = (("torch/serialization.py(942): save", "python_function"),) if place.spec.stacks else ()
+    name = "train.py(88): save_checkpoint" if place.spec.stacks else ""
+    return [*items, *copies, Pause(name, 3 * strength * device_us(items), "python_function", inside=frames)]
+
+
+def allocator_thrash(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The cache is emptied all the time: frees that wait for the device, then fresh allocations."""
+    count = max(2, int(strength * device_us(items) / 900.0))
+    extra: list[Item] = []
+    for _ in range(count):
+        extra += [DeviceMemory("cudaFree", jitter(place, 380.0, 0.2), waits=True)]
+        extra += [DeviceMemory("cudaMalloc", jitter(place, 480.0, 0.2))]
+    return insert_spread(items, extra, 2)
+
+
+def profiler_stacks(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """Recording every Python frame slows each operator's way through the host."""
+    wanted = (1.0 + strength) * device_us(items) / host_us(items)
+    result: list[Item] = []
+    for item in items:
+        if isinstance(item, Call):
+            us = item.host_us * wanted
+            frames = tuple((f"model.py({line}): forward", "python_function") for line in range(max(1, int(us / 1.5))))
+            result.append(Pause("torch/nn/modules/module.py(1751): _call_impl", us, "python_function", frames))
+        result.append(item)
+    return result

@@ -1,0 +1,195 @@
+"""The healthy step of each template, as items of one rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from evals.synthetic.devices import ACCELERATORS, Accelerator, all_reduce_us, matrix_us, stream_us
+from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Pause, Sync, Unmark, Work
+from evals.synthetic.spec import SyntheticSpec
+
+HALF = "c10::BFloat16"
+HIDDEN, TOKENS = 2048, 8192
+LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::{}<c10::BFloat16>, at::detail::Array<char*, 3>>"
+)
+HOST_US = 11.0
+BUCKETS_PER_LAYER = 1
+
+
+@dataclass(frozen=True)
+class Place:
+    """Which step of which rank is built, and with what randomness."""
+
+    spec: SyntheticSpec
+    rank: int
+    step: int
+    rng: np.random.Generator
+
+    @property
+    def device(self) -> Accelerator:
+        """The device model."""
+        return ACCELERATORS[self.spec.device]
+
+    @property
+    def world(self) -> tuple[int, ...]:
+        """All ranks."""
+        return tuple(range(self.spec.ranks))
+
+
+def healthy_step(place: Place) -> list[Item]:
+    """Batch, forward, backward with collectives, optimizer and the loss, before noise."""
+    if place.spec.template == "pipeline":
+        from evals.synthetic.pipeline import pipeline_step
+
+        return pipeline_step(place)
+    items: list[Item] = [Pause(LOADER, 120.0), _upload()]
+    forward = convolution_layers(place) if place.spec.template == "convolution" else transformer_layers(place)
+    items += [item for layer in forward for item in layer]
+    items += [loss(place)]
+    for layer in reversed(forward):
+        items += backward(layer, place)
+        items += _gradients(place)
+    items += [Join(), *optimizer(place)]
+    if place.spec.reads_loss:
+        items.append(Sync())
+    return items
+
+
+def _upload() -> Item:
+    copy = Work("Memcpy HtoD (Pinned -> Device)", 9.0, "gpu_memcpy", "cudaMemcpyAsync", bytes=TOKENS * 8)
+    return Call("aten::copy_", 9.0, (copy,), around="aten::to")
+
+
+def transformer_layers(place: Place) -> list[list[Item]]:
+    """Layers of attention and feed-forward; in the ``mixture`` template the latter is behind all-to-alls."""
+    return [_transformer_layer(place) for _ in range(place.spec.layers)]
+
+
+def _transformer_layer(place: Place) -> list[Item]:
+    device, mixture = place.device, place.spec.template == "mixture"
+    up, down = linear(device, TOKENS, HIDDEN, 4 * HIDDEN), linear(device, TOKENS, 4 * HIDDEN, HIDDEN)
+    feed: list[Item] = [up, elementwise(device, "GeluCUDAKernelImpl", "aten::gelu", 4 * HIDDEN), down]
+    if mixture:
+        feed = [exchange(place), *feed, exchange(place)]
+    return [
+        elementwise(device, "", "aten::native_layer_norm", HIDDEN),
+        linear(device, TOKENS, HIDDEN, 3 * HIDDEN),
+        attention(device),
+        linear(device, TOKENS, HIDDEN, HIDDEN),
+        elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN),
+        elementwise(device, "", "aten::native_layer_norm", HIDDEN),
+        *feed,
+        elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN),
+    ]
+
+
+def exchange(place: Place) -> Item:
+    """An all-to-all of tokens between experts."""
+    elements = TOKENS * HIDDEN
+    us = 20.0 + elements * 2 / place.device.bus_bandwidth * 1e6
+    return Collective("all_to_all", elements, us, place.world, description="expert_parallel")
+
+
+def linear(device: Accelerator, rows: int, inner: int, columns: int) -> Call:
+    """A well-shaped matrix multiplication."""
+    flops = 2.0 * rows * inner * columns
+    name = f"{device.prefix}_128x256_ldg8_f2f_stages_64x3_tn"
+    dims: Dims = ((rows, inner), (inner, columns))
+    return Call(
+        "aten::mm", HOST_US, (Work(name, matrix_us(device, flops), blocks=(rows // 128) * (columns // 128)),), dims,
+        (HALF, HALF), around="aten::linear", flops=flops,
+    )  # fmt: skip
+
+
+def attention(device: Accelerator) -> Call:
+    """Fused attention over sequences of 2,048."""
+    flops = 4.0 * TOKENS * 2048 * HIDDEN / 2
+    traits = "Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>"
+    name = f"void pytorch_flash::flash_fwd_kernel<{traits}>"
+    dims: Dims = ((4, 16, 2048, 128),) * 3
+    work = Work(name, matrix_us(device, flops), blocks=2048)
+    return Call("aten::_flash_attention_forward", 22.0, (work,), dims, (HALF,) * 3, flops=flops)
+
+
+def elementwise(device: Accelerator, functor: str, operator: str, width: int) -> Call:
+    """An operator that streams tokens x width once in and once out."""
+    name = (
+        ELEMENTWISE.format(functor)
+        if functor
+        else "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>"
+    )
+    us = stream_us(device, 2.0 * TOKENS * width * 2)
+    dims: Dims = ((TOKENS, width), (TOKENS, width)) if operator == "aten::add" else ((TOKENS, width),)
+    return Call(operator, HOST_US, (Work(name, us, blocks=TOKENS),), dims, (HALF,) * len(dims))
+
+
+def convolution_layers(place: Place) -> list[list[Item]]:
+    """Blocks of convolution, normalisation and activation in half precision, channels last."""
+    return [_convolution_block(place.device) for _ in range(2 * place.spec.layers)]
+
+
+def _convolution_block(device: Accelerator) -> list[Item]:
+    batch, channels, side = 128, 256, 28
+    flops = 2.0 * batch * side * side * channels * channels * 9
+    kernel = (
+        "sm80_xmma_fprop_implicit_gemm_f16f16_f16f32_f32_nhwckrsc_nhwc_tilesize128x128x32_stage4_"
+        "warpsize2x2x1_g1_tensor16x8x16_kernel_cudnn"
+    )
+    shape, moved = (batch, channels, side, side), 2.0 * batch * channels * side * side * 2
+    weights = (channels, channels, 3, 3)
+    conv = Work(kernel, matrix_us(device, flops), blocks=784)
+    norm = Work("void cudnn::batchnorm_fwtr_nhwc_semiPersist<__half2, 512, 1, 2>", 1.5 * stream_us(device, moved))
+    relu = Work(
+        ELEMENTWISE.format("launch_clamp_scalar").replace("c10::BFloat16", "c10::Half"), stream_us(device, moved)
+    )
+    half = "c10::Half"
+    return [
+        Call("aten::cudnn_convolution", 18.0, (conv,), (shape, weights), (half, half), "main", "aten::conv2d", flops),
+        Call("aten::cudnn_batch_norm", 20.0, (norm,), (shape,), (half,), around="aten::batch_norm"),
+        Call("aten::clamp_min_", 9.0, (relu,), (shape,), (half,), around="aten::relu_"),
+    ]  # fmt: skip
+
+
+def loss(place: Place) -> Item:
+    """Cross entropy over the batch."""
+    name = "void (anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16, float, c10::BFloat16>"
+    return Call("aten::_log_softmax", 15.0, (Work(name, stream_us(place.device, 2.0 * TOKENS * HIDDEN)),))
+
+
+def backward(layer: list[Item], place: Place) -> list[Item]:
+    """The backward of a layer's items, last first; matrix operators need two multiplications each."""
+    result: list[Item] = []
+    for item in reversed(layer):
+        if isinstance(item, Collective):
+            result.append(item)
+            result.append(Join())
+        elif isinstance(item, Call):
+            node = f"autograd::engine::evaluate_function: {item.name.removeprefix('aten::').title()}Backward0"
+            repeats = 2 if item.flops else 1
+            result += [replace(item, thread="autograd", around=node, host_us=item.host_us + 6)] * repeats
+    return result
+
+
+def _gradients(place: Place) -> list[Item]:
+    """The all-reduce of one layer's gradients, once its backward is done."""
+    if place.spec.ranks == 1:
+        return []
+    elements = 12 * HIDDEN * HIDDEN if place.spec.template != "convolution" else 256 * 256 * 9
+    us = all_reduce_us(place.device, elements * 2, place.spec.ranks)
+    return [Collective("allreduce", elements, us, place.world)]
+
+
+def optimizer(place: Place) -> list[Item]:
+    """A fused optimizer: one launch per few dozen tensors."""
+    name = (
+        "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>, "
+        "FusedAdamMathFunctor<float, 4, ADAM_MODE::ADAMW, false>>"
+    )
+    parameters = place.spec.layers * 12 * HIDDEN * HIDDEN
+    us = stream_us(place.device, parameters * 16.0 / max(place.spec.layers, 1))
+    update = [Call("aten::_fused_adamw_", 30.0, (Work(name, us),)) for _ in range(place.spec.layers)]
+    return [Mark("Optimizer.step#AdamW.step"), *update, Unmark()]

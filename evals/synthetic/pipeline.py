@@ -1,0 +1,45 @@
+"""A pipeline-parallel step: every rank is one stage, micro-batches go through all forwards, then all backwards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evals.synthetic.items import Call, Collective, Item, Join, Sync
+from evals.synthetic.models import HIDDEN, TOKENS, Place, backward, optimizer, transformer_layers
+
+MICRO_BATCHES = 16
+
+
+def pipeline_step(place: Place, micro_batches: int = MICRO_BATCHES) -> list[Item]:
+    """The step of one stage; activations and their gradients go to the neighbours as send/receive pairs."""
+    layer = _larger(transformer_layers(place)[0], MICRO_BATCHES / micro_batches)
+    first, last = place.rank == 0, place.rank == place.spec.ranks - 1
+    items: list[Item] = []
+    for _ in range(micro_batches):
+        items += [] if first else [transfer(place, place.rank - 1), Join()]
+        items += layer
+        items += [] if last else [transfer(place, place.rank)]
+    for _ in range(micro_batches):
+        items += [] if last else [transfer(place, place.rank, "backward"), Join()]
+        items += backward(layer, place)
+        items += [] if first else [transfer(place, place.rank - 1, "backward")]
+    items += [Join(), *optimizer(place)]
+    return [*items, Sync()] if place.spec.reads_loss else items
+
+
+def _larger(layer: list[Item], factor: float) -> list[Item]:
+    """The same work of the whole batch in fewer pieces, each so much larger."""
+    return [_enlarged(item, factor) if isinstance(item, Call) else item for item in layer]
+
+
+def _enlarged(item: Call, factor: float) -> Call:
+    rows = int(TOKENS * factor)
+    dims = tuple(tuple(rows if size == TOKENS else size for size in shape) for shape in item.dims)
+    return replace(item, dims=dims, work=tuple(replace(work, us=work.us * factor) for work in item.work))
+
+
+def transfer(place: Place, lower: int, direction: str = "forward") -> Item:
+    """One micro-batch's activations between stage ``lower`` and the next."""
+    elements = TOKENS * HIDDEN
+    us = 15.0 + elements * 2 / place.device.bus_bandwidth * 1e6
+    return Collective("send_recv", elements, us, (lower, lower + 1), description=f"pipeline_{direction}")

@@ -1,0 +1,58 @@
+"""What a synthetic run is made from, as written in a case file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+Template = Literal["transformer", "convolution", "mixture", "pipeline"]
+DeviceName = Literal["V100", "A100", "H100"]
+Omission = Literal["device", "collective_arguments", "step_marks", "shapes", "host", "tail"]
+
+MOST_RANKS = 1024
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FaultSpec(_Record):
+    """One injected fault. ``strength`` is about the share of the healthy step that it adds; None means everywhere."""
+
+    kind: str
+    strength: Annotated[float, Field(gt=0, le=4)] = 0.3
+    ranks: tuple[int, ...] | None = None
+    steps: tuple[int, ...] | None = None
+
+
+class SyntheticSpec(_Record):
+    """One synthetic run: equal specs give equal traces, byte for byte."""
+
+    template: Template = "transformer"
+    device: DeviceName = "A100"
+    ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = 4
+    steps: Annotated[int, Field(ge=1, le=200)] = 5
+    layers: Annotated[int, Field(ge=1, le=64)] = 3
+    seed: int = 0
+    noise: Annotated[float, Field(ge=0, le=0.5)] = 0.02  # relative spread of a kernel's time
+    drift: Annotated[float, Field(ge=-0.1, le=0.1)] = 0.0  # relative growth of kernel times per step
+    clock_skew_us: Annotated[float, Field(ge=0)] = 0.0
+    reads_loss: bool = True  # the loop reads the loss at the end of every step
+    stacks: bool = False
+    faults: tuple[FaultSpec, ...] = ()
+    traced_ranks: tuple[int, ...] | None = None  # None: all
+    omit: tuple[Omission, ...] = ()
+    hostile_names: tuple[str, ...] = ()  # put into names of operators, kernels and spans
+    metadata: dict[str, str] = Field(default_factory=dict)  # beside the events, as a user may add
+
+    @model_validator(mode="after")
+    def _ranks_exist(self) -> SyntheticSpec:
+        named = {rank for fault in self.faults for rank in fault.ranks or ()} | set(self.traced_ranks or ())
+        if any(not 0 <= rank < self.ranks for rank in named):
+            raise ValueError(f"ranks {sorted(named)} are not all among the {self.ranks} ranks of the run")
+        return self
+
+    def without_faults(self) -> SyntheticSpec:
+        """The same run with nothing injected: what mending every fault would give."""
+        return self.model_copy(update={"faults": ()})

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.case_schema import RunRef
+from evals.models import ModelChoice, model_choice, written_by
+from evals.run_places import Places, locate
+from hermes_agent.llm.budget import Budget
+from hermes_agent.llm.recording import RecordingModel
+from hermes_agent.llm.scripted import ScriptedModel
+from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.workflow.diagnose import diagnose
+from hermes_agent.workflow.request import Request
+from hermes_agent.writing.answer import write_answer
+from tools.errors import ModelError, UsageError
+
+RUN = RunRef.model_validate({"synthetic": {"ranks": 1, "steps": 2, "layers": 1}})
+FALSE = "The step takes 3 ms because the network is broken."
+
+
+def _diagnosis(folder: Path) -> Diagnosis:
+    located = locate(RUN, Places(folder, folder), folder / "run")
+    return diagnose(Request(paths=(located.path,)), lambda event: None)
+
+
+def _record(diagnosis: Diagnosis, file: Path) -> None:
+    model = RecordingModel(ScriptedModel([FALSE, FALSE]), file)
+    write_answer(diagnosis, model, Budget(max_calls=5), lambda event: None)
+
+
+def test_a_recording_made_from_one_copy_of_a_run_is_played_on_another(tmp_path: Path) -> None:
+    first, second = _diagnosis(tmp_path / "a"), _diagnosis(tmp_path / "b")
+    _record(first, tmp_path / "case.jsonl")
+    written, use = written_by(ModelChoice(False, tmp_path), "case", second)
+    assert use.answer_by == "template"
+    assert use.calls == 2
+    assert written.answer == second.answer
+
+
+def test_a_recording_of_another_diagnosis_does_not_match(tmp_path: Path) -> None:
+    diagnosis = _diagnosis(tmp_path)
+    _record(diagnosis, tmp_path / "case.jsonl")
+    other = diagnosis.model_copy(update={"headline": "Something else.", "verdict": "problem"})
+    with pytest.raises(ModelError, match="record the case again"):
+        written_by(ModelChoice(False, tmp_path), "case", other)
+
+
+def test_a_profile_is_recorded_or_replayed_and_nothing_else(tmp_path: Path) -> None:
+    assert model_choice(f"replay:{tmp_path}") == ModelChoice(False, tmp_path)
+    assert model_choice(f"record:{tmp_path}").live
+    with pytest.raises(UsageError, match="no model profile"):
+        model_choice("replay:")
