@@ -132,7 +132,7 @@ class StreamUnmasker:
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
         self._held = ""
-        self._before = ""  # the last character given out: a mask does not start inside of a word
+        self._before = ""  # the word given out last, as far as it goes: a mask does not start inside of a word
 
     def feed(self, piece: str) -> str:
         """What is certain by now."""
@@ -148,11 +148,13 @@ class StreamUnmasker:
 
     def _release(self, text: str) -> str:
         whole = self._redactor.unmask(self._before + text)[len(self._before) :]
-        self._before = text[-1:] or self._before
+        self._before = _LAST_WORD.search(self._before + text)[0][-LONGEST_WORD:]  # type: ignore[index]
         return whole
 
 
 _KINDS: Mapping[str, int] = {"host": 4, "user": 4, "path": 4, "url": 3, "email": 5}
+_LAST_WORD = re.compile(r"\w*\Z")
+LONGEST_WORD = 1000  # no mask follows so long a word
 _TAIL = re.compile(r"\w+(?:-\d*)?\Z")
 
 

@@ -109,4 +109,5 @@ def test_a_measurement_keeps_the_id_it_has_and_a_new_one_is_numbered_on() -> Non
 
 def test_a_size_within_a_device_name_is_no_figure(diagnosis: Diagnosis) -> None:
     assert kinds("It runs on `Tesla V100-DGXS-32GB`.", diagnosis) == []
-    assert kinds("It moves `32 GB` per step.", diagnosis) == ["uncited_number"]
+    assert kinds("It runs on `NVIDIA H100 80GB HBM3`.", diagnosis) == []
+    assert kinds("It moves 32 GB per step.", diagnosis) == ["uncited_number"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes_agent.llm.model import Finished, Message, ModelRequest, TextDelta, ToolCall
@@ -102,6 +102,7 @@ def test_unmasking_undoes_masking(text: str) -> None:
     assert redactor.unmask(redactor.mask(text)) == text
 
 
+@example(" 000host-1", [1, 1, 4, 5, 5, 5, 5])
 @given(TEXTS, st.lists(st.integers(1, 5), max_size=60))
 def test_a_stream_unmasks_the_same_however_it_is_cut(text: str, sizes: list[int]) -> None:
     redactor = Redactor(hosts=["node17"])

@@ -31,13 +31,14 @@ def test_traces_in_a_folder_and_the_folders_directly_below_are_found(tmp_path: P
 
 def test_other_files_are_passed_over_and_named(tmp_path: Path) -> None:
     trace(tmp_path / "a.json", 0)
-    (tmp_path / "train.log").write_text("step 1")
+    (tmp_path / "train.bin").write_text("step 1")
+    (tmp_path / "train.log").write_text("known to be none")
     (tmp_path / "config.json").write_text('{"lr": 1}')
 
     run = load_run([tmp_path], ALONE)
 
     assert run.rank_numbers == (0,)
-    assert any("train.log" in note for note in run.notes)
+    assert any("train.bin" in note and "train.log" not in note for note in run.notes)
     assert [(source.path.name, source.status) for source in run.sources] == [
         ("a.json", "complete"),
         ("config.json", "excluded"),
