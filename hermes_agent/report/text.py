@@ -5,7 +5,14 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 
-from hermes_agent.report.diagnosis import AdviceRecord, BreakdownRow, CauseRecord, CheckRecord, Diagnosis
+from hermes_agent.report.diagnosis import (
+    AdviceRecord,
+    BreakdownRow,
+    CauseRecord,
+    CheckRecord,
+    Diagnosis,
+    SourceRecord,
+)
 from hermes_agent.report.recalled import similar_cases_title
 from hermes_agent.report.wording import cause_title, rank_list
 
@@ -208,15 +215,17 @@ def _cases(diagnosis: Diagnosis, width: int, style: Style) -> str:
 
 def notes_of(diagnosis: Diagnosis) -> list[str]:
     """What a reader has to know about the files and what was assumed; each once."""
-    told = [source.note for source in diagnosis.run.sources if source.note]
-    partial = [f"{source.path}: {source.note}" for source in diagnosis.run.sources if source.note]
-    others = [note for note in diagnosis.notes if not any(each in note or _same(each, note) for each in told)]
+    told = [source for source in diagnosis.run.sources if source.note]
+    partial = [f"{source.path}: {source.note}" for source in told]
+    others = [note for note in diagnosis.notes if not any(_repeats(source, note) for source in told)]
     return list(dict.fromkeys([*partial, *others]))
 
 
-def _same(source_note: str, note: str) -> bool:
-    """Whether the note repeats a file's own, with the file's name in front or with less of it."""
-    return source_note.startswith(note.partition(" ")[2]) or note.partition(": ")[2] in source_note != ""
+def _repeats(source: SourceRecord, note: str) -> bool:
+    """Whether the note says of the file what the file's own note says, in full or with less of it."""
+    name = source.path.rsplit("/", 1)[-1]
+    rest = note.removeprefix(name).lstrip(": ") if note.startswith(name) else ""
+    return source.note in note or (bool(rest) and rest in source.note)
 
 
 def _notes(diagnosis: Diagnosis, width: int, style: Style) -> str:
