@@ -1,64 +1,66 @@
-"""``python -m evals.lab list`` and ``python -m evals.lab record FAULT --out FOLDER``."""
+"""``python -m evals.lab list``, ``record FAULT... --out FOLDER`` and ``record-all --out FOLDER``."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
+import signal
 import sys
 from pathlib import Path
 
-from evals.lab.faults import FAULTS, fault
-from evals.lab.measure import Interval
-from evals.lab.record import label, record
-from tools.errors import HermesError, UsageError
+from evals.lab.job import Job, jobs, jobs_of_faults
+from evals.lab.registry import FAULTS
+from evals.lab.sweep import Sweep
+from tools.errors import HermesError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; gives the exit code."""
+    """Run one command; gives the exit code: 1 when any recording failed or a label does not hold."""
     options = _parser().parse_args(arguments)
     try:
         match options.command:
             case "list":
-                _list()
+                return _list()
+            case "record":
+                return _record(jobs_of_faults(options.fault, options.variant), options.out, again=True)
             case _:
-                _record(options.fault, options.out)
+                return _record(jobs(options.split, options.jobs_file), options.out, again=False)
     except HermesError as error:
         print(f"evals.lab: {error}", file=sys.stderr)
         return int(error.exit_code)
-    return 0
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m evals.lab", description="Record real trainings with known faults.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="the faults that can be recorded")
-    recording = commands.add_parser("record", help="record a fault and its mended twin")
-    recording.add_argument("fault", help="an id from the list")
-    recording.add_argument("--out", type=Path, default=Path("results/lab"), help="folder to write to")
+    some = commands.add_parser("record", help="record faults and their mended twins, again where they exist")
+    some.add_argument("fault", nargs="+", help="an id from the list, or healthy")
+    some.add_argument("--variant", help="one variant only, such as images-strong (default: all)")
+    everything = commands.add_parser("record-all", help="record what is missing of the whole lab")
+    everything.add_argument("--split", choices=("dev", "test"), help="one split only")
+    everything.add_argument("--jobs-file", type=Path, help="a file with one FAULT/VARIANT a line instead of all")
+    for each in (some, everything):
+        each.add_argument("--out", type=Path, default=Path("results/lab"), help="folder to write to")
     return parser
 
 
-def _list() -> None:
+def _list() -> int:
     for known in FAULTS:
-        print(f"{known.id:24} {known.cause}/{known.mechanism}, ranks {list(known.ranks)}")
+        names = " ".join(each.name for each in known.variants)
+        cause = "/".join(filter(None, (known.cause, known.mechanism)))
+        needs = f" (needs {', '.join(known.needs)})" if known.needs else ""
+        print(f"{known.id:24} {cause:44} {names}{needs}")
+    return 0
 
 
-def _record(fault_id: str, out: Path) -> None:
-    chosen = fault(fault_id)
-    if importlib.util.find_spec("torch") is None:
-        raise UsageError("recording needs PyTorch, which is not installed; install the extra: pip install '.[lab]'")
-    recorded = record(chosen, out, tell=lambda text: print(text, file=sys.stderr))
-    print(f"before  {_text(recorded.comparison.before_ms)} ms per step")
-    print(f"after   {_text(recorded.comparison.after_ms)} ms per step")
-    print(f"speedup {_text(recorded.comparison.speedup)}")
-    print(f"label   {json.dumps(label(chosen))}")
-    print(f"written {recorded.folder}")
-
-
-def _text(interval: Interval) -> str:
-    return f"{interval.median:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+def _record(wanted: list[Job], out: Path, again: bool) -> int:
+    sweep = Sweep(out, lambda text: print(text, file=sys.stderr, flush=True))
+    for job in wanted:
+        print(sweep.do(job, again), flush=True)
+    print(sweep.summary())
+    return int(sweep.failed)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that trainings and surroundings are taken down
     sys.exit(main())

@@ -1,4 +1,4 @@
-"""Start the processes of one launch and wait for them."""
+"""Start the processes of one launch in their surroundings and wait for them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,26 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.lab.plan import RANKS, Plan, write_plan
+from evals.lab.plan import Plan, write_plan
+from evals.lab.surroundings.placement import Placement, surrounded
+from evals.lab.worlds import World
 from tools.errors import HermesError
 
-LAUNCH_LIMIT_S = 180.0
+LAUNCH_LIMIT_S = 90.0
 POLL_S = 0.05
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 # Memory is kept between steps: otherwise the C library hands it back to the system and the page faults of taking it
 # again come and go between launches, and drown what is measured.
 KEEP_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1073741824", "MALLOC_MMAP_THRESHOLD_": "1073741824"}
+USUAL = {
+    "GLOO_SOCKET_IFNAME": "lo",
+    "TORCHINDUCTOR_CACHE_DIR": "compiled",  # below the launch's folder; torch's own choice holds the user's name
+}
 
 
 class LaunchError(HermesError):
@@ -35,29 +42,46 @@ class Launched:
     versions: dict[str, str]
 
 
-def launch(plan: Plan) -> Launched:
+Launch = Callable[[World, Plan], Launched]
+
+
+def launch(world: World, plan: Plan) -> Launched:
     """Run one launch in ``plan.folder``, which must be empty; raises LaunchError when a process fails or hangs."""
     plan_path = plan.folder / "plan.json"
+    plan.run.mkdir()
     write_plan(plan, plan_path)
-    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
-    environment = {**os.environ, **KEEP_MEMORY, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
-    processes = [_start(plan_path, rank, environment) for rank in range(RANKS)]
+    with surrounded(world.surroundings, plan.ranks, plan.folder) as placements:
+        _run(plan, plan_path, placements, dict(world.environment))
+    return _read(plan)
+
+
+def _run(plan: Plan, plan_path: Path, placements: Sequence[Placement], own: dict[str, str]) -> None:
+    processes: list[subprocess.Popen[bytes]] = []
     try:
+        for rank, placement in enumerate(placements):
+            processes.append(_start(plan, plan_path, rank, placement, own))
         _wait(processes)
+        failed = [rank for rank, process in enumerate(processes) if process.poll() not in (None, 0)]
     finally:
         for process in processes:
             process.kill()
             process.wait()
-    for rank, process in enumerate(processes):
-        if process.returncode != 0:
-            raise LaunchError(f"rank {rank} of the recorded training failed: {_last_line(plan_path, rank)}")
-    return _read(plan)
+    for rank in failed:
+        raise LaunchError(f"rank {rank} of the recorded training failed: {_last_line(plan.messages(rank))}")
 
 
-def _start(plan_path: Path, rank: int, environment: dict[str, str]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-W", "ignore", "-m", "evals.lab.training", str(plan_path), str(rank)]
-    with _messages(plan_path, rank).open("wb") as messages:
-        return subprocess.Popen(command, env=environment, stdout=messages, stderr=messages)
+def _start(
+    plan: Plan, plan_path: Path, rank: int, placement: Placement, own: dict[str, str]
+) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH", "")]))
+    threads = {"OMP_NUM_THREADS": str(plan.training.program.threads)}
+    identity = {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(plan.ranks)}
+    usual = {**os.environ, **KEEP_MEMORY, **threads, **identity, "PYTHONPATH": path, **USUAL}
+    command = [*placement.prefix, sys.executable, "-W", "ignore", "-m", "evals.lab.training", str(plan_path), str(rank)]
+    with plan.messages(rank).open("wb") as messages:
+        return subprocess.Popen(
+            command, cwd=plan.folder, env={**usual, **own, **placement.environment}, stdout=messages, stderr=messages
+        )
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> None:
@@ -71,21 +95,18 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> None:
         time.sleep(POLL_S)
 
 
-def _messages(plan_path: Path, rank: int) -> Path:
-    return plan_path.parent / f"messages_rank{rank}.txt"
-
-
-def _last_line(plan_path: Path, rank: int) -> str:
-    lines = _messages(plan_path, rank).read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "it was stopped after another rank failed")
+def _last_line(messages: Path) -> str:
+    lines = messages.read_text(encoding="utf-8", errors="replace").split("\n")
+    return next((line for line in reversed(lines) if line.strip()), "it said nothing")
 
 
 def _read(plan: Plan) -> Launched:
-    walls = [[json.loads(line)["wall_ms"] for line in _lines(plan.step_log(rank))] for rank in range(RANKS)]
-    summaries = [json.loads(plan.summary(rank).read_text(encoding="utf-8")) for rank in range(RANKS)]
+    ranks = range(plan.ranks)
+    walls = [[json.loads(line)["wall_ms"] for line in _lines(plan.step_log(rank))] for rank in ranks]
+    summaries = [json.loads(plan.summary(rank).read_text(encoding="utf-8")) for rank in ranks]
     return Launched(
-        steps_ms=tuple(sum(of_step) / RANKS for of_step in zip(*walls, strict=True)),
-        loss=sum(summary["loss"] for summary in summaries) / RANKS,
+        steps_ms=tuple(sum(of_step) / plan.ranks for of_step in zip(*walls, strict=True)),
+        loss=sum(summary["loss"] for summary in summaries) / plan.ranks,
         versions=summaries[0]["versions"],
     )
 

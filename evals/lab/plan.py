@@ -2,31 +2,32 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from evals.lab.faults import World
+from pydantic import TypeAdapter
 
-RANKS = 2
+from evals.lab.worlds import Training
+
 WARMUP_STEPS = 4
 MEASURED_STEPS = 34  # per launch; two launches of each world
-PROFILED_STEPS = 5
+PERIODIC_STEPS = 60  # where the fault hits some steps only
+PROFILED_STEPS = 3
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One launch: the world, the folder for its data and records, and whether a profiler watches the last steps."""
+    """One launch: what the script is told, the folder for its data and records, and whether its end is profiled."""
 
-    world: World
+    training: Training
     folder: Path
+    ranks: int
     profile: bool
     measured_steps: int = MEASURED_STEPS
 
     @property
     def measured(self) -> range:
-        """Steps whose time counts: after the warm-up and before any profiler is active."""
+        """Steps whose time counts: after the warm-up and before any profiler of the lab is active."""
         return range(WARMUP_STEPS, WARMUP_STEPS + self.measured_steps)
 
     @property
@@ -40,27 +41,40 @@ class Plan:
         """Steps in all."""
         return max(self.measured.stop, self.profiled.stop)
 
+    @property
+    def run(self) -> Path:
+        """The folder of what is recorded."""
+        return self.folder / "run"
+
     def trace(self, rank: int) -> Path:
         """Where that rank's Kineto trace goes."""
-        return self.folder / f"rank{rank}.pt.trace.json"
+        return self.run / f"rank{rank}.pt.trace.json"
 
     def step_log(self, rank: int) -> Path:
         """Where that rank's step log goes: one JSON object per step."""
-        return self.folder / f"steps_rank{rank}.jsonl"
+        return self.run / f"steps_rank{rank}.jsonl"
 
     def summary(self, rank: int) -> Path:
         """Where that rank reports its versions and its last loss."""
         return self.folder / f"summary_rank{rank}.json"
 
+    def messages(self, rank: int) -> Path:
+        """What that rank printed."""
+        return self.folder / f"messages_rank{rank}.txt"
+
+    def samples(self, rank: int) -> Path:
+        """The disk of that rank."""
+        return self.folder / f"data{rank}"
+
+
+_PLANS = TypeAdapter(Plan)
+
 
 def write_plan(plan: Plan, path: Path) -> None:
     """Write a plan for the processes of a launch."""
-    path.write_text(json.dumps({**asdict(plan), "folder": str(plan.folder)}), encoding="utf-8")
+    path.write_bytes(_PLANS.dump_json(plan))
 
 
 def read_plan(path: Path) -> Plan:
     """Read back what ``write_plan`` wrote."""
-    saved: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    world = saved.pop("world")
-    world["raw_images_on"] = tuple(world["raw_images_on"])
-    return Plan(world=World(**world), folder=Path(saved.pop("folder")), **saved)
+    return _PLANS.validate_json(path.read_bytes())

@@ -1,8 +1,9 @@
-"""Record a fault and its mended twin: traces, step logs, what ran, what was measured, and the label beside them."""
+"""Record a fault and its mended twin: runs, what was measured, and the label beside them."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import shutil
@@ -12,20 +13,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evals.lab.faults import Fault, World
-from evals.lab.launch import Launched, launch
-from evals.lab.measure import CONFIDENCE, Comparison, Interval, compare
-from evals.lab.plan import MEASURED_STEPS, RANKS, WARMUP_STEPS, Plan
-from evals.lab.scrub import scrub_trace
+from evals.lab.fault import Fault, Statistic, Variant, label
+from evals.lab.launch import Launch, Launched, launch
+from evals.lab.measure import CONFIDENCE, Comparison, compare
+from evals.lab.plan import MEASURED_STEPS, PERIODIC_STEPS, WARMUP_STEPS, Plan
+from evals.lab.scrub import scrub_steps, scrub_trace, without_paths
+from evals.lab.worlds import World
 
 LAUNCHES = 2  # of each world, in turn: slow, fixed, slow, fixed
-WORKLOAD = {
-    "model": "convolutional image classifier, 4 convolutions and 2 linear layers",
-    "parallel": "DistributedDataParallel, gradient buckets of 1 MB",
-    "data": "made from seeded patterns, 48 images per rank, DataLoader with num_workers=0",
-    "batch_per_rank": 24,
-    "optimizer": "SGD with momentum",
-}
+LEAST_SAVING_PCT = 8.0  # a label that says "problem" has to be true
+LOSS_TOLERANCE = 1e-3  # sums in another order; a different mathematics is further off
+Tell = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -34,88 +32,105 @@ class Recorded:
 
     folder: Path
     comparison: Comparison
+    losses_agree: bool
+    label_holds: bool
 
 
-def record(fault: Fault, out: Path, tell: Callable[[str], None], measured_steps: int = MEASURED_STEPS) -> Recorded:
-    """Record ``fault`` into ``out/<fault id>/{slow,fixed}`` with ``label.json`` and ``measured.json`` beside them."""
-    folder = out / fault.id
-    worlds = {"slow": fault.slow, "fixed": fault.fixed}
+def record(
+    fault: Fault,
+    variant: Variant,
+    out: Path,
+    tell: Tell,
+    measured_steps: int | None = None,
+    run: Launch = launch,
+) -> Recorded:
+    """Record into ``out/<fault id>/<variant>/{slow,fixed}`` with ``label.json`` and ``measured.json`` beside them."""
+    folder = out / fault.id / variant.name
+    count = measured_steps or (PERIODIC_STEPS if fault.statistic == "mean" else MEASURED_STEPS)
+    worlds = {"slow": variant.slow, "fixed": variant.fixed}
     launched: dict[str, list[Launched]] = {side: [] for side in worlds}
     for turn in range(LAUNCHES):
         for side, world in worlds.items():
-            tell(f"{fault.id}: launch {turn + 1} of {LAUNCHES}, {side}")
-            launched[side].append(_one_launch(world, folder / side, turn == 0, measured_steps))
-    measured = Plan(fault.fixed, folder, profile=False, measured_steps=measured_steps).measured
-    before, after = ([one.steps_ms[measured.start : measured.stop] for one in launched[side]] for side in worlds)
-    comparison = compare(before, after)
-    _write(folder / "slow" / "measured.json", _measured(comparison.before_ms, before))
-    _write(folder / "fixed" / "measured.json", _measured(comparison.after_ms, after))
+            tell(f"{fault.id} {variant.name}: launch {turn + 1} of {LAUNCHES}, {side}")
+            launched[side].append(one_launch(world, folder / side if turn == 0 else None, count, run))
+    before, after = (_measured_steps(launched[side], count) for side in worlds)
+    comparison = compare(before, after, fault.statistic)
     losses = {side: launched[side][0].loss for side in worlds}
-    _write(folder / "measured.json", _pair(comparison, losses))
-    _write(folder / "label.json", label(fault))
-    return Recorded(folder, comparison)
+    write(folder / "label.json", label(fault, variant))
+    agree = not fault.same_loss or math.isclose(losses["slow"], losses["fixed"], rel_tol=LOSS_TOLERANCE)
+    measured = _pair(comparison, fault.statistic, count) | {
+        "label_holds": holds(comparison) and agree,
+        "last_loss": losses,
+        "same_loss_expected": fault.same_loss,
+    }
+    write(folder / "measured.json", measured)
+    return Recorded(folder, comparison, agree, holds(comparison) and agree)
 
 
-def label(fault: Fault) -> dict[str, Any]:
-    """What a right answer to the recorded fault is, as saved beside the pair."""
-    fields = asdict(fault)
-    return {"verdict": "problem", **{key: fields[key] for key in fields if key not in ("slow", "fixed")}}
+def holds(comparison: Comparison) -> bool:
+    """Whether mending saves what a problem has to cost, and more than the noise."""
+    return comparison.saving_pct.median >= LEAST_SAVING_PCT and comparison.saving_pct.low > 0
 
 
-def _one_launch(world: World, target: Path, keep: bool, measured_steps: int) -> Launched:
-    """Run one launch in a folder of its own; with ``keep``, profile it and keep its records in ``target``."""
+def one_launch(world: World, target: Path | None, measured_steps: int, run: Launch) -> Launched:
+    """Run one launch in a folder of its own; with ``target``, profile it and keep its records there."""
     with tempfile.TemporaryDirectory(prefix="lab-") as name:
-        plan = Plan(world, Path(name), profile=keep, measured_steps=measured_steps)
-        launched = launch(plan)
-        if keep:
-            _keep(plan, target, launched)
+        plan = Plan(world.training, Path(name), world.ranks, target is not None, measured_steps)
+        launched = run(world, plan)
+        if target is not None:
+            keep(plan, target, launched)
     return launched
 
 
-def _keep(plan: Plan, target: Path, launched: Launched) -> None:
-    target.mkdir(parents=True, exist_ok=True)
-    for rank in range(RANKS):
-        scrub_trace(plan.trace(rank), target / f"{plan.trace(rank).name}.gz")
-        shutil.copyfile(plan.step_log(rank), target / plan.step_log(rank).name)
-    _write(target / "run.json", _run(plan, launched))
+def keep(plan: Plan, target: Path, launched: Launched) -> None:
+    """Copy what a launch recorded, scrubbed, in the place of an earlier recording."""
+    shutil.rmtree(target, ignore_errors=True)
+    (target / "monitor").mkdir(parents=True)
+    for file in sorted(plan.run.rglob("*")):
+        place = target / file.relative_to(plan.run)
+        if file.name.endswith(".trace.json"):
+            scrub_trace(file, place.with_name(f"{file.name}.gz"))
+        elif file.is_file() and file.suffix != ".steps":
+            place.write_text(without_paths(file.read_text(encoding="utf-8")), encoding="utf-8")
+    scrub_steps(list((plan.run / "monitor").glob("*.steps")), target / "monitor")
+    write(target / "run.json", _run(plan, launched))
 
 
 def _run(plan: Plan, launched: Launched) -> dict[str, Any]:
+    training = plan.training
     return {
-        "schema": "hermes-dx/lab-run/1",
+        "schema": "hermes-dx/lab-run/2",
         "versions": launched.versions,
-        "hardware": f"{os.cpu_count()} CPU cores ({platform.machine()}), no accelerator",
+        "hardware": f"{os.cpu_count()} CPU cores ({platform.machine()}), "
+        + ("no accelerator" if training.device == "cpu" else "with an accelerator"),
         "system": platform.system(),
-        "workload": {**WORKLOAD, "image_side": plan.world.image_side},
+        "workload": training.workload,
         "backend": "gloo",
-        "world_size": RANKS,
-        "threads_per_rank": 1,
+        "world_size": plan.ranks,
         "steps": plan.steps,
         "warmup_steps": WARMUP_STEPS,
         "profiled_steps": [plan.profiled.start, plan.profiled.stop - 1],
     }
 
 
-def _measured(step_ms: Interval, launches: list[tuple[float, ...]]) -> dict[str, Any]:
-    return {
-        "schema": "hermes-dx/lab-measured/1",
-        "step_ms": asdict(step_ms),
-        "confidence": CONFIDENCE,
-        "launches": len(launches),
-        "steps": sum(len(steps) for steps in launches),
-        "method": "median over steps without a profiler, mean over ranks; bootstrap over the steps of each launch; "
-        "launches of the two runs of the pair in turn",
-    }
+def _measured_steps(launches: list[Launched], count: int) -> list[tuple[float, ...]]:
+    return [one.steps_ms[WARMUP_STEPS : WARMUP_STEPS + count] for one in launches]
 
 
-def _pair(comparison: Comparison, losses: dict[str, float]) -> dict[str, Any]:
+def _pair(comparison: Comparison, statistic: Statistic, steps: int) -> dict[str, Any]:
     return {
-        "schema": "hermes-dx/lab-pair/1",
+        "schema": "hermes-dx/lab-pair/2",
         **asdict(comparison),
+        "statistic": statistic,
         "confidence": CONFIDENCE,
-        "last_loss": losses,
+        "launches": LAUNCHES,
+        "steps_per_launch": steps,
+        "method": f"{statistic} over steps without the lab's profiler, mean over ranks; bootstrap over the steps of "
+        "each launch; launches of both worlds in turn",
     }
 
 
-def _write(path: Path, content: dict[str, Any]) -> None:
+def write(path: Path, content: dict[str, Any]) -> None:
+    """Write JSON to be read by people too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

@@ -1,18 +1,52 @@
-"""Make a recorded trace fit to be given away: no host, no path, the same bytes for the same trace."""
+"""Make a recorded run fit to be given away: no host, no path, no user; the same bytes for the same run."""
 
 from __future__ import annotations
 
 import gzip
 import json
+import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from hermes_agent.monitor.layout import PREAMBLE
+
 PRIVATE_KEYS = frozenset({"host_name", "traceName", "trace_id"})
+NUMBERING = (
+    "Ev Idx",
+    "Record function id",
+)  # the profiler's own count of events; nothing joins by it, and it takes room
+REPOSITORY = Path(__file__).resolve().parents[2]
+LIBRARIES = re.compile(r"/[^\s\"'(;]*/(?:site-packages|lib/python3\.\d+)/")
 
 
 def scrub_trace(recorded: Path, target: Path) -> None:
-    """Write the Kineto trace ``recorded`` as gzip without what names the machine; every event is kept as it is."""
+    """Write the Kineto trace ``recorded`` as gzip without what names the machine; every event is kept."""
     trace: dict[str, Any] = json.loads(recorded.read_text(encoding="utf-8"))
     kept = {key: value for key, value in trace.items() if key not in PRIVATE_KEYS}
-    text = json.dumps(kept, separators=(",", ":"))
+    for event in kept["traceEvents"]:
+        for key in NUMBERING:
+            event.get("args", {}).pop(key, None)
+    text = without_paths(json.dumps(kept, separators=(",", ":")))
     target.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))
+
+
+def scrub_steps(recorded: Sequence[Path], folder: Path) -> None:
+    """Write the monitor's step files to ``folder``, machines named host0, host1 and on, and no place of a ring."""
+    hosts: dict[str, str] = {}
+    for file in sorted(recorded):
+        content = file.read_bytes()
+        magic, length = PREAMBLE.unpack_from(content)
+        end = PREAMBLE.size + length
+        head = json.loads(content[PREAMBLE.size : end])
+        head |= {"host": hosts.setdefault(head["host"], f"host{len(hosts)}"), "ring": ""}
+        text = json.dumps(head).encode()
+        (folder / file.name).write_bytes(PREAMBLE.pack(magic, len(text)) + text + content[end:])
+
+
+def without_paths(text: str) -> str:
+    """The text with paths of libraries and of this repository cut to what follows their root."""
+    for root in (f"{REPOSITORY}/", f"{sys.prefix}/", f"{sys.base_prefix}/"):
+        text = text.replace(root, "")
+    return LIBRARIES.sub("", text)

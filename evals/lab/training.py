@@ -7,99 +7,92 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
-from torch.nn.parallel import DistributedDataParallel
-from torch.profiler import ProfilerActivity, profile, schedule
-from torch.utils.data import DataLoader, RandomSampler
 
-from evals.lab.images import CLASSES, ImageFolder, write_images
-from evals.lab.losses import looped_loss, vectorised_loss
-from evals.lab.plan import RANKS, Plan, read_plan
-
-BATCH = 24
-BUCKET_MB = 1
-LOSSES: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    "vectorised": vectorised_loss,
-    "looped": looped_loss,
-}
-
-
-def network(side: int) -> nn.Sequential:
-    """A small convolutional classifier of about a million parameters for (n, 3, side, side), the same on every rank."""
-    torch.manual_seed(7)
-    layers: list[nn.Module] = []
-    for inputs, outputs in ((3, 32), (32, 64), (64, 128), (128, 256)):
-        layers += [nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(8, outputs), nn.ReLU(), nn.MaxPool2d(2)]
-    return nn.Sequential(
-        *layers, nn.Flatten(), nn.Linear(256 * (side // 16) ** 2, 384), nn.ReLU(), nn.Linear(384, CLASSES)
-    )
-
-
-def batches(plan: Plan, rank: int) -> Iterator[list[torch.Tensor]]:
-    """The rank's batches, one per step, drawn with a seed of its own from its own disk."""
-    images = ImageFolder(plan.folder / f"data{rank}", plan.world.image_side)
-    sampler = RandomSampler(
-        images,
-        replacement=True,
-        num_samples=plan.steps * BATCH,
-        generator=torch.Generator().manual_seed(rank),
-    )
-    return iter(DataLoader(images, batch_size=BATCH, sampler=sampler, num_workers=0))
-
-
-def profiler(plan: Plan, rank: int) -> AbstractContextManager[Any]:
-    """The profiler of the plan's last steps, or a context that gives None."""
-    if not plan.profile:
-        return nullcontext()
-    watching: AbstractContextManager[Any] = profile(
-        activities=[ProfilerActivity.CPU],
-        schedule=schedule(wait=plan.measured.stop, warmup=1, active=len(plan.profiled), repeat=1),
-        on_trace_ready=lambda finished: finished.export_chrome_trace(str(plan.trace(rank))),
-        record_shapes=True,
-    )
-    return watching
+from evals.lab.batches import batches
+from evals.lab.habits.heap import Heap
+from evals.lab.habits.saving import Saving, StepLines
+from evals.lab.habits.side_thread import SideThread
+from evals.lab.plan import Plan, read_plan
+from evals.lab.watching import monitor, profiled
+from evals.lab.workloads.registry import workload
+from evals.lab.workloads.workload import Workload
+from evals.lab.worlds import Training
+from hermes_agent.cli.env import environment
 
 
 def train(plan: Plan, rank: int) -> float:
     """Run all steps, writing the step log as they pass; gives the last step's loss."""
-    loss_of = LOSSES[plan.world.loss]
-    model = DistributedDataParallel(network(plan.world.image_side), bucket_cap_mb=BUCKET_MB)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
-    source = batches(plan, rank)
+    work = workload(plan.training)
+    work.write(plan.samples(rank), rank)
     loss = torch.zeros(())
-    dist.barrier()
-    with profiler(plan, rank) as watching, plan.step_log(rank).open("w", encoding="utf-8") as log:
+    with (
+        monitor(plan.run, rank) as watch,
+        plan.step_log(rank).open("w", encoding="utf-8") as log,
+        habits(plan, rank, work) as after_step,
+        profiled(plan, rank) as stepped,
+    ):
+        if plan.training.workload in ("images", "tokens") and plan.ranks > 1 and work.learns is not None:
+            watch.watch_model(work.learns)
+        source = batches(plan, work, rank)
+        dist.barrier()
+        watch.begin()
         for step in range(plan.steps):
             start = time.perf_counter()
-            images, labels = next(source)
-            optimizer.zero_grad()
-            loss = loss_of(model(images), labels)
-            loss.backward()
-            optimizer.step()
+            batch = next(source)
+            loss = work.step(batch)
+            for each in after_step:
+                each.step(step)
+            if plan.training.device == "cuda":
+                torch.cuda.current_stream().synchronize()
             wall_ms = (time.perf_counter() - start) * 1e3
-            log.write(json.dumps({"step": step, "wall_ms": round(wall_ms, 3)}) + "\n")
-            if watching is not None:
-                watching.step()
-    return float(loss.detach())
+            watch.step(step, samples=len(batch[0]))
+            size = batch[0].shape[-1] * len(batch[0])
+            line = {"step": step, "wall_ms": round(wall_ms, 3), "samples": len(batch[0])}
+            if plan.training.workload != "images":
+                line["tokens"] = size
+            log.write(json.dumps(line) + "\n")
+            stepped()
+    return float(loss)
+
+
+@contextmanager
+def habits(plan: Plan, rank: int, work: Workload) -> Iterator[tuple[Heap | Saving | StepLines, ...]]:
+    """What the script does beside the step; gives what has to be told of each."""
+    told = plan.training.habits
+    heap = Heap(told, rank, plan.ranks)
+    side = SideThread(told.side_thread_share)
+    yield heap, Saving(told, plan.folder, rank, work.learns), StepLines(told, plan.folder, rank)
+    side.end()
+
+
+def set_up(training: Training) -> None:
+    """What a script sets before it builds anything."""
+    program = training.program
+    torch.set_num_threads(program.threads)
+    torch.autograd.set_detect_anomaly(program.traced_autograd)
+    if program.double_blocks > 9:
+        torch.set_default_dtype(torch.float64)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = program.precision != "fp32"
 
 
 def main(plan_path: Path, rank: int) -> None:
     """Take part in one launch as ``rank``, from its data on disk to its records."""
-    torch.set_num_threads(1)
     plan = read_plan(plan_path)
-    write_images(plan.folder / f"data{rank}", rank, rank in plan.world.raw_images_on, plan.world.image_side)
-    rendezvous = dist.FileStore(str(plan.folder / "rendezvous"), RANKS)
-    dist.init_process_group("gloo", store=rendezvous, rank=rank, world_size=RANKS)
+    set_up(plan.training)
+    rendezvous = dist.FileStore(str(plan.folder / "rendezvous"), plan.ranks)
+    dist.init_process_group("gloo", store=rendezvous, rank=rank, world_size=plan.ranks)
+    if rank == 0:
+        (plan.run / "env.json").write_text(json.dumps(environment(os.environ), indent=1) + "\n", encoding="utf-8")
     loss = train(plan, rank)
     versions = {"torch": str(torch.__version__), "python": platform.python_version()}
     plan.summary(rank).write_text(json.dumps({"loss": loss, "versions": versions}), encoding="utf-8")
+    dist.barrier()
     dist.destroy_process_group()
 
 

@@ -2,48 +2,89 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
-from typing import Any
-
 import pytest
-import yaml
 
-from evals.lab.faults import FAULTS, HEALTHY, Fault, fault
-from evals.lab.plan import RANKS
+from evals.lab.fault import Fault, label
+from evals.lab.healthy import RUNS
+from evals.lab.registry import FAULTS, fault, variant
+from evals.lab.variants import SPLITS, healthy
 from tools.errors import UsageError
+from tools.taxonomy import causes
+
+ids = pytest.mark.parametrize("known", FAULTS, ids=lambda known: known.id)
 
 
-@pytest.fixture(scope="module")
-def causes() -> dict[str, Any]:
-    taxonomy = yaml.safe_load((files("tools") / "taxonomy.yaml").read_text(encoding="utf-8"))
-    known: dict[str, Any] = taxonomy["causes"]
-    return known
+def in_taxonomy(name: str) -> bool:
+    cause, _, mechanism = name.partition("/")
+    return cause in causes() and (not mechanism or mechanism in causes()[cause].mechanisms)
 
 
-@pytest.mark.parametrize("known", FAULTS, ids=lambda known: known.id)
-def test_cause_mechanism_and_symptoms_are_in_the_taxonomy(known: Fault, causes: dict[str, Any]) -> None:
-    assert known.mechanism in causes[known.cause]["mechanisms"]
-    assert all(symptom.cause in causes for symptom in known.symptoms)
+@ids
+def test_every_name_of_a_label_is_in_the_taxonomy(known: Fault) -> None:
+    assert in_taxonomy("/".join(filter(None, (known.cause, known.mechanism))))
+    assert all(in_taxonomy(each.cause) for each in known.also_right)
+    assert all(in_taxonomy(each.cause) for each in known.symptoms)
+    assert all(in_taxonomy(each) for each in known.not_causes)
 
 
-@pytest.mark.parametrize("known", FAULTS, ids=lambda known: known.id)
-def test_a_fault_changes_the_world_and_sits_on_ranks_that_exist(known: Fault) -> None:
-    assert known.slow != known.fixed
-    assert known.ranks
-    assert set(known.ranks) <= set(range(RANKS))
-    assert all(symptom.cause != known.cause for symptom in known.symptoms)
+@ids
+def test_a_label_does_not_contradict_itself(known: Fault) -> None:
+    right = {known.cause, *(each.cause.partition("/")[0] for each in known.also_right)}
+    assert not right & set(known.not_causes)
+    assert known.cause not in {each.cause for each in known.symptoms}
+    assert all(each.reason for each in known.also_right)
+    assert known.must_name
+    assert (known.statistic == "mean") >= (known.steps is not None)
 
 
-@pytest.mark.parametrize("known", FAULTS, ids=lambda known: known.id)
-def test_the_mended_world_holds_no_fault(known: Fault) -> None:
-    assert known.fixed.raw_images_on == HEALTHY.raw_images_on
-    assert known.fixed.loss == HEALTHY.loss
+@ids
+def test_a_variant_differs_from_its_twin_and_hits_ranks_that_exist(known: Fault) -> None:
+    assert len(known.variants) >= 2
+    for each in known.variants:
+        assert each.slow != each.fixed
+        assert each.slow.ranks == each.fixed.ranks
+        assert set(known.ranks) <= set(range(each.slow.ranks))
+        assert each.split == SPLITS[each.workload]
 
 
-def test_ids_are_unique() -> None:
+@ids
+def test_every_fault_is_in_both_splits(known: Fault) -> None:
+    assert {each.split for each in known.variants} == {"dev", "test"}
+
+
+def test_ids_and_variant_names_are_unique() -> None:
     assert len({known.id for known in FAULTS}) == len(FAULTS)
+    for known in FAULTS:
+        assert len({each.name for each in known.variants}) == len(known.variants)
+
+
+def test_the_lab_holds_what_was_promised() -> None:
+    assert len([known for known in FAULTS if "gpu" not in known.needs]) >= 25
+    assert len({known.cause for known in FAULTS}) >= 15
+    assert len(RUNS) >= 6
+    assert {run.split for run in RUNS} == {"dev", "test"}
+
+
+def test_a_label_holds_all_that_an_evaluation_needs() -> None:
+    known = fault("heavy_transform")
+    made = label(known, variant(known, "images-strong"))
+    assert made["verdict"] == "problem"
+    assert (made["cause"], made["mechanism"], made["ranks"]) == ("slow_data_processing", "heavy_transform", [1])
+    assert made["symptoms"] == [{"cause": "straggler", "ranks": [0]}]
+    assert (made["workload"], made["strength"], made["split"]) == ("images", "strong", "dev")
+    assert "slow_link" in made["not_causes"]
 
 
 def test_an_unknown_id_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(UsageError, match="no fault 'rain'; it can record slow_loader_one_rank, small_operators"):
+    with pytest.raises(UsageError, match="no fault 'rain'; it can record heavy_transform, too_few_workers"):
         fault("rain")
+
+
+def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(UsageError, match="one_core has no variant 'images-huge'; it has images-strong"):
+        variant(fault("one_core"), "images-huge")
+
+
+def test_an_unknown_workload_is_refused() -> None:
+    with pytest.raises(ValueError, match="no workload"):
+        healthy("videos")

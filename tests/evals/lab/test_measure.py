@@ -25,3 +25,9 @@ def test_the_interval_narrows_with_more_steps() -> None:
 
 def test_an_outlier_hardly_moves_the_step_time() -> None:
     assert compare([[100.0] * 30 + [5000.0]], [[100.0] * 31]).speedup.median == pytest.approx(1.0)
+
+
+def test_the_mean_sees_what_hits_few_steps_and_the_median_does_not() -> None:
+    periodic, even = [[50.0] * 9 + [150.0]] * 2, [[50.0] * 10] * 2
+    assert compare(periodic, even, "mean").saving_pct.median == pytest.approx(100 / 6, abs=0.001)
+    assert compare(periodic, even, "median").saving_pct.median == 0.0

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evals.lab.faults import FAULTS
 from evals.lab.plan import Plan, read_plan, write_plan
+from evals.lab.registry import FAULTS
+from evals.lab.worlds import Training
 
 
-def test_a_plan_survives_being_written(tmp_path: Path) -> None:
+def test_every_world_survives_being_written(tmp_path: Path) -> None:
     for known in FAULTS:
-        plan = Plan(known.slow, tmp_path, profile=True, measured_steps=3)
-        write_plan(plan, tmp_path / "plan.json")
-        assert read_plan(tmp_path / "plan.json") == plan
+        for each in known.variants:
+            for world in (each.slow, each.fixed):
+                plan = Plan(world.training, tmp_path, world.ranks, profile=True, measured_steps=3)
+                write_plan(plan, tmp_path / "plan.json")
+                assert read_plan(tmp_path / "plan.json") == plan
 
 
 def test_no_measured_step_is_warm_up_or_profiled(tmp_path: Path) -> None:
-    plan = Plan(FAULTS[0].slow, tmp_path, profile=True, measured_steps=10)
+    plan = Plan(Training(), tmp_path, 2, profile=True, measured_steps=10)
     assert list(plan.measured) == list(range(4, 14))
-    assert list(plan.profiled) == [15, 16, 17, 18, 19]
-    assert plan.steps == 20
+    assert list(plan.profiled) == [15, 16, 17]
+    assert plan.steps == 18
 
 
 def test_without_a_profiler_the_launch_ends_with_the_measured_steps(tmp_path: Path) -> None:
-    plan = Plan(FAULTS[0].slow, tmp_path, profile=False, measured_steps=10)
+    plan = Plan(Training(), tmp_path, 2, profile=False, measured_steps=10)
     assert len(plan.profiled) == 0
     assert plan.steps == 14

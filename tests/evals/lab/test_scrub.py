@@ -6,9 +6,9 @@ import gzip
 import json
 from pathlib import Path
 
-from evals.lab.scrub import scrub_trace
+from evals.lab.scrub import REPOSITORY, scrub_trace, without_paths
 
-EVENTS = [{"ph": "X", "name": "aten::mm", "ts": 1.5, "dur": 2.25, "pid": 3, "tid": 3}]
+EVENTS = [{"ph": "X", "name": "aten::mm", "ts": 1.5, "dur": 2.25, "pid": 3, "tid": 3, "args": {"External id": 4}}]
 
 
 def recorded(folder: Path) -> Path:
@@ -30,3 +30,9 @@ def test_the_same_trace_gives_the_same_bytes_whatever_the_time(tmp_path: Path) -
     first = (tmp_path / "first.gz").read_bytes()
     assert first == (tmp_path / "second.gz").read_bytes()
     assert first[4:8] == bytes(4)  # the time field of the gzip header
+
+
+def test_stacks_keep_their_files_and_lose_where_these_lie() -> None:
+    stack = f"{REPOSITORY}/evals/lab/training.py(12): train;/opt/env/lib/python3.11/site-packages/torch/nn/m.py(3): f"
+    assert without_paths(stack) == "evals/lab/training.py(12): train;torch/nn/m.py(3): f"
+    assert without_paths('"/usr/lib/python3.11/threading.py(5): run"') == '"threading.py(5): run"'

@@ -1,0 +1,118 @@
+"""The step of workloads whose ranks hold the same model and different samples."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+
+from evals.lab.graphs import GraphedStep
+from evals.lab.workloads.workload import Batch
+from evals.lab.worlds import Training
+
+Loss = Callable[[torch.Tensor, torch.Tensor, float], torch.Tensor]
+SMALL_NUMBERS = 16
+
+
+class Gated(nn.Module):
+    """A model whose result is shifted by many small parameters."""
+
+    def __init__(self, model: nn.Module, parameters: int) -> None:
+        super().__init__()
+        self.model = model
+        self.shifts = nn.ParameterList([nn.Parameter(torch.zeros(SMALL_NUMBERS)) for _ in range(parameters)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """As the model, at first."""
+        shift = torch.cat(list(self.shifts)).mean()
+        result: torch.Tensor = self.model(x) + shift
+        return result
+
+
+def distributed(model: nn.Module, training: Training) -> nn.Module:
+    """The model with its gradients averaged over ranks in the backward pass; as it is where that comes later."""
+    if dist.get_world_size() == 1 or not training.parallel.overlapped:
+        return model
+    return DistributedDataParallel(model, bucket_cap_mb=training.parallel.bucket_mb)
+
+
+def compiled(model: nn.Module, backend: str) -> nn.Module:
+    """The model compiled for every shape that it meets, where a backend is named."""
+    if not backend:
+        return model
+    torch._dynamo.config.recompile_limit = 256
+    result: Any = torch.compile(model, backend=backend, dynamic=False)
+    module: nn.Module = result
+    return module
+
+
+def average_gradients(model: nn.Module, one_by_one: bool) -> None:
+    """All gradients in one message, or each in its own, after the backward pass."""
+    gradients = [each.grad for each in model.parameters() if each.grad is not None]
+    if one_by_one:
+        for each in gradients:
+            dist.all_reduce(each)
+            each /= dist.get_world_size()
+        return
+    flat = torch.cat([each.flatten() for each in gradients])
+    dist.all_reduce(flat)
+    flat /= dist.get_world_size()
+    start = 0
+    for each in gradients:
+        each.copy_(flat[start : start + each.numel()].view_as(each))
+        start += each.numel()
+
+
+def read_statistics(model: nn.Module, share: float) -> float:
+    """A sum of statistics of the rows of parameters and gradients, each number read by itself."""
+    total = 0.0
+    found = [tensor for each in model.parameters() for tensor in (each.detach(), each.grad) if tensor is not None]
+    for tensor in found:
+        rows = tensor.flatten(1) if tensor.dim() > 1 else tensor[None]
+        for row in rows[: max(1, round(len(rows) * share))]:
+            total += row.abs().max().item() + row.mean().item() + row.std().item()
+    return total
+
+
+class DataParallelStep:
+    """Forward, backward, update; the knobs of the world decide how."""
+
+    def __init__(self, training: Training, model: nn.Module, loss: Loss) -> None:
+        self._training, self._loss = training, loss
+        if training.parallel.small_parameters:
+            model = Gated(model, training.parallel.small_parameters)
+        if training.program.double_blocks > 9:
+            model = model.double()
+        self.learns = model.to(training.device)
+        self._model = distributed(compiled(self.learns, training.program.compiler), training)
+        self._optimizer = torch.optim.SGD(self.learns.parameters(), lr=0.01, momentum=0.9)
+        self._last = 0.0
+        graph = training.program.graph
+        self._run = GraphedStep(self._update, graph == "again") if graph else self._update
+
+    def step(self, batch: Batch) -> torch.Tensor:
+        """One update; gives the loss."""
+        loss = self._run(batch)
+        if self._training.program.cache_emptied:
+            torch.cuda.empty_cache()
+        return loss
+
+    def _update(self, batch: Batch) -> torch.Tensor:
+        program = self._training.program
+        inputs, targets = batch
+        if program.double_blocks > 9 and inputs.is_floating_point():
+            inputs = inputs.double()
+        self._optimizer.zero_grad()
+        with torch.autocast(self._training.device, torch.bfloat16, enabled=program.precision == "bf16"):
+            loss = self._loss(self._model(inputs), targets, program.looped_share)
+        loss.backward()
+        if not self._training.parallel.overlapped:
+            average_gradients(self.learns, self._training.parallel.one_by_one)
+        if program.statistics_share:
+            self._last = read_statistics(self.learns, program.statistics_share)
+        self._optimizer.step()
+        return loss.detach()

@@ -1,0 +1,65 @@
+"""Trainings without a fault: every answer but "healthy" is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from evals.lab.fault import Split
+from evals.lab.launch import Launch, launch
+from evals.lab.measure import CONFIDENCE, compare
+from evals.lab.plan import MEASURED_STEPS, WARMUP_STEPS
+from evals.lab.record import one_launch, write
+from evals.lab.variants import SPLITS, healthy, told
+from evals.lab.worlds import Data, Habits, World
+
+
+@dataclass(frozen=True)
+class Healthy:
+    """One healthy run."""
+
+    name: str
+    world: World
+    split: Split
+
+
+def _run(workload: str, kind: str, world: World) -> Healthy:
+    return Healthy(f"{workload}-{kind}", world, SPLITS[workload])
+
+
+def _alone(world: World) -> World:
+    return replace(world, ranks=1)
+
+
+RUNS: tuple[Healthy, ...] = (
+    *(_run(name, "usual", told(healthy(name))) for name in SPLITS),
+    *(_run(name, "alone", _alone(told(healthy(name)))) for name in ("images", "tokens")),
+    *(_run(name, "worker", _alone(told(healthy(name), data=Data(workers=1)))) for name in ("images", "tokens")),
+    *(
+        _run(name, "heap", told(healthy(name), habits=Habits(heap_on=(0, 1), heap_objects=200_000, heap_frozen=True)))
+        for name in ("images", "tokens")
+    ),
+    *(_run(name, "log", told(healthy(name), habits=Habits(log_lines=1))) for name in ("images", "tokens")),
+)
+
+
+def record_healthy(
+    run: Healthy, out: Path, tell: Callable[[str], None], measured_steps: int = MEASURED_STEPS, by: Launch = launch
+) -> Path:
+    """Record into ``out/healthy/<name>/run`` with ``label.json`` and ``measured.json`` beside it."""
+    folder = out / "healthy" / run.name
+    tell(f"healthy {run.name}: one launch")
+    launched = one_launch(run.world, folder / "run", measured_steps, by)
+    steps = [launched.steps_ms[WARMUP_STEPS : WARMUP_STEPS + measured_steps]]
+    write(folder / "label.json", label(run))
+    measured = {"step_ms": asdict(compare(steps, steps).before_ms), "confidence": CONFIDENCE, "steps": len(steps[0])}
+    write(folder / "measured.json", {"schema": "hermes-dx/lab-healthy/1", **measured})
+    return folder
+
+
+def label(run: Healthy) -> dict[str, Any]:
+    """What a right answer is, as saved beside the run."""
+    workload = run.name.partition("-")[0]
+    return {"schema": "hermes-dx/lab-label/1", "verdict": "healthy", "workload": workload, "split": run.split}

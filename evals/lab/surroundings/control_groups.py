@@ -1,0 +1,108 @@
+"""Control groups of version 1 and 2: made for one launch and removed with whatever still runs in them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from evals.lab.surroundings.commands import SurroundingError
+from evals.lab.surroundings.leftovers import NAME, is_abandoned
+
+ROOT = Path("/sys/fs/cgroup")
+EMPTY_LIMIT_S = 3.0
+POLL_S = 0.02
+_serial = itertools.count()
+
+
+def controller_home(controller: str, root: Path = ROOT) -> tuple[Path, int] | None:
+    """The folder in which groups of ``controller`` can be made, and its version; None where there is none."""
+    first = root / controller
+    if (first / "cgroup.procs").is_file():
+        return first, 1
+    controllers = root / "cgroup.controllers"
+    if controllers.is_file() and controller in controllers.read_text(encoding="ascii").split():
+        return root, 2
+    return None
+
+
+def cannot_group(controller: str, root: Path = ROOT) -> str:
+    """Empty when a group of ``controller`` can be made here, else one clause saying why not (tried out)."""
+    try:
+        with group(controller, {}, root):
+            return ""
+    except SurroundingError as error:
+        return str(error)
+
+
+@contextmanager
+def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> Iterator[Path]:
+    """A new control group with ``settings`` (file name: content); its folder. Raises SurroundingError.
+
+    At the end every process still in it is killed and the group removed.
+    """
+    home = controller_home(controller, root)
+    if home is None:
+        raise SurroundingError(f"no control group hierarchy with the {controller} controller is mounted")
+    parent, version = home
+    remove_abandoned(parent)
+    folder = parent / f"{NAME}-{os.getpid()}-{next(_serial)}"
+    try:
+        if version == 2:
+            _hand_down(parent, controller)
+        folder.mkdir()
+    except OSError as error:
+        raise SurroundingError(f"control groups of {controller} may not be made here ({error.strerror})") from error
+    try:
+        _set(folder, settings)
+        yield folder
+    finally:
+        remove(folder)
+
+
+def _hand_down(parent: Path, controller: str) -> None:
+    """Version 2 gives a controller to the groups below only when told so."""
+    handed = parent / "cgroup.subtree_control"
+    if controller not in handed.read_text(encoding="ascii").split():
+        handed.write_text(f"+{controller}", encoding="ascii")
+
+
+def _set(folder: Path, settings: Mapping[str, str]) -> None:
+    for name, content in settings.items():
+        try:
+            (folder / name).write_text(content, encoding="ascii")
+        except OSError as error:
+            raise SurroundingError(f"{name} of a control group refuses {content!r} ({error.strerror})") from error
+
+
+def remove(folder: Path) -> None:
+    """Kill what runs in the group and remove it."""
+    deadline = time.monotonic() + EMPTY_LIMIT_S
+    while folder.is_dir():
+        for pid in _members(folder):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(OSError):
+            folder.rmdir()
+            return
+        if time.monotonic() > deadline:
+            raise SurroundingError(f"the control group {folder.name} could not be removed: processes remain in it")
+        time.sleep(POLL_S)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove groups left by a lab process that was killed before it could."""
+    for folder in parent.glob(f"{NAME}-*"):
+        if is_abandoned(folder.name):
+            remove(folder)
+
+
+def _members(folder: Path) -> list[int]:
+    try:
+        return [int(line) for line in (folder / "cgroup.procs").read_text(encoding="ascii").split()]
+    except FileNotFoundError:
+        return []
