@@ -12,21 +12,25 @@ import platform
 import statistics
 import tempfile
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
+from random import Random
 
 from hermes_agent.monitor.options import Options
 from hermes_agent.monitor.session import Monitor
 
 WAYS = ("bare", "monitor", "profiler")
+SWEPT = 4 << 20  # numbers of 8 bytes
+RESAMPLES = 2000
 
 
 @dataclass(frozen=True)
 class Block:
-    """Some steps of one kind: median wall time of a step, and CPU time of the training thread per step."""
+    """Some steps of one kind: mean wall time of a step, and CPU of the training thread per step."""
 
     wall_ms: float
     thread_cpu_ms: float
@@ -51,8 +55,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m evals.benchmarks.monitor_cost", description=__doc__)
     parser.add_argument("--calls", type=int, default=100_000, help="steps of the empty loops")
     parser.add_argument("--paced", type=int, default=250, help="steps of the loop that sleeps")
-    parser.add_argument("--rounds", type=int, default=8, help="rounds of the training: bare, monitor, profiler")
-    parser.add_argument("--steps", type=int, default=40, help="steps per round and way")
+    parser.add_argument("--rounds", type=int, default=30, help="rounds of the training: bare, monitor, profiler")
+    parser.add_argument("--steps", type=int, default=64, help="steps per round and way")
     return parser
 
 
@@ -76,50 +80,84 @@ def _per_call(call: Callable[[], object], calls: int) -> float:
 
 
 def paced_cost(steps: int) -> dict[str, float]:
-    """CPU per step in us where 20 ms lie between two steps, so that the caches have forgotten them.
+    """CPU per step in us where the caches have forgotten the last one: after 20 ms of sleep, and after a sweep.
 
-    The reading of the clock, which is as cold, is taken off.
+    An empty call, as cold, is the part that no monitor can save. Calls of both kinds take turns.
     """
+    sweep = array("d", [1.0]) * SWEPT
+    found: dict[str, float] = {}
+    pauses: dict[str, Callable[[], object]] = {
+        "after 20 ms of sleep": lambda: time.sleep(0.02),
+        "after a sweep over 32 MiB": lambda: sum(sweep[::16]),
+    }
+    for name, pause in pauses.items():
+        with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder, Monitor(folder) as monitor:
+            pairs = [(_after(pause, _nothing), _after(pause, monitor.step)) for _ in range(steps)]
+        empty, own = (statistics.median(each) for each in zip(*pairs, strict=True))
+        found |= {f"an empty call {name}, median": empty, f"`monitor.step()` {name}, median": own}
+        found[f"the difference {name}"] = own - empty
+    return found | _all_threads(steps)
+
+
+def _all_threads(steps: int) -> dict[str, float]:
+    """CPU of the whole process per step: with the flushing and sampling thread."""
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder, Monitor(folder) as monitor:
-        begun_ns = time.process_time_ns()
-        own = [_after_work(monitor.step) for _ in range(steps)]
-        all_us = (time.process_time_ns() - begun_ns) / steps / 1e3
-    begun_ns = time.process_time_ns()
-    empty = [_after_work(lambda: None) for _ in range(steps)]
-    empty_us = (time.process_time_ns() - begun_ns) / steps / 1e3
+        monitored_us = _paced(monitor.step, steps)
     return {
-        "`monitor.step()` after 20 ms of sleep (cold caches), median": statistics.median(own)
-        - statistics.median(empty),
-        "all threads, steps of 20 ms (sleeping), with flushing and sampling": all_us - empty_us,
+        "all threads, steps of 20 ms (sleeping), with flushing and sampling": monitored_us - _paced(_nothing, steps)
     }
 
 
-def _after_work(call: Callable[[], None]) -> float:
-    time.sleep(0.02)
+def _paced(call: Callable[[], None], steps: int) -> float:
+    begun_ns = time.process_time_ns()
+    for _ in range(steps):
+        _after(lambda: time.sleep(0.02), call)
+    return (time.process_time_ns() - begun_ns) / steps / 1e3
+
+
+def _after(pause: Callable[[], object], call: Callable[[], None]) -> float:
+    pause()
     begun_ns = time.thread_time_ns()
     call()
     return (time.thread_time_ns() - begun_ns) / 1e3
 
 
+def _nothing() -> None:
+    return None
+
+
 def training_table(rounds: int, steps: int) -> str:
-    """Blocks of the same training in turn, so that a machine that changes its speed changes it for all."""
+    """Short blocks of the same training in turn: a machine that changes its speed changes it for neighbours alike."""
     train = _training()
     train(lambda: None, steps)  # warm-up
     blocks: dict[str, list[Block]] = {way: [] for way in WAYS}
     for turn in range(rounds):
         for way in WAYS if turn % 2 else reversed(WAYS):
             blocks[way].append(_block(way, train, steps))
-    lines = [f"{rounds} rounds of {steps} steps each, in turn", ""]
-    lines += ["| training | step ms (median) | CPU of the training thread per step, ms | step time against bare |"]
-    lines.append("|---|---|---|---|")
+    lines = [f"{rounds} rounds of {steps} steps each, in turn; 95 % intervals from {RESAMPLES} resamples", ""]
+    lines += [
+        "| training | step ms (median) | CPU of the training thread per step, ms | step time against bare | CPU |"
+    ]
+    lines.append("|---|---|---|---|---|")
     for way in WAYS:
         wall = statistics.median(each.wall_ms for each in blocks[way])
         cpu = statistics.median(each.thread_cpu_ms for each in blocks[way])
-        pairs = zip(blocks[way], blocks["bare"], strict=True)
-        ratios = sorted(one.wall_ms / bare.wall_ms - 1 for one, bare in pairs)
-        against = f"{100 * statistics.median(ratios):+.2f} % ({100 * ratios[0]:+.2f} to {100 * ratios[-1]:+.2f})"
-        lines.append(f"| {way} | {wall:.3f} | {cpu:.3f} | {against if way != 'bare' else ''} |")
+        pairs = list(zip(blocks[way], blocks["bare"], strict=True))
+        against = _paired([100 * (one.wall_ms / bare.wall_ms - 1) for one, bare in pairs])
+        cpu_against = _paired([100 * (one.thread_cpu_ms / bare.thread_cpu_ms - 1) for one, bare in pairs])
+        shown = f"{against} | {cpu_against}" if way != "bare" else " | "
+        lines.append(f"| {way} | {wall:.3f} | {cpu:.3f} | {shown} |")
     return "\n".join(lines)
+
+
+def _paired(differences_pct: Sequence[float]) -> str:
+    """The median of paired differences with its bootstrap interval."""
+    random = Random(1)
+    medians = sorted(
+        statistics.median(random.choices(differences_pct, k=len(differences_pct))) for _ in range(RESAMPLES)
+    )
+    low, high = medians[int(0.025 * RESAMPLES)], medians[int(0.975 * RESAMPLES) - 1]
+    return f"{statistics.median(differences_pct):+.2f} % ({low:+.2f} to {high:+.2f})"
 
 
 def _block(way: str, train: Callable[[Callable[[], None], int], Block], steps: int) -> Block:
@@ -161,7 +199,7 @@ def _training() -> Callable[[Callable[[], None], int], Block]:
                 optimizer.step()
                 after_step()
                 walls.append((time.perf_counter_ns() - begun_ns) / 1e6)
-        return Block(statistics.median(walls), (time.thread_time_ns() - cpu_ns) / len(walls) / 1e6)
+        return Block(statistics.fmean(walls), (time.thread_time_ns() - cpu_ns) / len(walls) / 1e6)
 
     return train
 

@@ -25,9 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", metavar="RUN_FOLDER")
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--fault-at", type=int, default=200, help="first step with slow data on rank 1")
+    parser.add_argument("--passes", type=int, default=150, help="how dear the slow data are")
     args = parser.parse_args(argv)
     if "RANK" in os.environ:
-        train(args.folder, args.steps, args.fault_at)
+        train(args.folder, args.steps, args.fault_at, args.passes)
         return 0
     return launch(sys.argv[1:] if argv is None else argv)
 
@@ -46,7 +47,7 @@ def launch(words: Sequence[str]) -> int:
     return max(each.wait() for each in ranks)
 
 
-def train(folder: str, steps: int, fault_at: int) -> None:
+def train(folder: str, steps: int, fault_at: int, passes: int) -> None:
     """One rank, from its data to the end of its monitor."""
     import torch
     import torch.distributed as dist
@@ -60,7 +61,7 @@ def train(folder: str, steps: int, fault_at: int) -> None:
     layers = [nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)]
     model = DistributedDataParallel(nn.Sequential(*layers))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    data = Points(dist.get_rank(), steps, fault_at)
+    data = Points(dist.get_rank(), steps, fault_at, passes)
 
     monitor.start(folder, batch_size=BATCH)
     monitor.watch_model(model)
@@ -77,8 +78,8 @@ def train(folder: str, steps: int, fault_at: int) -> None:
 class Points:
     """A dataset as torch's loader takes it: the same points on both ranks, dear ones on rank 1 from a step on."""
 
-    def __init__(self, rank: int, steps: int, fault_at: int) -> None:
-        self._rank, self._steps, self._fault_at = rank, steps, fault_at
+    def __init__(self, rank: int, steps: int, fault_at: int, passes: int) -> None:
+        self._rank, self._steps, self._fault_at, self._passes = rank, steps, fault_at, passes
 
     def __len__(self) -> int:
         return BATCH * self._steps
@@ -88,7 +89,7 @@ class Points:
 
         point = torch.full((256,), index / len(self))
         if self._rank == 1 and index >= BATCH * self._fault_at:
-            for _ in range(150):  # an augmentation that is far too dear
+            for _ in range(self._passes):  # an augmentation that is far too dear
                 point = torch.sin(point) + 0.1
         return point, index % 10
 

@@ -6,15 +6,17 @@ import argparse
 import os
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import rank_numbers
-from tools.errors import ExitCode, UsageError
+from tools.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.watch.agent import NodeAgent, Noticed
     from hermes_agent.watch.prometheus import PrometheusExport
+    from hermes_agent.watch.publish import Publisher
     from hermes_agent.watch.rings import RunRings
 
 NAME = "monitor"
@@ -36,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until-end", action="store_true", help="end when the training has ended")
     parser.add_argument("--json", action="store_true", help="print what is noticed as JSON lines, without the table")
     parser.add_argument("--prometheus", type=_port, metavar="PORT", help="serve figures on 127.0.0.1:PORT")
+    parser.add_argument("--publish", metavar="URL", help="copy records and traces there every minute (needs fsspec)")
     parser.add_argument("--no-capture", action="store_true", help="do not have ranks profiled")
     parser.add_argument("--captures-per-hour", type=_count, default=4, metavar="N", help="at most N by itself (4)")
     parser.add_argument("--steps", type=_count, default=3, metavar="N", help="steps to profile (3)")
@@ -54,46 +57,60 @@ def run(args: argparse.Namespace) -> int:
     return _profile(folder, args) if profile else _watch(folder, args)
 
 
+@dataclass(frozen=True)
+class _Watching:
+    agent: NodeAgent
+    export: PrometheusExport | None
+    publisher: Publisher | None
+
+
 def _watch(folder: Path, args: argparse.Namespace) -> int:
     from hermes_agent.watch.agent import AgentOptions, NodeAgent
     from hermes_agent.watch.prometheus import PrometheusExport
+    from hermes_agent.watch.publish import Publisher
     from hermes_agent.watch.requests import RequestLimits
 
     limits = RequestLimits(steps=args.steps, per_hour=args.captures_per_hour)
     agent = NodeAgent(folder, AgentOptions(capture=not args.no_capture, limits=limits))
     export = PrometheusExport(args.prometheus) if args.prometheus is not None else None
+    publisher = Publisher(folder, args.publish) if args.publish else None
+    watching = _Watching(agent, export, publisher)
     try:
         if args.json or not sys.stdout.isatty():
-            _print_lines(agent, export, args)
+            _print_lines(watching, args)
         else:
-            _draw(agent, export, args)
+            _draw(watching, args)
     finally:
         if export is not None:
             export.close()
+        if publisher is not None:
+            publisher.publish()
     return int(ExitCode.OK)
 
 
-def _print_lines(agent: NodeAgent, export: PrometheusExport | None, args: argparse.Namespace) -> None:
+def _print_lines(watching: _Watching, args: argparse.Namespace) -> None:
     from hermes_agent.evidence.printable import printable
     from hermes_agent.watch.view import line_of
 
+    agent = watching.agent
     while True:
-        for noticed in _turn(agent, export):
+        for noticed in _turn(watching):
             print(_json_line(noticed) if args.json else printable(line_of(noticed)), flush=True)
         if args.until_end and agent.seen_any and not agent.alive:
             return
         time.sleep(agent.pause_s)
 
 
-def _draw(agent: NodeAgent, export: PrometheusExport | None, args: argparse.Namespace) -> None:
+def _draw(watching: _Watching, args: argparse.Namespace) -> None:
     from rich.live import Live
 
     from hermes_agent.watch.view import picture
 
+    agent = watching.agent
     with Live(picture(agent.snapshot()), auto_refresh=False) as live:
         shown_s = 0.0
         while not (args.until_end and agent.seen_any and not agent.alive):
-            _turn(agent, export)
+            _turn(watching)
             if time.monotonic() - shown_s > 0.25:
                 shown_s = time.monotonic()
                 live.update(picture(agent.snapshot()), refresh=True)
@@ -101,10 +118,15 @@ def _draw(agent: NodeAgent, export: PrometheusExport | None, args: argparse.Name
         live.update(picture(agent.snapshot()), refresh=True)
 
 
-def _turn(agent: NodeAgent, export: PrometheusExport | None) -> list[Noticed]:
-    noticed = agent.poll()
-    if export is not None:
-        export.show(agent.snapshot())
+def _turn(watching: _Watching) -> list[Noticed]:
+    noticed = watching.agent.poll()
+    if watching.export is not None:
+        watching.export.show(watching.agent.snapshot())
+    if watching.publisher is not None and watching.publisher.due(time.monotonic()):
+        try:
+            watching.publisher.publish()
+        except InputError as error:  # the next minute may be better; at the end it counts
+            print(f"hermes-dx: {error}", file=sys.stderr)
     return noticed
 
 

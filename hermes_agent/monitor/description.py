@@ -41,8 +41,12 @@ class Description:
         return f"rank{self.rank:05d}-{self.start_unix_ns // 1_000_000}-{self.pid}"
 
     def pack(self, magic: bytes) -> bytes:
-        """Preamble and JSON; raises ValueError when it is too long for a ring."""
+        """Preamble and JSON, without the ring's path, which only this machine needs.
+
+        Raises ValueError when it is too long for a ring.
+        """
         fields: dict[str, Any] = {"schema": SCHEMA, **asdict(self), "fields": FIELDS}
+        del fields["ring"]
         text = json.dumps(fields).encode()
         if PREAMBLE.size + len(text) > HEADER_BYTES:
             raise ValueError(f"the description of rank {self.rank} takes {len(text)} bytes, more than a ring holds")

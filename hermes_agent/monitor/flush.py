@@ -8,11 +8,11 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from time import time_ns
+from time import perf_counter_ns, time_ns
 from typing import Any
 
 from hermes_agent.monitor.description import Description
-from hermes_agent.monitor.layout import RECORD, STEPS_MAGIC
+from hermes_agent.monitor.layout import RECORD, STEPS_MAGIC, StepRecord
 from hermes_agent.monitor.ring import RingWriter
 
 EVENTS = ".events.jsonl"
@@ -41,9 +41,9 @@ class RecordFiles:
         self.full = False
         self._put(self._steps, description.pack(STEPS_MAGIC))
 
-    def add_steps(self, records: Iterable[bytes]) -> None:
-        """Appends raw records."""
-        for block in records:
+    def add_steps(self, records: Iterable[StepRecord]) -> None:
+        """Appends records."""
+        if block := b"".join(RECORD.pack(*each) for each in records):
             self._put(self._steps, block)
 
     def add_events(self, events: Iterable[dict[str, Any]]) -> None:
@@ -106,11 +106,9 @@ class Flusher:
 
     def flush(self) -> None:
         """Brings over what is new."""
-        now_ns = time_ns()
-        self._ring.beat(now_ns)
-        first, blocks = self._ring.since(self._flushed)
-        self._files.add_steps(blocks)
-        self._flushed = first + sum(map(len, blocks)) // RECORD.size
+        self._ring.beat(time_ns(), perf_counter_ns())
+        self._flushed, records = self._ring.since(self._flushed)
+        self._files.add_steps(records)
         self._sample_in_s -= self._plan.flush_s
         due = self._sample_in_s <= 0 or self._ended.is_set()
         if due:

@@ -7,6 +7,8 @@ from collections import deque
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
+from hermes_agent.monitor.raw import GC, GC_LONGEST, GC_RUNS
+
 NOTED_NS = 1_000_000  # shorter pauses are in the step's sum only
 MOST_NOTED = 1000
 
@@ -23,10 +25,8 @@ class Pause(NamedTuple):
 class GarbageWatch:
     """Running sums since the start, and the long pauses; written by whichever thread collects, one at a time."""
 
-    def __init__(self) -> None:
-        self.total_ns = 0
-        self.longest_ns = 0
-        self.runs = 0
+    def __init__(self, totals: list[int]) -> None:
+        self._totals = totals
         self.pauses: deque[Pause] = deque(maxlen=MOST_NOTED)
         self._begun_ns = 0
 
@@ -46,9 +46,10 @@ class GarbageWatch:
         if not self._begun_ns:
             return
         pause_ns = perf_counter_ns() - self._begun_ns
-        self.total_ns += pause_ns
-        self.runs += 1
-        if pause_ns > self.longest_ns:
-            self.longest_ns = pause_ns
+        totals = self._totals
+        totals[GC] += pause_ns
+        totals[GC_RUNS] += 1
+        if pause_ns > totals[GC_LONGEST]:
+            totals[GC_LONGEST] = pause_ns
         if pause_ns >= NOTED_NS:
             self.pauses.append(Pause(time_ns(), info["generation"], pause_ns // 1000, info["collected"]))

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from time import perf_counter_ns
 from typing import Protocol
 
+from hermes_agent.monitor.raw import READY
+
 
 class Handle(Protocol):
     """What takes a hook away again."""
@@ -35,8 +37,8 @@ class Model(Protocol):
 class GradientWatch:
     """Notes the time of the last gradient; the hook changes nothing. Host time, also on an accelerator."""
 
-    def __init__(self) -> None:
-        self.ready_ns = 0  # 0: not in this step
+    def __init__(self, totals: list[int]) -> None:
+        self._totals = totals
         self._hooks: list[Handle] = []
 
     def watch(self, model: Model) -> None:
@@ -51,4 +53,4 @@ class GradientWatch:
             self._hooks.pop().remove()
 
     def _ready(self, _: object) -> None:
-        self.ready_ns = perf_counter_ns()
+        self._totals[READY] = perf_counter_ns()

@@ -2,8 +2,9 @@
 
 Both begin with a preamble (magic, length of the description) and the description as JSON: a reader needs nothing but
 the file. All numbers are little-endian. In a ring the preamble is followed, at fixed offsets, by the request block
-(written by the node agent), the answer block and the state (written by the rank) and the records, record ``sequence``
-in slot ``sequence % capacity``; in a step file by the records one after the other.
+(written by the node agent), the answer block, the state and the begin of the first step (written by the rank) and the
+raw records (``hermes_agent.monitor.raw``), number n in slot ``n % (capacity + 1)``; in a step file by the records one
+after the other.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-RING_MAGIC = b"HDXRING1"
+RING_MAGIC = b"HDXRING2"
 STEPS_MAGIC = b"HDXSTEP1"
 SCHEMA = "hermes-dx/monitor/1"
 
@@ -20,6 +21,7 @@ HEADER_BYTES = 8192
 REQUEST_AT = 8192
 ANSWER_AT = 8448
 STATE_AT = 8704
+BEGIN_AT = 8960
 RECORDS_AT = 12288
 
 UNKNOWN_US = 0xFFFFFFFF
@@ -54,7 +56,8 @@ FIELDS: tuple[tuple[str, str], ...] = (
 )
 RECORD = struct.Struct("<" + "".join(code for _, code in FIELDS))
 SEQUENCE = struct.Struct("<Q")
-STATE = struct.Struct("<QqI")  # records written, heartbeat in unix ns, 1 when closed in order
+STATE = struct.Struct("<QqQq")  # records written, heartbeat (unix ns), 1: closed in order, unix ns at clock 0
+BEAT = struct.Struct("<qQq")  # the state without the number of records
 REQUEST = struct.Struct("<QIqI")  # id, steps, first step (-1: the next), checksum of the three
 ANSWER = struct.Struct("<QIq96s")  # id of the request, an ``Answer``, step, reason
 
@@ -64,7 +67,8 @@ class StepRecord(NamedTuple):
 
     ``wall_us`` is from one ``step()`` to the next, ``data_wait_us`` the part of it in a loader's ``next``, ``own_us``
     from the step's begin until the last gradient was ready (``UNKNOWN_US`` when no model is watched), ``waiting_us``
-    what the script declared as waiting. CPU time, switches and faults are the training thread's in that span.
+    what the script declared as waiting. CPU time is the training thread's in that span. Switches and faults are no
+    longer counted per step, which took longer than all else, and are ``UNKNOWN_US``; samples of the process have them.
     Queue depths are as the training thread found them at its last fetch, ``UNKNOWN_DEPTH`` where there is no queue.
     """
 

@@ -10,6 +10,7 @@ from time import perf_counter_ns
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from hermes_agent.monitor.layout import UNKNOWN_DEPTH
+from hermes_agent.monitor.raw import DATA, DEPTHS, FETCHES, packed_depths
 
 T = TypeVar("T")
 Source = TypeVar("Source")
@@ -23,16 +24,11 @@ class Depths(NamedTuple):
     pinned_queue: int = UNKNOWN_DEPTH
 
 
-NO_DEPTHS = Depths()
-
-
 class DataWatch:
     """Running sums of the training thread's fetches; fetches of other threads are prefetching and not counted."""
 
-    def __init__(self) -> None:
-        self.total_ns = 0
-        self.fetches = 0
-        self.depths = NO_DEPTHS
+    def __init__(self, totals: list[int]) -> None:
+        self._totals = totals
         self.thread = threading.get_ident()
         self.on = True
         self._inside = False
@@ -43,7 +39,7 @@ class DataWatch:
         if not self.on or threading.get_ident() != self.thread:
             return following(iterator)
         if hasattr(iterator, "_worker_result_queue"):
-            self.depths = queue_depths(iterator)
+            self._totals[DEPTHS] = packed_depths(*queue_depths(iterator))
         if self._inside:
             return following(iterator)
         self._inside = True
@@ -51,8 +47,8 @@ class DataWatch:
         try:
             return following(iterator)
         finally:
-            self.total_ns += perf_counter_ns() - begun_ns
-            self.fetches += 1
+            self._totals[DATA] += perf_counter_ns() - begun_ns
+            self._totals[FETCHES] += 1
             self._inside = False
 
     def hook_torch(self) -> bool:

@@ -19,4 +19,5 @@ class Options:
     limits: CaptureLimits = field(default_factory=CaptureLimits)
     watch_loaders: bool = True  # time every torch DataLoader without wrapping it
     profiler: Callable[[], Profiler] = TorchProfiler
+    host: str | None = None  # name of the machine in the records, its own where None
     end_limit_s: float = 30.0  # what ending may wait for files and traces

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -15,6 +16,11 @@ CAPTURES = "capture-"
 def records_folder(run_folder: Path) -> Path:
     """The folder of the flushed records."""
     return run_folder / RECORDS
+
+
+def file_name_of(host: str) -> str:
+    """The machine's name as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.-]", "_", host)[:100]
 
 
 def ring_folders(run_folder: Path) -> tuple[Path, ...]:

@@ -12,7 +12,8 @@ from hermes_agent.monitor.description import Description
 from hermes_agent.monitor.layout import (
     ANSWER,
     ANSWER_AT,
-    RECORD,
+    BEAT,
+    BEGIN_AT,
     RECORDS_AT,
     REQUEST,
     REQUEST_AT,
@@ -20,7 +21,9 @@ from hermes_agent.monitor.layout import (
     SEQUENCE,
     STATE,
     STATE_AT,
+    StepRecord,
 )
+from hermes_agent.monitor.raw import RAW, WRITTEN_WORD, RawStep, records
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,17 @@ class CaptureRequest:
 
 
 class RingWriter:
-    """Writes the ring of one rank; the file's space is reserved first, so that a full disk is no signal."""
+    """Makes the ring of one rank; the file's space is reserved first, so that a full disk is no signal.
+
+    ``Monitor.step`` stores the records itself, into ``view``; ``slots`` is one more than the records that are kept, for
+    the one before the oldest.
+    """
 
     def __init__(self, path: Path, description: Description) -> None:
         self.path = path
         self.capacity = description.capacity
-        self.written = 0
-        size = RECORDS_AT + self.capacity * RECORD.size
+        self.slots = self.capacity + 1
+        size = RECORDS_AT + self.slots * RAW.size
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             os.posix_fallocate(handle, 0, size)
@@ -50,29 +57,42 @@ class RingWriter:
             raise
         finally:
             os.close(handle)
+        self.view = memoryview(self.map).cast("q")  # of this machine's byte order: the ring does not leave it
         head = description.pack(RING_MAGIC)
         self.map[: len(head)] = head
-        self.beat(description.start_unix_ns)
+        self.beat(description.start_unix_ns, 0)
 
-    def write(self, *fields: int) -> None:
-        """Appends a record: all of its fields but the sequence number."""
+    @property
+    def written(self) -> int:
+        """How many records were written."""
+        return self.view[WRITTEN_WORD]
+
+    def begin(self, row: RawStep) -> None:
+        """Where the first step begins."""
+        RAW.pack_into(self.map, BEGIN_AT, *row._replace(sequence=-1))
+
+    def put(self, row: RawStep) -> None:
+        """Appends a record; the training thread does the same without the detour."""
+        RAW.pack_into(self.map, RECORDS_AT + row.sequence % self.slots * RAW.size, *row)
+        self.view[WRITTEN_WORD] = row.sequence + 1
+
+    def since(self, first: int) -> tuple[int, list[StepRecord]]:
+        """The records from ``first`` on that are still there, and the number of the next one."""
         written = self.written
-        RECORD.pack_into(self.map, RECORDS_AT + (written % self.capacity) * RECORD.size, written, *fields)
-        self.written = written + 1
-        SEQUENCE.pack_into(self.map, STATE_AT, written + 1)
+        first = max(first, written - self.capacity)
+        if first == written:
+            return written, []
+        rows = [self._row(number) for number in range(first - 1, written)]
+        unix_at_zero_ns = STATE.unpack_from(self.map, STATE_AT)[3]
+        return written, list(records(rows, unix_at_zero_ns))
 
-    def since(self, first: int) -> tuple[int, list[bytes]]:
-        """The raw records from ``first`` on as they lie in the ring, with the number of the first one still there."""
-        first = max(first, self.written - self.capacity)
-        begin, end = first % self.capacity, self.written % self.capacity
-        if first == self.written:
-            return first, []
-        spans = [(begin, end)] if begin < end else [(begin, self.capacity), (0, end)]
-        return first, [self.map[RECORDS_AT + a * RECORD.size : RECORDS_AT + b * RECORD.size] for a, b in spans if b > a]
+    def _row(self, number: int) -> RawStep:
+        at = BEGIN_AT if number < 0 else RECORDS_AT + number % self.slots * RAW.size
+        return RawStep(*RAW.unpack_from(self.map, at))
 
-    def beat(self, unix_ns: int, closed: bool = False) -> None:
-        """Says that the rank is alive, or has ended in order."""
-        STATE.pack_into(self.map, STATE_AT, self.written, unix_ns, int(closed))
+    def beat(self, unix_ns: int, clock_ns: int, closed: bool = False) -> None:
+        """Says that the rank is alive, or has ended in order, and what time it is."""
+        BEAT.pack_into(self.map, STATE_AT + SEQUENCE.size, unix_ns, int(closed), unix_ns - clock_ns)
 
     def requested(self) -> int:
         """Id of the last request, 0 for none: cheap enough for every step."""
@@ -89,6 +109,7 @@ class RingWriter:
 
     def close(self) -> None:
         """Unmaps the ring; the file stays."""
+        self.view.release()
         self.map.close()
 
 

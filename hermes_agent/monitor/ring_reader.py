@@ -13,9 +13,9 @@ from typing import Any
 from hermes_agent.monitor.layout import (
     ANSWER,
     ANSWER_AT,
+    BEGIN_AT,
     HEADER_BYTES,
     PREAMBLE,
-    RECORD,
     RECORDS_AT,
     REQUEST,
     REQUEST_AT,
@@ -26,6 +26,7 @@ from hermes_agent.monitor.layout import (
     STATE_AT,
     StepRecord,
 )
+from hermes_agent.monitor.raw import RAW, RawStep, records
 from hermes_agent.monitor.ring import CaptureRequest
 
 LARGEST_CAPACITY = 1 << 20
@@ -49,6 +50,7 @@ class RingReader:
             os.close(handle)
         self.description = self._description()
         self.capacity = int(self.description["capacity"])
+        self._slots = self.capacity + 1
         self._next = 0
 
     def _description(self) -> dict[str, Any]:
@@ -61,7 +63,7 @@ class RingReader:
         except (ValueError, KeyError, TypeError, OSError) as error:
             raise RingError(f"{self.path}: its description cannot be read ({error})") from error
         known = about.get("schema") == SCHEMA and all(isinstance(each, int) for each in (capacity, rank, pid))
-        if not known or not 0 < capacity <= LARGEST_CAPACITY or len(self.map) < RECORDS_AT + capacity * RECORD.size:
+        if not known or not 0 < capacity <= LARGEST_CAPACITY or len(self.map) < RECORDS_AT + (capacity + 1) * RAW.size:
             raise RingError(f"{self.path}: its description does not fit the file")
         return about
 
@@ -72,25 +74,22 @@ class RingReader:
 
     def state(self) -> tuple[int, int, bool]:
         """Records written, last heartbeat (unix ns), whether it was closed in order."""
-        written, heartbeat_ns, closed = STATE.unpack_from(self.map, STATE_AT)
+        written, heartbeat_ns, closed, _ = STATE.unpack_from(self.map, STATE_AT)
         return written, heartbeat_ns, bool(closed)
 
     def new(self) -> Iterator[StepRecord]:
         """The records since the last call that are still there, oldest first."""
-        written = self.state()[0]
+        written, _, _, unix_at_zero_ns = STATE.unpack_from(self.map, STATE_AT)
         first = max(self._next, written - self.capacity, 0)
-        rows = [self._row(number) for number in range(first, written)]
+        rows = [self._row(number) for number in range(first - 1, written)] if first < written else []
         self._next = written
         # What the writer may have begun to overwrite while it was copied is left out.
-        safe = self.state()[0] - self.capacity
-        return (row for number, row in zip(range(first, written), rows, strict=True) if self._whole(row, number, safe))
+        safe = self.state()[0] - self._slots
+        return records((row for row in rows if row.sequence > safe or row.sequence < 0), unix_at_zero_ns)
 
-    def _row(self, number: int) -> StepRecord:
-        return StepRecord(*RECORD.unpack_from(self.map, RECORDS_AT + (number % self.capacity) * RECORD.size))
-
-    @staticmethod
-    def _whole(row: StepRecord, number: int, safe: int) -> bool:
-        return row.sequence == number and number > safe
+    def _row(self, number: int) -> RawStep:
+        at = BEGIN_AT if number < 0 else RECORDS_AT + number % self._slots * RAW.size
+        return RawStep(*RAW.unpack_from(self.map, at))
 
     def ask(self, request: CaptureRequest) -> None:
         """Puts a request where the rank looks before its next step."""

@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import os
-import struct
 import sys
+import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from resource import RUSAGE_THREAD, getrusage
-from time import perf_counter_ns, time_ns
+from time import perf_counter_ns, thread_time_ns, time_ns
 from types import TracebackType
 from typing import Any, TypeVar
 
 from hermes_agent.monitor.capture import CaptureDesk
 from hermes_agent.monitor.description import Description, Workload, default_folder, host_name, identity
+from hermes_agent.monitor.environment import EnvironmentWatch
 from hermes_agent.monitor.flush import Flusher, RecordFiles
 from hermes_agent.monitor.garbage import GarbageWatch
 from hermes_agent.monitor.gradients import GradientWatch, Model
-from hermes_agent.monitor.layout import FIRST, LARGEST_US, RECORD, RECORDS_AT, REQUEST_AT, UNKNOWN_DEPTH, UNKNOWN_US
-from hermes_agent.monitor.loaders import NO_DEPTHS, DataWatch, WatchedLoader
+from hermes_agent.monitor.layout import FIRST, RECORDS_AT
+from hermes_agent.monitor.loaders import DataWatch, WatchedLoader
 from hermes_agent.monitor.options import Options
 from hermes_agent.monitor.places import open_ring_folder, records_folder
+from hermes_agent.monitor.raw import (
+    FLAGS,
+    GC_LONGEST,
+    RAW,
+    RECORDS_WORD,
+    REQUEST_WORD,
+    WAITING,
+    WORDS,
+    WRITTEN_WORD,
+    RawStep,
+    new_totals,
+)
 from hermes_agent.monitor.ring import RingWriter
 from hermes_agent.monitor.system import Sampler
 
 T = TypeVar("T")
-Counters = tuple[int, int, int, int, int, int, int, int, int, int]
 
 
 class Monitor:
@@ -48,10 +59,11 @@ class Monitor:
         self._options = options or Options()
         self._owner = os.getpid()
         self._step = -1
-        self._waiting_ns = 0
-        self._gradients = GradientWatch()
-        self._data = DataWatch()
-        self._garbage = GarbageWatch()
+        self._number = 0
+        self._totals = new_totals()
+        self._gradients = GradientWatch(self._totals)
+        self._data = DataWatch(self._totals)
+        self._garbage = GarbageWatch(self._totals)
         try:
             workload = Workload(batch_size, flops_per_step, peak_flops_per_s)
             self._open(Path(folder) if folder is not None else default_folder(), rank, workload)
@@ -61,12 +73,14 @@ class Monitor:
     def _open(self, folder: Path, rank: int | None, workload: Workload) -> None:
         options = self._options
         folder = folder.absolute()
-        where = open_ring_folder(folder, RECORDS_AT + options.capacity * RECORD.size)
+        where = open_ring_folder(folder, RECORDS_AT + (options.capacity + 1) * RAW.size)
         about = self._describe(where, rank, workload)
         self._files = RecordFiles(records_folder(folder), about, options.plan.largest_file_bytes)
         self._ring = RingWriter(Path(about.ring), about)
         self._desk = CaptureDesk(folder, about.rank, self._ring, options.limits, options.profiler)
-        self._sampler = Sampler(whole_host=not about.local_rank)
+        self._sampler = Sampler(not about.local_rank, threading.get_native_id())
+        self._environment = EnvironmentWatch(os.environ)
+        self._environment.note_threads()
         self._flusher = Flusher(self._ring, self._files, options.plan, self._events, self._say)
         ours = weakref.WeakMethod(self._forked)
         os.register_at_fork(after_in_child=lambda: (ours() or _nothing)())
@@ -74,8 +88,8 @@ class Monitor:
             self._data.hook_torch()
         self._garbage.start()
         self._flusher.start()
-        self._flags = FIRST
-        self._request = self._desk.seen & 0xFF
+        self._totals[FLAGS] = FIRST
+        self._view, self._slots, self._request = self._ring.view, self._ring.slots, self._desk.seen
         self.on = True
         self.begin()
 
@@ -83,31 +97,63 @@ class Monitor:
         known, world_size, local_rank = identity()
         number, start_ns, pid = known if rank is None else rank, time_ns(), os.getpid()
         ring = where / f"rank{number:05d}-{start_ns // 1_000_000}-{pid}.ring"
-        capacity = self._options.capacity
-        return Description(number, world_size, local_rank, host_name(), pid, start_ns, str(ring), capacity, workload)
+        capacity, host = self._options.capacity, self._options.host or host_name()
+        return Description(number, world_size, local_rank, host, pid, start_ns, str(ring), capacity, workload)
 
     def step(self, step: int | None = None, samples: int | None = None) -> None:
         """To be called when a step has ended; ``step`` is its number, else they are counted from 0.
 
         The span since the last call is the step's, the first one's since the monitor was made.
         """
+        # One flat function that stores plain numbers: see ``hermes_agent.monitor.raw`` for why.
         if not self.on:
             return
         try:
-            self._ended(self._step + 1 if step is None else step, samples or 0)
+            clock_ns = perf_counter_ns()
+            number, view = self._number, self._view
+            self._step = step = self._step + 1 if step is None else step
+            if view[REQUEST_WORD] != self._request or self._desk.busy:
+                self._between(step)
+            data, waiting, gc, gc_runs, fetches, ready, longest, depths, flags = self._totals
+            at = RECORDS_WORD + number % self._slots * WORDS
+            view[at] = number
+            view[at + 1] = step
+            view[at + 2] = clock_ns
+            view[at + 3] = thread_time_ns()
+            view[at + 4] = samples or 0
+            view[at + 5] = data
+            view[at + 6] = waiting
+            view[at + 7] = gc
+            view[at + 8] = gc_runs
+            view[at + 9] = fetches
+            view[at + 10] = ready
+            view[at + 11] = longest
+            view[at + 12] = depths
+            view[at + 13] = flags
+            view[WRITTEN_WORD] = self._number = number + 1
+            if longest or flags:
+                self._settle(flags)
         except Exception as error:  # the boundary to the user's script: training goes on
             self._fail("a step could not be recorded", error)
+
+    def _between(self, step: int) -> None:
+        """A capture was asked for, or is under way."""
+        self._totals[FLAGS] |= self._desk.boundary(step)
+        self._request = self._desk.seen
+
+    def _settle(self, flags: int) -> None:
+        """Forgets what was of the step that ended."""
+        totals = self._totals
+        totals[GC_LONGEST] = totals[FLAGS] = 0
+        if flags:
+            self._environment.note_threads()  # what the script set after the monitor's start
 
     def begin(self) -> None:
         """Optional: the first step begins here, so that it does not hold what came before."""
         if self.on and self._step < 0:
-            data, garbage, usage = self._data, self._garbage, getrusage(RUSAGE_THREAD)
-            cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
-            switches = (usage.ru_nvcsw, usage.ru_nivcsw, usage.ru_majflt)
-            self._last: Counters = (
-                *(perf_counter_ns(), data.total_ns, self._waiting_ns, garbage.total_ns, garbage.runs, cpu_us),
-                *(*switches, data.fetches),
-            )
+            data, waiting, gc, gc_runs, fetches, *_ = self._totals
+            clocks = perf_counter_ns(), thread_time_ns()
+            self._ring.begin(RawStep(-1, -1, *clocks, 0, data, waiting, gc, gc_runs, fetches, 0, 0, 0, 0))
 
     def loader(self, loader: Iterable[T]) -> Iterable[T]:
         """The same loader, its fetches timed; not needed for torch's DataLoader."""
@@ -120,7 +166,7 @@ class Monitor:
         try:
             yield
         finally:
-            self._waiting_ns += perf_counter_ns() - begun_ns
+            self._totals[WAITING] += perf_counter_ns() - begun_ns
 
     def watch_model(self, model: Model) -> None:
         """Notes when the model's last gradient is ready: what a rank takes until then is its own, not the others'.
@@ -143,7 +189,7 @@ class Monitor:
             self._let_go()
             self._desk.finish(self._options.end_limit_s)
             whole = self._flusher.stop(self._options.end_limit_s)
-            self._ring.beat(time_ns(), closed=True)
+            self._ring.beat(time_ns(), perf_counter_ns(), closed=True)
             if whole:
                 self._files.close()
                 self._ring.path.unlink(missing_ok=True)
@@ -157,58 +203,6 @@ class Monitor:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    def _ended(self, step: int, samples: int) -> None:
-        """One flat function: between steps the caches are cold, and every call and object costs more than it looks."""
-        data, garbage, ring, gradients = self._data, self._garbage, self._ring, self._gradients
-        usage = getrusage(RUSAGE_THREAD)
-        cpu_us = int((usage.ru_utime + usage.ru_stime) * 1e6)
-        before = self._last
-        now = self._last = (
-            perf_counter_ns(),
-            data.total_ns,
-            self._waiting_ns,
-            garbage.total_ns,
-            garbage.runs,
-            cpu_us,
-            usage.ru_nvcsw,
-            usage.ru_nivcsw,
-            usage.ru_majflt,
-            data.fetches,
-        )
-        in_flight, results, pinned = data.depths
-        flags = self._flags
-        if ring.map[REQUEST_AT] != self._request or self._desk.busy:
-            flags |= self._desk.boundary(step)
-            self._request = self._desk.seen & 0xFF
-        self._step = step
-        fields = (
-            step,
-            time_ns(),
-            (now[0] - before[0]) // 1000,
-            (now[1] - before[1]) // 1000,
-            (gradients.ready_ns - before[0]) // 1000 if gradients.ready_ns else UNKNOWN_US,
-            (now[2] - before[2]) // 1000,
-            (now[3] - before[3]) // 1000,
-            garbage.longest_ns // 1000,
-            now[4] - before[4],
-            now[5] - before[5],
-            now[6] - before[6],
-            now[7] - before[7],
-            now[8] - before[8],
-            now[9] - before[9],
-            samples,
-            in_flight,
-            results,
-            pinned,
-            flags,
-        )
-        try:
-            ring.write(*fields)
-        except struct.error:  # longer than an hour, or another number that does not fit
-            ring.write(*fields[:2], *(min(max(each, UNKNOWN_DEPTH), LARGEST_US) for each in fields[2:]))
-        garbage.longest_ns = gradients.ready_ns = self._flags = 0
-        data.depths = NO_DEPTHS
-
     def _events(self, due: bool) -> list[dict[str, Any]]:
         """What is to be written beside the steps; called by the flushing thread."""
         events: list[dict[str, Any]] = []
@@ -217,6 +211,7 @@ class Monitor:
         while self._desk.told:
             events.append(self._desk.told.popleft())
         if due:
+            events += self._environment.news(last=not self.on)
             events.append({"event": "system", "unix_ns": time_ns(), "step": self._step, **self._sampler.sample()})
             if self._options.watch_loaders and self.on:
                 self._data.hook_torch()

@@ -10,32 +10,53 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from time import process_time_ns
 from typing import Any
 
+from hermes_agent.monitor.cgroups import cgroup_sample
+from hermes_agent.monitor.kernel import fields_of, read_text, whole_number
+from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
+from hermes_agent.monitor.traffic import RdmaWatch, network_sample
+
 Sample = dict[str, Any]
+IO_FIELDS = {
+    "read_bytes": "read_bytes",  # from storage
+    "write_bytes": "write_bytes",
+    "rchar": "read_chars",  # by any read call, also from the page cache, a pipe or a file system in user space
+    "wchar": "write_chars",
+    "syscr": "read_calls",
+    "syscw": "write_calls",
+}
 
 
 def process_sample(process: Path = Path("/proc/self")) -> Sample:
-    """Resident memory, threads, CPU time of all threads, and the cores that the process may use."""
+    """Memory, threads, CPU time of all threads, faults, switches, storage, and the cores that the process may use."""
     sample: Sample = {}
-    if fields := _read(process / "statm").split():
+    if fields := read_text(process / "statm").split():
         sample["resident_bytes"] = int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
-    for line in _read(process / "status").splitlines():
-        if line.startswith("Threads:"):
-            sample["threads"] = int(line.split()[1])
+    if words := read_text(process / "stat").rpartition(")")[2].split():
+        sample["threads"] = int(words[17])
     sample["process_cpu_us"] = process_time_ns() // 1000
     sample["allowed_cores"] = len(os.sched_getaffinity(0))
     sample["cores"] = os.cpu_count()
-    return sample
+    used = getrusage(RUSAGE_SELF)
+    sample |= {"minor_faults": used.ru_minflt, "major_faults": used.ru_majflt}
+    sample |= {"voluntary_switches": used.ru_nvcsw, "involuntary_switches": used.ru_nivcsw}
+    counted = fields_of(read_text(process / "io"), ":")
+    return sample | {IO_FIELDS[name]: value for name, value in counted.items() if name in IO_FIELDS}
 
 
 def host_sample(proc: Path = Path("/proc")) -> Sample:
-    """Load, busy and stolen time of all cores (in ticks), and pressure stall totals in us."""
+    """Load, runnable threads, busy and stolen time of all cores (in ticks), and pressure stall totals in us."""
     sample: Sample = {}
-    if load := _read(proc / "loadavg").split():
+    if load := read_text(proc / "loadavg").split():
         sample["load_1min"] = float(load[0])
-    first = _read(proc / "stat").split("\n", 1)[0].split()
+        # The same count as procs_running of /proc/stat, which is dear to read whole on a large machine.
+        runnable = whole_number(load[3].partition("/")[0]) if len(load) > 3 else None
+        if runnable is not None:
+            sample["runnable"] = runnable
+    first = read_text(proc / "stat").split("\n", 1)[0].split()
     if first[:1] == ["cpu"]:
         ticks = [int(each) for each in first[1:]]
         sample |= {
@@ -44,25 +65,10 @@ def host_sample(proc: Path = Path("/proc")) -> Sample:
             "cpu_steal_ticks": ticks[7],
         }
     for resource in ("cpu", "io", "memory"):
-        for line in _read(proc / "pressure" / resource).splitlines():
+        for line in read_text(proc / "pressure" / resource).splitlines():
             kind, *pairs = line.split()
             sample[f"pressure_{resource}_{kind}_us"] = int(pairs[-1].partition("=")[2])
     return sample
-
-
-def throttling_sample(cgroups: Path = Path("/sys/fs/cgroup"), own: Path = Path("/proc/self/cgroup")) -> Sample:
-    """How often and how long the process's CPU quota held it back, from control groups of version 1 or 2."""
-    for file in _throttle_files(cgroups, _read(own)):
-        fields = dict(line.split() for line in _read(file).splitlines() if len(line.split()) == 2)
-        if "nr_throttled" not in fields:
-            continue
-        sample: Sample = {"throttled_periods": int(fields["nr_throttled"])}
-        if "throttled_usec" in fields:
-            sample["throttled_us"] = int(fields["throttled_usec"])
-        elif "throttled_time" in fields:
-            sample["throttled_us"] = int(fields["throttled_time"]) // 1000
-        return sample
-    return {}
 
 
 def device_sample() -> Sample:
@@ -81,41 +87,33 @@ def device_sample() -> Sample:
     return sample
 
 
-def _throttle_files(cgroups: Path, own: str) -> list[Path]:
-    files: list[Path] = []
-    for line in own.splitlines():
-        _, controllers, path = [*line.split(":", 2), "", ""][:3]
-        inside = path.lstrip("/")
-        if not controllers:
-            files += [cgroups / inside / "cpu.stat", cgroups / "unified" / inside / "cpu.stat"]
-        elif "cpu" in controllers.split(","):
-            files += [cgroups / each / inside / "cpu.stat" for each in ("cpu", controllers)]
-    # Inside a container the own group is often mounted as the root.
-    return [*files, cgroups / "cpu.stat", cgroups / "cpu" / "cpu.stat"]
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace")[:65536]
-    except OSError:
-        return ""
-
-
 class Sampler:
     """Samples all of it; a source that fails is left out from then on."""
 
-    def __init__(self, whole_host: bool) -> None:
-        self._sources: list[Callable[[], Sample]] = [process_sample, throttling_sample, device_sample]
+    def __init__(self, whole_host: bool, training_thread: int) -> None:
+        self._sources: list[tuple[str, Callable[[], Sample]]] = [
+            ("process_sample", process_sample),
+            ("cgroup_sample", cgroup_sample),
+            ("device_sample", device_sample),
+            ("network_sample", network_sample),
+            ("thread_sample", ThreadWatch(training_thread).sample),
+            ("child_sample", ChildWatch().sample),
+            ("rdma_sample", RdmaWatch().sample),
+        ]
         if whole_host:  # one rank of a machine speaks for it
-            self._sources.append(host_sample)
+            self._sources.append(("host_sample", host_sample))
+
+    def add(self, name: str, source: Callable[[], Sample]) -> None:
+        """Another source; it may raise OSError, ValueError, IndexError or RuntimeError."""
+        self._sources.append((name, source))
 
     def sample(self) -> Sample:
         """One sample; fields of failed sources are missing."""
         found: Sample = {}
-        for source in tuple(self._sources):
+        for name, source in tuple(self._sources):
             try:
                 found |= source()
             except (OSError, ValueError, IndexError, RuntimeError) as error:
-                self._sources.remove(source)
-                found[f"{source.__name__}_failed"] = f"{type(error).__name__}: {error}"
+                self._sources.remove((name, source))
+                found[f"{name}_failed"] = f"{type(error).__name__}: {error}"
         return found

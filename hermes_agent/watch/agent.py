@@ -13,7 +13,9 @@ from hermes_agent.monitor.layout import StepRecord
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
 from hermes_agent.watch.foreign import Foreign, foreign_processes
 from hermes_agent.watch.group import GroupWatch
+from hermes_agent.watch.hang import HangWatch
 from hermes_agent.watch.journal import Journal
+from hermes_agent.watch.neighbours import Neighbours
 from hermes_agent.watch.requests import Asked, CaptureRequests, RequestLimits
 from hermes_agent.watch.rings import RankState, RunRings
 from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
@@ -72,8 +74,10 @@ class NodeAgent:
         self._options = options or AgentOptions()
         self._rings = RunRings(run_folder)
         self._group = GroupWatch(self._options.thresholds)
+        self._hang = HangWatch(self._options.thresholds)
         self._requests = CaptureRequests(run_folder, self._rings, self._options.limits)
         self._journal = Journal(run_folder, host_name())
+        self._neighbours = Neighbours(run_folder, host_name())
         self._last: dict[int, RankNow] = {}
         self._noticed: list[Noticed] = []
         self._counts: Counter[str] = Counter()
@@ -98,6 +102,8 @@ class NodeAgent:
             if records:
                 self._last[rank] = RankNow(records[-1], True)
         anomalies += self._ended(states)
+        alive = {rank: now.record.step for rank, now in self._last.items() if now.alive}
+        anomalies += self._hang.look(self._neighbours.exchange(alive, now_s), self._group.usual_ms, now_s)
         asked = [self._respond(anomaly, now_s) for anomaly in anomalies]
         # Looked up after the requests: it takes a moment, in which ranks would go on unprofiled.
         puzzling = any(each.deviation.kind not in EXPLAINED for each in anomalies)

@@ -16,6 +16,7 @@ class AnomalyKind(StrEnum):
     STALL = "periodic_stall"
     SLOW_RANK = "slow_rank"
     SILENT = "silent_rank"
+    HANG = "hang"
 
 
 NO_RANK = -1
@@ -71,12 +72,16 @@ class Anomaly:
         seen = self.deviation
         share = 100 * seen.excess_ms / seen.usual_ms if seen.usual_ms > 0 else 0.0
         begin = _BEGINNINGS[seen.kind].format(
-            step=seen.step, usual=seen.usual_ms, seen=seen.seen_ms, share=share, every=seen.every
+            **{"step": seen.step, "usual": seen.usual_ms, "seen": seen.seen_ms, "seen_s": seen.seen_ms / 1e3},
+            share=share,
+            every=seen.every,
         )
         if self.suspect is None:
             return f"{begin}; {self.why_no_suspect}" if self.why_no_suspect else begin
         if seen.kind is AnomalyKind.SILENT:
             return f"{begin}: rank {self.suspect.rank}"
+        if seen.kind is AnomalyKind.HANG:
+            return f"{begin}; rank {self.suspect.rank} has not ended it, all others have"
         return f"{begin}; rank {self.suspect.rank}: {self.suspect.part} took {self.suspect.excess_ms:.1f} ms more"
 
 
@@ -88,4 +93,6 @@ _BEGINNINGS = {
     AnomalyKind.STALL: "every {every} steps one takes {seen:.1f} ms instead of {usual:.1f} ms, last at step {step}",
     AnomalyKind.SLOW_RANK: "one rank holds up the others, {seen:.1f} against {usual:.1f} ms of own time at step {step}",
     AnomalyKind.SILENT: "a rank has given no sign of life since step {step}",
+    AnomalyKind.HANG: "no step has ended for {seen_s:.0f} s while the processes live, step {step} is open, "
+    "usually it takes {usual:.1f} ms",
 }

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from hermes_agent.monitor.places import records_folder
+from hermes_agent.monitor.places import file_name_of, records_folder
 from hermes_agent.watch.anomaly import Anomaly
 from hermes_agent.watch.foreign import Foreign
 
@@ -19,8 +18,7 @@ class Journal:
     """One file per agent, so that the agents of several machines can share a run folder."""
 
     def __init__(self, run_folder: Path, host: str) -> None:
-        name = re.sub(r"[^A-Za-z0-9.-]", "_", host)[:100]
-        self._path = records_folder(run_folder) / f"anomalies-{name}.jsonl"
+        self._path = records_folder(run_folder) / f"anomalies-{file_name_of(host)}.jsonl"
 
     def add(self, anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> None:
         """Appends a line; nothing more once the file is as large as allowed."""

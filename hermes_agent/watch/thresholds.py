@@ -30,6 +30,8 @@ class WatchThresholds:
     rank_share: float = 0.10  # of the step; a trace is judged at 5 %, what costs a capture only well above it
     rank_window: int = 20
     rank_constancy: float = 0.8  # share of steps in which the same rank was the slowest
+    hang_times: float = 20.0  # usual steps without one ending
+    hang_least_s: float = 30.0  # an evaluation or a checkpoint between two steps is no standstill
     suspect_share: float = 0.5  # of the excess that one rank must explain
     suspect_lead: float = 2.0  # times the excess of any other rank
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import InputError
+from tools.sources.monitor_environment import RankEnvironment, environment_of
 from tools.sources.monitor_events import RankEvents, read_anomalies, read_events
 from tools.sources.monitor_steps import RankSteps, StepFileError, read_steps
 
@@ -25,15 +26,13 @@ FIRST = 4
 DURATIONS = ("wall", "data_wait", "own", "waiting", "gc", "gc_longest", "thread_cpu")
 COUNTS = (
     "gc_runs",
-    "voluntary_switches",
-    "involuntary_switches",
-    "major_faults",
     "fetches",
     "samples",
     "in_flight",
     "result_queue",
     "pinned_queue",
 )
+NOT_ALWAYS = ("voluntary_switches", "involuntary_switches", "major_faults")
 
 
 @dataclass(frozen=True)
@@ -56,13 +55,17 @@ class MonitorRecords:
     """All records of a run folder. Every table has the columns rank and attempt; times in ms unless named otherwise.
 
     steps:     step, end_unix_ns, wall_ms, data_wait_ms, own_ms (NaN when no model was watched), waiting_ms, gc_ms,
-               gc_longest_ms, thread_cpu_ms, gc_runs, voluntary_switches, involuntary_switches,
-               major_faults, fetches, samples, in_flight, result_queue, pinned_queue (NaN where there is no such queue),
-               captured, first (bool), samples_per_s, mfu (NaN when not told)
+               gc_longest_ms, thread_cpu_ms, gc_runs, fetches, samples, in_flight, result_queue,
+               pinned_queue (NaN where there is no such queue),
+               captured, first (bool), samples_per_s, mfu (NaN when not told), voluntary_switches,
+               involuntary_switches, major_faults (NaN where they were not counted per step)
     gc:        step, end_unix_ns, generation, pause_ms, collected: pauses of 1 ms and more
-    system:    unix_ns, step and the sampled fields; NaN where a machine does not tell
+    system:    unix_ns, step and the sampled fields (``tools.sources.monitor_events.System``), counters since boot or
+               since the start of the process; NaN where a machine does not tell
     captures:  request, first_step, last_step, path, bytes, write_ms
     anomalies: unix_ns, kind, step, usual_ms, seen_ms, excess_pct, part, claim, foreign (no attempt; rank -1: not one)
+
+    ``environments`` are all settings that were told, see ``tools.sources.monitor_environment``.
     """
 
     steps: pd.DataFrame
@@ -72,6 +75,7 @@ class MonitorRecords:
     anomalies: pd.DataFrame
     ranks: tuple[MonitoredRank, ...]
     notes: tuple[str, ...]
+    environments: tuple[RankEnvironment, ...] = ()
 
 
 def read_monitor(folder: Path) -> MonitorRecords:
@@ -124,6 +128,9 @@ def _together(records: Path, numbered: Sequence[tuple[int, RankSteps]], notes: l
         anomalies=anomalies.table,
         ranks=ranks,
         notes=(*notes, *anomalies.notes),
+        environments=tuple(
+            environment_of(rank, attempt, told) for rank, attempt, read in events for told in read.environments
+        ),
     )
 
 
@@ -142,6 +149,9 @@ def _step_table(attempt: int, each: RankSteps) -> pd.DataFrame:
         columns[f"{name}_ms"] = np.where(span_us == UNKNOWN_US, np.nan, span_us / 1e3)
     for name in COUNTS:
         columns[name] = rows[name]
+    for name in NOT_ALWAYS:
+        known = rows[name] if name in (rows.dtype.names or ()) else np.full(len(rows), UNKNOWN_US)
+        columns[name] = np.where(known == UNKNOWN_US, np.nan, known)
     for name in ("in_flight", "result_queue", "pinned_queue"):
         columns[name] = np.where(rows[name] < 0, np.nan, rows[name])
     columns |= {"captured": (rows["flags"] & CAPTURED) > 0, "first": (rows["flags"] & FIRST) > 0}

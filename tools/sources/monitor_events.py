@@ -10,8 +10,11 @@ from typing import Generic, TypeVar
 import msgspec
 import pandas as pd
 
+from tools.sources.monitor_environment import Environment
+
 LARGEST_BYTES = 256 << 20
 MOST_AGENTS = 4096
+MOST_ENVIRONMENTS = 100  # of one start of a rank
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -52,6 +55,33 @@ class System(msgspec.Struct, tag="system", tag_field="event"):
     device_reserved_bytes: float | None = None
     device_peak_bytes: float | None = None
     device_utilisation_pct: float | None = None
+    minor_faults: float | None = None
+    major_faults: float | None = None
+    voluntary_switches: float | None = None
+    involuntary_switches: float | None = None
+    training_cpu_us: float | None = None
+    training_run_delay_us: float | None = None
+    run_delay_us: float | None = None
+    python_threads: float | None = None
+    python_threads_cpu_us: float | None = None
+    children: float | None = None
+    children_cpu_us: float | None = None
+    children_read_bytes: float | None = None
+    children_allowed_cores: float | None = None
+    quota_cores: float | None = None
+    read_bytes: float | None = None
+    write_bytes: float | None = None
+    read_chars: float | None = None
+    write_chars: float | None = None
+    read_calls: float | None = None
+    write_calls: float | None = None
+    net_sent_bytes: float | None = None
+    net_received_bytes: float | None = None
+    lo_sent_bytes: float | None = None
+    tcp_sent_segments: float | None = None
+    tcp_retransmitted_segments: float | None = None
+    rdma_retransmits: float | None = None
+    runnable: float | None = None
 
 
 class Capture(msgspec.Struct, tag="capture", tag_field="event"):
@@ -103,7 +133,7 @@ class Anomaly(msgspec.Struct):
     foreign: list[ForeignProcess] = []
 
 
-Event = Pause | System | Capture | Refused | Failed
+Event = Pause | System | Environment | Capture | Refused | Failed
 
 
 @dataclass(frozen=True)
@@ -113,6 +143,7 @@ class RankEvents:
     gc: pd.DataFrame
     system: pd.DataFrame
     captures: pd.DataFrame
+    environments: tuple[Environment, ...]
     notes: tuple[str, ...]
 
 
@@ -140,7 +171,9 @@ def read_events(path: Path) -> RankEvents:
     captures = _table([each for each in lines.read if isinstance(each, Capture)], Capture)
     missed = [each for each in lines.read if isinstance(each, Refused | Failed)]
     said = [f"{path}: capture {each.request} at step {each.step} was not made: {each.reason[:200]}" for each in missed]
-    return RankEvents(gc, system.astype(dict.fromkeys(counted, "float64")), captures, (*lines.notes, *said))
+    environments = tuple([each for each in lines.read if isinstance(each, Environment)][:MOST_ENVIRONMENTS])
+    sampled = system.astype(dict.fromkeys(counted, "float64"))
+    return RankEvents(gc, sampled, captures, environments, (*lines.notes, *said))
 
 
 def read_anomalies(records: Path) -> Anomalies:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,20 +9,21 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.sources.monitor_ring import MAGIC as RING_MAGIC
+from tools.sources.monitor_ring import own_ring, ring_rows
+
 STEPS_MAGIC = b"HDXSTEP1"
-RING_MAGIC = b"HDXRING1"
 SCHEMA = "hermes-dx/monitor/1"
 PREAMBLE_BYTES = 12
 HEADER_BYTES = 8192
-RECORDS_AT = 12288
 LARGEST_BYTES = 2 << 30
 LARGEST_RANK = 1 << 20
 CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
 NEEDED = frozenset(
     (
         *("sequence", "step", "end_unix_ns", "wall_us", "data_wait_us", "own_us", "waiting_us", "samples", "flags"),
-        *("gc_us", "gc_longest_us", "gc_runs", "thread_cpu_us", "major_faults", "fetches"),
-        *("voluntary_switches", "involuntary_switches", "in_flight", "result_queue", "pinned_queue"),
+        *("gc_us", "gc_longest_us", "gc_runs", "thread_cpu_us", "fetches"),
+        *("in_flight", "result_queue", "pinned_queue"),
     )
 )
 
@@ -47,7 +46,6 @@ class _Description(msgspec.Struct):
     host: str = ""
     world_size: int | None = None
     pid: int = 0
-    ring: str = ""
     workload: _Workload = msgspec.field(default_factory=_Workload)
 
 
@@ -141,8 +139,8 @@ def _dtype(path: Path, fields: list[tuple[str, str]]) -> np.dtype[np.void]:
 
 def _left_in_ring(path: Path, about: _Description, dtype: np.dtype[np.void]) -> NDArray[np.void] | None:
     """The records of the ring, None when it is gone (its owner ended in order) or is not that rank's."""
-    ring = Path(about.ring)
-    if not _trusted(ring, path):
+    ring = own_ring(path)
+    if ring is None:
         return None
     try:
         data = _content(ring, ring.parent)
@@ -151,19 +149,4 @@ def _left_in_ring(path: Path, about: _Description, dtype: np.dtype[np.void]) -> 
         return None
     if (own.rank, own.pid, own.start_unix_ns) != (about.rank, about.pid, about.start_unix_ns):
         return None
-    count = (len(data) - RECORDS_AT) // dtype.itemsize
-    slots = np.frombuffer(data, dtype, max(count, 0), RECORDS_AT)
-    # A slot that was never used is all zero; the sequence number of a used one fits its place.
-    used = (slots["end_unix_ns"] > 0) & (slots["sequence"] % max(count, 1) == np.arange(count))
-    return np.asarray(slots[used])
-
-
-def _trusted(ring: Path, steps: Path) -> bool:
-    """Whether a step file may send us there: its own folder, or this user's rings in shared memory."""
-    shared = Path("/dev/shm") / f"hermes-dx-{os.getuid()}"
-    try:
-        kind = ring.lstat()
-    except (OSError, ValueError):
-        return False
-    placed = ring.suffix == ".ring" and (ring.parent == steps.parent.absolute() or ring.parent.parent == shared)
-    return placed and stat.S_ISREG(kind.st_mode) and kind.st_uid == os.getuid()
+    return ring_rows(data, dtype)

@@ -72,7 +72,7 @@ def test_a_ring_whose_file_is_gone_is_left_alone(run_folder: Path, killed: Path)
 
 def test_the_agent_clears_up_after_an_earlier_run_and_does_not_watch_it(run_folder: Path, killed: Path) -> None:
     ring = RingReader(killed)
-    STATE.pack_into(ring.map, STATE_AT, ring.state()[0], time_ns() - 60_000_000_000, 0)
+    STATE.pack_into(ring.map, STATE_AT, ring.state()[0], time_ns() - 60_000_000_000, 0, 0)
     rings = RunRings(run_folder)
     assert rings.refresh() == ()
     assert rings.ranks() == ()

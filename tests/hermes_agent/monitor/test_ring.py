@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.layout import HEADER_BYTES, RECORD, REQUEST_AT, RING_MAGIC, StepRecord
+from hermes_agent.monitor.layout import HEADER_BYTES, RECORDS_AT, REQUEST_AT, RING_MAGIC, SEQUENCE
+from hermes_agent.monitor.raw import RAW, RawStep
 from hermes_agent.monitor.ring import CaptureRequest, RingWriter
 from hermes_agent.monitor.ring_reader import RingError, RingReader
-from tests.hermes_agent.monitor.monitored import record
 
 CAPACITY = 8
 
@@ -21,12 +21,15 @@ def description(path: Path, rank: int = 3) -> Description:
 @pytest.fixture
 def ring(tmp_path: Path) -> RingWriter:
     path = tmp_path / "rank00003.ring"
-    return RingWriter(path, description(path))
+    writer = RingWriter(path, description(path))
+    writer.begin(RawStep(-1, -1, 9_500_000, *[0] * 11))
+    return writer
 
 
 def write(ring: RingWriter, count: int) -> None:
     for _ in range(count):
-        ring.write(*record(step=100 + ring.written, wall_ms=1.0)[1:])
+        number = ring.written
+        ring.put(RawStep(number, 100 + number, 10_000_000 + 1_000_000 * number, *[0] * 11))
 
 
 def test_a_reader_gets_each_record_once_and_in_order(ring: RingWriter) -> None:
@@ -51,17 +54,17 @@ def test_the_writer_hands_out_what_is_still_in_the_ring_and_says_where_it_begins
     ring: RingWriter, written: int
 ) -> None:
     write(ring, written)
-    first, blocks = ring.since(0)
-    rows = [StepRecord(*fields) for fields in RECORD.iter_unpack(b"".join(blocks))]
-    assert first == max(0, written - CAPACITY)
-    assert [row.sequence for row in rows] == list(range(first, written))
+    following, rows = ring.since(0)
+    assert following == written
+    assert [row.sequence for row in rows] == list(range(max(0, written - CAPACITY), written))
+    assert [row.wall_us for row in rows] == [1000 if row.sequence else 500 for row in rows]
 
 
 def test_a_record_that_does_not_fit_its_slot_is_left_out(ring: RingWriter) -> None:
     reader = RingReader(ring.path)
     write(ring, 3)
-    RECORD.pack_into(ring.map, len(ring.map) - RECORD.size * (CAPACITY - 1), *record(step=1, wall_ms=1.0, sequence=77))
-    assert [row.step for row in reader.new()] == [100, 102]
+    SEQUENCE.pack_into(ring.map, RECORDS_AT + RAW.size, 77)
+    assert [row.step for row in reader.new()] == [100]  # nor can the one after it be told
 
 
 def test_a_request_reaches_the_rank_and_its_answer_the_agent(ring: RingWriter) -> None:

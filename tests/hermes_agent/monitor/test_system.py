@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
-from hermes_agent.monitor.system import Sampler, host_sample, throttling_sample
+from hermes_agent.monitor.cgroups import cgroup_sample
+from hermes_agent.monitor.system import Sampler, host_sample
 
 V1 = "4:memory:/job\n1:cpu,cpuacct:/job\n0::/\n"
 
@@ -16,19 +18,40 @@ def put(path: Path, text: str) -> Path:
 def test_throttling_is_read_from_version_2(tmp_path: Path) -> None:
     own = put(tmp_path / "own", "0::/job/one\n")
     put(tmp_path / "fs/job/one/cpu.stat", "usage_usec 5\nnr_periods 9\nnr_throttled 4\nthrottled_usec 700\n")
-    assert throttling_sample(tmp_path / "fs", own) == {"throttled_periods": 4, "throttled_us": 700}
+    assert cgroup_sample(tmp_path / "fs", own) == {"throttled_periods": 4, "throttled_us": 700}
 
 
 def test_throttling_is_read_from_version_1_in_nanoseconds(tmp_path: Path) -> None:
     own = put(tmp_path / "own", V1)
     put(tmp_path / "fs/cpu,cpuacct/job/cpu.stat", "nr_periods 9\nnr_throttled 3\nthrottled_time 5000000\n")
-    assert throttling_sample(tmp_path / "fs", own) == {"throttled_periods": 3, "throttled_us": 5000}
+    assert cgroup_sample(tmp_path / "fs", own) == {"throttled_periods": 3, "throttled_us": 5000}
+
+
+def test_the_smallest_quota_of_the_groups_above_counts_and_their_throttling_is_added_up(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", "0::/job/one\n")
+    put(tmp_path / "fs/job/one/cpu.stat", "nr_throttled 1\nthrottled_usec 10\n")
+    put(tmp_path / "fs/job/one/cpu.max", "max 100000\n")
+    put(tmp_path / "fs/job/cpu.stat", "nr_throttled 2\nthrottled_usec 300\n")
+    put(tmp_path / "fs/job/cpu.max", "150000 100000\n")
+    put(tmp_path / "fs/cpu.stat", "usage_usec 5\n")
+    assert cgroup_sample(tmp_path / "fs", own) == {"quota_cores": 1.5, "throttled_periods": 3, "throttled_us": 310}
+
+
+def test_the_quota_of_version_1_is_read(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", V1)
+    put(tmp_path / "fs/cpu,cpuacct/job/cpu.stat", "nr_throttled 0\nthrottled_time 0\n")
+    put(tmp_path / "fs/cpu,cpuacct/job/cpu.cfs_quota_us", "50000\n")
+    put(tmp_path / "fs/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n")
+    put(tmp_path / "fs/cpu,cpuacct/cpu.stat", "")
+    put(tmp_path / "fs/cpu,cpuacct/cpu.cfs_quota_us", "-1\n")
+    put(tmp_path / "fs/cpu,cpuacct/cpu.cfs_period_us", "100000\n")
+    assert cgroup_sample(tmp_path / "fs", own) == {"quota_cores": 0.5, "throttled_periods": 0, "throttled_us": 0}
 
 
 def test_a_group_without_a_quota_says_nothing(tmp_path: Path) -> None:
     own = put(tmp_path / "own", "0::/job\n")
     put(tmp_path / "fs/job/cpu.stat", "usage_usec 5\n")
-    assert throttling_sample(tmp_path / "fs", own) == {}
+    assert cgroup_sample(tmp_path / "fs", own) == {}
 
 
 def test_pressure_and_load_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:
@@ -37,6 +60,7 @@ def test_pressure_and_load_are_read_as_the_kernel_writes_them(tmp_path: Path) ->
     put(tmp_path / "pressure/io", "some avg10=0.00 avg60=0.00 total=77\nfull avg10=0.00 avg60=0.00 total=11\n")
     assert host_sample(tmp_path) == {
         "load_1min": 4.32,
+        "runnable": 2,
         "cpu_total_ticks": 100,
         "cpu_idle_ticks": 65,
         "cpu_steal_ticks": 4,
@@ -47,14 +71,14 @@ def test_pressure_and_load_are_read_as_the_kernel_writes_them(tmp_path: Path) ->
 
 def test_a_machine_that_tells_nothing_gives_an_empty_sample(tmp_path: Path) -> None:
     assert host_sample(tmp_path) == {}
-    assert throttling_sample(tmp_path, tmp_path / "none") == {}
+    assert cgroup_sample(tmp_path, tmp_path / "none") == {}
 
 
 def test_a_source_that_fails_is_named_once_and_left_out() -> None:
     def broken() -> dict[str, int]:
         raise ValueError("what is this")
 
-    sampler = Sampler(whole_host=False)
-    sampler._sources.append(broken)
+    sampler = Sampler(False, threading.get_native_id())
+    sampler.add("broken", broken)
     assert sampler.sample()["broken_failed"] == "ValueError: what is this"
     assert "broken_failed" not in sampler.sample()

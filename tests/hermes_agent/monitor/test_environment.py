@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import gc
+import os
+import platform
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.monitor import Monitor
+from hermes_agent.monitor.environment import EnvironmentWatch, interfaces, variables
+from tests.hermes_agent.monitor.monitored import options
+from tools.sources.monitor import read_monitor
+from tools.sources.monitor_environment import last_environment
+
+
+def test_only_variables_that_matter_are_told_and_no_secrets() -> None:
+    told = variables(
+        {
+            "OMP_NUM_THREADS": "1",
+            "NCCL_DEBUG": "INFO",
+            "PYTHONMALLOC": "debug",
+            "TORCH_LOGS": "x" * 1000,
+            "HOME": "/home/someone",
+            "LD_PRELOAD": "/opt/someone/x/libjemalloc.so.2:/usr/lib/libnuma.so",
+            "RAY_API_KEY": "k",
+            "RAY_ADDRESS": "10.0.0.1",
+            "CUDA_TOKEN": "t",
+            "NCCL_CREDENTIALS": "c",
+            "RAY_PASSWORD": "p",
+            "JAX_secret": "s",
+        }
+    )
+    assert told.pop("LD_PRELOAD") == ".../libjemalloc.so.2:.../libnuma.so"
+    assert told == {"OMP_NUM_THREADS": "1", "NCCL_DEBUG": "INFO", "PYTHONMALLOC": "debug", "TORCH_LOGS": "x" * 200}
+
+
+def test_the_environment_is_recorded_and_read(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    with Monitor(run_folder, rank=2, options=options()) as monitor:
+        monitor.step()
+    told = last_environment(read_monitor(run_folder).environments, 2)
+    assert told is not None
+    assert told.python == platform.python_version()
+    assert told.variables["OMP_NUM_THREADS"] == "3"
+    assert told.gc_thresholds == gc.get_threshold()
+    assert told.gc_tracked_objects is not None
+    assert told.gc_tracked_objects > 1000
+    assert told.allowed_cores == tuple(sorted(os.sched_getaffinity(0)))
+    assert last_environment(read_monitor(run_folder).environments, 0) is None
+
+
+def test_it_is_told_once_more_at_the_end_and_not_in_between() -> None:
+    watch = EnvironmentWatch({})
+    assert len(watch.news(last=False)) == 1
+    assert watch.news(last=False) == []
+    assert len(watch.news(last=True)) == 1
+
+
+def test_interfaces_are_read_without_the_loopback_and_an_unknown_speed_is_none(tmp_path: Path) -> None:
+    for name, speed in (("eth0", "25000"), ("veth1", "-1"), ("lo", "1")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "speed").write_text(f"{speed}\n", encoding="utf-8")
+        (tmp_path / name / "mtu").write_text("1500\n", encoding="utf-8")
+    assert interfaces(tmp_path) == {
+        "eth0": {"speed_mbit": 25000, "mtu": 1500},
+        "veth1": {"speed_mbit": None, "mtu": 1500},
+    }
+
+
+def test_a_run_can_hide_its_machines_name_and_its_records_hold_no_path(run_folder: Path) -> None:
+    with Monitor(run_folder, options=replace(options(), host="lab")) as monitor:
+        monitor.step()
+    records = read_monitor(run_folder)
+    assert records.ranks[0].host == "lab"
+    for path in (run_folder / "monitor").iterdir():
+        assert str(run_folder).encode() not in path.read_bytes()
+        assert b"/dev/shm" not in path.read_bytes()

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.monitor import Monitor
+from tests.hermes_agent.monitor.monitored import options
+from tools.errors import UsageError
+from tools.sources.monitor import read_monitor
+
+pytest.importorskip("fsspec", reason="fsspec is not installed")
+
+from hermes_agent.watch.publish import Publisher
+
+
+def test_records_and_traces_are_copied_once_and_again_when_they_grow(run_folder: Path, tmp_path: Path) -> None:
+    target = tmp_path / "shared"
+    publisher = Publisher(run_folder, f"file://{target}")
+    with Monitor(run_folder, rank=0, options=options()) as monitor:
+        monitor.step()
+    trace = run_folder / "capture-0001" / "rank0.pt.trace.json.gz"
+    trace.parent.mkdir()
+    trace.write_bytes(b"trace")
+    (trace.parent / "rank0.pt.trace.json.part").write_bytes(b"half")
+    assert publisher.publish() == 3
+    assert publisher.publish() == 0
+    assert list(read_monitor(target).steps["step"]) == [0]
+    assert [path.name for path in (target / "capture-0001").iterdir()] == [trace.name]
+    with Monitor(run_folder, rank=1, options=options()) as monitor:
+        monitor.step()
+    assert publisher.publish() == 2
+    assert set(read_monitor(target).steps["rank"]) == {0, 1}
+
+
+def test_it_is_due_once_a_minute(run_folder: Path, tmp_path: Path) -> None:
+    publisher = Publisher(run_folder, str(tmp_path))
+    assert [publisher.due(now) for now in (5.0, 6.0, 66.0)] == [True, False, True]
+
+
+def test_an_unknown_kind_of_url_is_refused(run_folder: Path) -> None:
+    with pytest.raises(UsageError, match="nowhere://x"):
+        Publisher(run_folder, "nowhere://x")
