@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lab bench clean wheel
+.PHONY: demo test check format lab lab-all bench clean wheel
 
 demo: $(STAMP)
 	$(BIN)/hermes-dx demo
@@ -22,9 +22,17 @@ format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-lab: $(STAMP)
+LAB_STAMP := $(VENV)/.installed-lab
+
+lab: $(LAB_STAMP)
+	$(BIN)/python -m evals.lab record heavy_transform --variant images-strong --out results/lab
+
+lab-all: $(LAB_STAMP)
+	$(BIN)/python -m evals.lab record-all --out results/lab
+
+$(LAB_STAMP): $(STAMP)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[lab]'
-	$(BIN)/python -m evals.lab record slow_loader_one_rank --out results/lab
+	touch $@
 
 bench: $(STAMP)
 	$(PYTHON) -m venv $(VENV)-bench
