@@ -39,7 +39,8 @@ def examine(folder: Path = BUNDLED_CASES, private_folder: Path | None = None) ->
     """The cases of a folder, and of a team's private one beside it, with every fault.
 
     Looks at the schema and taxonomy, at files that are not read, at fields that say nothing, at sources used twice and
-    at texts told twice, and at private cases among the bundled ones. Raises ``CaseError`` if there is no case.
+    at texts told twice, and at bundled cases that are private or give no reason for their confidence.
+    Raises ``CaseError`` if there is no case.
     """
     cases: list[Case] = []
     faults = [*_unread(folder), *(_unread(private_folder) if private_folder and private_folder.is_dir() else ())]
@@ -50,6 +51,7 @@ def examine(folder: Path = BUNDLED_CASES, private_folder: Path | None = None) ->
             faults.append(str(error))
     if folder == BUNDLED_CASES:
         faults += [f"{case.id} is private; move it out of the public cases." for case in cases if _is_own(case)]
+        faults += [f"{case.id}: say in confidence_reason why." for case in cases if case.confidence_reason is None]
     own = load_private(private_folder, {case.id for case in cases})
     cases += own.cases
     faults += own.left_out

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from case_library.embedding_choice import EmbeddingError
 from tools.errors import HermesError
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
 
-    from case_library.embedding import HashedTextEmbedding
+    from case_library.embedding_choice import TextEmbedding
 
 COLLECTION = "cases"
 BATCH = 1000
@@ -24,15 +25,24 @@ class CaseIndexError(HermesError):
 class ChromaStore:
     """An opened store; ``close`` releases its files."""
 
-    def __init__(self, client: Client, embedding: HashedTextEmbedding) -> None:
+    def __init__(self, client: Client, embedding: TextEmbedding) -> None:
         self._client = client
-        # Chroma's Protocol is written for its own embedding union, ours is the text-only part of it.
-        self._collection = client.get_collection(COLLECTION, embedding_function=cast("Any", embedding))
+        self._embedding = embedding
+        # Vectors are made here and not by Chroma, whose own embedding would be downloaded.
+        self._collection = client.get_collection(COLLECTION, embedding_function=None)
 
     def nearest(self, text: str, limit: int) -> dict[str, float]:
-        """Cosine similarity (-1 to 1) of the nearest cases by id."""
+        """Cosine similarity (-1 to 1) of the nearest cases by id; raises ``EmbeddingError`` if there is no vector."""
+        from chromadb.errors import ChromaError
+
         count = min(limit, self._collection.count())
-        found = self._collection.query(query_texts=[text], n_results=count, include=["distances"])
+        if not count:
+            return {}
+        vectors: Any = self._embedding([text])
+        try:
+            found = self._collection.query(query_embeddings=vectors, n_results=count, include=["distances"])
+        except ChromaError as error:
+            raise EmbeddingError(f"The vectors do not fit those of the index ({error}).") from error
         distances = found["distances"] or [[]]
         return {name: 1.0 - distance for name, distance in zip(found["ids"][0], distances[0], strict=True)}
 
@@ -41,13 +51,13 @@ class ChromaStore:
         self._client.close()
 
 
-def build_store(folder: Path, embedding: HashedTextEmbedding, ids: Sequence[str], texts: Sequence[str]) -> None:
+def build_store(folder: Path, embedding: TextEmbedding, ids: Sequence[str], texts: Sequence[str]) -> None:
     """Write a store of the texts into an empty folder."""
     client = _client(folder)
     try:
         collection = client.create_collection(
             COLLECTION,
-            embedding_function=cast("Any", embedding),
+            embedding_function=None,
             configuration={"hnsw": {"space": "cosine"}},
         )
         for start in range(0, len(ids), BATCH):
@@ -57,7 +67,7 @@ def build_store(folder: Path, embedding: HashedTextEmbedding, ids: Sequence[str]
         client.close()
 
 
-def open_store(folder: Path, embedding: HashedTextEmbedding) -> ChromaStore:
+def open_store(folder: Path, embedding: TextEmbedding) -> ChromaStore:
     """Open a store; raises ``CaseIndexError`` if Chroma refuses it."""
     from chromadb.errors import ChromaError
 

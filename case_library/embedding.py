@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +15,17 @@ from case_library.words import terms
 DIMENSION = 2048
 NGRAM_SIZES = (4, 5)
 NGRAM_WEIGHT = 0.35
+CLOSE_ANGLE = 0.4  # cosine of texts about the same thing under this embedding
 Vector = NDArray[np.float32]
 
 
 class HashedTextEmbedding:
-    """A Chroma embedding function; equal text gives equal vectors on every machine.
+    """Words and n-grams hashed into buckets; equal text gives equal vectors on every machine.
 
     ``idf`` holds one weight per bucket, shape ``(DIMENSION,)``, fitted on the cases of one index.
     """
+
+    close_angle = CLOSE_ANGLE
 
     def __init__(self, idf: Sequence[float]) -> None:
         if len(idf) != DIMENSION:
@@ -45,52 +47,18 @@ class HashedTextEmbedding:
         """One vector of length 1 and shape ``(DIMENSION,)`` per text."""
         return list(self.weigh(np.array([bucket_counts(text) for text in input])))
 
-    def embed_query(self, input: Sequence[str]) -> list[Vector]:
-        """The same as for documents."""
-        return self(input)
-
     def weigh(self, counts: NDArray[np.float64]) -> Vector:
         """The vectors of counts, shape ``(texts, DIMENSION)``; a text without features is near to none and to all."""
-        weighted = np.log1p(counts).astype(np.float32) * self.idf
-        lengths = np.linalg.norm(weighted, axis=1, keepdims=True)
-        even = np.float32(DIMENSION**-0.5)
-        return np.where(lengths > 0, weighted / np.maximum(lengths, np.finfo(np.float32).tiny), even)
+        return unit_vectors(np.log1p(counts).astype(np.float32) * self.idf)
 
     @staticmethod
-    def name() -> str:
-        """The name Chroma stores with a collection."""
-        return "hermes_hashed_text"
-
-    @staticmethod
-    def build_from_config(config: dict[str, Any]) -> HashedTextEmbedding:
-        """The function that ``get_config`` described."""
+    def build_from_config(config: Mapping[str, list[float]]) -> HashedTextEmbedding:
+        """The embedding that ``get_config`` described."""
         return HashedTextEmbedding(config["idf"])
 
-    def get_config(self) -> dict[str, Any]:
-        """What is needed to build the same function again."""
+    def get_config(self) -> dict[str, list[float]]:
+        """What is needed to build the same embedding again."""
         return {"idf": [round(float(weight), 4) for weight in self.idf]}
-
-    @staticmethod
-    def validate_config(config: dict[str, Any]) -> None:
-        """Raises ``ValueError`` if the configuration is not one of ours."""
-        HashedTextEmbedding.build_from_config(config)
-
-    def validate_config_update(self, old_config: dict[str, Any], new_config: dict[str, Any]) -> None:
-        """An index is rebuilt rather than changed, so any change is refused."""
-        if old_config != new_config:
-            raise ValueError("the embedding of an index cannot be changed; build a new index")
-
-    def default_space(self) -> str:
-        """Vectors have length 1 and are compared by angle."""
-        return "cosine"
-
-    def supported_spaces(self) -> list[str]:
-        """Distances that make sense for these vectors."""
-        return ["cosine"]
-
-    def is_legacy(self) -> bool:
-        """Chroma may store the configuration."""
-        return False
 
 
 def bucket_counts(text: str) -> NDArray[np.float64]:
@@ -106,3 +74,10 @@ def bucket_counts(text: str) -> NDArray[np.float64]:
     for feature, count in features.items():
         counts[zlib.crc32(feature.encode()) % DIMENSION] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)
     return counts
+
+
+def unit_vectors(rows: Vector) -> Vector:
+    """The rows, shape ``(texts, dimension)``, scaled to length 1; an empty one is even in all directions."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    even = np.float32(rows.shape[1] ** -0.5)
+    return np.where(lengths > 0, rows / np.maximum(lengths, np.finfo(np.float32).tiny), even)

@@ -13,7 +13,6 @@ from case_library.votes import scaled
 # In the rarity of a term that only one case has, so that they hold for small and large libraries:
 LITTLE_ASKED = 1.8  # a query of commoner words than this cannot be covered fully
 MUCH_ASKED = 4.6  # of a long text no other case shares more than a part, and that is enough
-CLOSE_ANGLE = 0.4  # cosine of texts about the same thing under the hashed embedding
 TEXT_BESIDE_SIGNATURE = 0.4  # how much of the rest text may add when a signature is given
 # Parts of the strength of a text, from a logistic regression over the development half of `evals/retrieval` and texts
 # of left-out cases, five-fold cross-validated, the positive weights made to add up to 1:
@@ -65,9 +64,12 @@ def blended(parts: Mapping[str, Scores], weights: Weights) -> Scores:
     return scaled(total + weights.votes * scaled(parts["votes"]))
 
 
-def text_strength(share: float, cosine: float, concepts: int, of_pace: bool, other_topic: bool) -> float:
-    """How near the library comes to a text, 0 to 1: best share of its rarity, best cosine, concepts, words of pace."""
-    near = SHARE_PART * share + ANGLE_PART * min(cosine / CLOSE_ANGLE, 1.0)
+def text_strength(share: float, angle: float, concepts: int, of_pace: bool, other_topic: bool) -> float:
+    """How near the library comes to a text, 0 to 1: best share of its rarity, concepts, words of pace and ``angle``.
+
+    That is the best cosine over the one that texts about the same thing reach.
+    """
+    near = SHARE_PART * share + ANGLE_PART * min(angle, 1.0)
     near += CONCEPT_PART * min(concepts, MANY_CONCEPTS) / MANY_CONCEPTS
     near += PACE_PART * of_pace
     return max(near - OTHER_TOPIC * other_topic, 0.0) if share > 0 else 0.0

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from case_library.cards import CaseCard, cause_text
+from case_library.embedding import CLOSE_ANGLE
 from case_library.explanation import why
 from case_library.fusion import (
     TAIL,
@@ -52,10 +53,17 @@ class Ranking:
 class CaseRanker:
     """Answers queries over the cards given; ``nearest`` is the vector ranker over the same cases."""
 
-    def __init__(self, cards: Sequence[CaseCard], nearest: Nearest, weights: Weights | None = None) -> None:
+    def __init__(
+        self,
+        cards: Sequence[CaseCard],
+        nearest: Nearest,
+        weights: Weights | None = None,
+        close_angle: float = CLOSE_ANGLE,
+    ) -> None:
         self._cards = cards
         self._row = {card.id: row for row, card in enumerate(cards)}
         self._nearest = nearest
+        self._close_angle = close_angle
         self._weights = weights or Weights()
         self._lexical = LexicalIndex([card.counts for card in cards])
         self._votes = CauseVotes([card.cause for card in cards], self._lexical)
@@ -124,7 +132,7 @@ class CaseRanker:
         unit = self._lexical.rarity_of_one
         asked = sum(self._lexical.rarity(term) for term in question.terms) / unit
         share = covered(float(gain.max(initial=0.0)) / unit, asked)
-        angle = float(cosine.max(initial=0.0))
+        angle = float(cosine.max(initial=0.0)) / self._close_angle
         return text_strength(share, angle, question.concepts, question.of_pace, bool(question.other_topic))
 
     def _cosine(self, asked: Question) -> Scores:

@@ -12,11 +12,11 @@ from importlib.resources import files
 from pathlib import Path
 
 from case_library.cards import CaseCard, card_of, document
+from case_library.embedding_choice import HASHED, EmbeddingChoice, fitted, version
 from case_library.library import case_files, parse_case, read_case_bytes
 from case_library.private import parse_private, private_contents
 
-LAYOUT_VERSION = 3
-EMBEDDING_VERSION = "hashed-2"
+LAYOUT_VERSION = 4
 KEPT = 4
 MANIFEST = "manifest.json"
 CARDS = "cards.json"
@@ -42,41 +42,39 @@ class Snapshot:
 def take_snapshot(
     cases_folder: Path,
     cache_dir: Path | None,
-    embedding_version: str = EMBEDDING_VERSION,
+    embedding: EmbeddingChoice = HASHED,
     private_folder: Path | None = None,
 ) -> Snapshot:
     """A private copy of the cached index of a folder; built, and cached for others, where there is none that is whole.
 
     Raises ``CaseError`` if a case file that has to be indexed is not right; a private one that is not is left out, and
-    the notes say so.
+    the notes say so. Raises ``EmbeddingError`` if the embedding chosen cannot be used.
     """
     own = private_contents(private_folder)
     contents = {path: read_case_bytes(path) for path in case_files(cases_folder)} | own
     home = tempfile.TemporaryDirectory(prefix="hermes-cases-")
     target = Path(home.name) / "index"
     if cache_dir is None:
-        _build(target, contents, own)
+        _build(target, contents, own, embedding)
         return Snapshot(home, contents, _left_out(target))
-    cached = cache_dir / "case-index" / index_key(contents, embedding_version, own)
+    cached = cache_dir / "case-index" / index_key(contents, embedding, own)
     existed = cached.is_dir()
     if existed and _copy_whole(cached, target):
         return Snapshot(home, contents, _left_out(target))
     shutil.rmtree(target, ignore_errors=True)
-    _build(target, contents, own)
+    _build(target, contents, own, embedding)
     notes = [f"The case index in {cached} was damaged; it has been rebuilt from the case files."] if existed else []
     return Snapshot(home, contents, (*notes, *_publish(target, cached), *_left_out(target)))
 
 
-def index_key(
-    contents: Mapping[Path, bytes], embedding_version: str = EMBEDDING_VERSION, own: Collection[Path] = ()
-) -> str:
+def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
     """Changes with any case and which are private, the taxonomy, the lexicon, the embedding, the layout or Chroma's."""
     import chromadb
 
     digest = hashlib.sha256()
     taxonomy = files("tools").joinpath("taxonomy.yaml").read_bytes()
     lexicon = files("case_library").joinpath("lexicon.txt").read_bytes()
-    versions = f"{LAYOUT_VERSION} {embedding_version} {chromadb.__version__}".encode()
+    versions = f"{LAYOUT_VERSION} {version(embedding)} {chromadb.__version__}".encode()
     for part in (versions, taxonomy, lexicon, *_pieces(contents, own)):
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:32]
@@ -99,19 +97,19 @@ def read_cards(folder: Path) -> tuple[CaseCard, ...]:
     return tuple(CaseCard(**{**row, "signals": tuple(row["signals"])}) for row in rows)
 
 
-def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes]) -> None:
+def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes], choice: EmbeddingChoice) -> None:
     from case_library.chroma_store import build_store
-    from case_library.embedding import HashedTextEmbedding
 
     public = [parse_case(path, content) for path, content in contents.items() if path not in own]
     private = parse_private(own, {case.id for case in public})
     cases = [*public, *private.cases]
-    texts = [document(case) for case in cases]
-    embedding = HashedTextEmbedding.fit(texts)
+    placed = cases if choice.embeds_private else public
+    texts = [document(case) for case in placed]
+    embedding, stored = fitted(choice, texts)
     (folder / STORE).mkdir(parents=True)
-    build_store(folder / STORE, embedding, [case.id for case in cases], texts)
+    build_store(folder / STORE, embedding, [case.id for case in placed], texts)
     _write_json(folder / CARDS, [asdict(card_of(case)) for case in cases])
-    _write_json(folder / EMBEDDING, embedding.get_config())
+    _write_json(folder / EMBEDDING, stored)
     _write_json(folder / LEFT_OUT, private.left_out)
     _write_json(folder / MANIFEST, _checksums(folder))
 

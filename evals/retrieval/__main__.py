@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from case_library.library import BUNDLED_CASES, load_cases
+from case_library.minilm import MiniLmEmbedding
 from evals.retrieval.asked import ask_all
 from evals.retrieval.cost import measured, measured_enlarged
 from evals.retrieval.library import Library
@@ -19,14 +20,18 @@ def main() -> None:
     """Measure and write."""
     parser = argparse.ArgumentParser(prog="python -m evals.retrieval", description=__doc__)
     parser.add_argument("--large", type=int, default=20_000, help="cases of the enlarged library; 0 leaves it out")
+    parser.add_argument("--minilm", type=Path, metavar="FOLDER", help="a folder of MiniLM weights to compare with")
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
-    asked = ask_all(Library(load_cases()), load_questions())
+    cases, questions = load_cases(), load_questions()
+    asked = ask_all(Library(cases), questions)
+    compared = ask_all(Library(cases, MiniLmEmbedding(args.minilm)), questions) if args.minilm else None
     timings = [measured(BUNDLED_CASES)]
     if args.large:
         timings.append(measured_enlarged(args.large))
     command = "python -m evals.retrieval" + ("" if args.large == 20_000 else f" --large {args.large}")
-    args.out.write_text(report(asked, timings, command), encoding="utf-8")
+    command += " --minilm FOLDER" if args.minilm else ""
+    args.out.write_text(report(asked, timings, command, compared), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from case_library.fusion import Weights
 from case_library.query import CaseQuery
-from evals.retrieval.asking import WAYS, Outcome, ask, by_signals, by_text, forced_place
+from evals.retrieval.asking import WAYS, Outcome, ask, by_signals, by_symptom, by_text, forced_place
 from evals.retrieval.library import Library
 from evals.retrieval.questions import UserQuestion
 
@@ -43,6 +43,7 @@ def ask_all(library: Library, questions: Sequence[UserQuestion]) -> Asked:
         for way, query_of in WAYS.items():
             ways[way].append(ask(rankers["all"], query_of(case), case.cause))
         for name, ranker in rankers.items():
+            places[name]["symptom alone"].append(forced_place(ranker, by_symptom(case), case.cause))
             places[name]["title and symptom"].append(forced_place(ranker, by_text(case), case.cause))
             places[name]["family and signals"].append(forced_place(ranker, by_signals(case), case.cause))
     rankers = dict(zip(ABLATIONS, library.without("", *ABLATIONS.values()), strict=True))

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from case_library.query import CaseQuery
 from case_library.ranker import CaseRanker
 from case_library.schema import Case
+from case_library.words import terms
 from tools.taxonomy import causes
 
 SHOWN = 10
 TOP = 3
 DECOYS = 2
+STEM = 5  # letters by which words are alike: collects, collected, collection
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,13 @@ def by_symptom(case: Case) -> CaseQuery:
     return CaseQuery(text=case.symptom)
 
 
+def by_masked_symptom(case: Case) -> CaseQuery:
+    """The symptom without any word like one in the name of its cause, family or mechanism."""
+    named = {term[:STEM] for term in terms(" ".join((case.cause, case.family, case.mechanism or "")).replace("_", " "))}
+    kept = (word for word in case.symptom.split() if not named & {term[:STEM] for term in terms(word)})
+    return CaseQuery(text=" ".join(kept))
+
+
 def by_text(case: Case) -> CaseQuery:
     """What the reporter wrote: title and symptom."""
     return CaseQuery(text=f"{case.title}. {case.symptom}")
@@ -69,8 +78,9 @@ def by_candidates(case: Case) -> CaseQuery:
 
 
 WAYS: Mapping[str, Callable[[Case], CaseQuery]] = {
-    "title and symptom": by_text,
     "symptom alone": by_symptom,
+    "symptom, words of the cause's name removed": by_masked_symptom,
+    "title and symptom": by_text,
     "family and signals": by_signals,
     "signals and three candidate causes": by_candidates,
 }

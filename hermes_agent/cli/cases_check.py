@@ -61,9 +61,9 @@ def _verdict(checked: Checked, faults: int) -> str:
     from case_library.tally import ENOUGH, tally
 
     thin = [row.cause for row in tally(checked.cases) if row.confirmed < ENOUGH]
-    undated = sum(case.source.year is None for case in checked.cases)
+    undated = [case.id for case in checked.cases if case.source.year is None and not case.private]
     state = f"{faults} fault(s)" if faults else "all as they should be"
     lines = [f"{len(checked.cases)} cases, {state}"]
     lines += [f"fewer than {ENOUGH} confirmed cases: {', '.join(thin)}"] if thin else []
-    lines += [f"without a year: {undated}"] if undated else []
+    lines += [f"year unknown: {len(undated)} ({', '.join(undated)})"] if undated else []
     return "\n".join(lines)

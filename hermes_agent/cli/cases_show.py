@@ -47,6 +47,7 @@ def _told(case: Case) -> str:
         **({"Private": "yes, it is read on this machine only"} if case.private else {}),
         "Cause": f"{case.cause}{mechanism}, family {case.family}",
         **case_fields(case),
+        "Year": str(case.source.year or "unknown: the source does not say"),
         "Confidence": case.confidence + (f": {case.confidence_reason}" if case.confidence_reason else ""),
     }
     lines = [f"{case.id}: {case.title}", *(f"{title}: {text}" for title, text in fields.items())]

@@ -57,8 +57,8 @@ def test_a_mechanism_of_another_cause_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path, "\n".join(line for line in GOOD.splitlines() if not line.startswith("symptom:")))
-    assert fault(tmp_path) == f"{path}: field 'symptom': Field required; mend the field."
+    path = write(tmp_path, "\n".join(line for line in GOOD.splitlines() if not line.startswith("confidence:")))
+    assert fault(tmp_path) == f"{path}: field 'confidence': Field required; mend the field."
 
 
 def test_an_unknown_field_is_named_with_its_place(tmp_path: Path) -> None:

@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from case_library.embedding_choice import HASHED, EmbeddingChoice
 from case_library.library import BUNDLED_CASES, CaseError, case_files, read_case_bytes
 from case_library.recall import CaseIndex, CaseQuery
 from case_library.snapshot import KEPT, index_key, take_snapshot
+from tests.case_library.toy_weights import toy_weights
 
 SYNC = CaseQuery(text="loss.item() synchronizes in every step")
 CHOSEN = (
@@ -95,13 +97,14 @@ def test_an_index_with_a_lost_file_is_rebuilt(folder: Path, tmp_path: Path) -> N
     assert best(folder, cache)[1] == ()
 
 
-def test_a_changed_embedding_version_gets_an_index_of_its_own(folder: Path, tmp_path: Path) -> None:
+def test_another_embedding_gets_an_index_of_its_own(folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
-    for version in ("one", "two", "one"):
-        take_snapshot(folder, cache, version).home.cleanup()
+    other = EmbeddingChoice("minilm", folder=toy_weights(tmp_path / "weights"))
+    for choice in (HASHED, other, HASHED):
+        take_snapshot(folder, cache, choice).home.cleanup()
     assert len(indexes(cache)) == 2
     contents = {path: read_case_bytes(path) for path in case_files(folder)}
-    assert {path.name for path in indexes(cache)} == {index_key(contents, "one"), index_key(contents, "two")}
+    assert {path.name for path in indexes(cache)} == {index_key(contents, HASHED), index_key(contents, other)}
 
 
 def test_a_changed_case_is_found_by_its_new_words(folder: Path, tmp_path: Path) -> None:
@@ -115,8 +118,9 @@ def test_a_changed_case_is_found_by_its_new_words(folder: Path, tmp_path: Path) 
 
 
 def test_old_indexes_are_removed_but_for_the_newest(folder: Path, tmp_path: Path) -> None:
-    for version in range(KEPT + 3):
-        take_snapshot(folder, tmp_path / "cache", f"v{version}").home.cleanup()
+    for turn in range(KEPT + 3):
+        (folder / "marin-coordinated-gc.yaml").open("a", encoding="utf-8").write(f"# {turn}\n")
+        take_snapshot(folder, tmp_path / "cache").home.cleanup()
     assert len(indexes(tmp_path / "cache")) == KEPT
 
 

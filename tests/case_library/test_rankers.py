@@ -180,20 +180,20 @@ def test_covered_is_the_share_of_the_rarity_asked_within_bounds() -> None:
 
 
 def test_the_strength_of_a_text_adds_its_parts_and_takes_other_topics_away() -> None:
-    full = text_strength(share=1, cosine=0.4, concepts=3, of_pace=True, other_topic=False)
+    full = text_strength(share=1, angle=1.0, concepts=3, of_pace=True, other_topic=False)
     assert full == pytest.approx(1.0)
-    assert text_strength(0.5, 0.2, 0, False, False) == pytest.approx(0.14 + 0.105)
-    assert text_strength(1, 0.4, 3, True, True) == pytest.approx(0.7)
-    assert text_strength(0, 0.4, 3, True, False) == 0.0
+    assert text_strength(0.5, 0.5, 0, False, False) == pytest.approx(0.14 + 0.105)
+    assert text_strength(1, 1.0, 3, True, True) == pytest.approx(0.7)
+    assert text_strength(0, 1.0, 3, True, False) == 0.0
 
 
 @given(
-    share=st.floats(0, 1), cosine=st.floats(-1, 1), concepts=st.integers(0, 50), other=st.booleans(), pace=st.booleans()
+    share=st.floats(0, 1), angle=st.floats(-3, 3), concepts=st.integers(0, 50), other=st.booleans(), pace=st.booleans()
 )
 def test_strength_stays_between_nought_and_one(
-    share: float, cosine: float, concepts: int, other: bool, pace: bool
+    share: float, angle: float, concepts: int, other: bool, pace: bool
 ) -> None:
-    assert 0 <= text_strength(share, cosine, concepts, pace, other) <= 1
+    assert 0 <= text_strength(share, angle, concepts, pace, other) <= 1
 
 
 def test_a_text_beside_a_signature_adds_a_part_of_what_is_left() -> None:

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from case_library.embedding_choice import HASHED, EmbeddingChoice
+from hermes_agent.cases_embedding import embedding_choice
 from hermes_agent.config import Settings
 from hermes_agent.workflow.request import Request
 from hermes_agent.workflow.stored import key
 from tests.case_library.own_cases import draft, put
+from tools.errors import UsageError
 
 
 @pytest.fixture
@@ -61,3 +64,54 @@ def test_a_stored_diagnosis_is_made_anew_when_private_cases_change(tmp_path: Pat
     os.utime(path, ns=(1, 1))
     second = key(request)
     assert len({empty, first, second}) == 3
+
+
+def choice(cwd: Path, home: Path, **env: str) -> EmbeddingChoice:
+    variables = {f"HERMES_DX_CASES_EMBEDDING_{name.upper()}": value for name, value in env.items() if name.islower()}
+    others = {name: value for name, value in env.items() if name.isupper()}
+    return embedding_choice(settings(cwd, home, **variables, **others), others)
+
+
+def test_the_embedding_needs_no_setting(tmp_path: Path, home: Path) -> None:
+    assert choice(tmp_path, home) == HASHED
+
+
+def test_weights_lie_where_the_setting_says(tmp_path: Path, home: Path) -> None:
+    chosen = choice(tmp_path, home, kind="minilm", folder="weights")
+    assert (chosen.kind, chosen.folder) == ("minilm", tmp_path / "weights")
+
+
+def test_an_endpoint_elsewhere_gets_masked_names_and_no_private_case(tmp_path: Path, home: Path) -> None:
+    asked = {"kind": "endpoint", "base_url": "https://vectors.example.com/v1/", "model": "small"}
+    chosen = choice(tmp_path, home, **asked, HERMES_DX_EMBEDDING_API_KEY="k1", OPENAI_API_KEY="k2")
+    assert (chosen.base_url, chosen.model, chosen.key) == ("https://vectors.example.com/v1", "small", "k1")
+    assert chosen.mask is not None
+    assert "a@b.example" not in chosen.mask("mail a@b.example")
+    assert not chosen.embeds_private
+    assert choice(tmp_path, home, **asked, HERMES_DX_CASES_SEND_PRIVATE="true").embeds_private
+    assert choice(tmp_path, home, **asked, OPENAI_API_KEY="k2").key is None
+
+
+def test_an_endpoint_on_this_machine_sees_everything(tmp_path: Path, home: Path) -> None:
+    chosen = choice(tmp_path, home, kind="endpoint", base_url="http://localhost:8000/v1", model="small")
+    assert chosen.mask is None
+    assert chosen.embeds_private
+
+
+@pytest.mark.parametrize("given", [{"kind": "minilm"}, {"kind": "endpoint", "model": "x"}, {"kind": "word2vec"}])
+def test_an_incomplete_embedding_is_a_usage_error(given: dict[str, str], tmp_path: Path, home: Path) -> None:
+    with pytest.raises(UsageError, match=r"cases\.embedding"):
+        choice(tmp_path, home, **given)
+
+
+def test_a_file_beside_a_run_does_not_choose_where_words_are_sent(tmp_path: Path, home: Path) -> None:
+    file = tmp_path / "hermes-dx.toml"
+    file.write_text('[cases.embedding]\nkind = "endpoint"\nbase_url = "http://x.example"\nmodel = "m"\n', "utf-8")
+    file.chmod(0o644)
+    with pytest.raises(UsageError, match="only the user's own settings"):
+        settings(tmp_path, home)
+
+
+def test_a_stored_diagnosis_belongs_to_its_embedding(tmp_path: Path) -> None:
+    plain, other = Request(paths=()), Request(paths=(), embedding=EmbeddingChoice("minilm", folder=tmp_path))
+    assert key(plain) != key(other)

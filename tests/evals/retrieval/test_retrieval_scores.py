@@ -9,15 +9,17 @@ import pytest
 
 from case_library.fusion import Weights
 from case_library.library import load_cases
+from case_library.minilm import MiniLmEmbedding
 from case_library.query import CaseQuery
 from evals.retrieval.asked import ABLATIONS, ask_all
-from evals.retrieval.asking import Outcome, ask, by_candidates, by_symptom
+from evals.retrieval.asking import Outcome, ask, by_candidates, by_masked_symptom, by_symptom
 from evals.retrieval.cost import Timing, enlarge
 from evals.retrieval.library import Library
 from evals.retrieval.questions import UserQuestion
 from evals.retrieval.report import report
 from evals.retrieval.scores import abstaining, found
 from tests.case_library.small_library import write_small_library
+from tests.case_library.toy_weights import toy_weights
 
 FIRST = Outcome("a", place=1, forced=1, abstained=False)
 FOURTH = Outcome("a", place=4, forced=4, abstained=False)
@@ -76,6 +78,28 @@ def test_candidates_hold_the_right_cause_and_two_others(library: Library) -> Non
     assert len(set(query.causes)) == 3
     assert query.text == ""
     assert by_symptom(case).causes == ()
+
+
+def test_a_masked_symptom_lacks_the_words_of_the_causes_name_in_any_form(library: Library) -> None:
+    case = library.cases[0].model_copy(
+        update={
+            "cause": "garbage_collection",
+            "family": "cpu",
+            "mechanism": None,
+            "symptom": "Garbage is collected while the CPU-bound rank stalls; gc.collect() pauses 1.2 s.",
+        }
+    )
+    assert by_masked_symptom(case).text == "is while the rank stalls; pauses 1.2 s."
+
+
+def test_other_weights_measured_beside_the_default_get_a_table(library: Library, tmp_path: Path) -> None:
+    other = Library(library.cases, MiniLmEmbedding(toy_weights(tmp_path / "weights")))
+    questions = [UserQuestion("garbage collection pauses", "garbage_collection", "development")]
+    asked, compared = ask_all(library, questions), ask_all(other, questions)
+    text = report(asked, [], "a command", compared)
+    assert text.count("\n| MiniLM |") == text.count("\n| hashed |") == 3
+    assert asked.ablations["vector only"] != compared.ablations["vector only"]
+    assert asked.ablations["without vector"] == compared.ablations["without vector"]
 
 
 def test_the_report_has_a_row_for_every_way_half_ranker_and_cause(library: Library) -> None:

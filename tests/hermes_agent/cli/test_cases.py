@@ -42,7 +42,7 @@ def test_rows_come_best_first_with_the_agreed_fields(capsys: pytest.CaptureFixtu
     rows = json.loads(capsys.readouterr().out)
     assert 1 <= len(rows) <= 3
     agreed = ["id", "title", "url", "cause", "family", "score", "why"]
-    assert list(rows[0]) == [*agreed, "shared_signals", "private"]
+    assert list(rows[0]) == [*agreed, "shared_signals", "conflicts", "private"]
     assert rows[0]["cause"] == "operator_dispatch"
 
 
@@ -58,6 +58,29 @@ def test_the_text_form_names_title_address_and_reason(capsys: pytest.CaptureFixt
     lines = capsys.readouterr().out.splitlines()
     assert lines[2].strip().startswith("https://")
     assert "ranked" in lines[3]
+
+
+def test_a_hit_says_what_it_contradicts(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("loss.item()", "synchronizes", "every", "step", "on", "Ascend")
+    known = ("--suspect", "operator_dispatch", "--mechanism", "small_operators")
+    rows = found(capsys, "search", *words, *known, "--limit", "40")
+    by_id = {str(row["id"]): row["conflicts"] for row in rows}
+    assert by_id["torchtune-loss-item-sync"] == ["another mechanism, host_synchronization"]
+    assert by_id["aidotnet-launch-bound-graph"] == ["on NVIDIA, not Ascend"]
+    execute(cases, "search", *words, *known, "--limit", "40")
+    assert "speaks against it: on NVIDIA, not Ascend" in capsys.readouterr().out
+
+
+def test_signals_that_were_seen_are_shared_signals_of_the_hits(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = found(capsys, "search", "slow", "--signal", "NCCL_IB_DISABLE=1 in the environment")
+    assert rows[0]["id"] == "nccl-ib-disable-also-drops-roce"
+    assert "NCCL_IB_DISABLE=1 in the environment" in list(rows[0]["shared_signals"])  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize(("option", "value"), [("--suspect", "bad_luck"), ("--mechanism", "gremlins")])
+def test_a_suspicion_outside_of_the_taxonomy_names_what_there_is(option: str, value: str) -> None:
+    with pytest.raises(UsageError, match=f"there is no {option[2:].replace('suspect', 'cause')} '{value}'"):
+        execute(cases, "search", "slow", option, value)
 
 
 def test_filters_narrow_a_search(capsys: pytest.CaptureFixture[str]) -> None:
