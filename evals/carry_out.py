@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from evals.case_schema import Case, Measured
-from evals.models import ModelChoice, written_by
-from evals.outcome import CaseResult, ModelUse, NamedCause, Outcome
+from evals.models import AnswerSource, together
+from evals.outcome import CaseResult, NamedCause, Outcome
 from evals.run_places import Places, check_label, locate, missing_folder
-from evals.scorers.gain import gain
+from evals.scorers.gain import gain, only_cause
 from evals.scorers.registry import misses, score
 from hermes_agent.config import Settings
 from hermes_agent.report.diagnosis import Diagnosis
@@ -31,7 +31,7 @@ class Conditions:
 
     places: Places
     cache_dir: Path
-    model: ModelChoice | None = None
+    model: AnswerSource | None = None
 
 
 def carry_out(case: Case, conditions: Conditions) -> CaseResult:
@@ -61,15 +61,24 @@ def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResul
         diagnosis = diagnose(request, _ignore)
     except InputError as error:
         return _result(_refused(case, error))
-    use = None
-    if conditions.model is not None:
-        diagnosis, use = written_by(conditions.model, case.id, diagnosis)
     answer = _answer(case, request, diagnosis, conditions)
-    return _result(Outcome(case, diagnosis, answer, measured=_scored_gain(case, measured)), use)
+    outcome = Outcome(case, diagnosis, answer, measured=_scored_gain(case, measured))
+    if conditions.model is None:
+        return _result(outcome)
+    return _attempted(outcome, conditions.model)
+
+
+def _attempted(outcome: Outcome, model: AnswerSource) -> CaseResult:
+    """The result of the first attempt, with what all attempts took and how many had no miss."""
+    assert outcome.diagnosis is not None
+    written = [model.written(outcome.case.id, outcome.diagnosis, attempt) for attempt in range(model.attempts)]
+    results = [_result(replace(outcome, diagnosis=diagnosis)) for diagnosis, _ in written]
+    use = together([use for _, use in written], sum(not result.misses for result in results))
+    return results[0].model_copy(update={"model": use})
 
 
 def _scored_gain(case: Case, measured: Measured | None) -> Measured | None:
-    return measured if len(set(case.expected.causes)) == 1 else None
+    return measured if only_cause(case) else None
 
 
 def _refused(case: Case, error: InputError) -> Outcome:
@@ -88,7 +97,7 @@ def _answer(case: Case, request: Request, diagnosis: Diagnosis, conditions: Cond
         return session.ask(case.question, _ignore)
 
 
-def _result(outcome: Outcome, use: ModelUse | None = None) -> CaseResult:
+def _result(outcome: Outcome) -> CaseResult:
     scores = score(outcome)
     expected = outcome.case.expected
     return CaseResult(
@@ -110,12 +119,16 @@ def _result(outcome: Outcome, use: ModelUse | None = None) -> CaseResult:
         scores={name: round(value, 4) for name, value in scores.items()},
         misses=[*misses(outcome, scores), *_unpredicted(outcome)],
         gain=gain(outcome),
-        model=use,
+        measured_saving_pct=_saving_pct(outcome.measured),
     )
 
 
+def _saving_pct(measured: Measured | None) -> float | None:
+    return None if measured is None else round(100.0 * (1.0 - measured.after_ms / measured.before_ms), 2)
+
+
 def _unpredicted(outcome: Outcome) -> list[str]:
-    found = outcome.measured is not None and any(c.cause in outcome.case.expected.causes for c in outcome.ranked)
+    found = outcome.measured is not None and any(c.cause in outcome.case.expected.accepted for c in outcome.ranked)
     return ["gain: the right cause was named without a predicted gain"] if found and gain(outcome) is None else []
 
 

@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from evals.case_schema import Case, CaseFile, Tags
+from evals.lab_cases import lab_cases
 from tools.errors import InputError, UsageError
 
 CASES = Path(__file__).resolve().parent / "cases"
@@ -21,22 +22,41 @@ def load_cases(folder: Path = CASES) -> tuple[Case, ...]:
     files = sorted(folder.rglob("*.yaml"))
     if not files:
         raise InputError(f"{folder} holds no case files (*.yaml); name a folder with cases")
-    cases = tuple(case for file in files for case in _read(file))
+    return once(tuple(case for file in files for case in _read(file)))
+
+
+def all_cases(labs: Sequence[Path]) -> tuple[Case, ...]:
+    """The written cases and those of the recorded lab runs."""
+    return once((*load_cases(), *lab_cases(labs)))
+
+
+def once(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """The cases, each of which has to have an id of its own; raises InputError naming one that has not."""
     twice = [name for name, count in Counter(case.id for case in cases).items() if count > 1]
     if twice:
-        raise InputError(f"{folder} holds the case {twice[0]!r} more than once; give each its own id")
+        raise InputError(f"there is more than one case {twice[0]!r}; give each its own id")
     return cases
 
 
 def _read(file: Path) -> tuple[Case, ...]:
     try:
-        return CaseFile.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))).cases
+        cases = CaseFile.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))).cases
+        return tuple(_with_fault(case) for case in cases)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{file} cannot be read as a case file: {error}") from error
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{file} is not a valid case file ({where}: {first['msg']}); mend that field") from error
+
+
+def _with_fault(case: Case) -> Case:
+    """The case tagged with what its generated run has injected, when the file does not say so itself."""
+    made = case.run.synthetic
+    if made is None or case.tags.fault:
+        return case
+    kinds = " and ".join(fault.kind for fault in made.faults)
+    return case.model_copy(update={"tags": case.tags.model_copy(update={"fault": kinds})})
 
 
 def select(cases: Sequence[Case], selection: Sequence[str]) -> tuple[Case, ...]:

@@ -19,13 +19,29 @@ class _Record(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class RunEdit(_Record):
+    """What is done to a copy of a recorded run before it is diagnosed; the recording itself is never touched."""
+
+    without_traces_of: tuple[int, ...] = ()
+    cut_traces_of: tuple[int, ...] = ()  # files that end in the middle, as after a full disk
+    without_traces: bool = False
+    without_records: bool = False  # neither monitor records nor step logs nor environment
+    hostile_names: tuple[str, ...] = ()  # appended to names of events
+
+    @property
+    def nothing(self) -> bool:
+        """Whether the run stays as it was recorded."""
+        return self == RunEdit()
+
+
 class RunRef(_Record):
-    """Where the run is: exactly one of these."""
+    """Where the run is: exactly one of these, and what is changed in a copy of a recorded one."""
 
     traces: str | None = None  # below the folder with real traces
     lab: str | None = None  # below the folder with recorded lab runs
     demo: Literal["slow", "fixed"] | None = None
     synthetic: SyntheticSpec | None = None
+    edit: RunEdit = RunEdit()
 
     @model_validator(mode="after")
     def _exactly_one(self) -> RunRef:
@@ -35,6 +51,8 @@ class RunRef(_Record):
         for path in (self.traces, self.lab):
             if path is not None and (path.startswith("/") or ".." in path.split("/")):
                 raise ValueError(f"{path!r} leaves its folder")
+        if not self.edit.nothing and self.lab is None and self.demo is None:
+            raise ValueError("only a recorded lab run is edited; a synthetic one is made as it has to be")
         return self
 
 
@@ -44,14 +62,16 @@ class Expected(_Record):
     verdict: tuple[Verdict, ...] = ()  # any of these is right; () means that the label does not say
     any_of: tuple[str, ...] = ()
     all_of: tuple[str, ...] = ()
+    also_right: tuple[str, ...] = ()  # as the first cause right as well, and counted apart
     family: str | None = None
     ranks: tuple[int, ...] | None = None  # of the first right cause
     steps: tuple[int, ...] | None = None
     besides: tuple[str, ...] = ()  # consequences that may be named too
     not_causes: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()  # texts that a complete answer holds, upper and lower case alike
     error: Literal["not_comparable", "unreadable"] | None = None
 
-    @field_validator("any_of", "all_of", "besides", "not_causes")
+    @field_validator("any_of", "all_of", "also_right", "besides", "not_causes")
     @classmethod
     def _in_taxonomy(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
@@ -76,12 +96,19 @@ class Expected(_Record):
             raise ValueError("nothing is expected: a case has to say what is right or wrong")
         if self.any_of and self.all_of:
             raise ValueError("any_of and all_of exclude each other")
+        if self.also_right and not self.any_of:
+            raise ValueError("also_right stands beside any_of")
         return self
 
     @property
     def causes(self) -> tuple[str, ...]:
         """The expected causes without their mechanisms."""
         return tuple(name.partition("/")[0] for name in (*self.any_of, *self.all_of))
+
+    @property
+    def accepted(self) -> tuple[str, ...]:
+        """The causes that may come first: the expected ones and those that are right as well."""
+        return (*self.causes, *(name.partition("/")[0] for name in self.also_right))
 
 
 class ExpectedFact(_Record):
@@ -94,10 +121,13 @@ class ExpectedFact(_Record):
 
 
 class Measured(_Record):
-    """Step times before and after the fault was mended."""
+    """Step times before and after the fault was mended, and the bounds of the measured speedup where they are known."""
 
     before_ms: Annotated[float, Field(gt=0)]
     after_ms: Annotated[float, Field(gt=0)]
+    speedup_low: Annotated[float, Field(gt=0)] | None = None
+    speedup_high: Annotated[float, Field(gt=0)] | None = None
+    statistic: Literal["median", "mean"] = "median"
 
 
 class Tags(_Record):
@@ -109,6 +139,9 @@ class Tags(_Record):
     difficulty: Literal["easy", "medium", "hard"] = "medium"
     split: Split = "dev"
     scale: str = ""
+    fault: str = ""  # what was put into the world; the same name in all variants
+    workload: str = ""
+    strength: str = ""
 
 
 class Case(_Record):

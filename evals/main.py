@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.case_files import CASES, load_cases, select
+from evals.carry_out import workers
+from evals.case_files import CASES, all_cases, load_cases, select
 from evals.markdown_report import write_report
 from evals.models import model_choice
 from evals.outcome import CaseResult
@@ -33,6 +35,7 @@ class Options:
     md: Path | None = None
     against: Path | None = None
     model: str | None = None
+    attempts: int = 1
     cases: Path = CASES
     jobs: int | None = None
 
@@ -43,12 +46,17 @@ def run(options: Options) -> int:
     Raises UsageError and InputError for what was put wrongly: an empty selection, a label outside the taxonomy.
     """
     before = None if options.against is None else read_results(options.against)
-    chosen = select(load_cases(options.cases), options.selection)
-    model = None if options.model is None else model_choice(options.model)
+    places = Places.from_environment(os.environ)
+    known = load_cases(options.cases) if options.cases != CASES else all_cases(places.labs)
+    chosen = select(known, options.selection)
+    model = None if options.model is None else model_choice(options.model, options.attempts)
     told = _Progress()
-    cases = run_suite(chosen, Places.from_environment(os.environ), model, told, options.jobs)
+    begun = time.perf_counter()
+    cases = run_suite(chosen, places, model, told, options.jobs)
+    took = time.perf_counter() - begun
     told.clear()
-    results = summarise(cases, options.selection, options.model or TEMPLATES, VERSION)
+    at_once = workers(options.jobs)
+    results = summarise(cases, options.selection, options.model or TEMPLATES, VERSION, took, at_once)
     regression = None if before is None else against(before, results)
     if options.json:
         options.json.write_text(results.model_dump_json(by_alias=True, indent=1) + "\n", encoding="utf-8")
@@ -64,6 +72,8 @@ def command(options: Options) -> str:
     for name in ("json", "md", "against", "model"):
         if value := getattr(options, name):
             words += [f"--{name}", value.name if isinstance(value, Path) else value]
+    if options.attempts != 1:
+        words += ["--attempts", str(options.attempts)]
     return shlex.join(words)
 
 

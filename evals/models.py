@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from evals.outcome import ModelUse
 from hermes_agent.config import Settings
@@ -19,42 +21,88 @@ from hermes_agent.writing.answer import write_answer
 from hermes_agent.writing.facts import hosts_of
 from tools.errors import ModelError, UsageError
 
-FORMS = "record:FOLDER (the configured model, exchanges kept there) or replay:FOLDER"
+FORMS = "live (the configured model), record:FOLDER (the same, exchanges kept there) or replay:FOLDER"
+
+NO_MODEL = "no model is configured to ask; set llm.model in hermes-dx.toml or HERMES_DX_LLM_MODEL"
+
+
+class AnswerSource(Protocol):
+    """Whatever puts a diagnosis into a model's words, so many times for each case."""
+
+    @property
+    def attempts(self) -> int:
+        """How often each case is asked."""
+        ...
+
+    def written(self, case_id: str, diagnosis: Diagnosis, attempt: int) -> tuple[Diagnosis, ModelUse]:
+        """The diagnosis in the model's words where they stand, and what that took."""
+        ...
 
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """Where the exchanges are; one file per case. ``live`` asks the configured model and records."""
+    """Where answers come from; exchanges are one file per case and attempt. ``live`` asks the configured model."""
 
     live: bool
-    folder: Path
+    folder: Path | None
+    attempts: int = 1
+
+    def file(self, case_id: str, attempt: int) -> Path | None:
+        """The exchanges of one attempt (from 0); None when they are not kept."""
+        if self.folder is None:
+            return None
+        return self.folder / (f"{case_id}.{attempt + 1}.jsonl" if attempt else f"{case_id}.jsonl")
+
+    def written(self, case_id: str, diagnosis: Diagnosis, attempt: int) -> tuple[Diagnosis, ModelUse]:
+        """See ``written_by``."""
+        return written_by(self, case_id, diagnosis, attempt)
 
 
-def model_choice(profile: str) -> ModelChoice:
-    """Reads ``record:FOLDER`` or ``replay:FOLDER``; raises UsageError for anything else and for a missing folder."""
+def model_choice(profile: str, attempts: int = 1) -> ModelChoice:
+    """Reads a profile as in ``FORMS``; raises UsageError for anything else, a missing folder or a missing model."""
+    if attempts < 1:
+        raise UsageError(f"{attempts} attempts are none; ask for 1 or more")
     kind, _, folder = profile.partition(":")
-    if kind not in ("record", "replay") or not folder:
+    if profile != "live" and (kind not in ("record", "replay") or not folder):
         raise UsageError(f"{profile!r} is no model profile; write {FORMS}")
+    if kind != "replay" and Settings.load(Path.cwd(), os.environ).llm.model is None:
+        raise UsageError(NO_MODEL)
+    if kind == "live":
+        return ModelChoice(True, None, attempts)
     if kind == "replay" and not Path(folder).is_dir():
         raise UsageError(f"{folder} is no folder with recorded exchanges; record them first with record:{folder}")
-    return ModelChoice(kind == "record", Path(folder))
+    return ModelChoice(kind == "record", Path(folder), attempts)
 
 
-def written_by(choice: ModelChoice, case_id: str, diagnosis: Diagnosis) -> tuple[Diagnosis, ModelUse]:
+def written_by(choice: ModelChoice, case_id: str, diagnosis: Diagnosis, attempt: int = 0) -> tuple[Diagnosis, ModelUse]:
     """The diagnosis in the model's words where they stand, and what that took.
 
-    Raises ModelError when a recording does not match, UsageError when no model is configured to record.
+    Raises ModelError when a recording does not match, UsageError when no model is configured to ask.
     """
     settings = Settings.load(Path.cwd(), os.environ)
-    path = choice.folder / f"{case_id}.jsonl"
-    replay = None if choice.live else _replay(path)
+    path = choice.file(case_id, attempt)
+    replay = None if choice.live or path is None else _replay(path)
     model = replay or _live(settings, diagnosis, path)
     budget = new_budget(settings)
     begun = time.perf_counter()
     written, note = write_answer(diagnosis, model, budget, _ignore)
     if replay is not None and (replay.left or "does not hold this request" in note):
         raise ModelError(f"{path} does not match what is asked now; record the case again ({note})")
-    return written, _use(written, budget, 0.0 if replay else time.perf_counter() - begun)
+    return written, use_of(written, budget, 0.0 if replay else time.perf_counter() - begun)
+
+
+def together(uses: Sequence[ModelUse], passes: int) -> ModelUse:
+    """What all attempts at a case took, and how many of them passed."""
+    costs = [use.cost for use in uses if use.cost is not None]
+    return ModelUse(
+        answer_by=uses[0].answer_by,
+        calls=sum(use.calls for use in uses),
+        tokens=sum(use.tokens for use in uses),
+        seconds=round(sum(use.seconds for use in uses), 2),
+        cost=sum(costs) if len(costs) == len(uses) else None,
+        attempts=len(uses),
+        passes=passes,
+    )
 
 
 def _replay(path: Path) -> ReplayModel:
@@ -63,15 +111,19 @@ def _replay(path: Path) -> ReplayModel:
     return ReplayModel(path)
 
 
-def _live(settings: Settings, diagnosis: Diagnosis, path: Path) -> ChatModel:
+def _live(settings: Settings, diagnosis: Diagnosis, path: Path | None) -> ChatModel:
     model = connect(settings, hosts=hosts_of(diagnosis))
     if model is None:
-        raise UsageError("no model is configured to record; set llm.model in hermes-dx.toml or HERMES_DX_LLM__MODEL")
+        raise UsageError(NO_MODEL)
+    if path is None:
+        return model
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     return RecordingModel(model, path)
 
 
-def _use(written: Diagnosis, budget: Budget, seconds: float) -> ModelUse:
+def use_of(written: Diagnosis, budget: Budget, seconds: float) -> ModelUse:
+    """What one attempt took."""
     spent = budget.spent
     return ModelUse(
         answer_by=written.answer_by,

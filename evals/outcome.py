@@ -60,17 +60,20 @@ class Gain(_Record):
     high: float
     measured: float
     error_pct: float
-    covered: bool
+    covered: bool  # the interval holds the measured speedup
+    meets: bool | None = None  # the interval and that of the measurement share some value
 
 
 class ModelUse(_Record):
-    """What a model did for this case."""
+    """What a model did for this case, over all attempts. An attempt passes when its answer has no miss."""
 
-    answer_by: Literal["template", "model"]
+    answer_by: Literal["template", "model"]  # of the first attempt
     calls: int
     tokens: int
     seconds: float
     cost: float | None = None
+    attempts: int = 1
+    passes: int = 0
 
 
 class CaseResult(_Record):
@@ -86,5 +89,6 @@ class CaseResult(_Record):
     scores: dict[str, float] = Field(default_factory=dict)
     misses: list[str] = Field(default_factory=list)
     gain: Gain | None = None
+    measured_saving_pct: float | None = None  # of a pair with one cause: what mending saved, in % of the step
     model: ModelUse | None = None
     seconds: float = 0.0

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evals.case_schema import Case, Measured, RunRef
+from evals.edited_runs import edited
 from evals.synthetic.generate import generate, mended_step_ms
 from evals.synthetic.spec import SyntheticSpec
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from tools.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[1]
+RECORDED = ROOT / "evals" / "lab" / "recorded"
 
 
 @dataclass(frozen=True)
@@ -21,14 +24,22 @@ class Places:
     """Where runs lie; a folder that does not exist means that its cases are skipped."""
 
     traces: Path
-    lab: Path
+    labs: tuple[Path, ...]  # the first one that holds a run is taken
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Places:
-        """HERMES_TRACES and HERMES_LAB, by default beside and in the checkout."""
+        """HERMES_TRACES and HERMES_LAB (several folders as in PATH), by default beside and in the checkout.
+
+        Raises InputError when HERMES_LAB names what is no folder: runs that were asked for are not skipped.
+        """
+        wanted = environment.get("HERMES_LAB", "")
+        labs = tuple(Path(folder) for folder in wanted.split(os.pathsep) if folder)
+        for folder in labs:
+            if not folder.is_dir():
+                raise InputError(f"{folder} is no folder with lab runs; correct HERMES_LAB or unset it")
         return cls(
             traces=Path(environment.get("HERMES_TRACES", ROOT.parent / "shared" / "traces")),
-            lab=Path(environment.get("HERMES_LAB", ROOT / "results" / "lab")),
+            labs=labs or tuple(folder for folder in (RECORDED,) if folder.is_dir()),
         )
 
 
@@ -45,7 +56,7 @@ def missing_folder(case: Case, places: Places) -> str:
     for ref in (case.run, case.baseline):
         if ref is not None and ref.traces is not None and not places.traces.is_dir():
             return "the folder with real traces is absent; set HERMES_TRACES"
-        if ref is not None and ref.lab is not None and not places.lab.is_dir():
+        if ref is not None and ref.lab is not None and not places.labs:
             return "the folder with lab runs is absent; record them (make lab) or set HERMES_LAB"
     return ""
 
@@ -60,19 +71,32 @@ def check_label(case: Case, measured: Measured | None) -> None:
     saving_pct = 100.0 * (1.0 - measured.after_ms / measured.before_ms)
     if saving_pct < LEAST_SAVING_PCT:
         raise InputError(f"the label of {case.id} does not hold: mending saves only {saving_pct:.1f} %; strengthen it")
+    if measured.speedup_low is not None and measured.speedup_low <= 1.0:
+        raise InputError(f"the label of {case.id} does not hold: its saving lies within the noise; record it again")
 
 
 def locate(ref: RunRef, places: Places, scratch: Path) -> Located:
-    """The run on disk, generated into ``scratch`` when synthetic; raises InputError when it is not there."""
+    """The run on disk; generated or edited ones in ``scratch``. Raises InputError when it is not there."""
     if ref.synthetic is not None:
         return _generated(ref.synthetic, scratch)
-    if ref.demo is not None:
-        folder = demo_run() if ref.demo == "slow" else demo_fixed_run()
-        return Located(folder, _of_pair(folder))
-    path = places.traces / ref.traces if ref.traces is not None else places.lab / str(ref.lab)
-    if not path.exists():
-        raise InputError(f"the run of a case is missing: {path}; correct the case or restore the run")
-    return Located(path, _of_pair(path) if ref.lab is not None else None)
+    if ref.traces is not None:
+        return Located(_present([places.traces / ref.traces]))
+    path = _demo(ref.demo) if ref.demo is not None else _present([folder / str(ref.lab) for folder in places.labs])
+    if ref.edit.nothing:
+        return Located(path, _of_pair(path))
+    return Located(edited(path, ref.edit, scratch))
+
+
+def _demo(side: str) -> Path:
+    return demo_run() if side == "slow" else demo_fixed_run()
+
+
+def _present(candidates: Sequence[Path]) -> Path:
+    for path in candidates:
+        if path.exists():
+            return path
+    places = " or ".join(str(path) for path in candidates)
+    raise InputError(f"the run of a case is missing: {places}; correct the case or restore the run")
 
 
 def _of_pair(folder: Path) -> Measured | None:
@@ -82,13 +106,19 @@ def _of_pair(folder: Path) -> Measured | None:
     file = folder.parent / "measured.json"
     try:
         pair = json.loads(file.read_text(encoding="utf-8"))
-        return Measured(before_ms=pair["before_ms"]["median"], after_ms=pair["after_ms"]["median"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        return Measured(
+            before_ms=pair["before_ms"]["median"],
+            after_ms=pair["after_ms"]["median"],
+            speedup_low=pair["speedup"]["low"],
+            speedup_high=pair["speedup"]["high"],
+            statistic=pair.get("statistic", "median"),
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file} does not hold the pair's measured step times ({error}); record it again") from error
 
 
 def _generated(spec: SyntheticSpec, scratch: Path) -> Located:
     made = generate(spec, scratch)
-    if not spec.faults or spec.omit or spec.traced_ranks is not None:
+    if not spec.faults or spec.omit or (spec.traced_ranks is not None and spec.records is None):
         return Located(scratch)
     return Located(scratch, Measured(before_ms=made.step_ms, after_ms=mended_step_ms(spec)))

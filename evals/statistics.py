@@ -15,6 +15,9 @@ RESAMPLES = 2000
 CONFIDENCE = 0.95
 EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 NONE_NAMED = "(none)"
+# What a predicted interval claims at least: it reaches from the cautious to the full effect and one standard error
+# beyond on each side (tools/whatif/predict.py), and one standard error on each side is 68 %.
+CLAIMED = 0.68
 
 
 class _Record(BaseModel):
@@ -41,11 +44,19 @@ class Bin(_Record):
 
 
 class Gains(_Record):
-    """Predicted against measured gain over cases where the right cause had a prediction."""
+    """Predicted against measured gain over pairs with one cause. Errors are in % of the step time.
+
+    ``unpredicted`` are pairs for whose right cause no gain was predicted (most of them misses); in
+    ``median_error_all_pct`` they count as if no gain had been predicted, in the rest they do not count.
+    """
 
     cases: int
     median_error_pct: float
-    covered: Mean
+    covered: Mean  # the interval holds the measured speedup
+    claimed: float = CLAIMED
+    met: Mean | None = None  # the interval and the measurement's own have a value in common
+    unpredicted: int = 0
+    median_error_all_pct: float | None = None
 
 
 def mean(values: Sequence[float]) -> Mean | None:
@@ -106,8 +117,16 @@ def confusion(results: Sequence[CaseResult]) -> dict[str, dict[str, int]]:
 def gains(results: Sequence[CaseResult]) -> Gains | None:
     """How good the predicted gains are; None without any."""
     known = [result.gain for result in results if result.gain is not None]
+    missing = [r.measured_saving_pct for r in results if r.gain is None and r.measured_saving_pct is not None]
     covered = mean([float(each.covered) for each in known])
     if covered is None:
         return None
-    error = float(np.median([each.error_pct for each in known]))
-    return Gains(cases=len(known), median_error_pct=error, covered=covered)
+    errors = [each.error_pct for each in known]
+    return Gains(
+        cases=len(known),
+        median_error_pct=float(np.median(errors)),
+        covered=covered,
+        met=mean([float(each.meets) for each in known if each.meets is not None]),
+        unpredicted=len(missing),
+        median_error_all_pct=float(np.median([*errors, *missing])),
+    )

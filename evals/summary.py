@@ -1,19 +1,25 @@
-"""Results of a suite in groups. Sources are never pooled: a synthetic score says nothing of real runs."""
+"""Results of a suite in groups. Recorded and synthetic runs are never pooled: the latter say nothing of real runs."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Literal
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from evals.model_totals import ModelTotals, model_totals
 from evals.outcome import CaseResult
 from evals.statistics import Bin, Gains, Mean, calibration, confusion, gains, means
 
-SCHEMA: Literal["hermes-dx/eval/1"] = "hermes-dx/eval/1"
-SOURCES = ("real", "lab", "synthetic")
-DIMENSIONS = ("split", "kind", "family", "difficulty")
+Schema = Literal["hermes-dx/eval/2"]
+SCHEMA: Schema = "hermes-dx/eval/2"
+REAL, SYNTHETIC = "real runs", "synthetic"
+POOLS: Mapping[str, str] = MappingProxyType({"real": REAL, "lab": REAL, "synthetic": SYNTHETIC})
+SPLITS = ("", "dev", "test")  # "" is both
+DIMENSIONS = ("source", "kind", "family", "difficulty", "fault", "scale")
 
 
 class _Record(BaseModel):
@@ -21,20 +27,23 @@ class _Record(BaseModel):
 
 
 class Group(_Record):
-    """The scored cases of one source, all of them or those with one value of a tag."""
+    """The scored cases of one pool and split, all of them or those with one value of a tag."""
 
-    source: str
+    pool: str
+    split: str = ""
     dimension: str = ""
     value: str = ""
     cases: int
     right: int  # cases without a miss
+    seconds: float  # median per case
     scores: dict[str, Mean]
 
 
-class SourceDetails(_Record):
-    """What is told of one source as a whole."""
+class Details(_Record):
+    """What is told of one pool and split as a whole."""
 
-    source: str
+    pool: str
+    split: str
     curve: list[Bin]
     calibration_error: float | None
     confusion: dict[str, dict[str, int]]
@@ -44,52 +53,80 @@ class SourceDetails(_Record):
 class Results(_Record):
     """One saved run of the suite."""
 
-    schema_: Literal["hermes-dx/eval/1"] = Field(default=SCHEMA, alias="schema")
+    schema_: Schema = Field(default=SCHEMA, alias="schema")
     version: str
     selection: list[str]
     model: str
     counts: dict[str, int]
+    seconds: float = 0.0  # wall time of the suite
+    at_once: int = 1  # cases at the same time
     groups: list[Group]
-    details: list[SourceDetails]
+    details: list[Details]
+    totals: ModelTotals | None = None
     cases: list[CaseResult]
 
 
-def summarise(cases: Sequence[CaseResult], selection: Sequence[str], model: str, version: str) -> Results:
+def summarise(
+    cases: Sequence[CaseResult],
+    selection: Sequence[str],
+    model: str,
+    version: str,
+    seconds: float = 0.0,
+    at_once: int = 1,
+) -> Results:
     """Counts, groups and details of all results."""
     scored = [result for result in cases if result.status == "scored"]
-    present = [source for source in SOURCES if any(result.tags.source == source for result in scored)]
+    parts = [
+        (pool, split, chosen) for pool in (REAL, SYNTHETIC) for split in SPLITS if (chosen := _in(scored, pool, split))
+    ]
     return Results(
         version=version,
         selection=list(selection),
         model=model,
         counts={"cases": len(cases), **Counter(result.status for result in cases)},
-        groups=[
-            group for source in present for group in _groups(source, [r for r in scored if r.tags.source == source])
-        ],
-        details=[_details(source, [r for r in scored if r.tags.source == source]) for source in present],
+        seconds=round(seconds, 1),
+        at_once=at_once,
+        groups=[group for part in parts for group in _groups(*part)],
+        details=[_details(*part) for part in parts],
+        totals=model_totals(scored),
         cases=list(cases),
     )
 
 
-def _groups(source: str, results: Sequence[CaseResult]) -> list[Group]:
-    groups = [_group(source, "", "", results)]
+def _in(results: Sequence[CaseResult], pool: str, split: str) -> list[CaseResult]:
+    return [r for r in results if POOLS[r.tags.source] == pool and split in ("", r.tags.split)]
+
+
+def _groups(pool: str, split: str, results: Sequence[CaseResult]) -> list[Group]:
+    groups = [_group(pool, split, "", "", results)]
     for dimension in DIMENSIONS:
         by_value: dict[str, list[CaseResult]] = {}
         for result in results:
             by_value.setdefault(str(getattr(result.tags, dimension)), []).append(result)
-        groups += [_group(source, dimension, value, chosen) for value, chosen in sorted(by_value.items())]
+        groups += [_group(pool, split, dimension, value, by_value[value]) for value in sorted(by_value) if value]
     return groups
 
 
-def _group(source: str, dimension: str, value: str, results: Sequence[CaseResult]) -> Group:
-    right = sum(not result.misses for result in results)
+def _group(pool: str, split: str, dimension: str, value: str, results: Sequence[CaseResult]) -> Group:
     return Group(
-        source=source, dimension=dimension, value=value, cases=len(results), right=right, scores=means(results)
+        pool=pool,
+        split=split,
+        dimension=dimension,
+        value=value,
+        cases=len(results),
+        right=sum(not result.misses for result in results),
+        seconds=round(float(np.median([result.seconds for result in results])), 2),
+        scores=means(results),
     )
 
 
-def _details(source: str, results: Sequence[CaseResult]) -> SourceDetails:
+def _details(pool: str, split: str, results: Sequence[CaseResult]) -> Details:
     curve, error = calibration(results)
-    return SourceDetails(
-        source=source, curve=curve, calibration_error=error, confusion=confusion(results), gains=gains(results)
+    return Details(
+        pool=pool,
+        split=split,
+        curve=curve,
+        calibration_error=error,
+        confusion=confusion(results),
+        gains=gains(results),
     )

@@ -1,28 +1,36 @@
-"""The results as a table for the terminal: one row per source and split, then what was missed."""
+"""The results as a table for the terminal: one block per pool and split, faults in a table, then what was missed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from evals.model_totals import ModelTotals
 from evals.regression import Regression
-from evals.statistics import Mean
+from evals.statistics import Gains, Mean
 from evals.summary import Group, Results
 
 COLUMNS = (
     ("top_1", "first cause"),
+    ("also_right", "of it also right"),
+    ("mechanism", "mechanism"),
     ("top_3", "in first 3"),
     ("diagnosed", "stood for"),
     ("family", "family"),
     ("verdict", "verdict"),
     ("rank_scope", "ranks"),
+    ("step_scope", "steps"),
     ("set_f1", "set F1"),
+    ("names", "names"),
     ("healthy_false_positive", "healthy false+"),
+    ("no_forbidden_cause", "none ruled out"),
     ("abstention", "abstains"),
+    ("refusal", "refuses"),
     ("citation_existence", "ids exist"),
     ("citation_support", "supported"),
     ("numeric_fidelity", "figures"),
     ("expected_facts", "facts"),
 )
+FAULT_HEAD = ("fault", "dev first", "dev clean", "test first", "test clean")
 
 
 def percent(value: Mean | None) -> str:
@@ -41,38 +49,94 @@ def _share(part: float) -> str:
 
 
 def overall(results: Results) -> list[Group]:
-    """Each source as a whole, then its splits."""
-    return [group for group in results.groups if group.dimension in ("", "split")]
+    """Each pool as a whole, then its splits."""
+    return [group for group in results.groups if not group.dimension]
 
 
-def title(group: Group) -> str:
-    """``real`` or ``real, split test``."""
-    return f"{group.source}, {group.dimension} {group.value}" if group.dimension else group.source
+def title(pool: str, split: str) -> str:
+    """``real runs`` or ``real runs, test``."""
+    return f"{pool}, {split}" if split else pool
 
 
 def text_report(results: Results, regression: Regression | None = None) -> str:
     """Everything for the terminal."""
     lines = [counts_line(results), ""]
     for group in overall(results):
-        lines.append(f"{title(group)}: {group.right} of {group.cases} cases without a miss")
-        lines += [f"  {label:16}{percent(group.scores[name])}" for name, label in COLUMNS if name in group.scores]
-    for each in results.details:
-        if each.calibration_error is not None:
-            lines.append(f"{each.source}: calibration error {each.calibration_error:.2f}")
-        if each.gains is not None:
-            lines.append(
-                f"{each.source}: predicted gain off by {each.gains.median_error_pct:.1f} % of the step (median), "
-                f"interval covers {percent(each.gains.covered)}"
-            )
+        lines.append(f"{title(group.pool, group.split)}: {group.right} of {group.cases} cases without a miss")
+        lines += [f"  {label:17}{percent(group.scores[name])}" for name, label in COLUMNS if name in group.scores]
+        lines += _details_lines(results, group)
+    for pool in dict.fromkeys(group.pool for group in results.groups):
+        lines += ["", *_columns([FAULT_HEAD, *fault_rows(results, pool)])]
+    lines += [] if results.totals is None else ["", *model_lines(results.totals)]
     lines += ["", *miss_lines(results)]
     return "\n".join([*lines, *(regression_lines(regression) if regression else [])]) + "\n"
 
 
+def _details_lines(results: Results, group: Group) -> list[str]:
+    lines: list[str] = []
+    for each in results.details:
+        if (each.pool, each.split) == (group.pool, group.split):
+            if each.calibration_error is not None:
+                lines.append(f"  calibration error {each.calibration_error:.2f}")
+            lines += [] if each.gains is None else [f"  {gains_line(each.gains)}"]
+    return lines
+
+
+def gains_line(gains: Gains) -> str:
+    """How far predicted gains are from measured ones, in one sentence without a full stop."""
+    text = (
+        f"predicted gain off by {gains.median_error_pct:.1f} % of the step (median of {gains.cases}), interval "
+        f"covers the measured {percent(gains.covered)} (it claims {100 * gains.claimed:.0f} % or more)"
+    )
+    if gains.met is not None and gains.met.mean != gains.covered.mean:
+        text += f", meets the interval measured {percent(gains.met)}"
+    if gains.unpredicted and gains.median_error_all_pct is not None:
+        text += f"; {gains.unpredicted} pairs without a prediction, with them {gains.median_error_all_pct:.1f} %"
+    return text
+
+
+def fault_rows(results: Results, pool: str) -> list[tuple[str, ...]]:
+    """Per fault and split: how often the cause came first, and cases without a miss (mended twins included)."""
+    found: dict[str, dict[str, Group]] = {}
+    for group in results.groups:
+        if group.pool == pool and group.dimension == "fault" and group.split:
+            found.setdefault(group.value, {})[group.split] = group
+    return [
+        (fault, *(cell for split in ("dev", "test") for cell in _fault_cells(by_split.get(split))))
+        for fault, by_split in sorted(found.items())
+    ]
+
+
+def _fault_cells(group: Group | None) -> tuple[str, str]:
+    if group is None:
+        return "-", "-"
+    first = group.scores.get("top_1")
+    said = "-" if first is None else f"{round(first.mean * first.cases)} of {first.cases}"
+    return said, f"{group.right} of {group.cases}"
+
+
+def _columns(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    if len(rows) == 1:
+        return []
+    widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def model_lines(totals: ModelTotals) -> list[str]:
+    """What the model did and took."""
+    cost = "unknown" if totals.cost is None else f"{totals.cost:.4f}"
+    return [
+        f"model: pass^{totals.attempts} {percent(totals.pass_all)}, one attempt {percent(totals.pass_one)}",
+        f"model: words of its own that stood {percent(totals.written_by_model)}",
+        f"model: per case {totals.calls:.1f} calls, {totals.tokens:.0f} tokens, {totals.seconds:.1f} s, cost {cost}",
+    ]
+
+
 def counts_line(results: Results) -> str:
-    """``160 cases: 150 scored, 8 skipped, 2 failed``."""
+    """``160 cases: 150 scored, 8 skipped, 2 failed; 92.1 s, 2 at once``."""
     counts = results.counts
     parts = [f"{counts.get(status, 0)} {status}" for status in ("scored", "skipped", "failed")]
-    return f"{counts['cases']} cases: {', '.join(parts)}"
+    return f"{counts['cases']} cases: {', '.join(parts)}; {results.seconds:.1f} s, {results.at_once} at once"
 
 
 def miss_lines(results: Results) -> list[str]:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from evals.case_schema import Case
 from evals.outcome import Gain, Outcome
 
 
 def gain(outcome: Outcome) -> Gain | None:
     """The first advice for the first right cause against what mending brought; None where either is missing."""
     measured = outcome.measured
-    if measured is None or outcome.diagnosis is None or len(set(outcome.case.expected.causes)) != 1:
+    if measured is None or outcome.diagnosis is None or not only_cause(outcome.case):
         return None
     for item in outcome.diagnosis.advice:
-        if item.for_ in outcome.case.expected.causes and item.predicted_speedup is not None and item.interval:
+        if item.for_ in outcome.case.expected.accepted and item.predicted_speedup is not None and item.interval:
             true = measured.before_ms / measured.after_ms
             low, high = item.interval
+            least, most = measured.speedup_low or true, measured.speedup_high or true
             return Gain(
                 predicted=item.predicted_speedup,
                 low=low,
@@ -21,8 +23,14 @@ def gain(outcome: Outcome) -> Gain | None:
                 measured=true,
                 error_pct=abs(_saving_pct(item.predicted_speedup) - _saving_pct(true)),
                 covered=low <= true <= high,
+                meets=low <= most and least <= high,
             )
     return None
+
+
+def only_cause(case: Case) -> bool:
+    """Whether one cause alone is expected: only then is the pair's saving that of one change."""
+    return len(set(case.expected.causes)) == 1
 
 
 def _saving_pct(speedup: float) -> float:

@@ -13,14 +13,22 @@ VERDICTS = get_args(Verdict)
 
 
 def _right(outcome: Outcome, cause: CauseRecord) -> bool:
-    return cause.cause in outcome.case.expected.causes
+    return cause.cause in outcome.case.expected.accepted
 
 
 def top_1(outcome: Outcome) -> float | None:
-    """Whether the first cause is an expected one."""
+    """Whether the first cause is an expected one, or one that the label calls right as well."""
     if not outcome.case.expected.causes:
         return None
     return float(bool(outcome.ranked) and _right(outcome, outcome.ranked[0]))
+
+
+def also_right(outcome: Outcome) -> float | None:
+    """Whether the first cause is right only because the label takes it as well: a part of ``top_1``, told apart."""
+    expected = outcome.case.expected
+    if not expected.causes:
+        return None
+    return float(top_1(outcome) == 1.0 and outcome.ranked[0].cause not in expected.causes)
 
 
 def top_3(outcome: Outcome) -> float | None:
@@ -30,7 +38,7 @@ def top_3(outcome: Outcome) -> float | None:
         return None
     first = {cause.cause for cause in outcome.ranked[:3]}
     if expected.any_of:
-        return float(bool(first & set(expected.causes)))
+        return float(bool(first & set(expected.accepted)))
     return len(first & set(expected.causes)) / len(set(expected.causes))
 
 
@@ -101,9 +109,9 @@ def set_f1(outcome: Outcome) -> float | None:
     expected = outcome.case.expected
     if not expected.causes:
         return None
-    allowed = {name.partition("/")[0] for name in expected.besides} - set(expected.causes)
+    allowed = {name.partition("/")[0] for name in expected.besides} - set(expected.accepted)
     named = {cause.cause for cause in outcome.asserted} - allowed
-    right = named & set(expected.causes)
+    right = named & set(expected.accepted)
     wanted = 1 if expected.any_of else len(set(expected.causes))
     hits = min(len(right), wanted)
     wrong = len(named - right)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from evals.case_schema import Expected
 from evals.outcome import Outcome
-from evals.scorers import citations, ranking, restraint
+from evals.scorers import citations, ranking, reasons, restraint
 
 SCORERS: Mapping[str, Callable[[Outcome], float | None]] = MappingProxyType(
     {
         "top_1": ranking.top_1,
+        "also_right": ranking.also_right,
         "top_3": ranking.top_3,
         "diagnosed": ranking.diagnosed,
         "mechanism": ranking.mechanism,
@@ -25,6 +27,7 @@ SCORERS: Mapping[str, Callable[[Outcome], float | None]] = MappingProxyType(
         "no_forbidden_cause": restraint.no_forbidden_cause,
         "no_forbidden_text": restraint.no_forbidden_text,
         "answer_says": restraint.answer_says,
+        "names": restraint.names,
         "citation_existence": citations.existence,
         "citation_support": citations.support,
         "numeric_fidelity": citations.fidelity,
@@ -32,7 +35,9 @@ SCORERS: Mapping[str, Callable[[Outcome], float | None]] = MappingProxyType(
     }
 )
 LOWER_IS_BETTER = frozenset({"healthy_false_positive"})
-PARTIAL = frozenset({"set_f1", "rank_scope", "step_scope", "mechanism", "top_3"})  # reported, no miss by themselves
+PARTIAL = frozenset(
+    {"also_right", "set_f1", "rank_scope", "step_scope", "mechanism", "top_3", "names"}
+)  # reported, no miss by themselves
 
 
 def score(outcome: Outcome) -> dict[str, float]:
@@ -53,18 +58,24 @@ def _failed(name: str, value: float) -> bool:
     return value > 0.0 if name in LOWER_IS_BETTER else value < 1.0
 
 
+def _wanted(expected: Expected) -> str:
+    return " or ".join(expected.any_of) or " and ".join(expected.all_of)
+
+
 def _said(name: str, outcome: Outcome) -> str:
     expected = outcome.case.expected
     got = outcome.diagnosis.verdict if outcome.diagnosis else "no diagnosis"
-    first = outcome.ranked[0].cause if outcome.ranked else "no cause"
+    first = reasons.first(outcome)
     match name:
-        case "top_1" | "diagnosed":
-            wanted = " or ".join(expected.any_of) or " and ".join(expected.all_of)
-            return f"{name}: expected {wanted}; {got}, {first} first"
+        case "top_1":
+            return f"top_1: expected {_wanted(expected)}; {got}, {first} first; {reasons.why_not(outcome)}"
+        case "diagnosed":
+            return f"diagnosed: expected {_wanted(expected)}; {got}, {first} first"
         case "family":
             return f"family: expected {expected.family}; {first} first"
         case "verdict" | "abstention" | "healthy_false_positive":
-            return f"{name}: expected {' or '.join(expected.verdict)}; got {got} ({first} first)"
+            wanted = " or ".join(expected.verdict) or "no problem"
+            return f"{name}: expected {wanted}; got {got} ({first} first)"
         case "refusal":
             return f"refusal: expected {expected.error}; got {outcome.refusal or got}"
         case "no_forbidden_cause":

@@ -49,3 +49,12 @@ def answer_says(outcome: Outcome) -> float | None:
         return None
     text = "" if outcome.answer is None else outcome.answer.text.lower()
     return sum(words.lower() in text for words in wanted) / len(wanted)
+
+
+def names(outcome: Outcome) -> float | None:
+    """Share of what a complete answer names that the texts hold."""
+    wanted = outcome.case.expected.names
+    if not wanted or outcome.diagnosis is None:
+        return None
+    said = "\n".join(all_texts(outcome)).lower()
+    return sum(words.lower() in said for words in wanted) / len(wanted)

@@ -11,7 +11,9 @@ import numpy as np
 from evals.synthetic.faults import inject_all
 from evals.synthetic.items import Call, Collective, Item, Pause, Work
 from evals.synthetic.kineto import write_trace
+from evals.synthetic.layout import simulated_ranks
 from evals.synthetic.models import Place, healthy_step
+from evals.synthetic.records import first_traced_step, write_records
 from evals.synthetic.simulate import RankClock, Row, simulate
 from evals.synthetic.spec import SyntheticSpec
 
@@ -27,24 +29,34 @@ class Generated:
 
 
 def generate(spec: SyntheticSpec, folder: Path) -> Generated:
-    """Writes the traces of the run into ``folder``."""
+    """Writes the traces of the run into ``folder``, and the monitor's records of all ranks where the spec has them."""
     clocks = _simulated(spec)
     skew = np.random.default_rng([spec.seed, 99]).uniform(-1, 1, spec.ranks) * spec.clock_skew_us
+    by_rank = {clock.rank: clock for clock in clocks}
     traced = range(spec.ranks) if spec.traced_ranks is None else spec.traced_ranks
     folder.mkdir(parents=True, exist_ok=True)
-    named = [_with_hostile_names(clocks[rank], spec) for rank in traced]
+    named = [_with_hostile_names(by_rank[rank], spec) for rank in traced]
     paths = tuple(write_trace(clock, spec, folder, float(skew[clock.rank])) for clock in named)
-    return Generated(paths, _step_ms(clocks, spec))
+    step_ms = _step_ms(clocks, spec)
+    if spec.records is not None:
+        write_records(spec, step_ms, mended_step_ms(spec), folder)
+    return Generated(paths, step_ms)
 
 
 def mended_step_ms(spec: SyntheticSpec) -> float:
     """The true mean step time of the same run with nothing injected."""
-    mended = spec.without_faults()
-    return _step_ms(_simulated(mended), mended)
+    return true_step_ms(spec.without_faults(), simulated_ranks(spec))
 
 
-def _simulated(spec: SyntheticSpec) -> list[RankClock]:
-    return simulate([[_items(spec, rank, step) for rank in range(spec.ranks)] for step in range(spec.steps)])
+def true_step_ms(spec: SyntheticSpec, ranks: Sequence[int] | None = None) -> float:
+    """The mean step time of the run as it is, with these ranks simulated (by default those that matter)."""
+    return _step_ms(_simulated(spec, ranks), spec)
+
+
+def _simulated(spec: SyntheticSpec, ranks: Sequence[int] | None = None) -> list[RankClock]:
+    chosen = simulated_ranks(spec) if ranks is None else ranks
+    steps = [[_items(spec, rank, step) for rank in chosen] for step in range(spec.steps)]
+    return simulate(steps, first_traced_step(spec), chosen)
 
 
 def _items(spec: SyntheticSpec, rank: int, step: int) -> list[Item]:

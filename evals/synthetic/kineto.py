@@ -17,6 +17,7 @@ ORIGIN_US = 1_000_000.0
 HOST = {"main": 0, "autograd": 1}
 DEVICE_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 KEPT_OF_CUT_FILE = 0.6
+LISTED_RANKS = 30
 
 
 def write_trace(clock: RankClock, spec: SyntheticSpec, folder: Path, skew_us: float) -> Path:
@@ -129,5 +130,12 @@ def _collective(item: Collective) -> dict[str, Any]:
         "dtype": item.dtype,
         "Process Group Name": "0" if item.description == "default_pg" else f"{item.description}:{item.group[0]}",
         "Process Group Description": item.description,
-        "Process Group Ranks": str(list(item.group)),
+        "Process Group Ranks": _listed(item.group),
     }
+
+
+def _listed(ranks: tuple[int, ...]) -> str:
+    """The ranks as the profiler writes them: a long list is cut short."""
+    if len(ranks) <= LISTED_RANKS:
+        return str(list(ranks))
+    return f"[{', '.join(str(rank) for rank in ranks[:LISTED_RANKS])}, ...]"

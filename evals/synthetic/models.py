@@ -8,6 +8,7 @@ import numpy as np
 
 from evals.synthetic.devices import ACCELERATORS, Accelerator, all_reduce_us, matrix_us, stream_us
 from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Pause, Sync, Unmark, Work
+from evals.synthetic.layout import ParallelLayout, layout_of
 from evals.synthetic.spec import SyntheticSpec
 
 HALF = "c10::BFloat16"
@@ -17,7 +18,7 @@ ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::{}<c10::BFloat16>, at::detail::Array<char*, 3>>"
 )
 HOST_US = 11.0
-BUCKETS_PER_LAYER = 1
+LAST_PIECE = 0.25  # of a sum over tensor shards: the pieces before it travel while the multiplication still runs
 
 
 @dataclass(frozen=True)
@@ -35,9 +36,14 @@ class Place:
         return ACCELERATORS[self.spec.device]
 
     @property
-    def world(self) -> tuple[int, ...]:
-        """All ranks."""
-        return tuple(range(self.spec.ranks))
+    def layout(self) -> ParallelLayout:
+        """How the ranks share the work."""
+        return layout_of(self.spec)
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The ranks that reduce gradients with this one."""
+        return self.layout.data_group(self.rank)
 
 
 def healthy_step(place: Place) -> list[Item]:
@@ -52,7 +58,7 @@ def healthy_step(place: Place) -> list[Item]:
     items += [loss(place)]
     for layer in reversed(forward):
         items += backward(layer, place)
-        items += _gradients(place)
+        items += gradients(place)
     items += [Join(), *optimizer(place)]
     if place.spec.reads_loss:
         items.append(Sync())
@@ -80,9 +86,11 @@ def _transformer_layer(place: Place) -> list[Item]:
         linear(device, TOKENS, HIDDEN, 3 * HIDDEN),
         attention(device),
         linear(device, TOKENS, HIDDEN, HIDDEN),
+        *shared_sum(place),
         elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN),
         elementwise(device, "", "aten::native_layer_norm", HIDDEN),
         *feed,
+        *shared_sum(place),
         elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN),
     ]
 
@@ -91,7 +99,17 @@ def exchange(place: Place) -> Item:
     """An all-to-all of tokens between experts."""
     elements = TOKENS * HIDDEN
     us = 20.0 + elements * 2 / place.device.bus_bandwidth * 1e6
-    return Collective("all_to_all", elements, us, place.world, description="expert_parallel")
+    return Collective("all_to_all", elements, us, place.layout.expert_group(place.rank), description="expert_parallel")
+
+
+def shared_sum(place: Place) -> list[Item]:
+    """The sum over the ranks that share a layer, which everything after it waits for; nothing where none share it."""
+    group = place.layout.tensor_group(place.rank)
+    if len(group) == 1:
+        return []
+    elements = int(TOKENS * HIDDEN * LAST_PIECE)
+    us = all_reduce_us(place.device, elements * 2, len(group))
+    return [Collective("allreduce", elements, us, group, description="tensor_parallel"), Join()]
 
 
 def linear(device: Accelerator, rows: int, inner: int, columns: int) -> Call:
@@ -174,13 +192,15 @@ def backward(layer: list[Item], place: Place) -> list[Item]:
     return result
 
 
-def _gradients(place: Place) -> list[Item]:
+def gradients(place: Place) -> list[Item]:
     """The all-reduce of one layer's gradients, once its backward is done."""
-    if place.spec.ranks == 1:
+    group = place.replicas
+    if len(group) == 1:
         return []
     elements = 12 * HIDDEN * HIDDEN if place.spec.template != "convolution" else 256 * 256 * 9
-    us = all_reduce_us(place.device, elements * 2, place.spec.ranks)
-    return [Collective("allreduce", elements, us, place.world)]
+    us = all_reduce_us(place.device, elements * 2, len(group))
+    description = "default_pg" if len(group) == place.spec.ranks else "data_parallel"
+    return [Collective("allreduce", elements, us, group, description=description)]
 
 
 def optimizer(place: Place) -> list[Item]:

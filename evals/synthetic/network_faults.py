@@ -18,8 +18,12 @@ def _nominal_us(place: Place) -> float:
 
 
 def _without_reductions(items: list[Item]) -> tuple[list[Item], list[Collective]]:
-    kept = [item for item in items if not (isinstance(item, Collective) and item.kind == "allreduce")]
-    return kept, [item for item in items if isinstance(item, Collective) and item.kind == "allreduce"]
+    kept = [item for item in items if not _of_gradients(item)]
+    return kept, [item for item in items if isinstance(item, Collective) and _of_gradients(item)]
+
+
+def _of_gradients(item: Item) -> bool:
+    return isinstance(item, Collective) and item.kind == "allreduce" and item.description != "tensor_parallel"
 
 
 def _before_update(items: list[Item], extra: list[Item]) -> list[Item]:
@@ -33,8 +37,10 @@ def late_reduction(items: list[Item], strength: float, place: Place) -> list[Ite
     """A communication-heavy model reduces all gradients at the end, when nothing is left to compute beside it."""
     kept, reductions = _without_reductions(items)
     us = strength * _nominal_us(place)
-    elements = int(us * 1e-6 * place.device.bus_bandwidth / 2 / 2 * place.spec.ranks / max(place.spec.ranks - 1, 1))
-    whole = replace(reductions[0], elements=elements, us=all_reduce_us(place.device, elements * 2, place.spec.ranks))
+    elements = int(
+        us * 1e-6 * place.device.bus_bandwidth / 2 / 2 * len(place.replicas) / max(len(place.replicas) - 1, 1)
+    )
+    whole = replace(reductions[0], elements=elements, us=all_reduce_us(place.device, elements * 2, len(place.replicas)))
     return _before_update(kept, [whole])
 
 
@@ -57,4 +63,4 @@ def few_micro_batches(items: list[Item], strength: float, place: Place) -> list[
     """As few micro-batches as stages."""
     from evals.synthetic.pipeline import pipeline_step
 
-    return pipeline_step(place, micro_batches=place.spec.ranks)
+    return pipeline_step(place, micro_batches=place.layout.pipeline)

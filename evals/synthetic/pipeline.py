@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evals.synthetic.items import Call, Collective, Item, Join, Sync
-from evals.synthetic.models import HIDDEN, TOKENS, Place, backward, optimizer, transformer_layers
+from evals.synthetic.models import HIDDEN, TOKENS, Place, backward, gradients, optimizer, transformer_layers
 
 MICRO_BATCHES = 16
 
@@ -13,17 +13,17 @@ MICRO_BATCHES = 16
 def pipeline_step(place: Place, micro_batches: int = MICRO_BATCHES) -> list[Item]:
     """The step of one stage; activations and their gradients go to the neighbours as send/receive pairs."""
     layer = _larger(transformer_layers(place)[0], MICRO_BATCHES / micro_batches)
-    first, last = place.rank == 0, place.rank == place.spec.ranks - 1
+    stage, last = place.layout.stage(place.rank), place.layout.pipeline - 1
     items: list[Item] = []
     for _ in range(micro_batches):
-        items += [] if first else [transfer(place, place.rank - 1), Join()]
+        items += [transfer(place, stage - 1), Join()] if stage else []
         items += layer
-        items += [] if last else [transfer(place, place.rank)]
+        items += [transfer(place, stage)] if stage < last else []
     for _ in range(micro_batches):
-        items += [] if last else [transfer(place, place.rank, "backward"), Join()]
+        items += [transfer(place, stage, "backward"), Join()] if stage < last else []
         items += backward(layer, place)
-        items += [] if first else [transfer(place, place.rank - 1, "backward")]
-    items += [Join(), *optimizer(place)]
+        items += [transfer(place, stage - 1, "backward")] if stage else []
+    items += [*gradients(place), Join(), *optimizer(place)]
     return [*items, Sync()] if place.spec.reads_loss else items
 
 
@@ -42,4 +42,5 @@ def transfer(place: Place, lower: int, direction: str = "forward") -> Item:
     """One micro-batch's activations between stage ``lower`` and the next."""
     elements = TOKENS * HIDDEN
     us = 15.0 + elements * 2 / place.device.bus_bandwidth * 1e6
-    return Collective("send_recv", elements, us, (lower, lower + 1), description=f"pipeline_{direction}")
+    group = (place.layout.at_stage(place.rank, lower), place.layout.at_stage(place.rank, lower + 1))
+    return Collective("send_recv", elements, us, group, description=f"pipeline_{direction}")

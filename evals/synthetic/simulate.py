@@ -7,7 +7,7 @@ ranks together once the last has come.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evals.synthetic.items import (
@@ -181,15 +181,21 @@ class RankClock:
         self.host_us += 2.0
 
 
-def simulate(steps: Sequence[Sequence[Sequence[Item]]], first_step: int = 10) -> list[RankClock]:
-    """What every rank records; ``steps[step][rank]`` are its items."""
-    clocks = [RankClock(rank) for rank in range(len(steps[0]))]
+def simulate(
+    steps: Sequence[Sequence[Sequence[Item]]], first_step: int = 10, ranks: Sequence[int] | None = None
+) -> list[RankClock]:
+    """What every simulated rank records; ``steps[step]`` holds the items of each of ``ranks`` (by default from 0 on).
+
+    Members of a group that are not simulated are taken to come in time.
+    """
+    clocks = [RankClock(rank) for rank in (range(len(steps[0])) if ranks is None else ranks)]
+    by_rank = {clock.rank: clock for clock in clocks}
     for number, of_step in enumerate(steps):
         begun = [clock.host_us for clock in clocks]
         running = [clock.run(items) for clock, items in zip(clocks, of_step, strict=True)]
         while running:
             running = [each for each in running if next(each, running) is not running]
-            met = _meet(clocks)
+            met = _meet(by_rank)
             if running and not met:
                 raise UsageError(
                     f"in step {number} the ranks of the synthetic run wait for collectives that never meet"
@@ -201,13 +207,14 @@ def simulate(steps: Sequence[Sequence[Sequence[Item]]], first_step: int = 10) ->
     return clocks
 
 
-def _meet(clocks: Sequence[RankClock]) -> int:
-    """Ends every collective that all of its ranks have launched; gives how many."""
+def _meet(clocks: Mapping[int, RankClock]) -> int:
+    """Ends every collective that all of its simulated ranks have launched; gives how many."""
     met = 0
-    groups = {group for clock in clocks for group, posted in clock.posted.items() if posted}
+    groups = {group for clock in clocks.values() for group, posted in clock.posted.items() if posted}
     for group in sorted(groups):
-        while all(clocks[rank].posted.get(group) for rank in group):
-            _end_together([clocks[rank] for rank in group], group)
+        members = [clocks[rank] for rank in group if rank in clocks]
+        while all(member.posted.get(group) for member in members):
+            _end_together(members, group)
             met += 1
     return met
 

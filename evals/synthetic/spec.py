@@ -11,6 +11,7 @@ DeviceName = Literal["V100", "A100", "H100"]
 Omission = Literal["device", "collective_arguments", "step_marks", "shapes", "host", "tail"]
 
 MOST_RANKS = 1024
+MOST_TRACED = 64
 
 
 class _Record(BaseModel):
@@ -26,6 +27,13 @@ class FaultSpec(_Record):
     steps: tuple[int, ...] | None = None
 
 
+class RecordsSpec(_Record):
+    """What the monitor of the training wrote beside the traces: the steps of all ranks, traced or not."""
+
+    steps: Annotated[int, Field(ge=20, le=5000)] = 60
+    ranks_per_host: Annotated[int, Field(ge=1, le=64)] = 8
+
+
 class SyntheticSpec(_Record):
     """One synthetic run: equal specs give equal traces, byte for byte."""
 
@@ -34,6 +42,9 @@ class SyntheticSpec(_Record):
     ranks: Annotated[int, Field(ge=1, le=MOST_RANKS)] = 4
     steps: Annotated[int, Field(ge=1, le=200)] = 5
     layers: Annotated[int, Field(ge=1, le=64)] = 3
+    tensor: Annotated[int, Field(ge=1, le=64)] = 1  # ranks that share each layer
+    pipeline: Annotated[int, Field(ge=0, le=64)] = 0  # stages; 0: one for each rank in the template pipeline, else 1
+    expert: Annotated[int, Field(ge=0, le=MOST_RANKS)] = 0  # ranks that exchange tokens; 0: all with the same weights
     seed: int = 0
     noise: Annotated[float, Field(ge=0, le=0.5)] = 0.02  # relative spread of a kernel's time
     drift: Annotated[float, Field(ge=-0.1, le=0.1)] = 0.0  # relative growth of kernel times per step
@@ -42,6 +53,7 @@ class SyntheticSpec(_Record):
     stacks: bool = False
     faults: tuple[FaultSpec, ...] = ()
     traced_ranks: tuple[int, ...] | None = None  # None: all
+    records: RecordsSpec | None = None
     omit: tuple[Omission, ...] = ()
     hostile_names: tuple[str, ...] = ()  # put into names of operators, kernels and spans
     metadata: dict[str, str] = Field(default_factory=dict)  # beside the events, as a user may add
@@ -51,6 +63,15 @@ class SyntheticSpec(_Record):
         named = {rank for fault in self.faults for rank in fault.ranks or ()} | set(self.traced_ranks or ())
         if any(not 0 <= rank < self.ranks for rank in named):
             raise ValueError(f"ranks {sorted(named)} are not all among the {self.ranks} ranks of the run")
+        if self.ranks > MOST_TRACED and self.traced_ranks is None:
+            raise ValueError(f"of more than {MOST_TRACED} ranks only some are traced; name them in traced_ranks")
+        return self
+
+    @model_validator(mode="after")
+    def _divides(self) -> SyntheticSpec:
+        block = self.tensor * max(self.pipeline, 1)
+        if self.ranks % block or (self.expert and self.ranks // block % self.expert):
+            raise ValueError(f"{self.ranks} ranks cannot be spread over tensor x pipeline x expert groups of that size")
         return self
 
     def without_faults(self) -> SyntheticSpec:

@@ -69,6 +69,7 @@ def settings() -> Settings:
 
 def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
     """What the arguments ask to have diagnosed."""
+    from hermes_agent.cases_embedding import embedding_choice
     from hermes_agent.workflow.request import Request
 
     return Request(
@@ -79,6 +80,7 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
         thresholds=chosen.thresholds,
         cache_dir=None if args.no_cache else chosen.cache_dir,
         private_cases=chosen.cases.private_dir,
+        embedding=embedding_choice(chosen, os.environ),
     )
 
 

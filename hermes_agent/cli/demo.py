@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 
 from hermes_agent.cli.arguments import settings
@@ -19,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnoses the bundled run; on a terminal, offers to go on in the chat."""
+    from hermes_agent.cases_embedding import embedding_choice
     from hermes_agent.cli.diagnose import print_diagnosis
     from hermes_agent.cli.progress import TerminalProgress
     from hermes_agent.demo.data import demo_run
@@ -31,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
         thresholds=chosen.thresholds,
         cache_dir=chosen.cache_dir,
         private_cases=chosen.cases.private_dir,
+        embedding=embedding_choice(chosen, os.environ),
     )
     if not args.json:
         print("A data-parallel training on two CPU processes, recorded by this project's lab.\n")

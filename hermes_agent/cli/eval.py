@@ -28,8 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--md", type=Path, metavar="FILE", help="write a report with pictures beside it")
     parser.add_argument("--against", type=Path, metavar="RESULTS", help="compare with saved results; fail when worse")
     parser.add_argument(
-        "--model", metavar="PROFILE", help="record:FOLDER or replay:FOLDER, beside the template baseline"
+        "--model", metavar="PROFILE", help="live, record:FOLDER or replay:FOLDER, beside the template baseline"
     )
+    parser.add_argument("--attempts", type=int, default=1, metavar="K", help="ask the model K times (pass^k)")
     parser.add_argument(
         "--cases", type=Path, metavar="FOLDER", help="folder with case files instead of the bundled ones"
     )
@@ -42,7 +43,13 @@ def run(args: argparse.Namespace) -> int:
     targets = {name: writable(path) for name in ("json", "md") if (path := getattr(args, name)) is not None}
     chosen = {} if args.cases is None else {"cases": args.cases}
     options = suite.Options(
-        selection=tuple(args.selection), against=args.against, model=args.model, jobs=args.jobs, **targets, **chosen
+        selection=tuple(args.selection),
+        against=args.against,
+        model=args.model,
+        attempts=args.attempts,
+        jobs=args.jobs,
+        **targets,
+        **chosen,
     )
     return int(suite.run(options))
 

@@ -77,7 +77,7 @@ def test_a_case_that_cannot_be_right_is_an_error_that_names_the_file(
 
 
 def test_the_same_id_twice_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="more than once"):
+    with pytest.raises(InputError, match="more than one case 'one'"):
         load_cases(_written(tmp_path, CASE, CASE))
 
 

@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from hermes_agent.cli import eval as command
+from tests.hermes_agent.llm.fake_endpoint import said, serving
 from tools.errors import HermesError, UsageError
 
 FAILED = 5
@@ -84,6 +85,7 @@ def test_a_missing_run_in_a_folder_that_exists_fails_the_suite(
         (("no-such-case",), "no case matches"),
         (("--model", "gpt"), "no model profile"),
         (("--model", "replay:nowhere"), "no folder with recorded exchanges"),
+        (("--model", "live", "--attempts", "0"), "attempts are none"),
         (("--against", "nowhere.json"), "cannot be read as saved results"),
         (("--json", "nowhere/results.json"), "there is no folder"),
     ],
@@ -101,6 +103,39 @@ def test_a_recording_that_is_missing_for_a_case_fails_that_case(
     (tmp_path / "exchanges").mkdir()
     assert _run(tmp_path, [LOADER], "--model", f"replay:{tmp_path / 'exchanges'}") == FAILED
     assert "no recorded exchange" in capsys.readouterr().out
+
+
+def test_a_live_endpoint_is_asked_k_times_recorded_and_played_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exchanges, saved = tmp_path / "exchanges", tmp_path / "results.json"
+    with serving(said("The network is broken and costs 77 ms.", prompt=40, completion=10)) as endpoint:
+        monkeypatch.setenv("HERMES_DX_LLM_BASE_URL", endpoint.url)
+        monkeypatch.setenv("HERMES_DX_LLM_MODEL", "some-model")
+        assert _run(tmp_path, [LOADER], "--model", f"record:{exchanges}", "--attempts", "2", "--json", str(saved)) == 0
+        asked = len(endpoint.bodies)
+    recorded = json.loads(saved.read_text(encoding="utf-8"))
+    use = recorded["cases"][0]["model"]
+    assert (use["answer_by"], use["attempts"], use["passes"]) == ("template", 2, 2)
+    assert use["calls"] == asked >= 2
+    assert use["tokens"] == 50 * asked
+    assert sorted(file.name for file in exchanges.iterdir()) == ["small-loader.2.jsonl", "small-loader.jsonl"]
+    assert "model: pass^2 100 %" in capsys.readouterr().out
+    assert _run(tmp_path, [LOADER], "--model", f"replay:{exchanges}", "--attempts", "2", "--json", str(saved)) == 0
+    played = json.loads(saved.read_text(encoding="utf-8"))["cases"][0]
+    assert played["model"]["tokens"] == use["tokens"]
+    assert played["scores"] == recorded["cases"][0]["scores"]
+
+
+def test_a_live_endpoint_may_be_asked_without_keeping_anything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with serving(said("Nothing.")) as endpoint:
+        monkeypatch.setenv("HERMES_DX_LLM_BASE_URL", endpoint.url)
+        monkeypatch.setenv("HERMES_DX_LLM_MODEL", "some-model")
+        assert _run(tmp_path, [LOADER], "--model", "live") == 0
+        assert endpoint.bodies
+    assert not list(tmp_path.glob("**/*.jsonl"))
 
 
 def test_an_evaluation_of_another_project_is_told_in_one_sentence(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ FALSE = "The step takes 3 ms because the network is broken."
 
 
 def _diagnosis(folder: Path) -> Diagnosis:
-    located = locate(RUN, Places(folder, folder), folder / "run")
+    located = locate(RUN, Places(folder, (folder,)), folder / "run")
     return diagnose(Request(paths=(located.path,)), lambda event: None)
 
 
@@ -47,8 +47,15 @@ def test_a_recording_of_another_diagnosis_does_not_match(tmp_path: Path) -> None
         written_by(ModelChoice(False, tmp_path), "case", other)
 
 
-def test_a_profile_is_recorded_or_replayed_and_nothing_else(tmp_path: Path) -> None:
+def test_a_profile_is_live_recorded_or_replayed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert model_choice(f"replay:{tmp_path}") == ModelChoice(False, tmp_path)
-    assert model_choice(f"record:{tmp_path}").live
     with pytest.raises(UsageError, match="no model profile"):
         model_choice("replay:")
+    with pytest.raises(UsageError, match="no model is configured"):
+        model_choice(f"record:{tmp_path}")
+    monkeypatch.setenv("HERMES_DX_LLM_MODEL", "some-model")
+    assert model_choice(f"record:{tmp_path}", 3) == ModelChoice(True, tmp_path, 3)
+    assert model_choice("live") == ModelChoice(True, None)

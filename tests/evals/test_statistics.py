@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
+from evals.model_totals import model_totals
 from evals.pictures import calibration_svg
 from evals.statistics import calibration, confusion, gains, mean, means
 from evals.summary import summarise
-from evals.tables import percent
+from evals.tables import fault_rows, gains_line, model_lines, percent
 from tests.evals.scored import result
 
 
@@ -67,19 +68,47 @@ def test_gains_are_told_by_median_error_and_coverage() -> None:
     assert gains([result()]) is None
 
 
+def test_a_pair_without_a_prediction_counts_as_if_no_gain_had_been_predicted() -> None:
+    predicted = {"predicted": 1.2, "low": 1.1, "high": 1.3, "measured": 1.4, "error_pct": 12.0, "covered": False}
+    pairs = [result(gain={**predicted, "meets": True}, measured_saving_pct=28.6), result(measured_saving_pct=40.0)]
+    found = gains(pairs)
+    assert found is not None
+    assert (found.cases, found.unpredicted) == (1, 1)
+    assert (found.median_error_pct, found.median_error_all_pct) == (12.0, 26.0)
+    assert (found.covered.mean, found.met.mean if found.met else None) == (0.0, 1.0)
+    assert "1 pairs without a prediction, with them 26.0 %" in gains_line(found)
+
+
+def test_pass_k_asks_that_every_attempt_at_a_case_passes() -> None:
+    used = {"answer_by": "model", "calls": 4, "tokens": 100, "seconds": 2.0, "attempts": 2}
+    found = model_totals([result(model={**used, "passes": passes}) for passes in (2, 1, 2, 0)])
+    assert found is not None
+    assert (found.pass_all.mean, found.pass_one.mean) == (0.5, 0.625)
+    assert (found.calls, found.tokens, found.cost) == (4.0, 100.0, None)
+    assert model_lines(found)[0].startswith("model: pass^2 50 %")
+    assert model_totals([result()]) is None
+
+
 def test_sources_are_never_pooled_and_what_was_skipped_counts_for_nothing() -> None:
     real = {"source": "real", "kind": "cause", "split": "dev"}
+    lab = {"source": "lab", "kind": "cause", "split": "test", "fault": "slow_disk"}
     made = {"source": "synthetic", "kind": "cause", "split": "test"}
     cases = [
         result("a", tags=real, scores={"top_1": 1.0}),
+        result("d", tags=lab, scores={"top_1": 0.0}, misses=["top_1"]),
         result("b", tags=made, scores={"top_1": 0.0}, misses=["top_1"]),
         result("c", tags=real, status="skipped"),
     ]
     found = summarise(cases, [], "templates", "1")
-    whole = {group.source: group for group in found.groups if not group.dimension}
-    assert (whole["real"].cases, whole["real"].right, whole["real"].scores["top_1"].mean) == (1, 1, 1.0)
-    assert (whole["synthetic"].cases, whole["synthetic"].right) == (1, 0)
-    assert found.counts == {"cases": 3, "scored": 2, "skipped": 1}
+    whole = {(group.pool, group.split): group for group in found.groups if not group.dimension}
+    real_runs = whole["real runs", ""]
+    assert (real_runs.cases, real_runs.right, real_runs.scores["top_1"].mean) == (2, 1, 0.5)
+    assert whole["real runs", "dev"].scores["top_1"].mean == 1.0
+    assert whole["real runs", "test"].scores["top_1"].mean == 0.0
+    assert (whole["synthetic", ""].cases, whole["synthetic", ""].right) == (1, 0)
+    assert ("synthetic", "dev") not in whole
+    assert found.counts == {"cases": 4, "scored": 3, "skipped": 1}
+    assert fault_rows(found, "real runs") == [("slow_disk", "-", "-", "0 of 1", "0 of 1")]
 
 
 def test_what_is_only_close_to_all_is_never_printed_as_all() -> None:

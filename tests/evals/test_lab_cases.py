@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evals.case_schema import Measured, RunRef
+from evals.lab_cases import lab_cases
+from evals.run_places import Places, check_label, locate
+from tools.errors import InputError
+
+LABEL: dict[str, Any] = {
+    "verdict": "problem",
+    "cause": "garbage_collection",
+    "mechanism": "",
+    "also_right": [{"cause": "straggler", "reason": "one rank only"}],
+    "ranks": [1],
+    "steps": "every eighth",
+    "symptoms": [{"cause": "straggler", "ranks": [0]}],
+    "not_causes": ["slow_link"],
+    "must_name": ["rank 1"],
+    "injected": "a large heap on rank 1",
+    "workload": "images",
+    "strength": "mild",
+    "split": "dev",
+}
+PAIR = {
+    "before_ms": {"median": 90.0, "low": 88.0, "high": 92.0},
+    "after_ms": {"median": 60.0, "low": 59.0, "high": 61.0},
+    "speedup": {"median": 1.5, "low": 1.45, "high": 1.55},
+    "statistic": "mean",
+}
+
+
+def _recorded(lab: Path, place: str, label: dict[str, Any], pair: dict[str, Any] | None = None) -> Path:
+    folder = lab / place
+    for side in ("slow", "fixed", "run"):
+        (folder / side).mkdir(parents=True, exist_ok=True)
+    (folder / "label.json").write_text(json.dumps(label), encoding="utf-8")
+    (folder / "measured.json").write_text(json.dumps(pair or PAIR), encoding="utf-8")
+    return folder
+
+
+def test_a_label_makes_a_slow_a_mended_and_a_compared_case(tmp_path: Path) -> None:
+    _recorded(tmp_path, "heap_one_rank/images-mild", LABEL)
+    slow, fixed, compared = lab_cases((tmp_path,))
+    assert (slow.id, fixed.id, compared.id) == (
+        "lab-heap-one-rank-images-mild",
+        "lab-heap-one-rank-images-mild-fixed",
+        "lab-heap-one-rank-images-mild-compared",
+    )
+    assert slow.expected.causes == ("garbage_collection",)
+    assert slow.expected.accepted == ("garbage_collection", "straggler")
+    assert (slow.expected.ranks, slow.expected.names, slow.tags.kind) == ((1,), ("rank 1",), "masked")
+    assert (slow.tags.split, slow.tags.fault, slow.tags.difficulty) == ("dev", "heap_one_rank", "hard")
+    assert (fixed.expected.verdict, fixed.tags.kind) == (("healthy",), "healthy")
+    assert fixed.expected.not_causes == ("garbage_collection",)
+    assert compared.baseline is not None
+    assert compared.baseline.lab == "heap_one_rank/images-mild/slow"
+
+
+def test_the_split_comes_from_the_label_and_a_fixed_run_need_not_be_healthy(tmp_path: Path) -> None:
+    label = {**LABEL, "split": "test", "workload": "tokens", "fixed_verdict": "unlabelled"}
+    _recorded(tmp_path, "heap_one_rank/tokens-strong", label)
+    slow, fixed, _ = lab_cases((tmp_path,))
+    assert slow.tags.split == "test"
+    assert (fixed.tags.kind, fixed.expected.verdict) == ("unlabelled", ())
+
+
+def test_a_healthy_recording_is_one_case_that_must_stay_healthy(tmp_path: Path) -> None:
+    _recorded(tmp_path, "healthy/images-large", {"verdict": "healthy", "workload": "images", "split": "test"})
+    (only,) = lab_cases((tmp_path,))
+    assert (only.id, only.tags.kind, only.tags.split) == ("lab-healthy-images-large", "healthy", "test")
+    assert only.run.lab == "healthy/images-large/run"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"cause": "slow_network"}, "not a cause of the taxonomy"),
+        ({"cause": None}, "without its cause"),
+        ({"split": "train"}, "split"),
+        ({"verdict": "broken"}, "verdict"),
+    ],
+)
+def test_a_label_that_cannot_be_right_is_an_error_that_names_its_file(
+    tmp_path: Path, change: dict[str, Any], said: str
+) -> None:
+    _recorded(tmp_path, "fault/images-mild", {**LABEL, **change})
+    with pytest.raises(InputError, match=said) as caught:
+        lab_cases((tmp_path,))
+    assert "label.json" in str(caught.value)
+
+
+def test_the_same_recording_in_two_folders_counts_once_and_the_first_folder_is_read(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        _recorded(tmp_path / name, "fault/images-mild", LABEL)
+    folders = (tmp_path / "first", tmp_path / "second")
+    assert len(lab_cases(folders)) == 3
+    located = locate(RunRef(lab="fault/images-mild/slow"), Places(tmp_path, folders), tmp_path / "scratch")
+    assert located.path == tmp_path / "first" / "fault/images-mild/slow"
+    assert located.measured == Measured(
+        before_ms=90, after_ms=60, speedup_low=1.45, speedup_high=1.55, statistic="mean"
+    )
+
+
+def test_a_saving_within_its_noise_is_no_label(tmp_path: Path) -> None:
+    noisy = {**PAIR, "speedup": {"median": 1.5, "low": 0.98, "high": 1.9}}
+    _recorded(tmp_path, "fault/images-mild", LABEL, noisy)
+    slow = lab_cases((tmp_path,))[0]
+    located = locate(slow.run, Places(tmp_path, (tmp_path,)), tmp_path / "scratch")
+    with pytest.raises(InputError, match="within the noise"):
+        check_label(slow, located.measured)
+
+
+def test_a_lab_folder_that_was_named_and_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="HERMES_LAB"):
+        Places.from_environment({"HERMES_LAB": str(tmp_path / "nowhere")})
