@@ -53,12 +53,7 @@ class LlmSettings(_Section):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, value: str) -> str:
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError("it has to start with http:// or https:// and name a host")
-        if parts.username or parts.password or parts.query:
-            raise ValueError("it must not hold a user, a password or a query; keys go into HERMES_DX_API_KEY")
-        return value.rstrip("/")
+        return checked_address(value, "HERMES_DX_API_KEY")
 
 
 class BudgetSettings(_Section):
@@ -81,11 +76,37 @@ class BudgetSettings(_Section):
         return self
 
 
+class EmbeddingSettings(_Section):
+    """How recall compares texts: ``hashed`` needs no download and no network, ``minilm`` a folder of ONNX weights.
+
+    ``endpoint`` asks an OpenAI-compatible embeddings endpoint at ``base_url`` for the vectors of ``model``.
+    """
+
+    kind: Literal["hashed", "minilm", "endpoint"] = "hashed"
+    folder: Path | None = None
+    base_url: str | None = None
+    model: str | None = None
+
+    @field_validator("base_url")
+    @classmethod
+    def _is_address(cls, value: str | None) -> str | None:
+        return None if value is None else checked_address(value, "HERMES_DX_EMBEDDING_API_KEY")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if self.kind == "minilm" and self.folder is None:
+            raise ValueError("minilm needs the folder of its weights")
+        if self.kind == "endpoint" and not (self.base_url and self.model):
+            raise ValueError("endpoint needs base_url and model")
+        return self
+
+
 class CasesSettings(_Section):
     """A team's own cases; ``send_private`` lets a remote model read them, which it otherwise never does."""
 
     private_dir: Path | None = None
     send_private: bool = False
+    embedding: EmbeddingSettings = EmbeddingSettings()
 
 
 class Settings(_Section):
@@ -155,6 +176,16 @@ class Settings(_Section):
         return self.api_key.get_secret_value() if self.api_key is not None else None
 
 
+def checked_address(value: str, key_name: str) -> str:
+    """The address of an endpoint without a closing slash; raises ``ValueError`` for one that is none or holds a key."""
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("it has to start with http:// or https:// and name a host")
+    if parts.username or parts.password or parts.query:
+        raise ValueError(f"it must not hold a user, a password or a query; keys go into {key_name}")
+    return value.rstrip("/")
+
+
 def is_loopback(base_url: str) -> bool:
     """Whether an address stays on this machine; names other than localhost are taken to be remote."""
     host = (urlsplit(base_url).hostname or "").lower()
@@ -185,8 +216,13 @@ def _faults(error: ValidationError) -> list[str]:
 
 
 def _placed(cases: CasesSettings, cwd: Path, env: Mapping[str, str]) -> CasesSettings:
-    folder = cases.private_dir
-    return cases if folder is None else cases.model_copy(update={"private_dir": absolute(folder, cwd, env)})
+    folder, weights = cases.private_dir, cases.embedding.folder
+    changed: dict[str, object] = {}
+    if folder is not None:
+        changed["private_dir"] = absolute(folder, cwd, env)
+    if weights is not None:
+        changed["embedding"] = cases.embedding.model_copy(update={"folder": absolute(weights, cwd, env)})
+    return cases.model_copy(update=changed)
 
 
 def _default_cache(env: Mapping[str, str]) -> Path:

@@ -144,6 +144,11 @@ def _refuse_foreign(path: Path, values: Values) -> None:
             f"{path} sets cases.send_private, which only the user's own settings or HERMES_DX_CASES_SEND_PRIVATE may "
             "do."
         )
+    if isinstance(section, dict) and "embedding" in section:
+        raise UsageError(
+            f"{path} sets cases.embedding, which only the user's own settings or HERMES_DX_CASES_EMBEDDING_* may do: "
+            "it says where the words of questions and cases are sent."
+        )
 
 
 def _place_cases(path: Path, values: Values) -> None:

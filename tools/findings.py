@@ -52,11 +52,26 @@ class Sentence:
 
 
 @dataclass(frozen=True)
+class Saving:
+    """What a step would lose without a cause, measured on steps that no profiler touched instead of by a replay.
+
+    ``least_ms`` and ``most_ms`` bound it: what a careful reader would promise, and what it can be at most.
+    """
+
+    step_ms: float  # mean of the steps it was measured on
+    saved_ms: float
+    least_ms: float
+    most_ms: float
+    method: str  # "monitor: time the training thread waited for a core"
+
+
+@dataclass(frozen=True)
 class Finding:
     """A cause that an analyzer holds to be present.
 
-    ``change`` says what the run would look like without the cause; the ranking replays it to get the impact. A
-    finding that cannot be replayed gives ``impact_ms`` and ``impact_method`` itself.
+    ``change`` says what the run would look like without the cause; the ranking replays it to get the impact. Where
+    the cause was measured outside of the trace ``saving`` takes its place. A finding with neither gives
+    ``impact_ms`` and ``impact_method`` itself.
     """
 
     cause: str
@@ -68,6 +83,7 @@ class Finding:
     change: Change = ()
     impact_ms: float | None = None
     impact_method: str = ""
+    saving: Saving | None = None
     details: tuple[Sentence, ...] = ()  # further evidence for
     against: tuple[Sentence, ...] = ()  # evidence against
     disproved_by: str = ""  # what observation would refute the claim
@@ -81,6 +97,8 @@ class Finding:
             raise ValueError(f"{self.cause} is not a cause of the taxonomy")
         if self.mechanism is not None and self.mechanism not in known.mechanisms:
             raise ValueError(f"{self.mechanism} is not a mechanism of {self.cause}")
+        if self.saving is not None and self.change:
+            raise ValueError("a finding is replayed or brings its saving along, not both")
 
     @property
     def family(self) -> str:

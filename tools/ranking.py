@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tools.analyzers.registry import all_checks
+from tools.analyzers.series_doubt import doubted
 from tools.findings import Check, Finding
 from tools.profilers.profile import Profile
 from tools.verdict import Verdict, judge, unexplained_parts
-from tools.whatif.predict import Prediction, predict, savings
+from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
 
 HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
@@ -103,16 +104,38 @@ def _ranked(candidate: _Candidate, then_ms: float, step_ms: float) -> RankedCaus
         impact_pct=100.0 * saved / step_ms if step_ms > 0 else 0.0,
         then_ms=then_ms,
         alone=candidate.alone,
-        method="replay" if candidate.alone is not None else candidate.finding.impact_method,
+        method=_method(candidate.finding),
     )
 
 
 def _candidates(profile: Profile, checks: Sequence[Check]) -> list[_Candidate]:
-    return [
-        _Candidate(finding, check.name, predict(profile, finding.change) if finding.change else None)
-        for check in checks
-        for finding in check.findings
-    ]
+    judged = [(doubted(profile, finding), check.name) for check in checks for finding in check.findings]
+    return [_Candidate(finding, name, _alone(profile, finding)) for finding, name in judged]
+
+
+def _alone(profile: Profile, finding: Finding) -> Prediction | None:
+    """By replay, or from the saving that the finding brings along."""
+    if finding.change:
+        return predict(profile, finding.change)
+    if finding.saving is None:
+        return None
+    step_ms, saving = finding.saving.step_ms, finding.saving
+    floor_ms = FLOOR_SHARE * step_ms
+    return Prediction(
+        step_ms_before=step_ms,
+        step_ms_after=max(step_ms - saving.saved_ms, floor_ms),
+        low_ms=max(step_ms - saving.most_ms, floor_ms),
+        high_ms=max(step_ms - saving.least_ms, floor_ms),
+        steps=finding.steps,
+        recorded_ms=step_ms,
+        error_ms=0.0,
+    )
+
+
+def _method(finding: Finding) -> str:
+    if finding.change:
+        return "replay"
+    return finding.impact_method if finding.saving is None else finding.saving.method
 
 
 def _symptoms_last(candidates: list[_Candidate]) -> list[_Candidate]:
@@ -131,10 +154,10 @@ def _symptoms_last(candidates: list[_Candidate]) -> list[_Candidate]:
 def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
     """For each candidate what it saves after the ones before it, never more than is left of the step."""
     step_ms = profile.mean_step_ms
-    marginal = iter(savings(profile, [each.finding.change for each in ordered if each.alone is not None]))
+    marginal = iter(savings(profile, [each.finding.change for each in ordered if each.finding.change]))
     left, result = step_ms, []
     for each in ordered:
-        saved = each.alone_ms(step_ms) if each.alone is None else _scaled(next(marginal), step_ms)
+        saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
         saved = min(max(saved, 0.0), left)
         left -= saved
         result.append(saved)

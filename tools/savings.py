@@ -130,7 +130,8 @@ def _measured(profile: Profile, ranked: RankedCause, value: float) -> Measuremen
     return Measurement(
         value,
         lambda: _rows(profile),
-        f"replay without {finding.cause}" + (f" ({finding.mechanism})" if finding.mechanism else ""),
+        (f"replay without {finding.cause}" if finding.change else f"{ranked.method}; {finding.cause}")
+        + (f" ({finding.mechanism})" if finding.mechanism else ""),
         finding.ranks or profile.run.rank_numbers,
         finding.steps,
     )

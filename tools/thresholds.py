@@ -77,6 +77,15 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "single_node_bus_gb_s": Threshold(
             5.0, "GB/s", "half of what PCIe 3.0 x16, the slowest link inside a training node, sustains", OWN
         ),
+        "cluster_bus_gb_s": Threshold(
+            25.0, "GB/s", "200 Gb/s per accelerator, the network that training clusters of such devices have", OWN
+        ),
+        "host_bus_gb_s": Threshold(
+            0.6, "GB/s", "half of what 10 Gb/s Ethernet, the slowest network worth training over, carries", OWN
+        ),
+        "link_busy_pct": Threshold(
+            85.0, "%", "collectives that leave fewer pauses than this keep the link busy: no order hides more", OWN
+        ),
         "unexplained_path_pct": Threshold(
             50.0, "% of step", "a critical path that is mostly idle for no recorded reason says too little", OWN
         ),
@@ -163,6 +172,43 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         ),
         "device_slowdown_pct": Threshold(
             5.0, "%", "the same kernels this much slower than on the other ranks mean a slow device", HERMES
+        ),
+        "run_delay_pct": Threshold(
+            8.0, "% of time", "ranks that share a machine with their own helper threads wait 2 to 6 %", OWN
+        ),
+        "foreign_cores": Threshold(
+            0.3, "cores", "what a machine's services use stays below; a monitoring program used 40 cores", HERMES
+        ),
+        "throttled_pct": Threshold(
+            2.0, "% of time", "a quota that is not used up holds nobody back; the first period may", OWN
+        ),
+        "side_thread_pct": Threshold(
+            30.0, "% of one core", "loggers and progress bars use less; a thread this busy keeps the interpreter", OWN
+        ),
+        "collector_pct": Threshold(
+            2.0, "% of step", "raising the collector's threshold cost 0.02 %, switching it off brought 1 %", HERMES
+        ),
+        "page_fault_pct": Threshold(3.0, "% of step", "a steady step reuses its memory and hardly faults", OWN),
+        "page_fault_us": Threshold(
+            1.5, "us", "trap, clearing and accounting of a 4 KiB page: 0.5 bare, over 2 in a virtual machine", OWN
+        ),
+        "blocked_pct": Threshold(
+            10.0, "% of step", "what the sampled clocks and the trace's share of waiting miss stays below this", OWN
+        ),
+        "step_write_bytes": Threshold(
+            3500.0, "bytes per step", "one page per step is a line that is brought to the disk each time", OWN
+        ),
+        "slow_storage_bytes_per_s": Threshold(
+            50e6, "bytes/s", "a single hard disk sustains twice this; below it is the place, not the amount", OWN
+        ),
+        "sent_again_pct": Threshold(
+            0.3, "% of segments", "a data-centre network loses less than one packet in a thousand", OWN
+        ),
+        "foreign_traffic_pct": Threshold(
+            30.0, "% of bytes", "protocol, monitoring and file systems add less than this to the collectives", OWN
+        ),
+        "host_slowdown_pct": Threshold(
+            15.0, "%", "the same operators differ by up to a tenth between two equal, shared cores", OWN
         ),
         "rank_spread_pct": Threshold(5.0, "%", "spread of compute between ranks", "msprof-analyze"),
     }

@@ -129,7 +129,7 @@ def device_work_missing(profile: Profile) -> bool:
 def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[str, ...]:
     """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
     limits = profile.thresholds
-    shares = {part: _part_pct(profile, part) for part in EXPLAINING}
+    shares = {part: _usual_pct(profile, part) for part in EXPLAINING}
     told = {
         part: sum(_worth_pct(profile, each) for each in causes if _families(each) & set(families))
         for part, families in EXPLAINING.items()
@@ -149,6 +149,20 @@ def _families(cause: RankedCause) -> set[str]:
 
 def _worth_pct(profile: Profile, cause: RankedCause) -> float:
     return max(cause.impact_pct, 100.0 * cause.then_ms / max(profile.mean_step_ms, 1e-9))
+
+
+def _usual_pct(profile: Profile, part: str) -> float:
+    """The part's share of the step; waiting for others no more than steps without a profiler leave room for.
+
+    A rank without a device runs on its core whenever it does not wait: profiled steps, which are few, may wait more.
+    """
+    share, series = _part_pct(profile, part), profile.series
+    if part != "exposed_communication" or profile.run.has_device or series is None:
+        return share
+    if series.origin != "monitor" or series.usual["thread_cpu_ms"].isna().any():
+        return share
+    off = 1.0 - float(series.usual["thread_cpu_ms"].sum()) / float(series.usual["wall_ms"].sum())
+    return min(share, 100.0 * off)
 
 
 def _part_pct(profile: Profile, part: str) -> float:

@@ -91,8 +91,28 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
             r"^(torch/|nn\.Module|<built-in|<frozen|<string>|<__array|threading\.py|runpy\.py|contextlib\.py)"
             r"|site-packages/|dist-packages/|^PyTorch Profiler"
         ),
+        # Autograd's anomaly detection looks at every gradient, once each.
+        "anomaly_check": re.compile(r"^aten::(isnan|any)$"),
         # The forward of a checkpointed region, computed again for the backward.
         "recomputation": re.compile(r"torch/utils/checkpoint\.py.*: recompute_fn$"),
+        # Operators of a forward pass as a program calls them; inside a node of the backward they run a second time.
+        "forward_operator": re.compile(
+            r"^aten::(conv[123]d|convolution|linear|batch_norm|layer_norm|group_norm|rms_norm"
+            r"|embedding|scaled_dot_product_attention|max_pool2d|adaptive_avg_pool2d)$"
+        ),
+        # Autograd's nodes and functions written in Python (no namespace): they compute only in operators inside them.
+        "enclosing_operator": re.compile(r"^(autograd::engine::|torch::autograd::)|^[^:]+$"),
+        "backward_node": re.compile(r"^autograd::engine::evaluate_function: "),
+        "backward_work": re.compile(r"^autograd::engine::evaluate_function: |_backward$|_backward_\w+$"),
+        # Element-wise operators that read and write whole tensors and do little else.
+        "elementwise_operator": re.compile(
+            r"^aten::(mul|add|sub|rsub|div|neg|exp|log|log1p|tanh|sigmoid|pow|sqrt|rsqrt|reciprocal|abs|square|sign|sin"
+            r"|cos|erf|clamp|clamp_min|clamp_max|where|maximum|minimum|addcmul|addcdiv|lerp|relu|silu|gelu|threshold"
+            r"|(tanh|sigmoid|threshold|gelu|silu|hardtanh|softplus)_backward|masked_fill|bitwise_\w+|eq|ne|gt|lt|ge|le)_?$"
+        ),
+        # Convolutions outside the tuned library: one sample after the other, by unfolding and multiplying.
+        "fallback_convolution": re.compile(r"^aten::_?slow_conv|^aten::(_?thnn_conv|slow_conv_dilated)"),
+        "scalar_read": re.compile(r"^aten::(item|_local_scalar_dense|is_nonzero|equal|nonzero)$"),
         "matmul_kernel": re.compile(
             r"(?i)(?<!fb)gemm|gemv|cutlass|xmma|\bmma\b|matmul|Cijk_|nvjet|wgmma|(?<!Sub)tensorop|dot_kernel|splitk|cublas|bmm"
         ),

@@ -3,20 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from case_library.library import BUNDLED_CASES, CaseError, parse_case, read_case_bytes
 from case_library.schema import Case
+from hermes_agent.evidence.hosts import Hosts
 from hermes_agent.evidence.verifier import Evidence, Grounds
-from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, Diagnosis, EvidenceRecord, RecordedRecord
+
+
+@dataclass(frozen=True)
+class KnownSteps:
+    """Steps that a run has: those traced, and those within the spans that were recorded."""
+
+    traced: frozenset[int]
+    spans: tuple[tuple[int, int], ...] = ()
+
+    def __contains__(self, step: object) -> bool:
+        """Whether the run has that step."""
+        return step in self.traced or (isinstance(step, int) and any(a <= step <= b for a, b in self.spans))
 
 
 def grounds(diagnosis: Diagnosis, extra: Iterable[EvidenceRecord] = (), cases: Iterable[CaseRecord] = ()) -> Grounds:
-    """Figures of the diagnosis and those measured since, and the words of advice and cases, by id."""
+    """Figures of the diagnosis and those measured since, the words of advice and cases by id, and what the run has."""
     evidence = {record.id: Evidence(record.value, record.unit) for record in (*diagnosis.evidence, *extra)}
     quotes = {item.id: advice_words(item) for item in diagnosis.advice}
     quotes |= {record.id: case_words(record) for record in (*diagnosis.cases, *cases)}
-    return Grounds(evidence, quotes, frozenset(diagnosis.run.ranks), frozenset(diagnosis.run.steps))
+    run = diagnosis.run
+    recorded = run.recorded or RecordedRecord()
+    ranks = frozenset((*run.ranks, *recorded.ranks))
+    steps = KnownSteps(frozenset(run.steps), tuple(recorded.steps))
+    return Grounds(evidence, quotes, ranks, steps, Hosts.named(recorded.hosts))
 
 
 def advice_words(item: AdviceRecord) -> str:

@@ -4,20 +4,24 @@ Rules
 - A sentence with a number cites at least one evidence, advice or case: ``[E3]``, ``[A1]``, ``[C2]``.
 - Every number of the sentence equals a cited evidence's value after rounding, in a unit of the same kind, or stands
   literally in the text of the cited advice or case.
-- ``rank 3`` and ``step 7`` must exist in the run; they need no citation.
+- ``rank 3`` and ``step 7`` must exist in the run, traced or recorded, and so must a host that is written as the
+  run's hosts are; they need no citation.
 - Code in back quotes is free of these rules, except for figures with a unit.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from hermes_agent.evidence.hosts import Hosts
 from hermes_agent.evidence.numbers import CITATION, KINDS, SPELLED, Figure, agrees, figures
 
-Kind = Literal["unknown_id", "uncited_number", "wrong_number", "unknown_rank", "unknown_step", "spelled_number"]
+Kind = Literal[
+    "unknown_id", "uncited_number", "wrong_number", "unknown_rank", "unknown_step", "unknown_host", "spelled_number"
+]
 
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(]?[A-Z`*\[]|$)|\n+")
@@ -42,7 +46,8 @@ class Grounds:
     evidence: Mapping[str, Evidence]
     quotes: Mapping[str, str] = field(default_factory=dict)  # advice and cases: text by id
     ranks: frozenset[int] = frozenset()
-    steps: frozenset[int] = frozenset()
+    steps: Container[int] = frozenset()
+    hosts: Hosts = Hosts()
 
 
 @dataclass(frozen=True)
@@ -89,6 +94,8 @@ def _verify_sentence(sentence: str, grounds: Grounds) -> list[Problem]:
         if name not in grounds.evidence and name not in grounds.quotes
     ]
     prose = LIST_MARK.sub("", CITATION.sub(" ", CODE.sub(_only_measures, sentence)))
+    prose, unknown_hosts = grounds.hosts.taken_from(prose)
+    problems.extend(Problem("unknown_host", sentence, f"the run has no host {name}") for name in unknown_hosts)
     prose, place_problems = _check_places(sentence, prose, grounds)
     problems.extend(place_problems)
     if spelled := SPELLED.search(prose):
@@ -115,7 +122,7 @@ def _check_places(sentence: str, prose: str, grounds: Grounds) -> tuple[str, lis
     problems: list[Problem] = []
     for match in PLACES.finditer(prose):
         of_rank = match["what"].lower().startswith("rank")
-        known = grounds.ranks if of_rank else grounds.steps
+        known: Container[int] = grounds.ranks if of_rank else grounds.steps
         for number in re.findall(r"\d+", match["list"]):
             if int(number) not in known:
                 kind: Kind = "unknown_rank" if of_rank else "unknown_step"

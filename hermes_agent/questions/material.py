@@ -97,7 +97,8 @@ class RunMaterial:
     def _index(self) -> CaseIndex:
         from case_library.recall import CaseIndex
 
-        return CaseIndex.open(cache_dir=self._request.cache_dir, private_folder=self._request.private_cases)
+        asked = self._request
+        return CaseIndex.open(cache_dir=asked.cache_dir, private_folder=asked.private_cases, embedding=asked.embedding)
 
     def _progress(self, stage: str, done: int, total: int, detail: str) -> None:
         self._emit(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))

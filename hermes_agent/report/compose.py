@@ -98,6 +98,19 @@ class _Composer:
             mean=facts["mean"].value,
             steps=len(self.profile.step_ms),
             evidence=cited,
+            unprofiled=self._unprofiled(),
+        )
+
+    def _unprofiled(self) -> record.UnprofiledStepTime | None:
+        series = self.profile.series
+        if series is None:
+            return None
+        facts = {name: self._measure("series_step_ms", statistic=name) for name in ("mean", "median", "p95")}
+        return record.UnprofiledStepTime(
+            **{name: fact.value for name, fact in facts.items()},
+            steps=len(series.slowest_ms),
+            source=series.source,
+            evidence=[self.ledger.cite(fact) for fact in facts.values()],
         )
 
     def _of(self, metric: str, ranked: RankedCause, **more: str) -> Fact:

@@ -28,8 +28,16 @@ class SourceRecord(Record):
     note: str = ""
 
 
+class RecordedRecord(Record):
+    """What monitor records and step logs tell of, also where no trace is: ranks, steps (spans, both ends), hosts."""
+
+    ranks: list[int] = Field(default_factory=list)
+    steps: list[tuple[int, int]] = Field(default_factory=list)
+    hosts: list[str] = Field(default_factory=list)
+
+
 class RunRecord(Record):
-    """What was diagnosed."""
+    """What was diagnosed; ``ranks`` and ``steps`` are the traced ones."""
 
     sources: list[SourceRecord]
     ranks: list[int]
@@ -39,16 +47,29 @@ class RunRecord(Record):
     layout: dict[str, int | str | None]
     clock: list[dict[str, int | str | None]] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
+    recorded: RecordedRecord | None = None
+
+
+class UnprofiledStepTime(Record):
+    """Step time over the steps that no profiler touched, of the slowest rank, by monitor records or step logs."""
+
+    median: float
+    p95: float
+    mean: float
+    steps: int
+    source: str  # "hermes-dx monitor" or "step log"
+    evidence: list[str] = Field(default_factory=list)
 
 
 class StepTime(Record):
-    """Step time over steps, the slowest rank of each step."""
+    """Step time over the traced steps, the slowest rank of each; ``unprofiled`` over the others, where known."""
 
     median: float
     p95: float
     mean: float
     steps: int
     evidence: list[str] = Field(default_factory=list)
+    unprofiled: UnprofiledStepTime | None = None
 
 
 class BreakdownRow(Record):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes_agent.report.wording import PART_TITLES, cause_title, on_ranks
+from tools.analyzers.series_steps import unprofiled
 from tools.catalog import measure
 from tools.findings import Fact, Sentence
 from tools.profilers.parts import PARTS
@@ -23,6 +24,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     marked = steps_marked(profile.run)
     return [
         _headline(profile, ranking, marked),
+        *unprofiled(profile),
         *_overview(profile, marked),
         *([] if marked else [Sentence(UNMARKED)]),
         *_partial(profile),

@@ -9,6 +9,7 @@ import pandas as pd
 from case_library.recall import Recall
 from hermes_agent.evidence.printable import printable
 from hermes_agent.report import diagnosis as record
+from hermes_agent.report.recorded import recorded_record
 from tools.findings import Check, Fact
 from tools.profilers.attribution import ROLES, priority_attribution
 from tools.profilers.kernels import kernel_table
@@ -63,6 +64,7 @@ def run_record(run: Run) -> record.RunRecord:
             for rank in run.ranks
         ],
         notes=clean_notes(run.notes),
+        recorded=recorded_record(run),
     )
 
 

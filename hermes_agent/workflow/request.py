@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from case_library.embedding_choice import HASHED, EmbeddingChoice
+
 
 @dataclass(frozen=True)
 class Request:
@@ -19,3 +21,4 @@ class Request:
     cache_dir: Path | None = None  # None: nothing is kept between calls
     workers: int | None = None
     private_cases: Path | None = None  # a team's own cases, recalled beside the public ones
+    embedding: EmbeddingChoice = HASHED  # by which recall compares texts

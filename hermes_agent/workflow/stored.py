@@ -17,6 +17,7 @@ from tools.sources.digest import digest
 from tools.sources.discover import discover
 from tools.sources.environment import environment_files
 from tools.sources.options import Limits
+from tools.sources.run_folder import companion_files
 
 CODE = ("tools", "hermes_agent", "case_library")
 KEPT = 256  # stored diagnoses; the oldest go first
@@ -33,6 +34,7 @@ def key(request: Request) -> str:
         sorted(request.thresholds.items()),
         code_fingerprint(),
         _own_cases(request.private_cases),
+        repr(request.embedding),
     ]
     return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()
 
@@ -57,7 +59,7 @@ def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[object]:
     if not paths:
         return []
     found = discover(paths, Limits())
-    files = (*found.files, *environment_files(paths))
+    files = (*found.files, *environment_files(paths), *companion_files(paths))
     return [[(str(path), _digest(path, cache_dir)) for path in files], found.notes]
 
 

@@ -69,7 +69,10 @@ class Workspace:
         """Starts opening the case index."""
         request = self.request
         self._index = self._background.submit(
-            CaseIndex.open, cache_dir=request.cache_dir, private_folder=request.private_cases
+            CaseIndex.open,
+            cache_dir=request.cache_dir,
+            private_folder=request.private_cases,
+            embedding=request.embedding,
         )
 
     def add_checks(self, analyzer: str, checks: tuple[Check, ...]) -> None:

@@ -15,6 +15,8 @@ from tools.profilers.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale
 
 NAME = "communication.exposed"
+LINK_BOUND_CAP = 0.45  # a hypothesis: the collectives overlap as they come, and the link has no pause left to use
+SOME_OVERLAP_PCT = 10.0  # of the communication: with less, nothing shows that the schedule overlaps at all
 ONE_RANK_CAP = 0.75  # the exposed time may partly be waiting, which better overlap does not remove
 
 
@@ -51,11 +53,12 @@ def _poor_overlap(profile: Profile, limit: float, least_overlap: float, hideable
     overlap = measure(profile, "communication_overlap_pct")
     hideable = measure(profile, "hideable_communication_ms")
     one_rank = len(profile.ranks) == 1
+    busy = link_bound(profile)
     sure = confidence(
         (share.value, limit),
         (least_overlap, max(overlap.value, 1e-9)),
         (hideable_pct, profile.thresholds["noted_pct"]),
-        at_most=ONE_RANK_CAP if one_rank else 0.95,
+        at_most=LINK_BOUND_CAP if busy else ONE_RANK_CAP if one_rank else 0.95,
     )
     return Finding(
         cause="poor_overlap",
@@ -69,11 +72,29 @@ def _poor_overlap(profile: Profile, limit: float, least_overlap: float, hideable
         steps=share.steps,
         change=_hidden(profile),
         details=(Sentence("A step has {0} collectives.", (measure(profile, "collective_count"),)),),
-        against=_against(profile, one_rank),
+        against=(*_against(profile, one_rank), *_busy(profile)),
         disproved_by="a run with overlap turned on (smaller or earlier buckets, prefetch) whose step is not shorter",
         signals=("exposed communication is a large share of the step while overlap is small",),
-        symptom_of=("small_packet", "network_configuration"),
+        symptom_of=("small_packet", "network_configuration", "pipeline_bubble", "pipeline_imbalance"),
     )
+
+
+def link_bound(profile: Profile) -> bool:
+    """Whether collectives overlap and follow each other without a pause: the link is the limit, not their order."""
+    overlap = measure(profile, "communication_overlap_pct").value
+    return (
+        overlap >= SOME_OVERLAP_PCT and measure(profile, "link_busy_pct").value >= profile.thresholds["link_busy_pct"]
+    )
+
+
+def _busy(profile: Profile) -> tuple[Sentence, ...]:
+    if not link_bound(profile):
+        return ()
+    text = (
+        "From the first collective of a step to the end of the last, one is under way {0} of the time: the link is"
+        " busy, so an earlier start would hide little."
+    )
+    return (Sentence(text, (measure(profile, "link_busy_pct"),)),)
 
 
 def _against(profile: Profile, one_rank: bool) -> tuple[Sentence, ...]:

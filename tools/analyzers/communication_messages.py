@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.collective_change import scaled
+from tools.analyzers.communication_host_messages import small_on_host
 from tools.analyzers.communication_transfer import ONE_RANK, ONE_RANK_CAP
 from tools.analyzers.margin import confidence
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
@@ -20,7 +21,7 @@ def small_packet(profile: Profile) -> Check:
     name = "communication.small_packet"
     usable = [fit for fit in fits(profile) if 100.0 * fit.error <= profile.thresholds["fit_error_pct"]]
     if not usable:
-        return _many_short(profile, name)
+        return small_on_host(profile) or _many_short(profile, name)
     findings = [finding for fit in usable if (finding := _mergeable(profile, fit)) is not None]
     if findings:
         return found(name, *findings)

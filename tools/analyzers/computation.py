@@ -5,7 +5,8 @@ from __future__ import annotations
 from tools.analyzers.computation_alignment import ALIGNMENT, alignment
 from tools.analyzers.computation_device import NAME as SLOW_DEVICE
 from tools.analyzers.computation_device import slow_device
-from tools.analyzers.computation_host import host_double
+from tools.analyzers.computation_host import host_double, host_memory_bound
+from tools.analyzers.computation_host_speed import host_slow_device
 from tools.analyzers.computation_layout import LAYOUT, SMALL_GRID, layout, small_grid
 from tools.analyzers.computation_memory import MEMORY_BOUND, memory_bound
 from tools.analyzers.computation_precision import DOUBLE, PRECISION, double, precision
@@ -24,7 +25,9 @@ def analyze(profile: Profile) -> tuple[Check, ...]:
         return tuple(check(profile) for check in CHECKS)
     if profile.run.has_device:
         return _unanswered((DOUBLE, *DEVICE_QUESTIONS), "no kernel ran inside the steps")
-    return (host_double(profile), *_unanswered(DEVICE_QUESTIONS, "no device work was recorded"))
+    asked = (host_double(profile), host_memory_bound(profile), host_slow_device(profile))
+    open_questions = tuple(name for name in DEVICE_QUESTIONS if name not in {check.name for check in asked})
+    return (*asked, *_unanswered(open_questions, "no device work was recorded"))
 
 
 def _unanswered(names: tuple[str, ...], reason: str) -> tuple[Check, ...]:

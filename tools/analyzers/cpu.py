@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from tools.analyzers.compilation import operator_compilation
 from tools.analyzers.dispatch import small_operators
-from tools.analyzers.profiling import environment, profiling_overhead
+from tools.analyzers.environment import environment
+from tools.analyzers.profiling import profiling_overhead
 from tools.analyzers.synchronization import host_synchronization, launch_blocking
 from tools.findings import Check
 from tools.profilers.profile import Profile

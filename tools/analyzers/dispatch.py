@@ -18,6 +18,7 @@ from tools.whatif.change import Change, Scale
 NAME = "cpu.small_operators"
 SIGNALS = ("device idle while launches are in flight", "launch queue length near zero", "many short kernels")
 FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes the host's time
+READS_SHARE = 0.1  # of the operators: one read for each handful of operators that make the value
 FEW_CAP = 0.45  # a hypothesis, below the confidence of a verdict
 HOST_SIGNALS = ("many short operators", "time between and in short host operators")
 
@@ -117,13 +118,15 @@ def _on_host(profile: Profile) -> Check:
         text = "Short operators and the pauses between them take {0} of the step, with {1} called per step."
         return clean(NAME, Sentence(text, (share, count)))
     amount = measure(profile, "short_operator_ms", rank=worst)
+    reads = measure(profile, "host_group_count", group="reads", rank=worst)
     text = "The step spends {0} ({1}) in short operators and the pauses between them, with {2} called per step."
     return found(
         NAME,
         Finding(
             cause="operator_dispatch",
-            mechanism="small_operators",
+            mechanism="host_synchronization" if _reads_values(reads, count) else "small_operators",
             claim=Sentence(text, (amount, share, count)),
+            details=(Sentence("Of these, {0} read a value out of a tensor.", (reads,)),),
             confidence=confidence((share.value, 2 * profile.thresholds["cause_share_pct"])),
             ranks=chosen,
             steps=amount.steps,
@@ -133,6 +136,11 @@ def _on_host(profile: Profile) -> Check:
             symptom_of=("cpu_contention",),
         ),
     )
+
+
+def _reads_values(reads: Fact, operators: Fact) -> bool:
+    """Whether values are read often, and not just among a mass of other small operators."""
+    return reads.value >= FEW_LAUNCHES and reads.value >= READS_SHARE * operators.value
 
 
 def _host_removal(profile: Profile, ranks: tuple[int, ...]) -> Change:

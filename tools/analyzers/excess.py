@@ -35,7 +35,16 @@ HOST_CAUSES = (
 EXPLAINED_BY = {
     "data_wait": DATA_CAUSES,
     "host": HOST_CAUSES,
-    "compute": ("slow_device", "underutilization", "memory_bound", "cpu_contention", "operator_dispatch"),
+    "compute": (
+        "slow_device",
+        "data_skew",
+        "moe_imbalance",
+        "pipeline_imbalance",
+        "underutilization",
+        "memory_bound",
+        "cpu_contention",
+        "operator_dispatch",
+    ),
     "exposed_memcpy": ("slow_data_fetching", "memory_pressure"),
 }
 

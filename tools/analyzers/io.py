@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.affected import affected, worst_of
+from tools.analyzers.loader_records import LoaderReading, loader_reading
 from tools.analyzers.margin import confidence
 from tools.analyzers.row_change import shortened
 from tools.analyzers.uploads import uploads
@@ -65,6 +66,9 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
     view = profile.rank(worst)
     kind = loader_kind(view)
     cause, mechanism, ceiling = _diagnosis(profile, ranks, worst, kind)
+    told = loader_reading(profile, worst, kind)
+    if told is not None:
+        cause, mechanism, ceiling = _with_records(profile, ranks, kind, told, mechanism)
     waiting = measure(profile, "loader_wait_steps", rank=worst)
     return Finding(
         cause=cause,
@@ -86,9 +90,10 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
             Sentence("The loader's spans last {0} per step.", (measure(profile, "loader_span_ms", rank=worst),)),
             Sentence("The wait is seen in {0}.", (waiting,)),
             *_inside(profile, worst),
+            *(() if told is None else told.sentences),
             *_spared(profile, ranks),
         ),
-        against=_against(profile, worst, cause, kind),
+        against=_against(profile, worst, cause, kind) if told is None else (),
         disproved_by="the same batch, held in memory and used again for every step, gives the same step time",
         signals=_signals(kind),
         hints={"loader": kind},
@@ -133,6 +138,16 @@ def _diagnosis(profile: Profile, ranks: tuple[int, ...], rank: int, kind: str) -
     if evident:
         return "slow_data_processing", "heavy_transform", 0.95 if kind == "single" else 0.85
     return "slow_data_processing", None, 0.7
+
+
+def _with_records(
+    profile: Profile, ranks: tuple[int, ...], kind: str, told: LoaderReading, traced: str | None
+) -> tuple[str, str | None, float]:
+    """Records decide between reading and processing; that other ranks' like loaders keep up speaks against workers."""
+    mechanism = told.mechanism
+    if mechanism == "too_few_workers" and (traced == "heavy_transform" or _same_kind_spared(profile, ranks, kind)):
+        mechanism = "heavy_transform"
+    return told.cause, mechanism, told.at_most
 
 
 def _same_kind_spared(profile: Profile, ranks: tuple[int, ...], kind: str) -> bool:

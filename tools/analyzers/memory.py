@@ -6,6 +6,7 @@ import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
+from tools.analyzers.recomputation import recomputation
 from tools.analyzers.row_change import shortened
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
@@ -14,15 +15,15 @@ from tools.profilers.allocation import allocation_rows
 from tools.profilers.callers import commonest
 from tools.profilers.profile import Profile
 from tools.run.events import EventKind
-from tools.whatif.change import Change
+from tools.whatif.change import Change, Unblock
 
 ALLOCATION = "memory.allocation"
 PEAK = "memory.peak"
 
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Allocation calls in steady steps, and peak use where the allocator was recorded."""
-    return _allocation(profile), _peak(profile)
+    """Allocation calls in steady steps, peak use where the allocator was recorded, and recomputation."""
+    return _allocation(profile), _peak(profile), recomputation(profile)
 
 
 def _allocation(profile: Profile) -> Check:
@@ -81,8 +82,14 @@ def _share_pct(profile: Profile, rank: int) -> float:
 
 
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    views = [profile.rank(rank) for rank in ranks]
-    return tuple(scale for view in views for scale in shortened(view, allocation_rows(view), 0.0, 0.5))
+    """The calls are gone, and with those that free memory the waiting for the device in them."""
+    change: Change = ()
+    for rank in ranks:
+        view, rows = profile.rank(rank), allocation_rows(profile.rank(rank))
+        freeing = rows[view.named("device_free")[rows]]
+        change += shortened(view, rows, 0.0, 0.5)
+        change += (Unblock(rank, freeing),) if len(freeing) else ()
+    return change
 
 
 def _peak(profile: Profile) -> Check:

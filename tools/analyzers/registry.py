@@ -6,15 +6,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tools.analyzers import (
+    checkpoint,
     communication,
     computation,
+    contention,
     cpu,
     critical_path,
     garbage_collection,
     idle,
     io,
     memory,
+    page_faults,
+    pipeline,
+    retransmission,
     step_time,
+    uneven_work,
 )
 from tools.errors import UsageError
 from tools.findings import Check
@@ -46,6 +52,16 @@ ANALYZERS = (
         "communication", "communication", "family", "Do collectives wait, or transfer slowly?", communication.analyze
     ),
     Analyzer("memory", "memory", "family", "Does allocation cost time?", memory.analyze),
+    Analyzer(
+        "contention", "cpu", "family", "Does the training wait for a core or the interpreter?", contention.analyze
+    ),
+    Analyzer("checkpoint", "storage", "family", "Do saving and logging stop the training?", checkpoint.analyze),
+    Analyzer("retransmission", "communication", "family", "Is what is sent lost on the way?", retransmission.analyze),
+    Analyzer(
+        "page_faults", "memory", "family", "Does each step take its memory anew from the kernel?", page_faults.analyze
+    ),
+    Analyzer("pipeline", "parallel", "family", "Do pipeline stages wait for each other?", pipeline.analyze),
+    Analyzer("uneven_work", "communication", "family", "Have the ranks unequal work?", uneven_work.analyze),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tools.analyzers.series_steps import series_checks, unprofiled
 from tools.findings import Check, Sentence, cannot_answer, clean
 from tools.metrics.registry import measure
 from tools.profilers.coarse import (
@@ -27,8 +28,16 @@ OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself ex
 
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Level, fluctuation, drift, jumps, rhythm, and the slowest rank; "found" here is a symptom without a cause."""
+    """Level, fluctuation, drift, jumps, rhythm, and the slowest rank; "found" here is a symptom without a cause.
+
+    Asked of the series where there is one: it is longer than a trace, and no profiler changed it.
+    """
     series = step_series(profile)
+    if profile.series is not None and len(profile.series.slowest_ms) > len(series):
+        longer = series_checks(profile, profile.series)
+        traced = _slowest_rank(profile)
+        told = {check.name: check for check in (traced, *longer) if check.status != "cannot_answer"}
+        return (_level(profile), *(told.get(check.name, check) for check in longer))
     return (
         _level(profile),
         _fluctuation(profile, series),
@@ -58,7 +67,9 @@ def _level(profile: Profile) -> Check:
     )
     late = (Sentence(text, (backlog,)),) if told else ()
     ranks = "" if len(profile.ranks) == 1 else ", the slowest rank of each"
-    return clean("step_time.level", Sentence(f"The median step takes {{0}}{ranks}.", (usual,)), *late)
+    return clean(
+        "step_time.level", Sentence(f"The median step takes {{0}}{ranks}.", (usual,)), *unprofiled(profile), *late
+    )
 
 
 def _fluctuation(profile: Profile, series: StepSeries) -> Check:

@@ -10,6 +10,7 @@ from tools.intervals import intersect, length
 from tools.metrics.measurement import Measurement, Metric
 from tools.profilers.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
 from tools.profilers.collectives import asking_spans, collectives, unmatched
+from tools.profilers.point_to_point import partner_wait_ns
 from tools.profilers.profile import Profile
 
 
@@ -146,7 +147,8 @@ def lone_arrivals(profile: Profile, rank: int) -> Measurement:
 
 def _mean_wait_ms(profile: Profile, rank: int | None) -> float:
     ranks = profile.run.rank_numbers if rank is None else (rank,)
-    return float(np.mean([exposed_wait_ns(profile, number).mean() for number in ranks])) / 1e6
+    waited = [exposed_wait_ns(profile, number) + partner_wait_ns(profile, number) for number in ranks]
+    return float(np.mean([each.mean() for each in waited])) / 1e6
 
 
 def _chosen(profile: Profile, kind: str | None, rank: int | None) -> pd.DataFrame:

@@ -18,6 +18,7 @@ class Measurement:
     ranks: tuple[int, ...] = ()
     steps: tuple[int, ...] = ()
     window_ns: tuple[int, int] | None = None
+    source: str = ""  # the format of the sources it was read from; "" for the traces
 
 
 @dataclass(frozen=True)

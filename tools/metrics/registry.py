@@ -15,17 +15,25 @@ from tools.metrics import (
     computation,
     cpu,
     critical_path,
+    host_groups,
     idle,
     io,
     launches,
     memory,
     names,
+    network,
+    pipeline,
+    rank_work,
+    recomputed,
+    records,
+    series,
     steps,
     transfers,
     work,
 )
 from tools.metrics.measurement import Measurement, Metric
 from tools.profilers.profile import Profile
+from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
 
 
 @lru_cache(maxsize=1)
@@ -41,11 +49,18 @@ def metrics() -> dict[str, Metric]:
             *computation.METRICS,
             *cpu.METRICS,
             *critical_path.METRICS,
+            *host_groups.METRICS,
             *idle.METRICS,
             *io.METRICS,
             *launches.METRICS,
             *memory.METRICS,
             *names.METRICS,
+            *pipeline.METRICS,
+            *rank_work.METRICS,
+            *recomputed.METRICS,
+            *network.METRICS,
+            *records.METRICS,
+            *series.METRICS,
             *steps.METRICS,
             *transfers.METRICS,
             *work.METRICS,
@@ -81,12 +96,17 @@ def fact_of(known: Mapping[str, Metric], profile: Profile, metric: str, argument
         ranks=result.ranks,
         steps=result.steps,
         window_ns=result.window_ns,
-        path=_path(profile, result.ranks),
+        path=_path(profile, result),
         selector=result.selector,
         run=profile.label,
     )
 
 
-def _path(profile: Profile, ranks: tuple[int, ...]) -> str:
-    paths = [str(source.path) for source in profile.run.sources if not ranks or set(source.ranks) & set(ranks)]
-    return paths[0] if len(paths) == 1 else ", ".join(paths)
+def _path(profile: Profile, result: Measurement) -> str:
+    read = [each for each in profile.run.sources if _is_of(each.format, result.source)]
+    paths = [str(each.path) for each in read if not result.ranks or set(each.ranks) & set(result.ranks)]
+    return ", ".join(paths)
+
+
+def _is_of(found: str, wanted: str) -> bool:
+    return found == wanted if wanted else found not in (MONITOR_FORMAT, STEP_LOG_FORMAT)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tools.errors import UsageError
 from tools.metrics.communication import measured, selector
 from tools.metrics.measurement import Measurement, Metric
+from tools.profilers.link_use import busy_share, link_use
 from tools.profilers.profile import Profile
-from tools.profilers.transfers import Fit, fits, large_transfers, transfers
+from tools.profilers.transfers import Fit, fits, large_transfers, small_messages, small_start_ns, transfers
 
 
 def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
@@ -33,6 +34,22 @@ def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     if table.empty:
         raise UsageError("no collective of known size was recorded")
     return measured(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
+
+
+def link_busy_pct(profile: Profile) -> Measurement:
+    """Of the time from a step's first collective to the end of its last, the share in which one is under way."""
+    return measured(profile, 100.0 * busy_share(profile), link_use(profile), "collectives in steps, first to last")
+
+
+def small_message_count(profile: Profile) -> Measurement:
+    """Collectives per step whose bytes hardly matter to their duration."""
+    table = small_messages(profile)
+    return measured(profile, len(table) / len(profile.step_ms), table, "collectives of 64 KiB and less")
+
+
+def small_message_start_ms(profile: Profile) -> Measurement:
+    """What starting such a collective costs: the lower quartile of their times without waiting for late ranks."""
+    return measured(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
 
 
 def collective_fixed_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
@@ -66,6 +83,9 @@ def _of_fit(profile: Profile, kind: str, group: str, value: float) -> Measuremen
 METRICS = (
     Metric("bus_bandwidth", "B/s", "How fast do large collectives transfer?", bus_bandwidth),
     Metric("best_bus_bandwidth", "B/s", "How fast is the fastest large collective?", best_bus_bandwidth),
+    Metric("small_message_count", "count", "How many small collectives does a step have?", small_message_count),
+    Metric("small_message_start_ms", "ms", "What does starting a small one cost?", small_message_start_ms),
+    Metric("link_busy_pct", "%", "How continuously do collectives run once begun?", link_busy_pct),
     Metric("message_bytes", "B", "How large is a collective?", message_bytes),
     Metric("collective_fixed_ms", "ms", "What does a collective cost however small it is?", collective_fixed_ms),
     Metric("collective_fixed_pct", "%", "What share of transfer time is such fixed cost?", collective_fixed_pct),

@@ -8,7 +8,9 @@ from typing import Literal, TypeVar, cast
 
 import pandas as pd
 
+from tools.profilers.host_records import HostRecords, host_records_of
 from tools.profilers.rank_profile import RankProfile
+from tools.profilers.series import RunSeries, series_of
 from tools.run.model import Run
 from tools.thresholds import Thresholds
 
@@ -49,6 +51,16 @@ class Profile:
             [rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks],
             ignore_index=True,
         )
+
+    @cached_property
+    def series(self) -> RunSeries | None:
+        """The steps as monitor records or step logs tell them; None without either."""
+        return series_of(self.run)
+
+    @cached_property
+    def host_records(self) -> HostRecords | None:
+        """What the monitor sampled of processes and machines outside of profiled steps; None without records."""
+        return host_records_of(self.run, self.series)
 
     @cached_property
     def step_ms(self) -> pd.Series:

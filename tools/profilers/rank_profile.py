@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import EMPTY, IntervalSet, union
+from tools.intervals import EMPTY, IntervalSet, merge, subtract, union
 from tools.profilers.parts import Activity, Parts, breakdown, split
 from tools.run.events import EventKind
 from tools.run.links import launches, launching_operators
@@ -133,7 +133,7 @@ class RankProfile:
             device_copy=self._covered(self.copies),
             outstanding=waiting,
             loader=self._covered(self.loader_rows),
-            host_compute=EMPTY if self.rank.has_device else self._covered(self.host_compute_rows),
+            host_compute=EMPTY if self.rank.has_device else self._host_computing(),
             host_communication=EMPTY if self.rank.has_device else self._covered(self.host_collective_rows),
             has_device=self.rank.has_device,
         )
@@ -170,6 +170,13 @@ class RankProfile:
         place = np.searchsorted(starts, self.start[rows], side="right") - 1
         inside = (place >= 0) & (self.start[rows] < ends[np.maximum(place, 0)])
         return np.where(inside, self.steps["number"].to_numpy()[np.maximum(place, 0)], -1)
+
+    def _host_computing(self) -> IntervalSet:
+        """Time in computing operators; what only encloses others (autograd's nodes) may be waiting for a collective."""
+        rows = self.host_compute_rows
+        encloses = self.named("enclosing_operator")[rows]
+        waiting = self._covered(self.host_collective_rows)
+        return merge(self._covered(rows[~encloses]), subtract(self._covered(rows[encloses]), waiting))
 
     def _covered(self, rows: NDArray[np.int64]) -> IntervalSet:
         return union(self.start[rows], self.end[rows])

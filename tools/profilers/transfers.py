@@ -20,6 +20,7 @@ from tools.profilers.collectives import collectives
 from tools.profilers.profile import Profile
 
 LARGE_BYTES = 1 << 20  # from here on the link and not the start of the collective should set the duration
+SMALL_BYTES = 64 << 10  # 52 us at 10 Gb/s; starting a collective between hosts takes longer
 PROMPT_NS = 50_000  # gap behind the previous collective up to which one counts as begun at once
 SATURATED = 0.9  # a message reaches its link's bandwidth when the fixed part is a tenth of its time
 
@@ -77,6 +78,18 @@ def large_transfers(profile: Profile, kind: str | None = None) -> pd.DataFrame:
     large = large if kind is None else large[large["kind"] == kind]
     telling = large[(large["ranks"] > 1) | large["prompt"]]
     return telling if len(telling) else large
+
+
+def small_messages(profile: Profile) -> pd.DataFrame:
+    """The rows of ``transfers`` whose bytes any link carries in less time than it takes to start a collective."""
+    table = transfers(profile)
+    return table[table["bytes"] <= SMALL_BYTES]
+
+
+def small_start_ns(profile: Profile) -> float:
+    """What starting one small message costs: the lower quartile of their times, as most also wait for a thread."""
+    table = small_messages(profile)
+    return float(table["transfer_ns"].quantile(0.25)) if len(table) else 0.0
 
 
 def fits(profile: Profile) -> tuple[Fit, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tools.errors import InputError
 from tools.sources.options import Limits
+from tools.sources.run_folder import RECORDS, has_records, run_folders
 
 SUFFIXES = (".json", ".json.gz")
 # What lies beside traces and is known to be none: it is passed over without a word.
@@ -46,6 +47,11 @@ def discover(paths: Sequence[Path], limits: Limits) -> Discovery:
             notes.append(_passed_over(path, other))
         files += found[: limits.files]
     unique = list({_identity(file): file for file in reversed(files)}.values())[::-1]
+    if not unique and any(has_records(folder) for folder in run_folders(paths)):
+        raise InputError(
+            f"{', '.join(map(str, paths))}: holds monitor records but no trace; capture some steps of the running"
+            " training with `hermes-dx monitor profile FOLDER`"
+        )
     if not unique:
         raise InputError(f"{', '.join(map(str, paths))}: no trace there; a trace is a .json or .json.gz file")
     return Discovery(tuple(unique), tuple(notes), from_folder)
@@ -70,7 +76,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
     found: list[Path] = []
     other: list[Path] = []
     for entry in entries:
-        if not entry.is_file() or COMPANION.match(entry.name):
+        if not entry.is_file() or COMPANION.match(entry.name) or entry.parent.name == RECORDS:
             continue
         is_trace = entry.name.endswith(SUFFIXES) and entry.resolve().is_relative_to(inside)
         (found if is_trace else other).append(entry)

@@ -12,6 +12,7 @@ from tools.run.layout import JobFacts, describe
 from tools.run.model import Rank, Run
 from tools.run.steps import find_steps
 from tools.sources.account import Part, contradiction, notes, sources
+from tools.sources.companions import Anchor, read_companions
 from tools.sources.discover import discover
 from tools.sources.environment import read_environment
 from tools.sources.files import read_files
@@ -44,13 +45,24 @@ def load_run(paths: Sequence[Path], options: LoadOptions = DEFAULT_OPTIONS, prog
     by_rank = _by_rank(parts)
     origin_ns, shifts = _common_axis(by_rank)
     variables, environment_notes = read_environment(paths)
+    layout = describe(_job(part.trace) for own in by_rank.values() for part in own)
+    beside = read_companions(paths, Anchor(tuple(by_rank), layout.world_size, origin_ns))
     aligned = align([_rank(own, shifts[number], variables) for number, own in by_rank.items()])
     return Run(
         ranks=aligned.ranks,
-        sources=sources(found.files, parts, failures),
-        layout=describe(_job(part.trace) for own in by_rank.values() for part in own),
+        sources=(*sources(found.files, parts, failures), *beside.sources),
+        layout=layout,
         origin_unix_ns=None if origin_ns is None else origin_ns + aligned.moved_origin_ns,
-        notes=(*found.notes, *read.notes, *notes(parts, failures), *environment_notes, *aligned.notes),
+        notes=(
+            *found.notes,
+            *read.notes,
+            *notes(parts, failures),
+            *environment_notes,
+            *beside.notes,
+            *aligned.notes,
+        ),
+        records=beside.records,
+        step_log=beside.step_log,
     )
 
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet
 
+HOPED = 1.5  # an estimated factor may be better than estimated; time that goes entirely (factor 0) cannot
+
 
 @dataclass(frozen=True, eq=False)
 class Scale:
@@ -29,6 +31,10 @@ class Scale:
         """The same change, achieving no more than its cautious view."""
         return replace(self, factor=self.kept_factor)
 
+    def hopeful(self) -> Scale:
+        """The same change, taking away half as much again, but never more than there is."""
+        return self if self.factor >= 1.0 else replace(self, factor=max(0.0, 1.0 - HOPED * (1.0 - self.factor)))
+
 
 @dataclass(frozen=True, eq=False)
 class Unblock:
@@ -47,6 +53,10 @@ class Unblock:
         number = np.arange(len(self.rows) + 1)
         freed = np.diff(np.floor(number * (1.0 - self.kept_share))) > 0
         return replace(self, rows=np.sort(self.rows)[freed])
+
+    def hopeful(self) -> Unblock:
+        """The same change: no more than all of the rows can be freed."""
+        return self
 
 
 Change: TypeAlias = tuple[Scale | Unblock, ...]

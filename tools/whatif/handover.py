@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tools.intervals import IntervalSet, complement, intersect, length, merge, union
+from tools.intervals import IntervalSet, complement, intersect, length, merge, subtract, union
 from tools.profilers.rank_profile import RankProfile
 from tools.run.events import EventKind
 from tools.whatif.operations import Rows
@@ -47,10 +47,19 @@ def handovers(rank: RankProfile, main: int, others: list[int], start_ns: int, en
 
 
 def busy(rank: RankProfile, track: int, start_ns: int, end_ns: int) -> IntervalSet:
-    """When the thread runs operators or runtime calls, inside the window."""
+    """When the thread runs operators or runtime calls, inside the window.
+
+    Without a device, an operator that only encloses others may be waiting for a collective: that time does not count.
+    """
     rows = np.flatnonzero((rank.track == track) & (rank.start < end_ns) & (rank.end > start_ns))
     rows = rows[np.isin(rank.kind[rows], (int(EventKind.OPERATOR), int(EventKind.RUNTIME)))]
-    return union(np.maximum(rank.start[rows], start_ns), np.minimum(rank.end[rows], end_ns))
+    begin, end = np.maximum(rank.start[rows], start_ns), np.minimum(rank.end[rows], end_ns)
+    if rank.rank.has_device:
+        return union(begin, end)
+    encloses = rank.named("enclosing_operator")[rows]
+    spans = rank.host_collective_rows
+    waiting = union(rank.start[spans], rank.end[spans])
+    return merge(union(begin[~encloses], end[~encloses]), subtract(union(begin[encloses], end[encloses]), waiting))
 
 
 def _bursts(work: IntervalSet) -> IntervalSet:

@@ -12,6 +12,7 @@ from hermes_agent.report.diagnosis import (
     CaseRecord,
     Diagnosis,
     EvidenceRecord,
+    RecordedRecord,
     RunRecord,
     SourceSelector,
     StepTime,
@@ -111,3 +112,58 @@ def test_a_size_within_a_device_name_is_no_figure(diagnosis: Diagnosis) -> None:
     assert kinds("It runs on `Tesla V100-DGXS-32GB`.", diagnosis) == []
     assert kinds("It runs on `NVIDIA H100 80GB HBM3`.", diagnosis) == []
     assert kinds("It moves 32 GB per step.", diagnosis) == ["uncited_number"]
+
+
+RECORDED = RecordedRecord(ranks=[0, 1, 50], steps=[(0, 39), (60, 99)], hosts=["node000", "node006", "trainer"])
+
+
+def with_records(diagnosis: Diagnosis) -> Diagnosis:
+    return diagnosis.model_copy(update={"run": diagnosis.run.model_copy(update={"recorded": RECORDED})})
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("Rank 50 waits.", []),
+        ("Ranks 0, 1 and 50 wait.", []),
+        ("Rank 51 waits.", ["unknown_rank"]),
+        ("Ranks 1 to 51 wait.", ["unknown_rank"]),
+        ("From step 60 on it is slower.", []),
+        ("From step 59 on it is slower.", ["unknown_step"]),
+        ("From step 100 on it is slower.", ["unknown_step"]),
+    ],
+)
+def test_ranks_and_steps_that_only_the_monitor_recorded_are_grounds(
+    diagnosis: Diagnosis, text: str, problems: list[str]
+) -> None:
+    assert kinds(text, with_records(diagnosis)) == problems
+
+
+def test_without_records_only_what_was_traced_is_grounds(diagnosis: Diagnosis) -> None:
+    assert kinds("Rank 50 waits from step 60 on.", diagnosis) == ["unknown_rank", "unknown_step"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problems"),
+    [
+        ("Rank 50 runs on node006.", []),
+        ("Rank 50 runs on node007.", ["unknown_host"]),
+        ("It is trainer that is slow.", []),
+        ("It is node006.", []),
+        ("Its device is A100.", []),
+        ("On node006 it takes 12.5 ms.", ["uncited_number"]),
+    ],
+)
+def test_a_host_must_be_one_of_the_run_and_its_number_is_no_figure(
+    diagnosis: Diagnosis, text: str, problems: list[str]
+) -> None:
+    assert kinds(text, with_records(diagnosis)) == problems
+
+
+def test_numbers_between_hyphens_of_a_host_are_no_figures(diagnosis: Diagnosis) -> None:
+    recorded = RecordedRecord(hosts=["ip-10-0-0-12", "4", "7 ms"])
+    known = diagnosis.model_copy(update={"run": diagnosis.run.model_copy(update={"recorded": recorded})})
+    assert kinds("It is ip-10-0-0-12.", known) == []
+    assert kinds("It is ip-10-0-0-13.", known) == ["unknown_host"]
+    assert kinds("It is 4.", known) == ["uncited_number"]
+    assert kinds("It takes 7 ms.", known) == ["uncited_number"]

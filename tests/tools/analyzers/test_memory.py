@@ -7,7 +7,7 @@ import pytest
 from tests.synthetic import RankBuilder, profile_of
 from tools.analyzers.memory import analyze
 from tools.run.events import EventKind
-from tools.whatif.change import Scale
+from tools.whatif.change import Scale, Unblock
 
 GIB = 2**30
 
@@ -31,9 +31,11 @@ def test_allocation_in_every_step_is_memory_pressure() -> None:
     assert (calls.value, spent.value) == (2, 12)
     assert finding.claim.names == ("cudaMalloc",)
     assert finding.steps == (1, 2)
-    (change,) = finding.change
-    assert isinstance(change, Scale)
-    assert len(change.intervals) == 2
+    shorter, freed = finding.change
+    assert isinstance(shorter, Scale)
+    assert len(shorter.intervals) == 2
+    assert isinstance(freed, Unblock)
+    assert len(freed.rows) == 2
 
 
 def test_allocation_in_the_first_step_is_usual() -> None:

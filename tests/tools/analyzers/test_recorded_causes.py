@@ -1,0 +1,291 @@
+"""Collections, saves, page faults and retransmissions, as monitor records show them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.recorded_runs import recorded_profile, records_of, step_rows, told
+from tests.synthetic import RankBuilder
+from tools.analyzers import checkpoint, garbage_collection, page_faults, retransmission
+from tools.analyzers.environment import environment
+from tools.analyzers.step_time import analyze as step_time
+from tools.metrics.registry import measure
+from tools.ranking import ranking
+from tools.sources.monitor_environment import Interface
+
+
+def pausing(rank: int, every: int, phase: int, pause_ms: float = 60.0) -> list[float]:
+    return [pause_ms if step % every == phase else 0.0 for step in range(60)]
+
+
+def test_collections_in_different_steps_on_each_rank_cost_the_sum() -> None:
+    pauses = {0: pausing(0, 6, 1), 1: pausing(1, 6, 4)}
+    walls = [50.0 + first + second for first, second in zip(pauses[0], pauses[1], strict=True)]
+    steps = [step_rows(rank, walls, gc_ms=own, gc_longest_ms=own, gc_runs=1) for rank, own in pauses.items()]
+    (check,) = garbage_collection.analyze(recorded_profile(records_of(steps)))
+    (finding,) = check.findings
+    assert finding.ranks == (0, 1)
+    cost, longest = finding.claim.facts
+    assert cost.value == pytest.approx(20.0, rel=0.05)
+    assert longest.value == 60.0
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(19.0, rel=0.05)
+    assert any("different steps" in sentence.template for sentence in finding.details)
+
+
+def test_a_heap_on_one_rank_is_named_there_and_short_collections_are_clean() -> None:
+    own = pausing(1, 6, 2)
+    steps = [
+        step_rows(0, [50.0 + pause for pause in own]),
+        step_rows(1, [50.0 + pause for pause in own], gc_ms=own, gc_longest_ms=own),
+    ]
+    (finding,) = garbage_collection.analyze(recorded_profile(records_of(steps)))[0].findings
+    assert finding.ranks == (1,)
+    quick = step_rows(0, [50.0] * 60, gc_ms=0.2, gc_longest_ms=0.2)
+    assert garbage_collection.analyze(recorded_profile(records_of([quick])))[0].status == "clean"
+
+
+def saving_steps(every: int = 10, stall_ms: float = 150.0) -> list[float]:
+    return [50.0 + (stall_ms if step % every == every - 1 else 0.0) for step in range(60)]
+
+
+def test_periodic_stalls_in_which_the_process_writes_are_a_synchronous_save() -> None:
+    steps = step_rows(0, saving_steps())
+    records = records_of([steps])
+    ends = steps["end_unix_ns"].to_numpy()[9::10]
+    system = records.system.copy()
+    system["write_bytes"] = 30e6 * np.searchsorted(ends, system["unix_ns"].to_numpy(), side="right")
+    profile = recorded_profile(replace(records, system=system))
+    check = checkpoint.analyze(profile)[0]
+    (finding,) = check.findings
+    assert (finding.cause, finding.mechanism) == ("checkpoint_stall", "synchronous_save")
+    period, excess, cost = finding.claim.facts
+    assert period.value == 10
+    assert excess.value == pytest.approx(150.0)
+    assert cost.value == pytest.approx(150.0 * 6 / 54)
+    written, speed = finding.details[0].facts
+    assert written.value == pytest.approx(30e6, rel=0.25)
+    assert speed.value == pytest.approx(200e6, rel=0.25)
+    assert finding.confidence > 0.8
+    top = ranking(profile).causes[0]
+    assert top.finding.cause == "checkpoint_stall"
+    assert top.impact_pct == pytest.approx(100 * cost.value / (50 + cost.value), rel=0.01)
+    assert top.method.startswith("monitor:")
+    assert top.alone is not None
+    assert top.alone.speedup == pytest.approx((50 + cost.value) / 50, rel=0.01)
+
+
+def test_periodic_stalls_without_writes_are_a_hypothesis_and_those_of_the_collector_none() -> None:
+    (finding,) = checkpoint.analyze(recorded_profile(records_of([step_rows(0, saving_steps())])))[0].findings
+    assert finding.mechanism is None
+    assert finding.confidence < 0.5
+    pauses = [150.0 if step % 10 == 9 else 0.0 for step in range(60)]
+    collecting = step_rows(0, saving_steps(), gc_ms=pauses)
+    assert checkpoint.analyze(recorded_profile(records_of([collecting])))[0].status == "clean"
+
+
+def test_a_stall_that_the_other_rank_sees_a_step_later_is_one_and_blocked_threads_tell_slow_storage() -> None:
+    walls = {rank: [50.0] * 60 for rank in (0, 1)}
+    for save in range(9, 60, 10):
+        walls[save // 10 % 2][save] = 550.0
+        for step in (save, min(save + 1, 59)):
+            walls[1 - save // 10 % 2][step] = 300.0
+    steps = [step_rows(rank, own, thread_cpu_ms=48.0) for rank, own in walls.items()]
+    (finding,) = checkpoint.analyze(recorded_profile(records_of(steps)))[0].findings
+    assert finding.mechanism == "slow_storage"
+    assert 0.5 < finding.confidence < 0.8
+    assert finding.claim.facts[0].value == 10
+    assert finding.claim.facts[1].value == pytest.approx(500.0, rel=0.1)
+    running = [step_rows(rank, own, thread_cpu_ms=[each - 2 for each in own]) for rank, own in walls.items()]
+    (finding,) = checkpoint.analyze(recorded_profile(records_of(running)))[0].findings
+    assert (finding.mechanism, finding.confidence) == (None, 0.45)
+
+
+def hesitating(rank: int) -> RankBuilder:
+    """A rank whose steps hold 30 ms without any operator."""
+    builder = RankBuilder(rank=rank, device=None)
+    for step in range(3):
+        begin = step * 80_000
+        builder.operator("aten::mm", begin + 10, 49_900)
+        builder.step(1000 + step, begin, begin + 80_000)
+    return builder
+
+
+def test_a_thread_blocked_in_the_scripts_own_calls_in_every_step_may_be_logging() -> None:
+    steps = [step_rows(0, [80.0] * 40, thread_cpu_ms=50.0)]
+    (finding,) = checkpoint.analyze(recorded_profile(records_of(steps), hesitating))[1].findings
+    assert (finding.cause, finding.mechanism) == ("checkpoint_stall", "remote_logging")
+    assert [fact.value for fact in finding.claim.facts] == [pytest.approx(30.0), pytest.approx(30.1)]
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(30.0)
+    assert finding.confidence <= 0.65
+    written = records_of(steps, {0: {"write_bytes": 1e6}})
+    (finding,) = checkpoint.analyze(recorded_profile(written, hesitating))[1].findings
+    assert finding.confidence > 0.65
+    assert finding.details[0].facts[0].value == pytest.approx(80_000.0)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rates"),
+    [
+        pytest.param({"thread_cpu_ms": 79.0}, {}, id="it computes between the operators"),
+        pytest.param({"thread_cpu_ms": 50.0, "data_wait_ms": 29.0}, {}, id="it waits for data"),
+        pytest.param({"thread_cpu_ms": 50.0}, {"training_run_delay_us": 0.37e6}, id="it waits for a core"),
+        pytest.param({"thread_cpu_ms": 50.0}, {"python_threads_cpu_us": 0.9e6}, id="a side thread is busy"),
+    ],
+)
+def test_time_between_operators_with_another_reason_is_no_logging(
+    columns: dict[str, float], rates: dict[str, float]
+) -> None:
+    records = records_of([step_rows(0, [80.0] * 40, **columns)], {0: rates})
+    assert checkpoint.analyze(recorded_profile(records, hesitating))[1].status == "clean"
+
+
+def test_even_steps_are_clean_and_a_trace_alone_is_an_open_question() -> None:
+    assert checkpoint.analyze(recorded_profile(records_of([step_rows(0, [50.0] * 60)])))[0].status == "clean"
+
+
+def test_many_page_faults_in_each_step_are_memory_handed_back() -> None:
+    profile = recorded_profile(records_of([step_rows(0, [50.0] * 40)], {0: {"minor_faults": 100_000.0}}))
+    (finding,) = page_faults.analyze(profile)[0].findings
+    faults, cost = finding.claim.facts
+    assert faults.value == pytest.approx(5000.0)
+    assert cost.value == pytest.approx(7.5)
+    assert page_faults.analyze(recorded_profile(records_of([step_rows(0, [50.0] * 40)])))[0].status == "clean"
+
+
+def communicating(rank: int) -> RankBuilder:
+    builder = RankBuilder(rank=rank, device=None)
+    gloo = builder.host_thread("gloo")
+    for step in range(3):
+        begin = step * 50_000
+        builder.operator("aten::mm", begin + 10, 29_900)
+        builder.annotation("gloo:all_reduce", begin + 30_000, 19_900, track=gloo)
+        builder.step(1000 + step, begin, begin + 50_000)
+    return builder
+
+
+def test_segments_sent_again_are_a_bad_link() -> None:
+    steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
+    rates = {rank: {"tcp_sent_segments": 20_000.0, "tcp_retransmitted_segments": 400.0} for rank in (0, 1)}
+    check = retransmission.analyze(recorded_profile(records_of(steps, rates), communicating))[0]
+    (finding,) = check.findings
+    assert finding.cause == "slow_link"
+    assert finding.claim.facts[0].value == pytest.approx(2.0)
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(0.5 * 19.9, rel=0.05)
+
+
+def test_few_segments_or_few_lost_ones_are_no_finding() -> None:
+    steps = [step_rows(0, [50.0] * 40)]
+    few = records_of(steps, {0: {"tcp_sent_segments": 5.0, "tcp_retransmitted_segments": 4.0}})
+    assert retransmission.analyze(recorded_profile(few))[0].status == "cannot_answer"
+    sound = records_of(steps, {0: {"tcp_sent_segments": 20_000.0, "tcp_retransmitted_segments": 1.0}})
+    assert retransmission.analyze(recorded_profile(sound))[0].status == "clean"
+
+
+def sending(rank: int) -> RankBuilder:
+    """A rank whose exposed all-reduces of a known size fill two fifths of its step."""
+    builder = RankBuilder(rank=rank, device=None)
+    gloo = builder.host_thread("gloo")
+    for step in range(3):
+        begin = step * 50_000
+        builder.operator("aten::mm", begin + 10, 29_900)
+        moved = builder.annotation("gloo:all_reduce", begin + 30_000, 19_900, track=gloo)
+        sizes = {"group_size": 2, "in_elements": 1_000_000, "out_elements": 1_000_000}
+        builder.detail("collectives", moved, collective="allreduce", group="0", dtype="Float", **sizes)
+        builder.step(1000 + step, begin, begin + 50_000)
+    return builder
+
+
+def test_others_bytes_on_the_link_share_its_bandwidth() -> None:
+    steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
+    rates = {rank: {"net_sent_bytes": 400e6, "net_received_bytes": 400e6} for rank in (0, 1)}
+    records = records_of(steps, rates)
+    hosts = tuple(replace(each, host=f"node-{each.rank}") for each in records.ranks)
+    profile = recorded_profile(replace(records, ranks=hosts), sending)
+    assert measure(profile, "collective_wire_bytes").value == pytest.approx(4e6)
+    assert measure(profile, "foreign_bytes_per_s", rank=0).value == pytest.approx(320e6)
+    (finding,) = retransmission.analyze(profile)[1].findings
+    assert finding.cause == "bandwidth_contention"
+    assert finding.claim.facts[1].value == pytest.approx(80.0)
+    alone = {rank: {"net_sent_bytes": 85e6, "net_received_bytes": 85e6} for rank in (0, 1)}
+    quiet = replace(records_of(steps, alone), ranks=hosts)
+    assert retransmission.analyze(recorded_profile(quiet, sending))[1].status == "clean"
+
+
+@pytest.mark.parametrize(
+    ("variables", "interfaces", "status"),
+    [
+        pytest.param({"GLOO_SOCKET_IFNAME": "eth1"}, {"eth0": 25_000, "eth1": 1_000}, "found", id="a slower one"),
+        pytest.param({"GLOO_SOCKET_IFNAME": "eth0"}, {"eth0": 25_000, "eth1": 1_000}, "clean", id="the fastest"),
+        pytest.param(
+            {"GLOO_SOCKET_IFNAME": "eth0"}, {"eth0": 1_000, "docker0": 10_000}, "clean", id="the only real one"
+        ),
+        pytest.param({}, {"eth0": 25_000, "eth1": 1_000}, "clean", id="none named"),
+    ],
+)
+def test_an_interface_named_by_a_variable_while_a_faster_one_is_there(
+    variables: dict[str, str], interfaces: dict[str, int], status: str
+) -> None:
+    there = {name: Interface(1500, speed) for name, speed in interfaces.items()}
+    environments = [told(rank, variables=variables, interfaces=there) for rank in (0, 1)]
+    records = records_of([step_rows(rank, [50.0] * 40) for rank in (0, 1)], None, None, environments)
+    check = retransmission.analyze(recorded_profile(records, sending))[2]
+    assert check.status == status
+    if check.findings:
+        assert (check.findings[0].mechanism, check.findings[0].claim.names) == ("wrong_interface", ("eth1", "eth0"))
+
+
+def test_a_rank_that_is_late_in_the_profiled_steps_alone_costs_the_run_nothing() -> None:
+    def late(rank: int) -> RankBuilder:
+        builder = RankBuilder(rank=rank, device=None)
+        gloo = builder.host_thread("gloo")
+        for step in range(3):
+            begin, own = step * 100_000, 90_000 if rank else 40_000
+            builder.operator("aten::mm", begin + 10, own)
+            builder.annotation("gloo:all_reduce", begin + own + 20, 99_900 - own, track=gloo)
+            builder.step(1000 + step, begin, begin + 100_000)
+        return builder
+
+    equal = [step_rows(rank, [50.0] * 40, own_ms=45.0) for rank in (0, 1)]
+    apart = [step_rows(rank, [100.0] * 40, own_ms=90.0 if rank else 40.0) for rank in (0, 1)]
+    worth = {}
+    for name, steps in (("equal", equal), ("apart", apart)):
+        known = ranking(recorded_profile(records_of(steps), late))
+        causes = {each.finding.cause: each.impact_pct for each in (*known.causes, *known.below)}
+        worth[name] = max((pct for cause, pct in causes.items() if cause in ("straggler", "slow_device")), default=0.0)
+    assert worth["equal"] == 0.0
+    assert worth["apart"] > 30.0
+
+
+def test_anomaly_detection_and_unequal_versions_are_told() -> None:
+    steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
+    environments = [
+        told(0, flags={"anomaly_mode": True}),
+        told(1, flags={"anomaly_mode": False}, torch="2.12.0"),
+    ]
+    check = environment(recorded_profile(records_of(steps, None, None, environments)))
+    assert {(each.cause, each.mechanism, each.ranks) for each in check.findings} == {
+        ("profiling_overhead", None, (0,)),
+        ("environment_configuration", "version_mismatch", (0, 1)),
+    }
+    debug = [told(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]
+    (finding,) = environment(recorded_profile(records_of(steps, None, None, debug))).findings
+    assert (finding.mechanism, finding.ranks) == ("debug_variable", (0, 1))
+    assert environment(recorded_profile(records_of(steps))).status == "clean"
+
+
+def test_the_coarse_view_is_asked_of_the_series_and_tells_the_profilers_cost() -> None:
+    captured = [step in (57, 58) for step in range(60)]
+    walls = [50.0] * 30 + [70.0] * 27 + [140.0] * 3
+    steps = step_rows(0, walls, captured=captured)
+    checks = {check.name: check for check in step_time(recorded_profile(records_of([steps])))}
+    told_by_level = [fact.value for sentence in checks["step_time.level"].support for fact in sentence.facts]
+    assert told_by_level[0] == 50.0
+    assert told_by_level[-1] == pytest.approx(100.0)
+    assert checks["step_time.change_point"].status == "found"
+    assert checks["step_time.change_point"].support[0].facts[0].value == pytest.approx(40.0)

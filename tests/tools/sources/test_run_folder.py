@@ -1,0 +1,134 @@
+"""Records and step logs beside the traces become part of the run, and nothing else does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.monitor.description import Description, Workload
+from hermes_agent.monitor.layout import RECORD, STEPS_MAGIC
+from hermes_agent.workflow.request import Request
+from hermes_agent.workflow.stored import key
+from tests.hermes_agent.monitor.monitored import record
+from tests.tools.sources.kineto_text import rank_info, span, write_trace
+from tools.errors import InputError
+from tools.metrics.registry import measure
+from tools.profilers.profile import Profile
+from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
+from tools.sources.load import load_run
+
+BEGIN_NS = 1_700_000_000_000_000_000
+
+
+def traced(folder: Path, rank: int = 0, base_ns: int | None = BEGIN_NS) -> Path:
+    spans = [span("ProfilerStep#1", 0, 50), span("op", 10, 20)]
+    more = {} if base_ns is None else {"baseTimeNanoseconds": base_ns}
+    write_trace(folder / f"rank{rank}.json", spans, distributedInfo=rank_info(rank), **more)
+    return folder
+
+
+def monitored(folder: Path, rank: int = 0, world_size: int = 2, begin_ns: int = BEGIN_NS, steps: int = 20) -> Path:
+    about = Description(rank, world_size, None, "host", 7, begin_ns, "", 16, Workload())
+    (folder / "monitor").mkdir(exist_ok=True)
+    path = folder / "monitor" / f"{about.stem}.steps"
+    kept = [replace_end(record(step, 10.0 + step), begin_ns + (step + 1) * 10**7) for step in range(steps)]
+    path.write_bytes(about.pack(STEPS_MAGIC) + b"".join(RECORD.pack(*each) for each in kept))
+    path.with_suffix(".events.jsonl").touch()
+    return path
+
+
+def replace_end(each: tuple[int, ...], end_unix_ns: int) -> tuple[int, ...]:
+    return each._replace(end_unix_ns=end_unix_ns)  # type: ignore[attr-defined, no-any-return]
+
+
+def logged(folder: Path, rank: int = 0, steps: int = 20) -> Path:
+    path = folder / f"steps_rank{rank}.jsonl"
+    path.write_text("".join(json.dumps({"step": step, "wall_ms": 30.0}) + "\n" for step in range(steps)))
+    return path
+
+
+def test_records_and_logs_are_read_and_told_as_sources(tmp_path: Path) -> None:
+    monitored(traced(tmp_path))
+    logged(tmp_path)
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert len(run.records.steps) == 20
+    assert run.step_log is not None
+    assert run.step_log["wall_ms"].tolist() == [30.0] * 20
+    assert [source.format for source in run.sources][1:] == [MONITOR_FORMAT, STEP_LOG_FORMAT]
+    assert not run.notes
+    fact = measure(Profile(run), "series_step_ms", statistic="median")
+    assert fact.path == str(tmp_path / "monitor")
+
+
+def test_a_single_trace_brings_its_folder_and_a_capture_its_run_folder(tmp_path: Path) -> None:
+    monitored(traced(tmp_path))
+    records = load_run([tmp_path / "rank0.json"]).records
+    assert records is not None
+    capture = tmp_path / "capture-0001"
+    capture.mkdir()
+    (tmp_path / "rank0.json").rename(capture / "rank0.json")
+    assert load_run([capture]).records is not None
+
+
+@pytest.mark.parametrize(
+    ("told", "reason"),
+    [
+        pytest.param({"world_size": 4}, "another number of ranks", id="a larger job"),
+        pytest.param({"rank": 3, "world_size": 8}, "another number of ranks", id="a rank there is not"),
+        pytest.param({"begin_ns": BEGIN_NS - 9 * 10**13}, "more than an hour", id="a day before"),
+    ],
+)
+def test_records_of_another_run_are_left_out_with_a_note(tmp_path: Path, told: dict[str, int], reason: str) -> None:
+    monitored(traced(tmp_path), **told)
+    run = load_run([tmp_path])
+    assert run.records is None
+    assert any(reason in note for note in run.notes)
+    assert run.sources[-1].status == "excluded"
+
+
+def test_damaged_records_and_logs_are_notes_and_the_trace_is_read(tmp_path: Path) -> None:
+    path = monitored(traced(tmp_path))
+    path.write_bytes(b"no records")
+    (tmp_path / "steps_rank0.jsonl").write_text('{"step": 1, "wall_ms": 30.0}\n{broken\n{"step": -1, "wall_ms": 1}\n')
+    (tmp_path / "steps_rank1.jsonl").write_bytes(b"\xff\xfe")
+    run = load_run([tmp_path])
+    assert run.records is None
+    assert run.step_log is not None
+    assert len(run.step_log) == 1
+    assert sum("steps_rank0.jsonl: 2 lines" in note for note in run.notes) == 1
+    assert any("steps_rank1.jsonl" in note for note in run.notes)
+    assert any("monitor records" in note for note in run.notes)
+
+
+def test_of_a_rank_that_was_started_twice_the_traced_start_is_used(tmp_path: Path) -> None:
+    traced(tmp_path)
+    monitored(tmp_path, begin_ns=BEGIN_NS - 10**11, steps=5)
+    monitored(tmp_path, begin_ns=BEGIN_NS - 10**7, steps=20)
+    monitored(tmp_path, begin_ns=BEGIN_NS + 10**12, steps=7)
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert len(run.records.steps) == 20
+    assert any("more than once" in note for note in run.notes)
+
+
+def test_records_without_a_trace_say_what_to_do(tmp_path: Path) -> None:
+    monitored(tmp_path)
+    with pytest.raises(InputError, match="no trace; capture some steps"):
+        load_run([tmp_path])
+
+
+def test_changed_records_and_logs_make_another_diagnosis(tmp_path: Path) -> None:
+    path = monitored(traced(tmp_path))
+    log = logged(tmp_path)
+    request = Request(paths=(tmp_path,))
+    names = [key(request)]
+    path.write_bytes(path.read_bytes() + RECORD.pack(*record(20, 30.0)))
+    names.append(key(request))
+    log.write_text(log.read_text() + '{"step": 20, "wall_ms": 31.0}\n')
+    names.append(key(request))
+    assert len(set(names)) == 3
+    assert key(replace(request)) == names[-1]

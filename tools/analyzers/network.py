@@ -1,0 +1,117 @@
+"""Who uses the network besides the run, and is it the right network?"""
+
+from __future__ import annotations
+
+from tools.analyzers.margin import confidence
+from tools.analyzers.recorded import by_rank, measured, not_recorded, saving
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.registry import measure
+from tools.profilers.profile import Profile
+from tools.sources.monitor_environment import RankEnvironment
+
+SHARED = "communication.shared_link"
+INTERFACE = "communication.interface"
+VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
+VIRTUAL = ("lo", "docker", "veth", "br-", "virbr", "ifb", "dummy", "tun", "tap", "cali", "flannel", "cni", "sit")
+LEFT = 0.3  # of the exposed transfer stays, on the faster network and on the free one alike
+FASTER = 2.0
+
+
+def shared_link(profile: Profile) -> Check:
+    """Whether others' bytes fill the link while transfers are exposed."""
+    records = profile.host_records
+    if records is None:
+        return not_recorded(SHARED)
+    foreign = by_rank(profile, records, "foreign_bytes_per_s")
+    exposed = measured(profile, "exposed_transfer_pct")
+    if not foreign or exposed is None:
+        return not_recorded(SHARED, "no traffic of the run over a network is recorded with its size")
+    worst = max(foreign, key=lambda rank: (foreign[rank].value, -rank))
+    share = measure(profile, "foreign_traffic_pct", rank=worst)
+    limits = profile.thresholds
+    if share.value < limits["foreign_traffic_pct"] or exposed.value < limits["cause_share_pct"]:
+        text = "Of what goes over the network {0} is not the run's; {1} of the step is exposed transfer."
+        return clean(SHARED, Sentence(text, (share, exposed)))
+    return found(SHARED, _contention(profile, foreign[worst], share, exposed))
+
+
+def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact) -> Finding:
+    limits = profile.thresholds
+    return Finding(
+        cause="bandwidth_contention",
+        claim=Sentence(
+            "Besides the run's collectives {0} go over the same network, {1} of all bytes, while {2} of the step is"
+            " exposed transfer: the link's bandwidth is shared.",
+            (foreign, share, exposed),
+        ),
+        confidence=confidence(
+            (share.value, limits["foreign_traffic_pct"]), (exposed.value, limits["cause_share_pct"]), at_most=0.9
+        ),
+        ranks=profile.run.rank_numbers,
+        saving=saving(
+            profile, _gain_ms(profile), 0.4, 1.3, "exposed transfer of the trace, less what a free link needs"
+        ),
+        against=(Sentence("What the link carries at most is not recorded."),),
+        disproved_by="the collectives are as slow while nobody else uses the link",
+        signals=("bandwidth drops only while another job shares the link",),
+    )
+
+
+def _gain_ms(profile: Profile) -> float:
+    return (1.0 - LEFT) * measure(profile, "exposed_transfer_ms").value
+
+
+def interface(profile: Profile) -> Check:
+    """Whether a setting keeps the run on one network while another one lies idle."""
+    records = profile.host_records
+    told = {rank: each for rank in records.ranks if (each := records.environment(rank))} if records else {}
+    if not told:
+        return not_recorded(INTERFACE, "the records hold no network interfaces")
+    others = {rank: _unused(each) for rank, each in told.items()}
+    exposed = measured(profile, "exposed_transfer_pct")
+    chosen = tuple(rank for rank, unused in others.items() if unused is not None)
+    if not chosen:
+        return clean(INTERFACE, Sentence("No setting keeps the run from a network interface that is there."))
+    limit = profile.thresholds["communication_exposed_pct"]
+    if exposed is None or exposed.value < limit:
+        text = "The run is told which interface to use, and its transfers are hardly exposed."
+        return clean(INTERFACE, Sentence(text))
+    used, unused, faster = others[chosen[0]] or ("", "", False)
+    claim = "The run is told to use the interface {n0} while the machine has {n1} as well"
+    return found(
+        INTERFACE,
+        Finding(
+            cause="network_configuration",
+            mechanism="wrong_interface",
+            claim=Sentence(
+                claim + (", which is faster" if faster else "") + "; {0} of the step is exposed transfer.",
+                (exposed,),
+                (used, unused),
+            ),
+            confidence=confidence((exposed.value, limit), at_most=0.9 if faster else 0.65),
+            ranks=chosen,
+            saving=saving(
+                profile, _gain_ms(profile), 0.4, 1.3, "exposed transfer of the trace, less what is left of it"
+            ),
+            against=() if faster else (Sentence("What the other interface can carry is not recorded."),),
+            disproved_by="the collectives are as slow with the other interface named",
+            signals=("interface forced by environment", "wrong HCA or interface"),
+            hints={"interface": used},
+        ),
+    )
+
+
+def _unused(told: RankEnvironment) -> tuple[str, str, bool] | None:
+    """The interface a variable names, another real one that is there, and whether that is known to be faster."""
+    named = next((told.variables[name] for name in VARIABLES if told.variables.get(name)), "")
+    used = named.lstrip("=").split(",")[0]
+    if not used or used.startswith("^") or used not in told.interfaces:
+        return None
+    speed = told.interfaces[used].speed_mbit or 0
+    others = {name: each for name, each in told.interfaces.items() if name != used and not name.startswith(VIRTUAL)}
+    if not others:
+        return None
+    best = max(others, key=lambda name: (others[name].speed_mbit or 0, name))
+    faster = speed > 0 and (others[best].speed_mbit or 0) >= FASTER * speed
+    slower = 0 < (others[best].speed_mbit or 0) < speed
+    return None if slower else (used, best, faster)

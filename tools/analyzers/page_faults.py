@@ -1,0 +1,52 @@
+"""Does the process get its memory page by page from the kernel, over and over again?"""
+
+from __future__ import annotations
+
+from tools.analyzers.affected import affected, worst_of
+from tools.analyzers.margin import confidence
+from tools.analyzers.recorded import by_rank, not_recorded, saving, values
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.registry import measure
+from tools.profilers.profile import Profile
+
+NAME = "memory.page_faults"
+
+
+def analyze(profile: Profile) -> tuple[Check, ...]:
+    """Faults per step times what the kernel needs for one."""
+    return (_page_faults(profile),)
+
+
+def _page_faults(profile: Profile) -> Check:
+    records = profile.host_records
+    if records is None:
+        return not_recorded(NAME)
+    costs = by_rank(profile, records, "page_fault_ms")
+    if not costs:
+        return not_recorded(NAME, "the records do not count page faults")
+    worst = worst_of(values(costs))
+    faults = measure(profile, "counter_per_step", rank=worst, field="minor_faults")
+    share = 100.0 * costs[worst].value / records.series.mean_ms
+    if share < profile.thresholds["page_fault_pct"]:
+        text = "Page faults come at {0} at most, an estimated {1} of kernel time per step."
+        return clean(NAME, Sentence(text, (faults, costs[worst])))
+    shares = {rank: 100.0 * fact.value / records.series.mean_ms for rank, fact in costs.items()}
+    ranks = affected(shares, profile.thresholds["noted_pct"])
+    return found(NAME, _finding(profile, ranks, faults, costs[worst], share))
+
+
+def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact, share_pct: float) -> Finding:
+    return Finding(
+        cause="memory_pressure",
+        claim=Sentence(
+            "Memory is handed back and taken anew in every step: page faults come at {0}, an estimated {1} of kernel"
+            " time per step.",
+            (faults, cost),
+        ),
+        confidence=confidence((share_pct, profile.thresholds["page_fault_pct"]), at_most=0.85),
+        ranks=ranks,
+        saving=saving(profile, cost.value, 0.4, 2.0, "page faults times the cost of one"),
+        against=(Sentence("The cost of one fault is a figure of common machines, not of this one."),),
+        disproved_by="page faults fall but the steps stay as long once the allocator keeps its memory",
+        signals=("page faults in every steady step", "memory handed back to the system each step"),
+    )

@@ -1,0 +1,40 @@
+"""What the unprofiled steps say against a finding that rests on a few profiled ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tools.analyzers.recorded import measured
+from tools.findings import Finding, Sentence
+from tools.metrics.registry import measure
+from tools.profilers.profile import Profile
+
+OF_ONE_RANK = ("straggler", "slow_device")  # causes that say: this rank takes longer than the others, always
+SEEN_SHARE = 1.0 / 3.0  # of the excess that the trace shows must be there without the profiler too
+REFUTED_SHARE = 0.5  # of what is called a problem: with less than that it costs the run nothing
+CHANCE = "seen in the profiled steps alone, so the run loses nothing to it"
+DOUBTED = 0.4  # a chance of the profiled steps is a hypothesis at most
+
+
+def doubted(profile: Profile, finding: Finding) -> Finding:
+    """The finding, with less confidence where the ranks' own times in unprofiled steps speak against it."""
+    if finding.cause not in OF_ONE_RANK or not finding.ranks or len(finding.ranks) == len(profile.ranks):
+        return finding
+    traced = max((measure(profile, "rank_excess_pct", rank=rank).value for rank in finding.ranks), default=0.0)
+    facts = {rank: measured(profile, "own_excess_pct", rank=rank) for rank in finding.ranks}
+    told = {rank: fact for rank, fact in facts.items() if fact is not None}
+    if not told or traced <= 0:
+        return finding
+    most = max(told, key=lambda rank: told[rank].value)
+    if told[most].value >= SEEN_SHARE * traced:
+        return finding
+    gone = told[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"]
+    text = f"In steps that no profiler touched rank {most} takes only {{0}} of a step longer than the others."
+    return replace(
+        finding,
+        confidence=round(finding.confidence * DOUBTED, 3),
+        against=(*finding.against, Sentence(text, (told[most],))),
+        change=() if gone else finding.change,
+        impact_ms=0.0 if gone else finding.impact_ms,
+        impact_method=CHANCE if gone else finding.impact_method,
+    )

@@ -1,0 +1,62 @@
+"""Bytes on the network: those of the run's own collectives, and those of others on the same link."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.records import host_records
+from tools.profilers.collective_size import bus_factor
+from tools.profilers.profile import Profile
+from tools.profilers.transfers import transfers
+from tools.run.model import MONITOR_FORMAT
+
+COUNTERS = ("net_sent_bytes", "net_received_bytes")
+
+
+def collective_wire_bytes(profile: Profile) -> Measurement:
+    """What a rank's collectives have to send per traced step at least, by their recorded sizes."""
+    table = transfers(profile)
+    if table.empty:
+        raise UsageError("no collective of a recorded size is in the traces")
+    factors = [bus_factor(str(kind), int(size)) for kind, size in zip(table["kind"], table["group_size"], strict=True)]
+    value = float((table["bytes"] * np.asarray(factors)).sum()) / table["step"].nunique()
+    steps = tuple(int(step) for step in sorted(table["step"].unique()))
+    return Measurement(value, lambda: table, "collectives of known size", profile.run.rank_numbers, steps)
+
+
+def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
+    """Bytes per second over the rank's network interfaces beyond what its collectives send, in the busier direction."""
+    records = host_records(profile)
+    rates = [rate for name in COUNTERS if (rate := records.per_second(rank, name)) is not None]
+    if not rates:
+        raise UsageError(f"the records of rank {rank} count no bytes on the network")
+    step_s = float(records.series.of(rank)["wall_ms"].mean()) / 1e3
+    own = collective_wire_bytes(profile).value * _senders(profile, rank) / step_s
+    spans = records.spans(rank)
+    rows = spans[["begin_ns", "end_ns", *COUNTERS]]
+    value = max(max(rates) - own, 0.0)
+    return Measurement(
+        value, lambda: rows, "samples of network bytes", (rank,), records.series.numbers(rank), source=MONITOR_FORMAT
+    )
+
+
+def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
+    """The same as a share of all bytes in the busier direction."""
+    foreign = foreign_bytes_per_s(profile, rank)
+    rates = [host_records(profile).per_second(rank, name) or 0.0 for name in COUNTERS]
+    value = 100.0 * foreign.value / max(*rates, 1.0)
+    return Measurement(value, foreign.rows, foreign.selector, foreign.ranks, foreign.steps, source=MONITOR_FORMAT)
+
+
+def _senders(profile: Profile, rank: int) -> int:
+    """Ranks on the machine that send over its interfaces."""
+    return len(host_records(profile).neighbours(rank))
+
+
+METRICS = (
+    Metric("collective_wire_bytes", "B", "How much do a step's collectives have to send?", collective_wire_bytes),
+    Metric("foreign_bytes_per_s", "B/s", "How much of the network's traffic is not the run's?", foreign_bytes_per_s),
+    Metric("foreign_traffic_pct", "%", "What share of the network's traffic is not the run's?", foreign_traffic_pct),
+)

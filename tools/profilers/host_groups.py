@@ -1,0 +1,113 @@
+"""Groups of operators on the training threads, for runs whose operators compute on the host.
+
+A group is the outermost operators of a kind inside steps, so that their times add up:
+
+=================== =======================================================================
+fp64                operators whose first floating operand is 64 bits wide
+fallback            convolutions outside the tuned library
+elementwise_runs    three or more element-wise operators in a row that stream whole tensors
+reads               values read out of a tensor (``item`` and the like)
+=================== =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.profilers.operator_cost import precision_of
+from tools.profilers.profile import Profile
+from tools.profilers.rank_profile import RankProfile
+from tools.run.links import depths, parents
+
+Rows = NDArray[np.int64]
+
+RUN_LENGTH = 3  # two in a row are usual (an addition and its activation)
+
+
+def host_group(profile: Profile, rank: int, group: str) -> Rows:
+    """Rows of the group's operators on one rank, ascending."""
+    if group not in GROUPS:
+        raise UsageError(f"there is no group {group!r}; choose one of {', '.join(GROUPS)}")
+    return profile.memo(f"host_group:{group}:{rank}", lambda: GROUPS[group](profile, profile.rank(rank)))
+
+
+def outermost(view: RankProfile, rows: Rows) -> Rows:
+    """Those of the rows that lie in no other of them, per thread."""
+    kept = [
+        mine[depths(view.start[mine], view.end[mine]) == 0]
+        for track in np.unique(view.track[rows])
+        for mine in (rows[view.track[rows] == track],)
+    ]
+    return np.sort(np.concatenate(kept)).astype(np.int64) if kept else rows
+
+
+def _computing(view: RankProfile) -> Rows:
+    return view.in_steps(view.host_compute_rows)
+
+
+def _named(view: RankProfile, pattern: str) -> Rows:
+    rows = _computing(view)
+    return outermost(view, rows[view.named(pattern)[rows]])
+
+
+def _fp64(profile: Profile, view: RankProfile) -> Rows:
+    recorded = view.events.details.operators
+    wide = [precision_of(str(types)) == "fp64" for types in recorded["types"].cat.categories]
+    chosen = np.append(np.array(wide, dtype=bool), False)[recorded["types"].cat.codes.to_numpy()]
+    rows = np.intersect1d(recorded["row"].to_numpy()[chosen], _computing(view))
+    return outermost(view, rows.astype(np.int64))
+
+
+def _fallback(profile: Profile, view: RankProfile) -> Rows:
+    return _named(view, "fallback_convolution")
+
+
+def _reads(profile: Profile, view: RankProfile) -> Rows:
+    return _named(view, "scalar_read")
+
+
+def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:
+    """Runs are broken by any other operator that computes; what is too short to stream memory is passed over."""
+    rows = _computing(view)
+    least_ns = profile.thresholds["short_operator_us"] * 1e3
+    chosen = [
+        _runs(view, _leaves(view, rows[view.track[rows] == track], least_ns)) for track in np.unique(view.track[rows])
+    ]
+    return np.sort(np.concatenate(chosen)).astype(np.int64) if chosen else rows
+
+
+def _leaves(view: RankProfile, rows: Rows, least_ns: float) -> Rows:
+    """Outermost element-wise operators, and operators without others inside; none shorter than ``least_ns``."""
+    streaming = view.named("elementwise_operator")[rows]
+    whole = outermost(view, rows[streaming])
+    upward = parents(view.start[rows], view.end[rows])
+    long = view.end[rows] - view.start[rows] >= least_ns
+    holds = np.zeros(len(rows), dtype=bool)
+    holds[upward[long & (upward >= 0)]] = True
+    ended = np.maximum.accumulate(view.end[whole]) if len(whole) else whole
+    place = np.searchsorted(view.start[whole], view.start[rows], side="right") - 1
+    inside = (place >= 0) & (ended[np.maximum(place, 0)] >= view.end[rows]) if len(whole) else np.zeros(len(rows), bool)
+    others = rows[~holds & ~inside & long]
+    return np.union1d(whole[view.end[whole] - view.start[whole] >= least_ns], others).astype(np.int64)
+
+
+def _runs(view: RankProfile, rows: Rows) -> Rows:
+    streaming = view.named("elementwise_operator")[rows]
+    number = np.cumsum(np.append(True, streaming[1:] != streaming[:-1])) if len(rows) else rows
+    size = np.bincount(number)[number] if len(rows) else rows
+    return rows[streaming & (size >= RUN_LENGTH)]
+
+
+GROUPS: Mapping[str, Callable[[Profile, RankProfile], Rows]] = MappingProxyType(
+    {
+        "fp64": _fp64,
+        "fallback": _fallback,
+        "elementwise_runs": _elementwise_runs,
+        "reads": _reads,
+    }
+)

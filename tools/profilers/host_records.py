@@ -1,0 +1,143 @@
+"""What the monitor sampled of processes and machines: counters as rates, over the time that no profiler touched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.profilers.series import RunSeries
+from tools.run.model import Run
+from tools.sources.monitor import MonitorRecords
+from tools.sources.monitor_environment import RankEnvironment, flag_values, last_environment
+
+US_PER_S = 1e6
+NS_PER_S = 1e9
+TICKS_PER_S = 100.0  # USER_HZ, the unit of /proc/stat on every Linux
+LEAST_S = 0.3  # less sampled time than this tells no rate
+
+
+@dataclass(frozen=True, eq=False)
+class HostRecords:
+    """Samples of all ranks with the usual steps of the series."""
+
+    records: MonitorRecords
+    series: RunSeries
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that were sampled, ascending."""
+        return tuple(sorted(self._samples))
+
+    def environment(self, rank: int) -> RankEnvironment | None:
+        """The settings that the rank told last; None where it told none."""
+        return last_environment(self.records.environments, rank)
+
+    def flags(self, rank: int, flag: str) -> tuple[bool | str, ...]:
+        """Every value that one of torch's switches was seen with."""
+        return flag_values(self.records.environments, rank, flag)
+
+    def samples(self, rank: int) -> pd.DataFrame:
+        """All samples of one rank in order of time."""
+        return self._samples.get(rank, self.records.system.iloc[:0])
+
+    @cached_property
+    def _samples(self) -> dict[int, pd.DataFrame]:
+        grouped = self.records.system.groupby("rank")
+        return {int(own["rank"].iloc[0]): own.sort_values("unix_ns", ignore_index=True) for _, own in grouped}
+
+    @cached_property
+    def hosts(self) -> dict[str, tuple[int, ...]]:
+        """The ranks of each machine, by its name."""
+        found: dict[str, set[int]] = {}
+        for each in self.records.ranks:
+            found.setdefault(each.host, set()).add(each.rank)
+        return {host: tuple(sorted(ranks)) for host, ranks in found.items()}
+
+    def neighbours(self, rank: int) -> tuple[int, ...]:
+        """The ranks on the machine of this rank, itself among them."""
+        return next((ranks for ranks in self.hosts.values() if rank in ranks), (rank,))
+
+    def spans(self, rank: int) -> pd.DataFrame:
+        """Pairs of neighbouring samples: begin_ns, end_ns, and the fields' differences, over usual steps only."""
+        return self._spans[rank]
+
+    @cached_property
+    def _spans(self) -> dict[int, pd.DataFrame]:
+        return {rank: self._usual_spans(rank) for rank in self.ranks}
+
+    def _usual_spans(self, rank: int) -> pd.DataFrame:
+        samples, steps = self.samples(rank), self.series.of(rank)
+        counted = [name for name in samples.columns if name not in ("rank", "attempt", "unix_ns", "step")]
+        change = samples[counted].diff().iloc[1:].reset_index(drop=True)
+        at = samples["unix_ns"].to_numpy(dtype=np.int64)
+        change.insert(0, "end_ns", at[1:])
+        change.insert(0, "begin_ns", at[:-1])
+        return change[_inside(at[:-1], at[1:], steps)].reset_index(drop=True)
+
+    def seconds(self, rank: int, field: str) -> float:
+        """Sampled time over which the counter is known."""
+        spans = self.spans(rank)
+        known = spans[spans[field].notna()]
+        return float((known["end_ns"] - known["begin_ns"]).sum()) / NS_PER_S
+
+    def per_second(self, rank: int, field: str) -> float | None:
+        """Rise of a counter per second of wall time; None where it was not sampled for long enough."""
+        if rank not in self._spans:
+            return None
+        seconds = self.seconds(rank, field)
+        return float(self.spans(rank)[field].sum()) / seconds if seconds >= LEAST_S else None
+
+    def share(self, rank: int, field: str) -> float | None:
+        """Rise of a counter of microseconds as a share of wall time; 1 is one core or all of one thread's time."""
+        rate = self.per_second(rank, field)
+        return None if rate is None else rate / US_PER_S
+
+    def level(self, rank: int, field: str) -> float | None:
+        """Median of a sampled level; None where it was not sampled."""
+        values = self.samples(rank)[field].dropna() if rank in self._spans else pd.Series(dtype="float64")
+        return float(values.median()) if len(values) else None
+
+    def busy_cores(self, rank: int) -> float | None:
+        """Cores of the rank's machine that were busy, whoever used them."""
+        for each in self.neighbours(rank):
+            total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
+            if total is not None and idle is not None:
+                return (total - idle) / TICKS_PER_S
+        return None
+
+    def own_cores(self, rank: int) -> float | None:
+        """Cores that the ranks on the rank's machine used, with their child processes."""
+        used = [self.share(each, "process_cpu_us") for each in self.neighbours(rank)]
+        if any(each is None for each in used):
+            return None
+        children = [self.share(each, "children_cpu_us") or 0.0 for each in self.neighbours(rank)]
+        return sum(each for each in used if each is not None) + sum(children)
+
+
+def host_records_of(run: Run, series: RunSeries | None) -> HostRecords | None:
+    """None when the run has no samples, or no usual steps to relate them to."""
+    if run.records is None or series is None or series.origin != "monitor" or run.records.system.empty:
+        return None
+    return HostRecords(run.records, series)
+
+
+def _inside(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], steps: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether usual steps fill most of each span: what lies between them was profiled or was start-up."""
+    first = steps["begin_unix_ns"].to_numpy(dtype=np.int64)
+    last = steps["end_unix_ns"].to_numpy(dtype=np.int64)
+    if not len(first):
+        return np.zeros(len(begin_ns), dtype=bool)
+    done = np.append(0, np.cumsum(last - first))
+
+    def covered_until(moment: NDArray[np.int64]) -> NDArray[np.int64]:
+        place = np.searchsorted(first, moment, side="right") - 1
+        at = np.maximum(place, 0)
+        return np.where(place < 0, 0, done[at] + np.clip(moment - first[at], 0, last[at] - first[at]))
+
+    filled = covered_until(end_ns) - covered_until(begin_ns)
+    wide: NDArray[np.bool_] = filled >= 0.9 * np.maximum(end_ns - begin_ns, 1)
+    return wide

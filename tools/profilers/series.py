@@ -1,0 +1,140 @@
+"""The coarse view of a run: every step of every rank as monitor records or step logs tell it, without a profiler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT, Run
+
+LEAST_STEPS = 5  # fewer usual steps than this are no series
+SETTLING_SHARE = 0.1  # of the steps, at most SETTLING_STEPS: caches fill, allocators grow, workers start
+SETTLING_STEPS = 10
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class RunSeries:
+    """Steps of the run. ``usual`` are those that no profiler touched, after the first ones; ``captured`` the profiled.
+
+    Columns: rank, step, wall_ms and, from the monitor, begin_unix_ns, end_unix_ns, data_wait_ms, own_ms, waiting_ms,
+    gc_ms, gc_longest_ms, thread_cpu_ms, switches, queue depths (see ``MonitorRecords.steps``).
+    """
+
+    usual: pd.DataFrame
+    captured: pd.DataFrame
+    origin: Literal["monitor", "step_log"]
+
+    @property
+    def source(self) -> str:
+        """The format of the sources behind it."""
+        return MONITOR_FORMAT if self.origin == "monitor" else STEP_LOG_FORMAT
+
+    @cached_property
+    def slowest_rank(self) -> int:
+        """The rank whose steps take longest on average; throughput follows it.
+
+        The longest rank of each step would count a pause twice: the rank that pauses does so in one step, and those
+        that wait for it may in the next.
+        """
+        means = self.usual.groupby("rank")["wall_ms"].mean()
+        return int(means.index[int(np.argmax(means.to_numpy()))])
+
+    @property
+    def slowest_ms(self) -> pd.Series[float]:
+        """Wall time of the slowest rank by step number."""
+        return self.of(self.slowest_rank).set_index("step")["wall_ms"]
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean step of the slowest rank."""
+        return float(self.slowest_ms.mean())
+
+    @property
+    def median_ms(self) -> float:
+        """Median step of the slowest rank."""
+        return float(self.slowest_ms.median())
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that told their steps, ascending."""
+        return tuple(sorted(self._by_rank))
+
+    @cached_property
+    def _by_rank(self) -> dict[int, pd.DataFrame]:
+        return {int(table["rank"].iloc[0]): table.sort_values("step") for _, table in self.usual.groupby("rank")}
+
+    def of(self, rank: int) -> pd.DataFrame:
+        """The usual steps of one rank, in order; empty when it told none."""
+        return self._by_rank.get(rank, self.usual.iloc[:0])
+
+    def numbers(self, rank: int | None = None) -> tuple[int, ...]:
+        """Numbers of the usual steps of one rank or of all."""
+        chosen = self.usual if rank is None else self.of(rank)
+        return tuple(int(step) for step in sorted(chosen["step"].unique()))
+
+
+def series_of(run: Run) -> RunSeries | None:
+    """From the monitor's records, else from step logs, else None; None too when hardly a step was left alone."""
+    for series in (_from_records(run), _from_log(run)):
+        if series is not None and not series.usual.empty and len(series.slowest_ms) >= LEAST_STEPS:
+            return series
+    return None
+
+
+def _from_records(run: Run) -> RunSeries | None:
+    if run.records is None or run.records.steps.empty:
+        return None
+    table = run.records.steps
+    begin = table["end_unix_ns"] - (table["wall_ms"] * NS_PER_MS).astype("int64")
+    table = table.assign(begin_unix_ns=begin).sort_values(["rank", "step"], ignore_index=True)
+    captured = table["captured"].to_numpy(dtype=bool) | _traced(run, table)
+    beside = captured | _next_to(table["rank"], captured)
+    usual = ~(beside | table["first"].to_numpy(dtype=bool) | _settling(table))
+    return RunSeries(table[usual], table[captured], "monitor")
+
+
+def _from_log(run: Run) -> RunSeries | None:
+    if run.step_log is None or run.step_log.empty:
+        return None
+    table = run.step_log.sort_values(["rank", "step"], ignore_index=True)
+    numbers = {step.number for rank in run.ranks if rank.step_origin == "profiler_step" for step in rank.steps}
+    captured = np.asarray(table["step"].isin(numbers), dtype=bool)
+    usual = ~(captured | _next_to(table["rank"], captured) | _settling(table))
+    return RunSeries(table[usual], table[captured], "step_log")
+
+
+def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Steps that lie in the time of their rank's trace: the script may have profiled by itself."""
+    found = np.zeros(len(table), dtype=bool)
+    if run.origin_unix_ns is None:
+        return found
+    for rank in run.ranks:
+        if not rank.steps:
+            continue
+        start, end = (run.origin_unix_ns - rank.clock.offset_ns + each for each in rank.window())
+        middle = (table["begin_unix_ns"] + table["end_unix_ns"]) // 2
+        found |= np.asarray((table["rank"] == rank.rank) & (middle > start) & (middle < end), dtype=bool)
+    return found
+
+
+def _next_to(ranks: pd.Series[int], captured: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The step before a profiled one, in which a profiler warms up, and the one after, in which it may still write."""
+    number = ranks.to_numpy()
+    same = number[1:] == number[:-1]
+    beside = np.zeros(len(captured), dtype=bool)
+    beside[:-1] |= captured[1:] & same
+    beside[1:] |= captured[:-1] & same
+    return beside
+
+
+def _settling(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """The first steps of each rank."""
+    place = table.groupby("rank").cumcount()
+    count = table.groupby("rank")["step"].transform("size")
+    return np.asarray(place < np.minimum(np.ceil(count * SETTLING_SHARE), SETTLING_STEPS), dtype=bool)
