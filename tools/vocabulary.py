@@ -100,8 +100,8 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
             r"^aten::(conv[123]d|convolution|linear|batch_norm|layer_norm|group_norm|rms_norm"
             r"|embedding|scaled_dot_product_attention|max_pool2d|adaptive_avg_pool2d)$"
         ),
-        # Autograd's nodes and functions written in Python (no namespace): they compute only in operators inside them.
-        "enclosing_operator": re.compile(r"^(autograd::engine::|torch::autograd::)|^[^:]+$"),
+        # Autograd nodes and functions written in Python (named as classes) compute only in operators inside them.
+        "enclosing_operator": re.compile(r"^(autograd::engine::|torch::autograd::)|^[A-Z]\w*$"),
         "backward_node": re.compile(r"^autograd::engine::evaluate_function: "),
         "backward_work": re.compile(r"^autograd::engine::evaluate_function: |_backward$|_backward_\w+$"),
         # Element-wise operators that read and write whole tensors and do little else.
