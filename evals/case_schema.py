@@ -68,7 +68,7 @@ class Expected(_Record):
     steps: tuple[int, ...] | None = None
     besides: tuple[str, ...] = ()  # consequences that may be named too
     not_causes: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()  # texts that a complete answer holds, upper and lower case alike
+    names: tuple[str, ...] = ()  # what a complete answer holds, in any spelling: DataLoader is "data loader"
     error: Literal["not_comparable", "unreadable"] | None = None
 
     @field_validator("any_of", "all_of", "also_right", "besides", "not_causes")

@@ -86,7 +86,7 @@ def judge(
         return Judgement("inconclusive", why, MORE_STEPS)
     if large and _certainly_lost(profile, large[0]):
         return Judgement("problem", "a large part of the step is lost for certain, whatever the cause turns out to be")
-    if large:
+    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in large):
         why = "something would give back a noticeable share of the step, but the evidence is thin"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
     if unexplained or _compute_pct(profile) < limits["healthy_compute_pct"]:
@@ -96,6 +96,11 @@ def judge(
         why = "no question could be answered from these sources"
         return Judgement("inconclusive", why, _needed(profile, (), checks))
     return Judgement("healthy", "computation fills the step and no cause would give back a noticeable share of it")
+
+
+def _expected_pct(cause: RankedCause) -> float:
+    """The share of the step that mending it can be expected to give back: a hypothesis counts by its confidence."""
+    return cause.impact_pct * cause.finding.confidence
 
 
 def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:

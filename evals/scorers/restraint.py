@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from evals.outcome import Outcome
 from evals.scorers.texts import all_texts
+
+BETWEEN_WORDS = re.compile(r"[\s_-]+|(?<=[a-z])(?=[A-Z])")
 
 
 def healthy_false_positive(outcome: Outcome) -> float | None:
@@ -52,9 +56,15 @@ def answer_says(outcome: Outcome) -> float | None:
 
 
 def names(outcome: Outcome) -> float | None:
-    """Share of what a complete answer names that the texts hold."""
+    """Share of what a complete answer names that the texts hold, in whichever spelling."""
     wanted = outcome.case.expected.names
     if not wanted or outcome.diagnosis is None:
         return None
-    said = "\n".join(all_texts(outcome)).lower()
-    return sum(words.lower() in said for words in wanted) / len(wanted)
+    said = "\n".join(all_texts(outcome))
+    return sum(_spelled(words).search(said) is not None for words in wanted) / len(wanted)
+
+
+def _spelled(name: str) -> re.Pattern[str]:
+    """All spellings of a name: ``DataLoader``, ``data loader`` and ``data-loader`` are one, rank 1 is not rank 12."""
+    words = r"[\s_-]*".join(re.escape(word) for word in BETWEEN_WORDS.split(name))
+    return re.compile(rf"(?<!\d){words}(?!\d)", re.IGNORECASE)

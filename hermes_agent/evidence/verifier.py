@@ -47,7 +47,7 @@ class Grounds:
     quotes: Mapping[str, str] = field(default_factory=dict)  # advice and cases: text by id
     ranks: frozenset[int] = frozenset()
     steps: Container[int] = frozenset()
-    hosts: Hosts = Hosts()
+    hosts: Hosts = field(default_factory=Hosts)
 
 
 @dataclass(frozen=True)

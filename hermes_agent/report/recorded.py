@@ -22,7 +22,7 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     ranks = [np.asarray(table["rank"], dtype=np.int64) for table in tables]
     steps = [np.asarray(table["step"], dtype=np.int64) for table in tables]
     started = () if run.records is None else run.records.ranks
-    hosts = {each.host for each in (*started, *run.ranks)}
+    hosts = {*(each.host for each in started), *(rank.host for rank in run.ranks)}
     return RecordedRecord(
         ranks=sorted({*np.unique(np.concatenate(ranks)).tolist(), *(each.rank for each in started)}),
         steps=_spans(np.unique(np.concatenate(steps))),

@@ -127,3 +127,28 @@ def test_a_case_for_which_every_verdict_is_right_says_nothing_about_verdicts() -
     assert ranking.verdict(outcome(open_case, diagnosis("healthy"))) is None
     assert misses(refused, score(refused)) == ["refused: broken file"]
     assert ranking.verdict(outcome(case(expected={"verdict": ["healthy"]}), diagnosis("problem"))) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "named"),
+    [
+        ("DataLoader", "The step waits for its data loader.", 1.0),
+        ("DataLoader", "The step waits for the data-loader.", 1.0),
+        ("DataLoader", "The step waits for the dataloader.", 1.0),
+        ("DataLoader", "The loader of the data waits.", 0.0),
+        ("TORCH_DISTRIBUTED_DEBUG", "unset `torch_distributed_debug`", 1.0),
+        ("element-wise", "Elementwise kernels take long.", 1.0),
+        ("bf16", "Compute in BF16.", 1.0),
+        ("pin", "It piles up in memory.", 0.0),
+        ("rank 1", "It is rank 1.", 1.0),
+        ("rank 1", "It is rank 12.", 0.0),
+    ],
+)
+def test_a_name_counts_in_every_spelling_and_no_other_name_does(name: str, text: str, named: float) -> None:
+    of = case(expected={"verdict": ["problem"], "names": [name]})
+    assert restraint.names(outcome(of, diagnosis("problem", headline=text))) == named
+
+
+def test_of_two_names_half_is_half() -> None:
+    of = case(expected={"verdict": ["problem"], "names": ["DataLoader", "worker"]})
+    assert restraint.names(outcome(of, diagnosis("problem", headline="The data loader is slow."))) == 0.5

@@ -124,3 +124,15 @@ def test_what_makes_one_of_four_ranks_late_costs_all_of_them_its_lateness(how: s
     assert sum(of_the_late) == pytest.approx(3.0, abs=0.1)
     assert result.causes[0].finding.ranks == (2,)
     assert result.verdict == "problem"
+
+
+def test_a_hypothesis_that_promises_little_does_not_rule_out_healthy_but_one_that_promises_much_does() -> None:
+    profile = profile_of(computing(0.9))
+
+    def verdict(impact_ms: float) -> str:
+        thin = Finding("garbage_collection", Sentence("made up"), 0.4, impact_ms=impact_ms, impact_method="made up")
+        return rank_causes(profile, [clean("io.data_loader"), found("cpu.made_up", thin)]).verdict
+
+    step_ms = profile.mean_step_ms
+    assert verdict(0.10 * step_ms) == "healthy"  # 40 % sure of 10 %: 4 % to be expected
+    assert verdict(0.14 * step_ms) == "inconclusive"  # 5.6 %

@@ -10,29 +10,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from tools.errors import InputError
 from tools.sources.monitor_environment import RankEnvironment, environment_of
 from tools.sources.monitor_events import RankEvents, read_anomalies, read_events
 from tools.sources.monitor_steps import RankSteps, StepFileError, read_steps
+from tools.sources.monitor_tables import capture_table, gc_table, step_table, system_table
 
 RECORDS = "monitor"
 MOST_FILES = 65_536
-UNKNOWN_US = 0xFFFFFFFF
-CAPTURED = 3  # a profiler ran in the step, or was ended before it or written during it
-FIRST = 4
-DURATIONS = ("wall", "data_wait", "own", "waiting", "gc", "gc_longest", "thread_cpu")
-COUNTS = (
-    "gc_runs",
-    "fetches",
-    "samples",
-    "in_flight",
-    "result_queue",
-    "pinned_queue",
-)
-NOT_ALWAYS = ("voluntary_switches", "involuntary_switches", "major_faults")
 
 
 @dataclass(frozen=True)
@@ -111,7 +98,6 @@ def _numbered(found: Sequence[RankSteps]) -> list[tuple[int, RankSteps]]:
 
 
 def _together(records: Path, numbered: Sequence[tuple[int, RankSteps]], notes: list[str]) -> MonitorRecords:
-    steps = [_step_table(attempt, each) for attempt, each in numbered]
     ranks = tuple(_about(attempt, each) for attempt, each in numbered)
     notes += [note for _, each in numbered for note in each.notes]
     events: list[tuple[int, int, RankEvents]] = []
@@ -121,10 +107,10 @@ def _together(records: Path, numbered: Sequence[tuple[int, RankSteps]], notes: l
         events.append((each.head.rank, attempt, read))
     anomalies = read_anomalies(records)
     return MonitorRecords(
-        steps=pd.concat(steps, ignore_index=True),
-        gc=_stacked([(rank, attempt, read.gc) for rank, attempt, read in events]),
-        system=_stacked([(rank, attempt, read.system) for rank, attempt, read in events]),
-        captures=_stacked([(rank, attempt, read.captures) for rank, attempt, read in events]),
+        steps=step_table(numbered),
+        gc=gc_table(events),
+        system=system_table(events),
+        captures=capture_table(events),
         anomalies=anomalies.table,
         ranks=ranks,
         notes=(*notes, *anomalies.notes),
@@ -132,35 +118,6 @@ def _together(records: Path, numbered: Sequence[tuple[int, RankSteps]], notes: l
             environment_of(rank, attempt, told) for rank, attempt, read in events for told in read.environments
         ),
     )
-
-
-def _stacked(tables: Sequence[tuple[int, int, pd.DataFrame]]) -> pd.DataFrame:
-    named = [table.assign(rank=rank, attempt=attempt) for rank, attempt, table in tables]
-    filled = [table for table in named if len(table)]
-    return pd.concat(filled or named[:1], ignore_index=True)
-
-
-def _step_table(attempt: int, each: RankSteps) -> pd.DataFrame:
-    rows = each.rows
-    columns: dict[str, object] = {"rank": np.full(len(rows), each.head.rank), "attempt": np.full(len(rows), attempt)}
-    columns |= {"step": rows["step"], "end_unix_ns": rows["end_unix_ns"]}
-    for name in DURATIONS:
-        span_us = rows[f"{name}_us"]
-        columns[f"{name}_ms"] = np.where(span_us == UNKNOWN_US, np.nan, span_us / 1e3)
-    for name in COUNTS:
-        columns[name] = rows[name]
-    for name in NOT_ALWAYS:
-        known = rows[name] if name in (rows.dtype.names or ()) else np.full(len(rows), UNKNOWN_US)
-        columns[name] = np.where(known == UNKNOWN_US, np.nan, known)
-    for name in ("in_flight", "result_queue", "pinned_queue"):
-        columns[name] = np.where(rows[name] < 0, np.nan, rows[name])
-    columns |= {"captured": (rows["flags"] & CAPTURED) > 0, "first": (rows["flags"] & FIRST) > 0}
-    seconds = rows["wall_us"] / 1e6
-    seconds = np.where(seconds > 0, seconds, np.nan)
-    samples = np.where(rows["samples"] > 0, rows["samples"], each.head.batch_size or np.nan)
-    columns["samples_per_s"] = samples / seconds
-    columns["mfu"] = (each.head.flops_per_step or np.nan) / seconds / (each.head.peak_flops_per_s or np.nan)
-    return pd.DataFrame(columns)
 
 
 def _about(attempt: int, each: RankSteps) -> MonitoredRank:

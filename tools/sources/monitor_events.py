@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import msgspec
+import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tools.sources.monitor_environment import Environment
 
 LARGEST_BYTES = 256 << 20
 MOST_AGENTS = 4096
 MOST_ENVIRONMENTS = 100  # of one start of a rank
+WHOLE = ("unix_ns", "step")  # of a sample; all others may be missing
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]  # what a column can hold
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -22,18 +26,18 @@ S = TypeVar("S", bound=msgspec.Struct)
 class Pause(msgspec.Struct, tag="gc", tag_field="event"):
     """A collection that took 1 ms or more."""
 
-    step: int
-    end_unix_ns: int
-    generation: int
-    pause_us: int
-    collected: int = 0
+    step: Whole
+    end_unix_ns: Whole
+    generation: Whole
+    pause_us: Whole
+    collected: Whole = 0
 
 
 class System(msgspec.Struct, tag="system", tag_field="event"):
     """A sample of process, machine and device; counters are the kernel's own, None where it does not tell."""
 
-    unix_ns: int
-    step: int
+    unix_ns: Whole
+    step: Whole
     resident_bytes: float | None = None
     threads: float | None = None
     process_cpu_us: float | None = None
@@ -87,12 +91,12 @@ class System(msgspec.Struct, tag="system", tag_field="event"):
 class Capture(msgspec.Struct, tag="capture", tag_field="event"):
     """A trace that was written."""
 
-    request: int
-    first_step: int
-    last_step: int
+    request: Whole
+    first_step: Whole
+    last_step: Whole
     path: str
-    bytes: int
-    write_ms: int = 0
+    bytes: Whole
+    write_ms: Whole = 0
 
 
 class Refused(msgspec.Struct, tag="capture_refused", tag_field="event"):
@@ -121,10 +125,10 @@ class ForeignProcess(msgspec.Struct):
 class Anomaly(msgspec.Struct):
     """One line of ``anomalies-HOST.jsonl``."""
 
-    rank: int
-    unix_ns: int
+    rank: Whole
+    unix_ns: Whole
     kind: str
-    step: int
+    step: Whole
     usual_ms: float
     seen_ms: float
     excess_pct: float
@@ -133,16 +137,18 @@ class Anomaly(msgspec.Struct):
     foreign: list[ForeignProcess] = []
 
 
+PAUSE_ROW = np.dtype([(name, "<i8") for name in Pause.__struct_fields__])
+SAMPLE_ROW = np.dtype([(name, "<i8" if name in WHOLE else "<f8") for name in System.__struct_fields__])
 Event = Pause | System | Environment | Capture | Refused | Failed
 
 
 @dataclass(frozen=True)
 class RankEvents:
-    """The tables of one event file; see ``MonitorRecords`` for the columns."""
+    """What one event file tells: pauses and samples as structured arrays with the fields of the events."""
 
-    gc: pd.DataFrame
-    system: pd.DataFrame
-    captures: pd.DataFrame
+    pauses: NDArray[np.void]
+    samples: NDArray[np.void]
+    captures: tuple[Capture, ...]
     environments: tuple[Environment, ...]
     notes: tuple[str, ...]
 
@@ -164,16 +170,16 @@ class _Lines(Generic[T]):
 def read_events(path: Path) -> RankEvents:
     """Decodes a rank's events; what cannot be read is left out and noted."""
     lines = _decode(path, msgspec.json.Decoder[Event](Event))
-    pauses = _table([each for each in lines.read if isinstance(each, Pause)], Pause)
-    gc = pauses.assign(pause_ms=pauses["pause_us"].astype("float64") / 1e3).drop(columns="pause_us")
-    system = _table([each for each in lines.read if isinstance(each, System)], System)
-    counted = [name for name in system.columns if name not in ("unix_ns", "step")]
-    captures = _table([each for each in lines.read if isinstance(each, Capture)], Capture)
     missed = [each for each in lines.read if isinstance(each, Refused | Failed)]
     said = [f"{path}: capture {each.request} at step {each.step} was not made: {each.reason[:200]}" for each in missed]
-    environments = tuple([each for each in lines.read if isinstance(each, Environment)][:MOST_ENVIRONMENTS])
-    sampled = system.astype(dict.fromkeys(counted, "float64"))
-    return RankEvents(gc, sampled, captures, environments, (*lines.notes, *said))
+    environments = [each for each in lines.read if isinstance(each, Environment)]
+    return RankEvents(
+        pauses=_rows([each for each in lines.read if isinstance(each, Pause)], PAUSE_ROW),
+        samples=_rows([each for each in lines.read if isinstance(each, System)], SAMPLE_ROW),
+        captures=tuple(each for each in lines.read if isinstance(each, Capture)),
+        environments=tuple(environments[:MOST_ENVIRONMENTS]),
+        notes=(*lines.notes, *said),
+    )
 
 
 def read_anomalies(records: Path) -> Anomalies:
@@ -187,6 +193,11 @@ def read_anomalies(records: Path) -> Anomalies:
     table = _table(sorted(read, key=lambda each: each.unix_ns), Anomaly)
     foreign = [", ".join(f"{one.name[:40]} {one.cpu_pct:.0f} %" for one in each) for each in table["foreign"]]
     return Anomalies(table.assign(foreign=pd.Series(foreign, index=table.index, dtype="str")), tuple(notes))
+
+
+def _rows(told: Sequence[msgspec.Struct], dtype: np.dtype[np.void]) -> NDArray[np.void]:
+    """The events as records; what was not told is NaN."""
+    return np.array([msgspec.structs.astuple(each) for each in told], dtype=dtype)
 
 
 def _table(rows: Sequence[S], kind: type[S]) -> pd.DataFrame:

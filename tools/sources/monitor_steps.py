@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -33,7 +34,7 @@ class StepFileError(ValueError):
 
 
 class _Workload(msgspec.Struct):
-    batch_size: int | None = None
+    batch_size: Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)] | None = None
     flops_per_step: float | None = None
     peak_flops_per_s: float | None = None
 
