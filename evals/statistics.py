@@ -10,14 +10,13 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from evals.outcome import CaseResult
+from tools.whatif.predict import COVERS_PCT
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95
 EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 NONE_NAMED = "(none)"
-# What a predicted interval claims at least: it reaches from the cautious to the full effect and one standard error
-# beyond on each side (tools/whatif/predict.py), and one standard error on each side is 68 %.
-CLAIMED = 0.68
+CLAIMED = COVERS_PCT / 100.0  # how often a predicted interval says that it holds the truth
 
 
 class _Record(BaseModel):

@@ -1,4 +1,4 @@
-"""``python -m evals.lab list``, ``record FAULT... --out FOLDER`` and ``record-all --out FOLDER``."""
+"""``python -m evals.lab list``, ``record FAULT...``, ``record-all`` and ``labels``, the last three with ``--out``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import signal
 import sys
 from pathlib import Path
 
-from evals.lab.job import Job, jobs, jobs_of_faults
+from evals.lab.job import Job, every_job, jobs, jobs_of_faults
 from evals.lab.registry import FAULTS
+from evals.lab.relabel import relabel
 from evals.lab.sweep import Sweep
 from tools.errors import HermesError
 
@@ -22,6 +23,8 @@ def main(arguments: list[str] | None = None) -> int:
                 return _list()
             case "record":
                 return _record(jobs_of_faults(options.fault, options.variant), options.out, again=True)
+            case "labels":
+                return _relabel(options.out)
             case _:
                 return _record(jobs(options.split, options.jobs_file), options.out, again=False)
     except HermesError as error:
@@ -39,8 +42,9 @@ def _parser() -> argparse.ArgumentParser:
     everything = commands.add_parser("record-all", help="record what is missing of the whole lab")
     everything.add_argument("--split", choices=("dev", "test"), help="one split only")
     everything.add_argument("--jobs-file", type=Path, help="a file with one FAULT/VARIANT a line instead of all")
-    for each in (some, everything):
-        each.add_argument("--out", type=Path, default=Path("results/lab"), help="folder to write to")
+    labels = commands.add_parser("labels", help="write the labels of recordings again as the registry has them now")
+    for each in (some, everything, labels):
+        each.add_argument("--out", type=Path, default=Path("results/lab"), help="folder of the recordings")
     return parser
 
 
@@ -50,6 +54,16 @@ def _list() -> int:
         cause = "/".join(filter(None, (known.cause, known.mechanism)))
         needs = f" (needs {', '.join(known.needs)})" if known.needs else ""
         print(f"{known.id:24} {cause:44} {names}{needs}")
+    return 0
+
+
+def _relabel(out: Path) -> int:
+    done = relabel(every_job(), out)
+    for name in done.changed:
+        print(f"{name}: label written again")
+    for name in done.unknown:
+        print(f"{name}: not in the registry, left as it is")
+    print(f"{len(done.changed)} changed, {len(done.same)} as they were, {len(done.unknown)} unknown")
     return 0
 
 

@@ -10,6 +10,7 @@ from evals.lab.worlds import World
 Strength = Literal["mild", "strong"]
 Split = Literal["dev", "test"]
 Statistic = Literal["median", "mean"]
+FixedVerdict = Literal["healthy", "unlabelled"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,8 @@ class Fault:
     symptoms: tuple[Symptom, ...] = ()
     not_causes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # gpu, compiler
+    # "unlabelled" where the fixed world keeps another loss of a tenth of the step or more, by how it is made.
+    fixed_verdict: FixedVerdict = "healthy"
 
     def variant(self, name: str) -> Variant | None:
         """The variant of that name."""
@@ -76,6 +79,7 @@ def label(fault: Fault, variant: Variant) -> dict[str, Any]:
     return {
         "schema": "hermes-dx/lab-label/1",
         "verdict": "problem",
+        "fixed_verdict": fault.fixed_verdict,
         "fault": fault.id,
         "cause": fault.cause,
         "mechanism": fault.mechanism,

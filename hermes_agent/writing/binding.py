@@ -25,7 +25,10 @@ DENIED = re.compile(
     r"\b(?<!what )(do|does|did|is|are|was|were|has|have)(nt| not) (even )?"
     r"(cost|take|last|wait|need|spend|run|lose|make|idle|any)\b"
 )
-OF_STEP = ("step_time_ms", "joint_step_ms", "critical_path_step_ms", "predicted_step_ms", "rank_time_ms")
+OF_STEP = (
+    *("step_time_ms", "joint_step_ms", "critical_path_step_ms", "predicted_step_ms", "rank_time_ms"),
+    *("series_step_ms", "profiled_excess_pct"),
+)
 # The step as the subject right before its figure: whatever else the clause speaks of, the figure is the step's.
 STEP_ITSELF = re.compile(
     r"\b(of|in|during) (a|an|the|each|every)( \w+)? (steps?|iterations?) of$|\bof (the|a) \w+ steps?$"

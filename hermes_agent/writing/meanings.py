@@ -10,6 +10,7 @@ from typing import Literal, cast
 
 from hermes_agent.questions.question import normalised
 from hermes_agent.report.diagnosis import EvidenceRecord
+from hermes_agent.writing.meanings_recorded import LONGER, RECORDED_RULES
 from hermes_agent.writing.topics import OF_FAMILY, pattern_of, topics_of, topics_of_cause
 from tools.taxonomy import causes
 
@@ -46,7 +47,6 @@ PART_OWN = {
     "host": "host|cpu|python|program|dispatch\\w*|operators?",
 }
 STEP = r"path|(?<!per )(?<!each )(?<!every )steps?|iterations?|recording|duration"
-LONGER = r"longer|more|over|excess|beyond|above|extra|slower"
 FASTER = r"faster|speed ?up|speed ?ups|quicker|gains?|times as fast|improv\w*|brings?"
 COSTS = (
     r"costs?|los(e|es|t|s|ing)|impact|worth|sav(e|es|ing|ings)|give\w* back|that is|takes?|comes|first|second|third|"
@@ -182,7 +182,8 @@ RULES: tuple[tuple[str, str, str], ...] = (
 
 @lru_cache(maxsize=4096)
 def _rule(key: str) -> tuple[str, str] | None:
-    return next(((own, topics) for pattern, own, topics in RULES if re.search(pattern, key)), None)
+    rules = (*RULES, *RECORDED_RULES)
+    return next(((own, topics) for pattern, own, topics in rules if re.search(pattern, key)), None)
 
 
 def meaning_of(record: EvidenceRecord) -> Meaning:
@@ -190,9 +191,10 @@ def meaning_of(record: EvidenceRecord) -> Meaning:
     arguments = record.arguments
     if isinstance(arguments.get("cause") or arguments.get("causes"), str):
         return _of_causes(record)
-    if record.metric in ("step_time_ms", "critical_path_step_ms"):
+    if record.metric in ("step_time_ms", "series_step_ms", "critical_path_step_ms"):
         refused = "" if record.metric == "critical_path_step_ms" else _other_statistic(arguments.get("statistic"))
-        return Meaning(STEP, frozenset(), refused, "measured")
+        topics = frozenset({"profiler"}) if record.metric == "series_step_ms" else frozenset[str]()
+        return Meaning(STEP, topics, refused, "measured")
     part = arguments.get("part")
     if part == "wall":
         return Meaning(STEP, frozenset(), "critical path|median", "measured")

@@ -61,7 +61,7 @@ def _bubble(profile: Profile, stages: Stages) -> Check:
             change=_waiting_less(profile, stages, saved_ms),
             details=(
                 Sentence(
-                    f"With {ENOUGH_PER_STAGE} micro-batches per stage it would leave {{0}}.",
+                    f"With `micro_batches={wanted}` per step it would leave {{0}}.",
                     (measure(profile, "pipeline_expected_bubble_pct", micro_batches=float(wanted)),),
                 ),
             ),

@@ -53,6 +53,8 @@ FAULTS: tuple[Fault, ...] = (
         fix="pin_memory and non_blocking copies.",
         must_name=("pin",),
         sources=("trace",),
+        # Nothing is copied ahead in either world, which is the fault ``no_prefetch``.
+        fixed_verdict="unlabelled",
         needs=GPU,
         variants=variants(_pageable, BOTH),
     ),

@@ -10,11 +10,11 @@ from evals.lab.surroundings.storage import SlowStore
 from evals.lab.variants import told, variants
 from evals.lab.worlds import Data, Packing, Training, World
 
-PACKS: dict[str, tuple[Packing, int]] = {
-    "images-strong": ("lzma", 1),
-    "images-mild": ("zlib", 4),
-    "tokens-strong": ("lzma", 64),
-    "tokens-mild": ("zlib", 64),
+PACKS: dict[str, tuple[Packing, int, Data]] = {  # how packed, samples in a pack, what the samples are
+    "images-strong": ("lzma", 1, Data()),
+    "images-mild": ("zlib", 4, Data()),
+    "tokens-strong": ("lzma", 64, Data(raw_on=(0, 1), raw_size=500)),
+    "tokens-mild": ("lzma", 64, Data(raw_on=(0, 1), raw_size=200)),
 }
 
 
@@ -29,10 +29,10 @@ def _few_workers(training: Training, raw_size: int) -> tuple[World, World]:
     return replace(slow, ranks=1), replace(fixed, ranks=1)
 
 
-def _packed(training: Training, pack: tuple[Packing, int]) -> tuple[World, World]:
-    kind, samples = pack
-    packed = Data(packing=kind, samples_in_pack=samples, in_files=True)
-    return told(training, data=packed), told(training, data=Data(in_files=True))
+def _packed(training: Training, pack: tuple[Packing, int, Data]) -> tuple[World, World]:
+    kind, samples, data = pack
+    packed = replace(data, packing=kind, samples_in_pack=samples, in_files=True)
+    return told(training, data=packed), told(training, data=replace(data, in_files=True))
 
 
 def _throttled(training: Training, store: SlowStore) -> tuple[World, World]:
@@ -61,7 +61,7 @@ FAULTS: tuple[Fault, ...] = (
         symptoms=(Symptom("straggler", (0,)),),
         not_causes=("slow_link", "network_configuration", "bandwidth_contention", "rdma_retransmission"),
         variants=variants(
-            _heavy, {"images-strong": 320, "images-mild": 176, "tokens-strong": 4000, "tokens-mild": 1200}
+            _heavy, {"images-strong": 320, "images-mild": 176, "tokens-strong": 20_000, "tokens-mild": 9_000}
         ),
     ),
     Fault(
@@ -75,7 +75,7 @@ FAULTS: tuple[Fault, ...] = (
         sources=("trace", "monitor"),
         also_right=(Right("slow_data_processing/heavy_transform", "preparing offline removes the same time"),),
         variants=variants(
-            _few_workers, {"images-strong": 288, "images-mild": 160, "tokens-strong": 3600, "tokens-mild": 1000}
+            _few_workers, {"images-strong": 288, "images-mild": 160, "tokens-strong": 16_000, "tokens-mild": 8_000}
         ),
     ),
     Fault(
@@ -124,7 +124,7 @@ FAULTS: tuple[Fault, ...] = (
         sources=("trace", "monitor"),
         also_right=(Right("cpu_contention/affinity", "the binding makes worker and training share one core"),),
         variants=variants(
-            _bound, {"images-strong": 288, "images-mild": 160, "tokens-strong": 3600, "tokens-mild": 1000}
+            _bound, {"images-strong": 288, "images-mild": 160, "tokens-strong": 16_000, "tokens-mild": 8_000}
         ),
     ),
 )

@@ -57,7 +57,7 @@ def test_an_open_question_says_why_and_what_to_record(busy: Discussion) -> None:
     assert check.needs.split("(")[0] in answer.text
 
 
-@pytest.mark.parametrize("question", ["could it be checkpointing?", "cpu contention?", "pipeline bubbles?"])
+@pytest.mark.parametrize("question", ["could it be the power governor?", "offload stall?"])
 def test_a_cause_without_an_analyzer_is_called_open_and_never_clean(busy: Discussion, question: str) -> None:
     answer = reply(busy, question)
     assert "There is no analyzer for" in answer.text
@@ -65,10 +65,23 @@ def test_a_cause_without_an_analyzer_is_called_open_and_never_clean(busy: Discus
     assert "No sign" not in answer.text
 
 
+@pytest.mark.parametrize("question", ["could it be checkpointing?", "cpu contention?"])
+def test_a_cause_that_only_the_monitor_can_tell_is_open_without_its_records(busy: Discussion, question: str) -> None:
+    answer = reply(busy, question)
+    assert "cannot be said from these sources" in answer.text
+    assert "monitor.step()" in answer.text
+    assert "No sign" not in answer.text
+
+
+def test_a_pipeline_bubble_is_looked_for_in_the_trace(busy: Discussion) -> None:
+    assert reply(busy, "pipeline bubbles?").text.startswith("No sign of pipeline bubble: it was looked for.")
+
+
 def test_a_family_is_answered_cause_by_cause_with_the_open_ones_named(late: Discussion) -> None:
     answer = reply(late, "why isn't it the network?")
     assert "Nothing found points to the network, but not every question about it could be answered." in answer.text
-    assert "bandwidth contention, rdma retransmission and byte alignment" in answer.text
+    assert "Whether it is bandwidth contention or rdma retransmission cannot be said" in answer.text
+    assert "There is no analyzer for byte alignment yet, so this is open, not ruled out." in answer.text
 
 
 def test_a_check_that_found_another_cause_does_not_clear_the_one_asked_for(loader: Discussion) -> None:
@@ -170,7 +183,7 @@ def test_gaps_name_unanswered_checks_and_causes_nobody_looks_for(busy: Discussio
     text = reply(busy, "what could you not check?").text
     for check in busy.diagnosis.checks:
         assert (f"`{check.analyzer}`" in text) == (check.status == "cannot_answer")
-    assert "rdma retransmission" in text
+    assert "There is no analyzer yet for: byte alignment." in text
 
 
 def test_a_question_that_is_not_understood_says_so_with_three_examples(busy: Discussion) -> None:

@@ -66,8 +66,10 @@ def test_rows_behind_a_figure_are_shown_without_the_path_of_the_file() -> None:
     assert "Source:" not in text
 
 
-def test_a_cause_that_nothing_looks_for_is_told_as_open() -> None:
-    text = tools_for(discussion())["explain_cause"].call({"cause": "cpu_contention"}).text
+def test_a_mechanism_that_nothing_looks_for_is_told_as_open() -> None:
+    text = (
+        tools_for(discussion())["explain_cause"].call({"cause": "memory_pressure", "mechanism": "offload_stall"}).text
+    )
     assert "open, not ruled out" in text
 
 

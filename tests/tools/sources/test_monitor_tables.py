@@ -21,6 +21,7 @@ UNKNOWN = 0xFFFFFFFF
 NEWER = ("voluntary_switches", "involuntary_switches", "major_faults")
 BIGGEST = (1 << 63) - 1
 NO_WORKLOAD = Workload()
+TOLD_NOTHING = Workload(batch_size=0, flops_per_step=3e12, peak_flops_per_s=0.0)
 Row = dict[str, Any]
 
 
@@ -110,14 +111,14 @@ def read(tmp_path: Path) -> tuple[MonitorRecords, pd.DataFrame]:
     told = Workload(batch_size=8, flops_per_step=3e12, peak_flops_per_s=1e15)
     write(tmp_path, 0, rows[0], events_of(0, 2))
     write(tmp_path, 0, rows[1], events_of(0, 1), start_ns=2 * 10**15)
-    write(tmp_path, 1, rows[2], [], without=NEWER)
+    write(tmp_path, 1, rows[2], [], workload=TOLD_NOTHING, without=NEWER)
     write(tmp_path, 2, rows[3], events_of(2, 3), workload=told)
     write(tmp_path, 3, [], events_of(3, 0))
     older = [{name: value for name, value in row.items() if name not in NEWER} for row in rows[2]]
     starts = [
         (0, 0, rows[0], NO_WORKLOAD),
         (0, 1, rows[1], NO_WORKLOAD),
-        (1, 0, older, NO_WORKLOAD),
+        (1, 0, older, TOLD_NOTHING),
         (2, 0, rows[3], told),
     ]
     steps = [expected_step(rank, attempt, row, work) for rank, attempt, own, work in starts for row in own]
