@@ -11,13 +11,17 @@ import pandas as pd
 from tools.errors import NotComparableError
 from tools.findings import Argument, Fact, Sentence
 from tools.metrics.registry import measure
+from tools.profilers.layers import layers
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.profilers.work import backward_nodes, kernel_work, operator_work, similarity
 
 What = Literal["step_time", "part", "kernel", "operator"]
 
-LIKENESS_LEAST = 0.3  # of kernels, operators or backward nodes; the same model after a rewrite still shares one of them
+LIKENESS_LEAST = 0.3  # of layers, kernels, operators or backward nodes; the same model after a rewrite shares one view
+# Names alone, where both runs tell the shapes of their layers and share hardly any: every training adds, copies and
+# reduces, so two models have a third of their operators in common, while widths padded to a multiple change no name.
+NAMES_LEAST = 0.5
 SHOWN = 5  # kernels and operators listed, each
 NAME_LIMIT = 60
 
@@ -46,7 +50,7 @@ class Comparison:
     kernels: tuple[Difference, ...]
     operators: tuple[Difference, ...]
     loaders: tuple[str, str]  # name of the data-loader span in each run, "" for none (untrusted)
-    likeness: float  # 0..1, how much of their work the runs share
+    likeness: float  # 0..1, how much of their layers or of their work the runs share
     headline: Sentence
     changes: tuple[Sentence, ...]
     notes: tuple[str, ...] = ()  # what could not be verified
@@ -55,9 +59,9 @@ class Comparison:
 def compare(a: Profile, b: Profile) -> Comparison:
     """The changes from baseline ``a`` to run ``b``; ``NotComparableError`` names every reason against it."""
     reasons = [reason for reason in (check(a, b) for check in _CHECKS) if reason]
-    likeness = _likeness(a, b)
-    if likeness < LIKENESS_LEAST:
-        reasons.append("they run clearly different models (their kernels and operators have little in common)")
+    shared, named = similarity(layers(a), layers(b)), _names_alike(a, b)
+    if shared < LIKENESS_LEAST and named < (NAMES_LEAST if _layers_told(a, b) else LIKENESS_LEAST):
+        reasons.append("they run clearly different models (their layers, kernels and operators have little in common)")
     if reasons:
         raise NotComparableError(
             f"the runs cannot be compared: {'; '.join(reasons)}. Record both with the same model, devices and ranks"
@@ -73,7 +77,7 @@ def compare(a: Profile, b: Profile) -> Comparison:
         kernels=kernels,
         operators=operators,
         loaders=loaders,
-        likeness=likeness,
+        likeness=max(shared, named),
         headline=_headline(step),
         changes=(
             *_loader_change(loaders),
@@ -130,7 +134,11 @@ def _plain(name: str) -> str:
     return "".join(letter for letter in name if letter.isprintable())[:NAME_LIMIT]
 
 
-def _likeness(a: Profile, b: Profile) -> float:
+def _layers_told(a: Profile, b: Profile) -> bool:
+    return len(layers(a)) > 0 and len(layers(b)) > 0
+
+
+def _names_alike(a: Profile, b: Profile) -> float:
     """The best of three views: rewriting kernels, fusing operators or moving the loader changes one, not all."""
     kernels = similarity(kernel_work(a)["count"], kernel_work(b)["count"])
     operators = similarity(operator_work(a)["count"], operator_work(b)["count"])

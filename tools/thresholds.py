@@ -188,6 +188,9 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "collector_pct": Threshold(
             2.0, "% of step", "raising the collector's threshold cost 0.02 %, switching it off brought 1 %", HERMES
         ),
+        "compiled_again": Threshold(
+            3.0, "compilations", "one or two make sizes dynamic or tell training from evaluation; then it goes on", OWN
+        ),
         "page_fault_pct": Threshold(3.0, "% of step", "a steady step reuses its memory and hardly faults", OWN),
         "page_fault_us": Threshold(
             1.5, "us", "trap, clearing and accounting of a 4 KiB page: 0.5 bare, over 2 in a virtual machine", OWN

@@ -15,6 +15,7 @@ from time import process_time_ns
 from typing import Any
 
 from hermes_agent.monitor.cgroups import cgroup_sample
+from hermes_agent.monitor.frameworks import framework_sample
 from hermes_agent.monitor.kernel import fields_of, read_text, whole_number
 from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
 from hermes_agent.monitor.traffic import RdmaWatch, network_sample
@@ -95,6 +96,7 @@ class Sampler:
             ("process_sample", process_sample),
             ("cgroup_sample", cgroup_sample),
             ("device_sample", device_sample),
+            ("framework_sample", framework_sample),
             ("network_sample", network_sample),
             ("thread_sample", ThreadWatch(training_thread).sample),
             ("child_sample", ChildWatch().sample),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.margin import confidence
-from tools.analyzers.recorded import saving
+from tools.analyzers.recorded import measured, saving
 from tools.analyzers.step_writes import step_writes
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
@@ -43,7 +43,26 @@ def _periodic(profile: Profile) -> Check:
     if small or _filled_by_other(series, stalls[worst]):
         text = "Long steps come again every {0}; they cost {1} of the mean step, or it is not saving that fills them."
         return clean(PERIODIC, Sentence(text, (measure(profile, "stall_period_steps", rank=worst), cost)))
-    return found(PERIODIC, _finding(profile, series, stalls, worst, cost))
+    writers = _writers(profile, series, stalls)
+    ran = None if writers else _running(profile, stalls)
+    if ran is not None:
+        text = "Long steps come again every {0}, but the training thread computes for {1} of what they take longer."
+        return clean(PERIODIC, Sentence(text, (measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran)))
+    return found(PERIODIC, _finding(profile, series, stalls, worst, cost, writers))
+
+
+def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
+    """The share in which a thread computes, where one does: then the others wait for that, not for storage.
+
+    Where there are devices a thread that waits may run as well; there all threads must.
+    """
+    shares = {rank: measured(profile, "stall_running_pct", rank=rank) for rank in stalls}
+    known = [fact for fact in shares.values() if fact is not None]
+    if not known:
+        return None
+    devices = any(view.rank.has_device for view in profile.ranks)
+    chosen = (min if devices else max)(known, key=lambda fact: fact.value)
+    return chosen if chosen.value >= 100.0 * EXPLAINS and (len(known) == len(shares) or not devices) else None
 
 
 def _filled_by_other(series: RunSeries, stalls: Stalls) -> bool:
@@ -61,8 +80,14 @@ def _filled_by_other(series: RunSeries, stalls: Stalls) -> bool:
     return False
 
 
-def _finding(profile: Profile, series: RunSeries, stalls: dict[int, Stalls], worst: int, cost: Fact) -> Finding:
-    writers = _writers(profile, series, stalls)
+def _finding(
+    profile: Profile,
+    series: RunSeries,
+    stalls: dict[int, Stalls],
+    worst: int,
+    cost: Fact,
+    writers: dict[int, StallWrites],
+) -> Finding:
     blocked = not writers and _blocked(series, stalls)
     share_pct = 100.0 * cost.value / series.mean_ms
     return Finding(

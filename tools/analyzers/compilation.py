@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
+from tools.analyzers.compilation_records import recorded_compilation
 from tools.analyzers.margin import confidence
 from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
@@ -20,14 +21,17 @@ PATTERN = "compilation"
 
 def operator_compilation(profile: Profile) -> Check:
     """Compile events inside the recorded steps."""
+    recorded = recorded_compilation(profile, NAME)
     ranks = [view.rank.rank for view in profile.ranks if len(span_rows(view, PATTERN))]
     if not ranks:
-        return _nothing_seen(profile)
+        return recorded or _nothing_seen(profile)
     shares = {rank: measure(profile, "host_span_exposed_pct", rank=rank, pattern=PATTERN).value for rank in ranks}
     worst = worst_of(shares)
     chosen = affected(shares, profile.thresholds["noted_pct"])
     count = measure(profile, "host_span_count", rank=worst, pattern=PATTERN)
     exposed = measure(profile, "host_span_exposed_ms", rank=worst, pattern=PATTERN)
+    if not chosen and recorded is not None:
+        return recorded
     if not chosen:
         text = "{0} of a compiler are recorded; the device waits {1} per step for them."
         return clean(NAME, Sentence(text, (count, exposed)))

@@ -1,47 +1,55 @@
-"""What a run computes with its parameters: the calls that tell one model from another, however the rest is written."""
+"""Shapes of the parameters that a run computes with: they tell one model from another, however the rest is written."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
 
-from tools.profilers.operator_cost import MATH_OPERATORS
+from tools.profilers.operator_cost import tensor_shapes
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
 from tools.profilers.work import operator_rows
 from tools.run.events import name_mask
 
-# Besides convolutions and matrix products, what reads tables of parameters or mixes tokens.
-LAYER = re.compile(r"^aten::(embedding|embedding_dense_backward|_?scaled_dot_product_\w+|_(flash|efficient)_attention\w*)$")
+# Operator of a forward pass -> which of its tensors is the parameter.
+WEIGHT_AT: Mapping[str, int] = MappingProxyType(
+    {"aten::convolution": 1, "aten::linear": 1, "aten::addmm": 2, "aten::embedding": 0}
+)
 
 
-def layer_calls(profile: Profile) -> pd.Series[float]:
-    """Calls per step and rank of convolutions, matrix products, embeddings and attention inside the steps.
+def layers(profile: Profile) -> pd.Series[float]:
+    """One entry (1.0) per convolution, linear layer or embedding of another shape in the steps of any rank.
 
-    The index tells name and recorded input shapes apart; empty when no shapes were recorded.
+    The index is operator and shape of its parameter. Neither batch size nor number of calls shows, so the same model
+    in other pieces has the same layers. Empty when no shapes were recorded.
     """
-    return profile.memo("layer_calls", lambda: _mean([_calls(view) for view in profile.ranks]))
+    return profile.memo("layers", lambda: _distinct(set().union(*(_layers(view) for view in profile.ranks))))
 
 
-def _calls(view: RankProfile) -> pd.Series[float]:
+def _distinct(found: set[str]) -> pd.Series[float]:
+    return pd.Series(1.0, index=pd.Index(sorted(found), dtype="str"), dtype="float64")
+
+
+def _layers(view: RankProfile) -> set[str]:
     names, details = view.events.frame["name"], view.events.details.operators
     shaped = np.full(len(view.kind), -1, dtype=np.int64)
     shaped[details["row"].to_numpy()] = details["dims"].cat.codes.to_numpy()
-    texts = details["dims"].cat.categories
+    wanted = name_mask(names, np.array([str(name) in WEIGHT_AT for name in names.cat.categories], dtype=bool))
     rows = operator_rows(view)
-    rows = rows[name_mask(names, np.array([_is_layer(str(name)) for name in names.cat.categories], dtype=bool))[rows]]
-    rows = rows[shaped[rows] >= 0]
-    pairs = pd.DataFrame({"name": names.cat.codes.to_numpy()[rows], "dims": shaped[rows]}).value_counts()
-    keys = [f"{names.cat.categories[name]} {texts[dims]}" for name, dims in pairs.index]
-    return pd.Series(pairs.to_numpy() / max(len(view.rank.steps), 1), index=pd.Index(keys, dtype="str"))
+    rows = rows[wanted[rows] & (shaped[rows] >= 0)]
+    calls = pd.DataFrame({"name": names.cat.codes.to_numpy()[rows], "dims": shaped[rows]}).drop_duplicates()
+    texts = details["dims"].cat.categories
+    told = (
+        _layer(str(names.cat.categories[name]), str(texts[dims])) for name, dims in calls.itertuples(index=False)
+    )
+    return {each for each in told if each}
 
 
-def _is_layer(name: str) -> bool:
-    return name in MATH_OPERATORS or LAYER.match(name) is not None
-
-
-def _mean(calls: list[pd.Series[float]]) -> pd.Series[float]:
-    total: pd.Series[float] = pd.concat(calls).groupby(level=0).sum() / len(calls)
-    return total
+def _layer(operator: str, dims: str) -> str:
+    """Operator and parameter shape; "" when the shape is not recorded."""
+    shapes = tensor_shapes(dims)
+    place = WEIGHT_AT[operator]
+    return f"{operator} {shapes[place]}" if len(shapes) > place and shapes[place] else ""

@@ -86,6 +86,9 @@ class System(msgspec.Struct, tag="system", tag_field="event"):
     tcp_retransmitted_segments: float | None = None
     rdma_retransmits: float | None = None
     runnable: float | None = None
+    profiler_active: float | None = None
+    compilations: float | None = None
+    compile_us: float | None = None
 
 
 class Capture(msgspec.Struct, tag="capture", tag_field="event"):

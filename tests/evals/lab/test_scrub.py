@@ -32,6 +32,14 @@ def test_the_same_trace_gives_the_same_bytes_whatever_the_time(tmp_path: Path) -
     assert first[4:8] == bytes(4)  # the time field of the gzip header
 
 
+def test_a_trace_that_was_made_fit_before_stays_as_it_is_when_done_again(tmp_path: Path) -> None:
+    target = tmp_path / "out.gz"
+    scrub_trace(recorded(tmp_path), target)
+    once = target.read_bytes()
+    scrub_trace(target, target)
+    assert target.read_bytes() == once
+
+
 def test_stacks_keep_their_files_and_lose_where_these_lie() -> None:
     stack = f"{REPOSITORY}/evals/lab/training.py(12): train;/opt/env/lib/python3.11/site-packages/torch/nn/m.py(3): f"
     assert without_paths(stack) == "evals/lab/training.py(12): train;torch/nn/m.py(3): f"

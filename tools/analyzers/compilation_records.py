@@ -1,0 +1,98 @@
+"""Is code compiled again and again outside of the traced steps: by torch's own count, or by versions of its regions?"""
+
+from __future__ import annotations
+
+from tools.analyzers.affected import affected, worst_of
+from tools.analyzers.margin import confidence
+from tools.analyzers.recorded import by_rank, measured, saving, values
+from tools.findings import Check, Fact, Finding, Sentence, found
+from tools.metrics.registry import measure
+from tools.profilers.compiled import versions
+from tools.profilers.host_records import HostRecords
+from tools.profilers.profile import Profile
+from tools.profilers.series import RunSeries
+
+MOST_LONG = 2.0  # long steps per compilation seen: a trace shows the versions of a few steps only
+OPEN = "What the thread computes in the long steps is not recorded; an evaluation would look the same."
+DISPROVED = "the long steps stay with compilation turned off, or once the same shapes have been seen"
+
+
+def recorded_compilation(profile: Profile, name: str) -> Check | None:
+    """The finding of the unprofiled steps; None where they tell of no compilation worth noting."""
+    series, records = profile.series, profile.host_records
+    if series is None:
+        return None
+    finding = None if records is None else _counted(profile, series, records)
+    finding = finding or _by_versions(profile, series)
+    return None if finding is None else found(name, finding)
+
+
+def _counted(profile: Profile, series: RunSeries, records: HostRecords) -> Finding | None:
+    """By the time that torch says it compiled for."""
+    costs = by_rank(profile, records, "counter_ms_per_step", field="compile_us")
+    if not costs:
+        return None
+    shares = {rank: 100.0 * ms / series.mean_ms for rank, ms in values(costs).items()}
+    worst = worst_of(shares)
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        return None
+    cost = costs[worst]
+    rate = measure(profile, "counter_per_second", rank=worst, field="compilations")
+    text = "Code is compiled while the training runs, at {0}, which takes {1} per step."
+    sure = confidence((shares[worst], profile.thresholds["cause_share_pct"]), at_most=0.92)
+    return _finding(profile, chosen, cost.value, Sentence(text, (rate, cost)), sure, "time that torch compiled for")
+
+
+def _by_versions(profile: Profile, series: RunSeries) -> Finding | None:
+    """By compiled regions that have many versions, and long steps in which the thread computes."""
+    again = {view.rank.rank: measure(profile, "compiled_again", rank=view.rank.rank) for view in profile.ranks}
+    costs: dict[int, Fact] = {}
+    for rank, count in again.items():
+        cost, long = (measured(profile, name, rank=rank) for name in ("computing_long_ms", "computing_long_steps"))
+        often = count.value >= profile.thresholds["compiled_again"]
+        if cost is not None and long is not None and often and 0 < long.value <= MOST_LONG * count.value:
+            costs[rank] = cost
+    shares = {rank: 100.0 * ms / series.mean_ms for rank, ms in values(costs).items()}
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        return None
+    worst, limits = worst_of(shares), profile.thresholds
+    long_steps = measure(profile, "computing_long_steps", rank=worst)
+    claim = Sentence(
+        "Compiled regions have been compiled anew at least {0} over, as for inputs of another shape, and in {1} far"
+        " over the usual one the training thread computes, which adds {2} to the mean step.",
+        (again[worst], long_steps, costs[worst]),
+    )
+    sure = confidence(
+        (again[worst].value, limits["compiled_again"]), (shares[worst], limits["cause_share_pct"]), at_most=0.8
+    )
+    method = "long steps in which the thread computes, without collections"
+    return _finding(profile, chosen, costs[worst].value, claim, sure, method, (Sentence(OPEN),))
+
+
+def _finding(
+    profile: Profile,
+    ranks: tuple[int, ...],
+    lost_ms: float,
+    claim: Sentence,
+    sure: float,
+    method: str,
+    against: tuple[Sentence, ...] = (),
+) -> Finding:
+    shapes = any(versions(profile.rank(rank)).in_use > 1 for rank in ranks if rank in profile.run.rank_numbers)
+    return Finding(
+        cause="operator_compilation",
+        mechanism="dynamic_shape" if shapes else None,
+        claim=claim,
+        confidence=sure,
+        ranks=ranks,
+        steps=claim.facts[-1].steps,
+        saving=saving(profile, lost_ms, 0.6, 1.2, method),
+        details=(Sentence("The traced steps use several versions of one region: their inputs differ in shape."),)
+        if shapes
+        else (),
+        against=against,
+        disproved_by=DISPROVED,
+        signals=("compile or recompile events inside steady steps",),
+    )
