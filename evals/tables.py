@@ -86,7 +86,7 @@ def gains_line(gains: Gains) -> str:
     """How far predicted gains are from measured ones, in one sentence without a full stop."""
     text = (
         f"predicted gain off by {gains.median_error_pct:.1f} % of the step (median of {gains.cases}), interval "
-        f"covers the measured {percent(gains.covered)} (it claims {100 * gains.claimed:.0f} % or more)"
+        f"covers the measured {percent(gains.covered)} (it claims {100 * gains.claimed:.0f} %)"
     )
     if gains.met is not None and gains.met.mean != gains.covered.mean:
         text += f", meets the interval measured {percent(gains.met)}"

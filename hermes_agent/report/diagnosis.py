@@ -6,6 +6,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from tools.whatif.claim import COVERS_PCT
+
 SCHEMA = "hermes-dx/diagnosis/1"
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
@@ -226,6 +228,7 @@ class Diagnosis(Record):
     kernel_classes: list[KernelClassRow] = Field(default_factory=list)
     causes: list[CauseRecord]
     advice: list[AdviceRecord]
+    interval_covers_pct: float = COVERS_PCT  # in so many cases an interval of the advice claims to hold the truth
     checks: list[CheckRecord]
     evidence: list[EvidenceRecord]
     cases: list[CaseRecord]

@@ -7,7 +7,7 @@ import re
 from hermes_agent.evidence.printable import printable
 from hermes_agent.report.diagnosis import CaseRecord, Diagnosis
 from hermes_agent.report.recalled import similar_cases_title
-from hermes_agent.report.text import EFFORTS, MARKS, notes_of
+from hermes_agent.report.text import EFFORTS, MARKS, interval_meaning, notes_of
 from hermes_agent.report.wording import cause_title, rank_list
 
 PART_COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
@@ -68,6 +68,7 @@ def _advice(diagnosis: Diagnosis) -> str:
     for item in diagnosis.advice:
         lines.append(f"- **{item.id} {item.optimization}** ({EFFORTS[item.effort]} of work): {item.how}. {item.text}")
         lines.append(f"  Risk: {item.risk}. Verify: {item.verify}.")
+    lines += [part for meaning in interval_meaning(diagnosis) for part in ("", meaning)]
     return "\n".join(lines)
 
 

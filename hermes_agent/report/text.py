@@ -143,7 +143,17 @@ def _advice(diagnosis: Diagnosis, width: int, style: Style) -> str:
     if not diagnosis.advice:
         return ""
     blocks = [style("What to change, most gain for the effort first", "heading")]
-    return "\n".join([*blocks, *(_advice_item(item, width, style) for item in diagnosis.advice)])
+    blocks += [_advice_item(item, width, style) for item in diagnosis.advice]
+    return "\n".join([*blocks, *(_wrap(meaning, width) for meaning in interval_meaning(diagnosis))])
+
+
+def interval_meaning(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """What the intervals of the advice claim; nothing where there is none."""
+    if not any(item.interval for item in diagnosis.advice):
+        return ()
+    return (
+        f"An interval (expect between) claims to hold the truth in {diagnosis.interval_covers_pct:.0f} % of cases.",
+    )
 
 
 def _advice_item(item: AdviceRecord, width: int, style: Style) -> str:

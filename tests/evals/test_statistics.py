@@ -76,6 +76,7 @@ def test_a_pair_without_a_prediction_counts_as_if_no_gain_had_been_predicted() -
     assert (found.cases, found.unpredicted) == (1, 1)
     assert (found.median_error_pct, found.median_error_all_pct) == (12.0, 26.0)
     assert (found.covered.mean, found.met.mean if found.met else None) == (0.0, 1.0)
+    assert "(it claims 80 %)" in gains_line(found)
     assert "1 pairs without a prediction, with them 26.0 %" in gains_line(found)
 
 

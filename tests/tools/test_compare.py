@@ -98,6 +98,35 @@ def test_runs_that_differ_in_kind_are_refused_with_the_reason(other: Profile, re
     assert refusal.value.exit_code == ExitCode.INPUT
 
 
+def layered(width: int, batch: int = 8, loop: int = 0, operators: tuple[str, ...] = ()) -> Profile:
+    """A linear layer of that width with recorded shapes, ``loop`` operators on single numbers, and others."""
+    rank = RankBuilder(0, device=None)
+    rank.operator("aten::linear", 10, 500, dims=[[batch, width], [16, width], [16]])
+    for index, name in enumerate((*("aten::select", "aten::sub") * loop, *operators)):
+        rank.operator(name, 520 + index, 1)
+    rank.step(0, 0, 2000)
+    return profile_of(rank, layout=Layout(world_size=1))
+
+
+def test_the_same_layers_make_the_same_model_although_thousands_of_operators_went() -> None:
+    comparison = compare(layered(64, loop=400), layered(64, batch=32))
+    assert comparison.likeness == 1.0
+    assert comparison.step.delta == 0.0
+
+
+def test_other_layers_are_another_model_although_a_third_of_the_operators_have_the_same_names() -> None:
+    shared = ("aten::add_", "aten::detach", "aten::copy_")
+    a = layered(64, operators=(*shared, *(f"aten::a{index}" for index in range(3))))
+    b = layered(96, operators=(*shared, *(f"aten::b{index}" for index in range(3))))
+    with pytest.raises(NotComparableError, match="different models"):
+        compare(a, b)
+
+
+def test_the_same_operators_on_padded_widths_are_the_same_model() -> None:
+    comparison = compare(layered(63, operators=("aten::add_",)), layered(64, operators=("aten::add_",)))
+    assert comparison.likeness == 1.0
+
+
 def test_another_parallel_layout_is_refused() -> None:
     first = small(layout=Layout(world_size=8, tensor_parallel=2))
     with pytest.raises(NotComparableError, match="tensor-parallel size"):

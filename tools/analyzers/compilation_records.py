@@ -60,8 +60,8 @@ def _by_versions(profile: Profile, series: RunSeries) -> Finding | None:
     worst, limits = worst_of(shares), profile.thresholds
     long_steps = measure(profile, "computing_long_steps", rank=worst)
     claim = Sentence(
-        "Compiled regions have been compiled anew at least {0} over, as for inputs of another shape, and in {1} far"
-        " over the usual one the training thread computes, which adds {2} to the mean step.",
+        "Compiled regions have been compiled anew, {0} or more, as for inputs of another shape; and in {1} far over the"
+        " usual one the training thread computes, which adds {2} to the mean step.",
         (again[worst], long_steps, costs[worst]),
     )
     sure = confidence(

@@ -44,7 +44,11 @@ def host_double(profile: Profile) -> Check:
             ranks=above,
             steps=shares[worst].steps,
             change=_single(profile, above),
-            details=(Sentence("Convolutions outside the tuned library, which has none for this precision, run {0}.", (slow,)),),
+            details=(
+                Sentence(
+                    "Convolutions outside the tuned library, which has none for this precision, run {0}.", (slow,)
+                ),
+            ),
             against=(Sentence("Double precision may be wanted."),),
             disproved_by="the model's parameters and inputs are all in single precision",
             signals=("fp32 or fp64 matmul on tensor-core hardware",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
+from tools.analyzers.profiling_records import always_profiled
 from tools.analyzers.recorded import by_rank, not_recorded, saving, values
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
@@ -36,6 +37,9 @@ def _page_faults(profile: Profile) -> Check:
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact, share_pct: float) -> Finding:
+    profiled = any(always_profiled(profile, rank) for rank in ranks)
+    # A profiler takes memory for what it records: up to its own cost the faults are its doing.
+    own_ms = max(cost.value - _profiler_ms(profile, ranks), 0.0) if profiled else cost.value
     return Finding(
         cause="memory_pressure",
         claim=Sentence(
@@ -45,8 +49,14 @@ def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact,
         ),
         confidence=confidence((share_pct, profile.thresholds["page_fault_pct"]), at_most=0.85),
         ranks=ranks,
-        saving=saving(profile, cost.value, 0.4, 2.0, "page faults times the cost of one"),
+        saving=saving(profile, own_ms, 0.4, 2.0, "page faults times the cost of one"),
         against=(Sentence("The cost of one fault is a figure of common machines, not of this one."),),
         disproved_by="page faults fall but the steps stay as long once the allocator keeps its memory",
+        symptom_of=("profiling_overhead",) if profiled else (),
         signals=("page faults in every steady step", "memory handed back to the system each step"),
     )
+
+
+def _profiler_ms(profile: Profile, ranks: tuple[int, ...]) -> float:
+    traced = [rank for rank in ranks if rank in profile.run.rank_numbers]
+    return max((measure(profile, "profiling_overhead_ms", rank=rank).value for rank in traced), default=0.0)

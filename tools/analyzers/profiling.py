@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.idle import removal
 from tools.analyzers.margin import confidence
+from tools.analyzers.profiling_records import recorded_profiler
 from tools.analyzers.recorded import measured
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.intervals import length, merge
@@ -22,6 +23,9 @@ ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler 
 
 def profiling_overhead(profile: Profile) -> Check:
     """Whether recording stacks, shapes or memory takes host time on which the step depends."""
+    recorded = recorded_profiler(profile, OVERHEAD)
+    if recorded is not None:
+        return recorded
     shares = {view.rank.rank: _exposed_pct(profile, view.rank.rank) for view in profile.ranks}
     worst = worst_of(shares)
     estimate = measure(profile, "profiling_overhead_ms", rank=worst)

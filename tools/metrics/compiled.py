@@ -40,14 +40,10 @@ def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     if stalls is None or "thread_cpu_ms" not in own or own["thread_cpu_ms"].isna().any():
         raise UsageError(f"the records of rank {rank} do not tell whether it ran in long steps of a rhythm")
     long = own["step"].isin(stalls.steps)
-    ran, lasted = (
-        float((own[name][long] - own[name][~long].median()).sum()) for name in ("thread_cpu_ms", "wall_ms")
-    )
+    ran, lasted = (float((own[name][long] - own[name][~long].median()).sum()) for name in ("thread_cpu_ms", "wall_ms"))
     table = own.loc[long, ["rank", "step", "wall_ms", "thread_cpu_ms"]].reset_index(drop=True)
     share_pct = 100.0 * max(ran, 0.0) / max(lasted, 1e-9)
-    return Measurement(
-        share_pct, lambda: table, "long steps of a rhythm", (rank,), stalls.steps, source=MONITOR_FORMAT
-    )
+    return Measurement(share_pct, lambda: table, "long steps of a rhythm", (rank,), stalls.steps, source=MONITOR_FORMAT)
 
 
 def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
@@ -86,5 +82,7 @@ METRICS = (
     Metric("computing_long_ms", "ms", "What do long steps cost in which the thread computes?", computing_long_ms),
     Metric("computing_long_steps", "steps", "In how many long steps does the thread compute?", computing_long_steps),
     Metric("stall_running_pct", "%", "Does the training thread run in the long steps of a rhythm?", stall_running_pct),
-    Metric("profiler_active_pct", "%", "How often does a profiler run while none records a trace?", profiler_active_pct),
+    Metric(
+        "profiler_active_pct", "%", "How often does a profiler run while none records a trace?", profiler_active_pct
+    ),
 )

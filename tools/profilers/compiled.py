@@ -13,7 +13,7 @@ from tools.profilers.series import RunSeries
 from tools.profilers.stalls import ROBUST_SPREADS, SCALE
 
 # torch.compile counts the versions of each frame: "0/17" is the eighteenth version of the first frame.
-VERSION = re.compile(r"^Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d{1,9})/(?P<version>\d{1,9})")
+VERSION = re.compile(r"^Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d{1,9})/(?P<version>\d{1,9})(?!\d)")
 RUNNING = 0.5  # of its excess a long step must run on a core, else it waits
 
 

@@ -42,9 +42,7 @@ def _layers(view: RankProfile) -> set[str]:
     rows = rows[wanted[rows] & (shaped[rows] >= 0)]
     calls = pd.DataFrame({"name": names.cat.codes.to_numpy()[rows], "dims": shaped[rows]}).drop_duplicates()
     texts = details["dims"].cat.categories
-    told = (
-        _layer(str(names.cat.categories[name]), str(texts[dims])) for name, dims in calls.itertuples(index=False)
-    )
+    told = (_layer(str(names.cat.categories[name]), str(texts[dims])) for name, dims in calls.itertuples(index=False))
     return {each for each in told if each}
 
 

@@ -21,7 +21,6 @@ ERRORS_FROM_ZERO = 2.0
 # exact: freed cores and buses make the rest of the step faster or slower. With it the interval from the cautious to
 # the hopeful view held the truth of four in five development runs (recorded pairs and generated ones).
 MODEL_ERROR_SHARE = 0.15
-COVERS_PCT = 80.0
 NOT_SETTLED = "the recorded steps differ so much in length that a saving of this size cannot be told from chance"
 
 
@@ -32,7 +31,8 @@ class Prediction:
     ``low_ms`` is the step time if the change achieves more than estimated (its hopeful view), ``high_ms`` if it
     achieves only what its cautious view keeps. Both are widened by ``MODEL_ERROR_SHARE`` of the saving and by
     ``error_ms``: what a replay without any change misses the record by, and the standard error of the saving (the
-    relative one of the recorded steps' mean). The interval claims to hold the truth in ``COVERS_PCT`` of cases.
+    relative one of the recorded steps' mean). The interval claims to hold the truth in
+    ``COVERS_PCT`` of cases (tools/whatif/claim.py).
     """
 
     step_ms_before: float

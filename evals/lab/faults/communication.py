@@ -138,10 +138,10 @@ FAULTS: tuple[Fault, ...] = (
         variants=variants(
             _linked,
             {
-                "images-strong": LinkedHosts(FAST_MBIT, loss_pct=4.0),
-                "images-mild": LinkedHosts(FAST_MBIT, loss_pct=1.5),
-                "tokens-strong": LinkedHosts(FAST_MBIT, loss_pct=4.0),
-                "tokens-mild": LinkedHosts(FAST_MBIT, loss_pct=1.5),
+                "images-strong": LinkedHosts(FAST_MBIT, loss_pct=6.0),
+                "images-mild": LinkedHosts(FAST_MBIT, loss_pct=4.5),
+                "tokens-strong": LinkedHosts(FAST_MBIT, loss_pct=6.0),
+                "tokens-mild": LinkedHosts(FAST_MBIT, loss_pct=4.5),
             },
         ),
     ),

@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes_agent.report.compose import Findings, compose
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.report.diagnosis import Diagnosis, SourceRecord
+from hermes_agent.report.markdown import render_markdown
+from hermes_agent.report.text import interval_meaning, render_text
 from tests.synthetic import RankBuilder, profile_of, run_of
 from tools.analyzers.registry import all_checks
 from tools.profilers.profile import Profile
 from tools.ranking import ranking
 from tools.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
+from tools.whatif.claim import COVERS_PCT
 
 
 def diagnosed(profile: Profile) -> Diagnosis:
@@ -39,6 +42,18 @@ def test_a_gain_is_predicted_where_the_steps_agree() -> None:
     assert first.interval is not None
     assert first.interval[0] <= first.predicted_speedup <= first.interval[1]
     assert "gone a step would take" in first.text
+
+
+def test_what_an_interval_claims_is_said_once_and_only_where_there_is_one() -> None:
+    agreeing = diagnosed(profile_of(launching((1100.0,) * 4)))
+    file = SourceRecord(path="rank0.json", format="kineto", ranks=[0], status="complete")
+    agreeing = agreeing.model_copy(update={"run": agreeing.run.model_copy(update={"sources": [file]})})
+    said = f"claims to hold the truth in {COVERS_PCT:.0f} % of cases."
+    assert agreeing.interval_covers_pct == COVERS_PCT
+    for report in (render_text(agreeing), render_markdown(agreeing)):
+        assert " ".join(report.split()).count(said) == 1
+    without = agreeing.model_copy(update={"advice": []})
+    assert interval_meaning(without) == ()
 
 
 def test_no_gain_is_predicted_where_the_steps_differ_too_much_and_the_text_says_why() -> None:

@@ -100,8 +100,9 @@ def test_a_stall_that_the_other_rank_sees_a_step_later_is_one_and_blocked_thread
     assert finding.claim.facts[0].value == 10
     assert finding.claim.facts[1].value == pytest.approx(500.0, rel=0.1)
     running = [step_rows(rank, own, thread_cpu_ms=[each - 2 for each in own]) for rank, own in walls.items()]
-    (finding,) = checkpoint.analyze(recorded_profile(records_of(running)))[0].findings
-    assert (finding.mechanism, finding.confidence) == (None, 0.45)
+    check = checkpoint.analyze(recorded_profile(records_of(running)))[0]
+    assert check.status == "clean"
+    assert check.support[0].facts[1].value == pytest.approx(100.0)
 
 
 def hesitating(rank: int) -> RankBuilder:
