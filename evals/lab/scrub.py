@@ -14,8 +14,9 @@ from hermes_agent.monitor.layout import PREAMBLE
 
 PRIVATE_KEYS = frozenset({"host_name", "traceName", "trace_id"})
 # The profiler's own count of events, by which nothing joins, and arguments of operators that no question reads: a sixth
-# of a trace.
+# of a trace. External ids join operators with work of a device.
 LEFT_OUT = ("Ev Idx", "Record function id", "Concrete Inputs", "Input Strides")
+JOINS_DEVICE = "External id"
 GZIP = b"\x1f\x8b"
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARIES = re.compile(r"/[^\s\"'(;]*/(?:site-packages|lib/python3\.\d+)/")
@@ -29,8 +30,9 @@ def scrub_trace(recorded: Path, target: Path) -> None:
     content = recorded.read_bytes()
     trace: dict[str, Any] = json.loads(gzip.decompress(content) if content.startswith(GZIP) else content)
     kept = {key: value for key, value in trace.items() if key not in PRIVATE_KEYS}
+    left_out = LEFT_OUT if kept.get("deviceProperties") else (*LEFT_OUT, JOINS_DEVICE)
     for event in kept["traceEvents"]:
-        for key in LEFT_OUT:
+        for key in left_out:
             event.get("args", {}).pop(key, None)
     text = without_paths(json.dumps(kept, separators=(",", ":")))
     target.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))

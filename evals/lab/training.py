@@ -88,7 +88,8 @@ def main(plan_path: Path, rank: int) -> None:
     rendezvous = dist.FileStore(str(plan.folder / "rendezvous"), plan.ranks)
     dist.init_process_group("gloo", store=rendezvous, rank=rank, world_size=plan.ranks)
     if rank == 0:
-        (plan.run / "env.json").write_text(json.dumps(environment(os.environ), indent=1) + "\n", encoding="utf-8")
+        told = environment({name: value.rpartition("/")[2] for name, value in os.environ.items()})
+        (plan.run / "env.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     loss = train(plan, rank)
     versions = {"torch": str(torch.__version__), "python": platform.python_version()}
     plan.summary(rank).write_text(json.dumps({"loss": loss, "versions": versions}), encoding="utf-8")

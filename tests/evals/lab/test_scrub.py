@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evals.lab.scrub import REPOSITORY, scrub_trace, without_paths
 
-EVENTS = [{"ph": "X", "name": "aten::mm", "ts": 1.5, "dur": 2.25, "pid": 3, "tid": 3, "args": {"External id": 4}}]
+EVENTS = [{"ph": "X", "name": "aten::mm", "ts": 1.5, "dur": 2.25, "pid": 3, "tid": 3, "args": {"Input type": []}}]
 
 
 def recorded(folder: Path) -> Path:
@@ -22,6 +22,19 @@ def recorded(folder: Path) -> Path:
 def test_host_and_path_go_and_every_event_stays(tmp_path: Path) -> None:
     scrub_trace(recorded(tmp_path), tmp_path / "out.gz")
     assert json.loads(gzip.decompress((tmp_path / "out.gz").read_bytes())) == {"traceEvents": EVENTS}
+
+
+def test_ids_that_join_with_a_device_stay_where_there_is_one(tmp_path: Path) -> None:
+    def args(properties: list[dict[str, int]]) -> dict[str, int]:
+        events = [{"ph": "X", "name": "aten::mm", "args": {"External id": 4, "Ev Idx": 1}}]
+        path = tmp_path / "rank0.pt.trace.json"
+        path.write_text(json.dumps({"deviceProperties": properties, "traceEvents": events}))
+        scrub_trace(path, tmp_path / "out.gz")
+        kept: dict[str, int] = json.loads(gzip.decompress((tmp_path / "out.gz").read_bytes()))["traceEvents"][0]["args"]
+        return kept
+
+    assert args([{"id": 0}]) == {"External id": 4}
+    assert args([]) == {}
 
 
 def test_the_same_trace_gives_the_same_bytes_whatever_the_time(tmp_path: Path) -> None:
