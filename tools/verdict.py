@@ -76,17 +76,17 @@ def judge(
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
     firm = [each for each in sure if each.alone is None or not each.alone.withheld]
     lasting = [each for each in firm if _lasting_pct(profile, each) >= limits["cause_share_pct"]]
-    if lasting:
+    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in lasting):
         return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
-    if firm:
+    if firm and not lasting:
         why = "no steps are marked, and what costs most lies in the start-up of the recording"
         return Judgement("inconclusive", why, MARKED_STEPS)
-    if sure:
+    if sure and not firm:
         why = "the recorded steps differ so much in length that what a change would save cannot be told from chance"
         return Judgement("inconclusive", why, MORE_STEPS)
     if large and _certainly_lost(profile, large[0]):
         return Judgement("problem", "a large part of the step is lost for certain, whatever the cause turns out to be")
-    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in large):
+    if sure or any(_certain_pct(each) >= limits["cause_share_pct"] for each in large):
         why = "something would give back a noticeable share of the step, but the evidence is thin"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
     if unexplained or _compute_pct(profile) < limits["healthy_compute_pct"]:
@@ -99,8 +99,15 @@ def judge(
 
 
 def _expected_pct(cause: RankedCause) -> float:
-    """The share of the step that mending it can be expected to give back: a hypothesis counts by its confidence."""
+    """The share of the step that mending it can be expected to give back: what is less sure counts for less."""
     return cause.impact_pct * cause.finding.confidence
+
+
+def _certain_pct(cause: RankedCause) -> float:
+    """The share that stands in the way of healthy: all of a loss that was measured, whatever its cause, else what
+    can be expected of the hypothesis.
+    """
+    return _expected_pct(cause) if cause.finding.saving is None else cause.impact_pct
 
 
 def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
@@ -109,10 +116,12 @@ def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
         return False
     if cause.alone is not None and cause.alone.withheld:
         return False
-    families = _families(cause)
+    families, limits = _families(cause), profile.thresholds
+    shares = {part: _part_pct(profile, part) for part, explaining in EXPLAINING.items() if families & set(explaining)}
     return any(
-        _part_pct(profile, part) >= profile.thresholds["certain_loss_pct"] and families & set(explaining)
-        for part, explaining in EXPLAINING.items()
+        share >= limits["certain_loss_pct"]
+        and _worth_pct(profile, cause) >= share * limits["explained_part_pct"] / 100.0
+        for share in shares.values()
     )
 
 

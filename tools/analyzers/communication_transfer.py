@@ -104,7 +104,8 @@ def _slow_transfer(profile: Profile, kind: str, floor: float, inside: bool) -> F
             "bandwidth of large collectives far below the link",
             "NET/Socket, GDR disabled, SYS paths or wrong HCA",
         ),
-        symptom_of=("straggler",) if one_rank else (),
+        # A low bandwidth is what all of these look like; where counters of the machine name one, that is the cause.
+        symptom_of=("bandwidth_contention", "slow_link", *(("straggler",) if one_rank else ())),
     )
 
 

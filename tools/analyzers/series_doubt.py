@@ -17,7 +17,11 @@ DOUBTED = 0.4  # a chance of the profiled steps is a hypothesis at most
 
 
 def doubted(profile: Profile, finding: Finding) -> Finding:
-    """The finding, with less confidence where the ranks' own times in unprofiled steps speak against it."""
+    """The finding, with less confidence where unprofiled steps speak against it: the ranks' own times in them, or, for
+    causes of waiting for data, how long they wait for it.
+    """
+    if finding.family == "io" and finding.change:
+        return _data_doubted(profile, finding)
     if finding.cause not in OF_ONE_RANK or not finding.ranks or len(finding.ranks) == len(profile.ranks):
         return finding
     traced = max((measure(profile, "rank_excess_pct", rank=rank).value for rank in finding.ranks), default=0.0)
@@ -30,10 +34,32 @@ def doubted(profile: Profile, finding: Finding) -> Finding:
         return finding
     gone = told[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"]
     text = f"In steps that no profiler touched rank {most} takes only {{0}} of a step longer than the others."
+    return _weakened(finding, Sentence(text, (told[most],)), gone)
+
+
+def _data_doubted(profile: Profile, finding: Finding) -> Finding:
+    """A wait for data that the trace shows and the unprofiled steps of the same ranks do not."""
+    ranks = finding.ranks or profile.run.rank_numbers
+    facts = {rank: measured(profile, "series_part_ms", rank=rank, part="data_wait") for rank in ranks}
+    told = {rank: fact for rank, fact in facts.items() if fact is not None and fact.value > 0}  # 0: nobody watched
+    table = profile.breakdown
+    traced_ms = table[table["rank"].isin(ranks)].groupby("rank")["data_wait_ns"].mean().max() / 1e6
+    if len(told) < len(ranks):
+        return finding
+    most = max(told, key=lambda rank: told[rank].value)
+    if told[most].value >= SEEN_SHARE * traced_ms:
+        return finding
+    step_ms = measure(profile, "series_step_ms", rank=most).value
+    gone = told[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"] / 100.0 * step_ms
+    text = f"In steps that no profiler touched rank {most} waits for data only {{0}} per step."
+    return _weakened(finding, Sentence(text, (told[most],)), gone)
+
+
+def _weakened(finding: Finding, against: Sentence, gone: bool) -> Finding:
     return replace(
         finding,
         confidence=round(finding.confidence * DOUBTED, 3),
-        against=(*finding.against, Sentence(text, (told[most],))),
+        against=(*finding.against, against),
         change=() if gone else finding.change,
         impact_ms=0.0 if gone else finding.impact_ms,
         impact_method=CHANCE if gone else finding.impact_method,

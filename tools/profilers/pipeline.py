@@ -19,6 +19,7 @@ from tools.profilers.rank_profile import RankProfile
 
 LEAST_PER_STEP = 2  # a stage at the end of a pipeline receives and sends once per micro-batch
 BEGINS_WAITING = 0.2  # a stage that computes less than this share of what the first one does before it exchanges
+BEGINS_COMPUTING = 0.5  # a first stage computes at least this share of what the longest of them does
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,8 @@ def pipeline(profile: Profile) -> Stages | None:
 def _pipeline(profile: Profile) -> Stages | None:
     table = point_to_point(profile)
     exchanging = [view for view in profile.ranks if _per_step(table, view) >= LEAST_PER_STEP]
-    if len(exchanging) < 2 or not _begins_apart(table, exchanging):
+    chains = _chains(table, exchanging) if len(exchanging) > 1 else 0
+    if not chains or len(exchanging) % chains:
         return None
     rows = {
         view.rank.rank: (
@@ -84,17 +86,22 @@ def _pipeline(profile: Profile) -> Stages | None:
     stages = pd.DataFrame.from_dict(rows, orient="index", columns=["compute_ms", "wait_ms"])
     fewest = min(_per_step(table, view) for view in exchanging)
     known = profile.run.layout.pipeline_parallel
-    return Stages(known if known and known > 1 else len(exchanging), fewest / 2.0, stages)
+    return Stages(known if known and known > 1 else len(exchanging) // chains, fewest / 2.0, stages)
 
 
 def _per_step(table: pd.DataFrame, view: RankProfile) -> float:
     return float((table["rank"] == view.rank.rank).sum()) / max(len(view.rank.steps), 1)
 
 
-def _begins_apart(table: pd.DataFrame, views: list[RankProfile]) -> bool:
-    """Whether some ranks compute before their first transfer of a step and others hardly do."""
+def _chains(table: pd.DataFrame, views: list[RankProfile]) -> int:
+    """How many pipelines run side by side, by their first stages: these alone compute before their first transfer.
+
+    0 where not some ranks begin a step by computing and others by waiting.
+    """
     before = np.array([float(np.median(_compute_before(table, view))) for view in views])
-    return bool(before.max() > 0 and before.min() < BEGINS_WAITING * before.max())
+    if before.max() <= 0 or before.min() >= BEGINS_WAITING * before.max():
+        return 0
+    return int((before >= BEGINS_COMPUTING * before.max()).sum())
 
 
 def _compute_before(table: pd.DataFrame, view: RankProfile) -> NDArray[np.int64]:

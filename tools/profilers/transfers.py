@@ -48,6 +48,8 @@ class Fit:
     @property
     def needed_per_step(self) -> float:
         """How many messages of the saturating size would carry a step's bytes, at least one."""
+        if self.saturating_bytes <= 0:
+            return self.per_step  # no fixed part: nothing would be saved by larger messages
         needed = math.ceil(self.bytes_per_step / self.saturating_bytes)
         return min(float(max(1, needed)), self.per_step)
 
