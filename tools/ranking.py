@@ -152,16 +152,30 @@ def _symptoms_last(candidates: list[_Candidate]) -> list[_Candidate]:
 
 
 def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
-    """For each candidate what it saves after the ones before it, never more than is left of the step."""
+    """For each candidate what it saves after the ones before it, never more than is left of the step.
+
+    A saving that records tell is not replayed, so what it shares with others is not seen there: of the time in exposed
+    communication, causes in communication together get no more than there is, once one of them rests on records.
+    """
     step_ms = profile.mean_step_ms
     marginal = iter(savings(profile, [each.finding.change for each in ordered if each.finding.change]))
-    left, result = step_ms, []
+    left, transfer_left, told, result = step_ms, _exposed_communication_ms(profile), False, []
     for each in ordered:
         saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
         saved = min(max(saved, 0.0), left)
+        if each.finding.family == "communication":
+            told = told or each.finding.saving is not None
+            saved = min(saved, transfer_left) if told else saved
+            transfer_left = max(transfer_left - saved, 0.0)
         left -= saved
         result.append(saved)
     return result
+
+
+def _exposed_communication_ms(profile: Profile) -> float:
+    """Exposed communication per step of the rank that has most of it."""
+    per_rank = profile.breakdown.groupby("rank")["exposed_communication_ns"].mean()
+    return float(per_rank.max()) / 1e6
 
 
 def _scaled(prediction: Prediction, step_ms: float) -> float:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.collective_runs import late_run
 from tests.synthetic_runs import host_bound
-from tools.findings import Check, Finding, Sentence, clean, found
+from tools.findings import Check, Finding, Saving, Sentence, clean, found
 from tools.profilers.profile import Profile
 from tools.ranking import rank_causes
 from tools.whatif.change import Change, Scale
@@ -107,3 +108,16 @@ def test_small_findings_do_not_make_a_problem() -> None:
 def test_nothing_found_in_a_step_that_hardly_computes_is_not_called_healthy() -> None:
     profile = host_bound(STEP_MS)
     assert rank_causes(profile, [clean("memory.allocation")]).verdict == "inconclusive"
+
+
+def test_savings_from_records_share_the_exposed_communication_that_there_is() -> None:
+    profile = late_run(lambda rank, _: 4000.0 * rank, ranks=2)
+    exposed_ms = float(profile.breakdown.groupby("rank")["exposed_communication_ns"].mean().max()) / 1e6
+    step_ms = profile.mean_step_ms
+    both = [
+        Finding(cause, Sentence("made up"), 0.9, saving=Saving(step_ms, exposed_ms, 0.0, exposed_ms, "made up"))
+        for cause in ("slow_link", "bandwidth_contention")
+    ]
+    ranked = rank_causes(profile, [found(f"communication.made_up_{each.cause}", each) for each in both])
+    assert exposed_ms > 1.0
+    assert sum(each.impact_ms for each in (*ranked.causes, *ranked.below)) == pytest.approx(exposed_ms)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
-from tools.findings import Check, Finding, Sentence, clean, found
+from tools.findings import Check, Finding, Saving, Sentence, clean, found
 from tools.profilers.profile import Profile
 from tools.ranking import rank_causes, ranking
 from tools.run.model import Run
@@ -136,3 +136,24 @@ def test_a_hypothesis_that_promises_little_does_not_rule_out_healthy_but_one_tha
     step_ms = profile.mean_step_ms
     assert verdict(0.10 * step_ms) == "healthy"  # 40 % sure of 10 %: 4 % to be expected
     assert verdict(0.14 * step_ms) == "inconclusive"  # 5.6 %
+
+
+def test_a_loss_that_records_measured_rules_out_healthy_however_thin_its_cause() -> None:
+    profile = profile_of(computing(0.9))
+    step_ms = profile.mean_step_ms
+    measured = Saving(step_ms, 0.09 * step_ms, 0.05 * step_ms, 0.1 * step_ms, "made up")
+    thin = Finding("checkpoint_stall", Sentence("made up"), 0.45, saving=measured)
+    assert rank_causes(profile, [clean("io.data_loader"), found("storage.made_up", thin)]).verdict == "inconclusive"
+
+
+def test_a_cause_that_is_neither_sure_nor_large_is_no_problem_yet() -> None:
+    profile = profile_of(computing(0.9))
+
+    def verdict(share: float) -> str:
+        step_ms = profile.mean_step_ms
+        half = Finding(
+            "garbage_collection", Sentence("made up"), 0.6, impact_ms=share * step_ms, impact_method="made up"
+        )
+        return rank_causes(profile, [clean("io.data_loader"), found("cpu.made_up", half)]).verdict
+
+    assert (verdict(0.06), verdict(0.09)) == ("inconclusive", "problem")

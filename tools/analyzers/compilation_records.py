@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
-from tools.analyzers.recorded import by_rank, measured, saving, values
+from tools.analyzers.recorded import by_rank, host_saving, measured, overlapped, values
 from tools.findings import Check, Fact, Finding, Sentence, found
 from tools.metrics.registry import measure
 from tools.profilers.compiled import versions
@@ -35,9 +35,9 @@ def _counted(profile: Profile, series: RunSeries, records: HostRecords) -> Findi
     shares = {rank: 100.0 * ms / series.mean_ms for rank, ms in values(costs).items()}
     worst = worst_of(shares)
     chosen = affected(shares, profile.thresholds["noted_pct"])
-    if not chosen:
-        return None
     cost = costs[worst]
+    if not chosen or overlapped(profile, "", chosen, cost, rare=True):
+        return None
     rate = measure(profile, "counter_per_second", rank=worst, field="compilations")
     text = "Code is compiled while the training runs, at {0}, which takes {1} per step."
     sure = confidence((shares[worst], profile.thresholds["cause_share_pct"]), at_most=0.92)
@@ -88,7 +88,7 @@ def _finding(
         confidence=sure,
         ranks=ranks,
         steps=claim.facts[-1].steps,
-        saving=saving(profile, lost_ms, 0.6, 1.2, method),
+        saving=host_saving(profile, ranks, lost_ms, (0.6, 1.2), method, rare=True),
         details=(Sentence("The traced steps use several versions of one region: their inputs differ in shape."),)
         if shapes
         else (),

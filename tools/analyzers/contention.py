@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.interpreter_lock import interpreter_lock
 from tools.analyzers.margin import confidence
-from tools.analyzers.recorded import by_rank, measured, not_recorded, saving, values
+from tools.analyzers.recorded import by_rank, host_saving, measured, not_recorded, overlapped, values
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
 from tools.profilers.host_records import HostRecords
@@ -46,7 +46,9 @@ def _contention(profile: Profile) -> Check:
         text = "The training thread waits for a core for {0} of its time at most."
         return clean(NAME, Sentence(text, (delays[worst],)))
     chosen = affected(values(delays), profile.thresholds["noted_pct"])
-    return found(NAME, _finding(profile, records, chosen, delays[worst], worst))
+    waited = measure(profile, "counter_ms_per_step", rank=worst, field="training_run_delay_us")
+    hidden = overlapped(profile, NAME, chosen, waited)
+    return hidden or found(NAME, _finding(profile, records, chosen, delays[worst], worst))
 
 
 def _finding(profile: Profile, records: HostRecords, ranks: tuple[int, ...], share: Fact, worst: int) -> Finding:
@@ -62,7 +64,7 @@ def _finding(profile: Profile, records: HostRecords, ranks: tuple[int, ...], sha
         ),
         confidence=confidence((share.value, profile.thresholds["run_delay_pct"]), at_most=reading.at_most),
         ranks=ranks,
-        saving=saving(profile, waited.value, 0.5, 1.25, HELD_BACK),
+        saving=host_saving(profile, ranks, waited.value, (0.5, 1.25), HELD_BACK),
         details=reading.facts,
         against=() if reading.mechanism else (Sentence("What keeps the cores busy is not in the records."),),
         disproved_by="the steps are as long with the machine to itself and with as many threads as cores",

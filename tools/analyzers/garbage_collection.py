@@ -6,7 +6,7 @@ import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
-from tools.analyzers.recorded import measured, saving
+from tools.analyzers.recorded import host_saving, measured, overlapped
 from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.cpu import span_rows
@@ -40,7 +40,9 @@ def _recorded(profile: Profile, series: RunSeries) -> Check:
         text = "Steps wait {0} for Python's collector on average; its longest pause is {1}."
         return clean(NAME, Sentence(text, (cost, longest)))
     shares = {rank: 100.0 * mean / series.mean_ms for rank, mean in means.items()}
-    return found(NAME, _from_records(profile, affected(shares, limits["noted_pct"] / 2), worst, share_pct))
+    chosen = affected(shares, limits["noted_pct"] / 2)
+    hidden = overlapped(profile, NAME, chosen, cost, rare=True)
+    return hidden or found(NAME, _from_records(profile, chosen, worst, share_pct))
 
 
 def _from_records(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
@@ -66,7 +68,14 @@ def _from_records(profile: Profile, ranks: tuple[int, ...], worst: int, share_pc
             (longest.value, profile.thresholds["garbage_collection_ms"]),
         ),
         ranks=ranks,
-        saving=saving(profile, 0.95 * cost.value, 0.6, 1.1, "pauses of the collector, the longest rank of each step"),
+        saving=host_saving(
+            profile,
+            ranks,
+            0.95 * cost.value,
+            (0.6, 1.1),
+            "pauses of the collector, the longest rank of each step",
+            True,
+        ),
         details=tuple(details),
         disproved_by="the steps are as long with gc.disable() for a few hundred steps",
         signals=("gen-2 collections inside steps", "host pauses that differ by rank and step"),

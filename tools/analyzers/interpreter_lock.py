@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
-from tools.analyzers.recorded import by_rank, measured, not_recorded, saving, values
+from tools.analyzers.recorded import by_rank, host_saving, measured, not_recorded, overlapped, values
 from tools.errors import UsageError
 from tools.findings import Check, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
 from tools.metrics.series import part_ms
+from tools.profilers.blocking import bursts
 from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
 
@@ -37,7 +38,9 @@ def interpreter_lock(profile: Profile) -> Check:
     if off is None or shares[late] < profile.thresholds["noted_pct"]:
         text = "Other Python threads run for {0} of the time, but the training thread is not blocked meanwhile."
         return clean(NAME, Sentence(text, (others[late],)))
-    return found(NAME, _finding(profile, affected(shares, profile.thresholds["noted_pct"]), late, blocked[late]))
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    hidden = overlapped(profile, NAME, chosen, off)
+    return hidden or found(NAME, _finding(profile, chosen, late, blocked[late]))
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float) -> Finding:
@@ -57,7 +60,9 @@ def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float
             (share.value, limits["side_thread_pct"]), (step_pct, limits["cause_share_pct"]), at_most=0.9
         ),
         ranks=ranks,
-        saving=saving(profile, lost_ms, 0.4, 1.2, "time the training thread is blocked while other threads run"),
+        saving=host_saving(
+            profile, ranks, lost_ms, (0.4, 1.2), "time the training thread is blocked while other threads run"
+        ),
         against=(Sentence("That the blocked time is spent waiting for the interpreter itself is not recorded."),),
         disproved_by="the steps are as long with the side thread's work moved to a process of its own",
         signals=("busy Python threads beside the training thread", "training thread blocked without run-queue delay"),
@@ -65,7 +70,7 @@ def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float
 
 
 def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:
-    """Time per step off a core that neither data nor the wait for other ranks explains; 0 where it is not told.
+    """Time per step off a core that neither data nor the wait for devices or other ranks explains; 0 if not told.
 
     Waiting for others is what exceeds the rank's own time; a process with a busy side thread dawdles there as well, so
     the least of the ranks counts as what the step cannot do without.
@@ -74,6 +79,7 @@ def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:
     if off is None:
         return 0.0
     explained = _part(profile, "data_wait", rank) + max(_exposed_ms(profile, rank), _part(profile, "waiting", rank))
+    explained += _device_wait_ms(profile, rank)
     return max(off.value - explained, 0.0)
 
 
@@ -90,3 +96,11 @@ def _exposed_ms(profile: Profile, rank: int) -> float:
     if rank not in profile.run.rank_numbers:
         return 0.0
     return measure(profile, "part_ms", part="exposed_communication", rank=rank).value
+
+
+def _device_wait_ms(profile: Profile, rank: int) -> float:
+    """Time per traced step in calls that wait for a working device: a thread may sleep in them."""
+    if rank not in profile.run.rank_numbers or not profile.rank(rank).rank.has_device:
+        return 0.0
+    waited_ns = float(bursts(profile, rank)["waited_ns"].sum())
+    return waited_ns / 1e6 / max(len(profile.rank(rank).steps), 1)

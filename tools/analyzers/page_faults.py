@@ -5,7 +5,7 @@ from __future__ import annotations
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
 from tools.analyzers.profiling_records import always_profiled
-from tools.analyzers.recorded import by_rank, not_recorded, saving, values
+from tools.analyzers.recorded import by_rank, host_saving, not_recorded, overlapped, values
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
@@ -33,7 +33,8 @@ def _page_faults(profile: Profile) -> Check:
         return clean(NAME, Sentence(text, (faults, costs[worst])))
     shares = {rank: 100.0 * fact.value / records.series.mean_ms for rank, fact in costs.items()}
     ranks = affected(shares, profile.thresholds["noted_pct"])
-    return found(NAME, _finding(profile, ranks, faults, costs[worst], share))
+    hidden = overlapped(profile, NAME, ranks, costs[worst])
+    return hidden or found(NAME, _finding(profile, ranks, faults, costs[worst], share))
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact, share_pct: float) -> Finding:
@@ -49,7 +50,7 @@ def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact,
         ),
         confidence=confidence((share_pct, profile.thresholds["page_fault_pct"]), at_most=0.85),
         ranks=ranks,
-        saving=saving(profile, own_ms, 0.4, 2.0, "page faults times the cost of one"),
+        saving=host_saving(profile, ranks, own_ms, (0.4, 2.0), "page faults times the cost of one"),
         against=(Sentence("The cost of one fault is a figure of common machines, not of this one."),),
         disproved_by="page faults fall but the steps stay as long once the allocator keeps its memory",
         symptom_of=("profiling_overhead",) if profiled else (),

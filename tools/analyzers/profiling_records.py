@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
-from tools.analyzers.recorded import by_rank, measured, saving, values
+from tools.analyzers.recorded import by_rank, host_saving, measured, overlapped, values
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
@@ -33,7 +33,8 @@ def recorded_profiler(profile: Profile, name: str) -> Check | None:
     if not chosen:
         most = traced[worst_of(values(traced))]
         return clean(name, Sentence("While no trace is recorded a profiler runs for {0} of the time.", (most,)))
-    return found(name, _finding(profile, chosen, traced[worst], estimates[worst], shares[worst]))
+    hidden = overlapped(profile, name, chosen, estimates[worst])
+    return hidden or found(name, _finding(profile, chosen, traced[worst], estimates[worst], shares[worst]))
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: Fact, share_pct: float) -> Finding:
@@ -51,8 +52,12 @@ def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: F
         confidence=confidence((share_pct, limits["cause_share_pct"]), (active.value, ALWAYS_PCT / 2.0), at_most=0.92),
         ranks=ranks,
         steps=active.steps,
-        saving=saving(
-            profile, active.value / 100.0 * estimate.value, 0.5, 1.8, "profiled events times the cost of recording one"
+        saving=host_saving(
+            profile,
+            ranks,
+            active.value / 100.0 * estimate.value,
+            (0.5, 1.8),
+            "profiled events times the cost of recording one",
         ),
         details=(Sentence("A traced step holds {0} for Python frames and {1} for operators.", (frames, operators)),),
         against=(Sentence(OPEN),),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tools.errors import UsageError
-from tools.findings import Argument, Check, Fact, Saving, cannot_answer
+from tools.findings import Argument, Check, Fact, Saving, Sentence, cannot_answer, clean
 from tools.metrics.registry import measure
 from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
 
+WAITED_FOR = ("host", "data_wait")  # parts in which a device has nothing to do because the host has launched nothing
 NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step()` after each step"
 
 
@@ -48,3 +49,71 @@ def saving(profile: Profile, saved_ms: float, least: float, most: float, method:
         most_ms=min(most * saved_ms, step_ms),
         method=f"monitor: {method}",
     )
+
+
+def host_saving(
+    profile: Profile,
+    ranks: Sequence[int],
+    saved_ms: float,
+    bounds: tuple[float, float],
+    method: str,
+    rare: bool = False,
+) -> Saving:
+    """The saving of host time: on accelerators no more than the time that the device waits for the host.
+
+    ``bounds`` are the factors ``least`` and ``most``; ``rare``: see ``host_limit_ms``.
+    """
+    limit_ms = host_limit_ms(profile, ranks, rare)
+    whole = saving(profile, saved_ms, *bounds, method)
+    if limit_ms is None:
+        return whole
+    return Saving(
+        step_ms=whole.step_ms,
+        saved_ms=min(whole.saved_ms, limit_ms),
+        least_ms=min(whole.least_ms, limit_ms),
+        most_ms=min(whole.most_ms, limit_ms),
+        method=f"{whole.method}, as far as the device waits for the host",
+    )
+
+
+def overlapped(profile: Profile, name: str, ranks: Sequence[int], cost: Fact, rare: bool = False) -> Check | None:
+    """The clean answer of host time behind which the device works on; None where the step depends on the host."""
+    limit_ms = host_limit_ms(profile, ranks, rare)
+    if limit_ms is None or 100.0 * limit_ms >= profile.thresholds["noted_pct"] * _mean_ms(profile):
+        return None
+    shares = [measure(profile, "part_pct", part="host", rank=rank) for rank in _with_device(profile, ranks)]
+    most = max(shares, key=lambda fact: fact.value)
+    text = (
+        "The host spends {0} on this, but the device works meanwhile: it waits for the host for {1} of a step at most."
+    )
+    return clean(name, Sentence(text, (cost, most)))
+
+
+def host_limit_ms(profile: Profile, ranks: Sequence[int], rare: bool = False) -> float | None:
+    """The most that host time of these ranks can add to the mean unprofiled step; None without accelerators.
+
+    By the share of the traced steps in which the device has nothing to do because the host has launched nothing. What
+    is ``rare`` may have missed the trace: it can also account for what the mean step has over the median one.
+    """
+    seen = _with_device(profile, ranks)
+    if not seen:
+        return None
+    assert profile.series is not None
+    shares = [sum(_share(profile, rank, part) for part in WAITED_FOR) for rank in seen]
+    by_trace = max(shares) * profile.series.mean_ms
+    return max(by_trace, profile.series.mean_ms - profile.series.median_ms) if rare else by_trace
+
+
+def _with_device(profile: Profile, ranks: Sequence[int]) -> tuple[int, ...]:
+    """Those of the ranks whose trace has a device, all such ranks of the run where none of these was traced."""
+    known = [view.rank.rank for view in profile.ranks if view.rank.has_device]
+    return tuple(rank for rank in known if rank in ranks) or tuple(known)
+
+
+def _share(profile: Profile, rank: int, part: str) -> float:
+    return measure(profile, "part_pct", part=part, rank=rank).value / 100.0
+
+
+def _mean_ms(profile: Profile) -> float:
+    assert profile.series is not None
+    return profile.series.mean_ms

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
@@ -12,9 +12,8 @@ from tools.errors import InputError
 from tools.run.model import MONITOR_FORMAT, Source
 from tools.sources.monitor import MonitorRecords, read_monitor
 from tools.sources.run_folder import RECORDS, has_records, record_files, run_folders
+from tools.sources.starts import reaches, traced_start
 from tools.sources.step_log import StepLogs, read_step_logs
-
-APART_NS = 3600 * 10**9  # a monitor starts with the run and is there when it is profiled
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,8 @@ def _of_folder(folder: Path, anchor: Anchor, already: bool) -> tuple[MonitorReco
     reason = "records of another folder were read already" if already else _foreign(read, anchor)
     if reason:
         return None, Source(where, MONITOR_FORMAT, ranks, "excluded", f"left out: {reason}", size)
-    kept, dropped = _one_start(read, anchor)
-    note = "ranks were started more than once; the start that was traced is used" if dropped else ""
+    kept, dropped = traced_start(read, anchor.ranks, anchor.origin_unix_ns)
+    note = "other starts than the one that was traced were left out" if dropped else ""
     return kept, Source(where, MONITOR_FORMAT, ranks, "complete", note, size, len(kept.steps))
 
 
@@ -79,47 +78,9 @@ def _foreign(read: MonitorRecords, anchor: Anchor) -> str:
         return "they are of a job with another number of ranks than the traces"
     if not ranks & set(anchor.ranks):
         return "they are of other ranks than the traces"
-    if anchor.origin_unix_ns is None or read.steps.empty:
-        return ""
-    ends = read.steps["end_unix_ns"]
-    if not int(ends.min()) - APART_NS <= anchor.origin_unix_ns <= int(ends.max()) + APART_NS:
-        return "they were written more than an hour before or after the traces"
+    if not reaches(read, anchor.ranks, anchor.origin_unix_ns):
+        return "they were written more than a minute before or after the traces"
     return ""
-
-
-def _one_start(read: MonitorRecords, anchor: Anchor) -> tuple[MonitorRecords, bool]:
-    """Of a rank that was started several times the start that was traced, else the last one."""
-    last = read.steps.groupby(["rank", "attempt"])["end_unix_ns"].max().reset_index()
-    if anchor.origin_unix_ns is not None:
-        reaching = last[last["end_unix_ns"] >= anchor.origin_unix_ns].groupby("rank")["attempt"].min()
-    else:
-        reaching = last.iloc[:0].groupby("rank")["attempt"].min()
-    chosen = {**_by_rank(last.groupby("rank")["attempt"].max()), **_by_rank(reaching)}
-    if (last.groupby("rank").size() <= 1).all():
-        return read, False
-    wanted = set(chosen.items())
-    ranks = tuple(each for each in read.ranks if (each.rank, each.attempt) in wanted)
-    told = tuple(each for each in read.environments if (each.rank, each.attempt) in wanted)
-    kept = replace(
-        read,
-        steps=_only(read.steps, wanted),
-        gc=_only(read.gc, wanted),
-        system=_only(read.system, wanted),
-        captures=_only(read.captures, wanted),
-        ranks=ranks,
-        environments=told,
-    )
-    return kept, True
-
-
-def _by_rank(attempts: pd.Series[int]) -> dict[int, int]:
-    ranks = attempts.index.to_numpy(dtype="int64").tolist()
-    return dict(zip(ranks, attempts.to_numpy(dtype="int64").tolist(), strict=True))
-
-
-def _only(table: pd.DataFrame, wanted: set[tuple[int, int]]) -> pd.DataFrame:
-    kept = pd.MultiIndex.from_frame(table[["rank", "attempt"]].astype("int64")).isin(wanted)
-    return table[kept].reset_index(drop=True)
 
 
 def _of_this_run(
@@ -131,7 +92,11 @@ def _of_this_run(
     notes = [note for each in logs for note in each.notes]
     if not tables:
         return None, sources, tuple(notes)
-    whole = pd.concat(tables, ignore_index=True).drop_duplicates(["rank", "step"])
+    whole = pd.concat([table.assign(folder=number) for number, table in enumerate(tables)], ignore_index=True)
+    first = whole["folder"] == whole.groupby("rank")["folder"].transform("min")
+    if not first.all():
+        notes.append("step logs of ranks whose log lies in another folder too were left out")
+    whole = whole[first].drop(columns="folder")
     if anchor.world_size is not None and (whole["rank"] >= anchor.world_size).any():
         notes.append("step logs of ranks that the job does not have were left out")
         whole = whole[whole["rank"] < anchor.world_size]

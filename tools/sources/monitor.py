@@ -17,9 +17,7 @@ from tools.sources.monitor_environment import RankEnvironment, environment_of
 from tools.sources.monitor_events import RankEvents, read_anomalies, read_events
 from tools.sources.monitor_steps import RankSteps, StepFileError, read_steps
 from tools.sources.monitor_tables import capture_table, gc_table, step_table, system_table
-
-RECORDS = "monitor"
-MOST_FILES = 65_536
+from tools.sources.run_folder import MOST_FILES, RECORDS, STEPS
 
 
 @dataclass(frozen=True)
@@ -69,7 +67,7 @@ def read_monitor(folder: Path) -> MonitorRecords:
     """The monitor's records below ``folder`` (the run folder); raises InputError when there are none."""
     records = folder / RECORDS
     try:
-        files = sorted(records.glob("rank*.steps"))[: MOST_FILES + 1]
+        files = sorted(records.glob(STEPS))[: MOST_FILES + 1]
     except OSError as error:
         raise InputError(f"{records}: cannot be listed ({error.strerror}); check the rights") from error
     if not files:

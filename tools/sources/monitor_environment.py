@@ -4,35 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import msgspec
 
 MOST_NAMED = 256
 LONGEST_TEXT = 200
+LARGEST = (1 << 62) - 1  # two of them can be subtracted in a column
+Whole = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+Count = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Amount = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]  # any that can be told, and no sum of them is infinite
 
 
 class Interface(msgspec.Struct):
     """A network interface."""
 
-    mtu: int
-    speed_mbit: int | None = None
+    mtu: Count
+    speed_mbit: Count | None = None
 
 
 class Environment(msgspec.Struct, tag="environment", tag_field="event"):
     """One event; what the process did not know is None or missing."""
 
-    unix_ns: int
+    unix_ns: Whole
     python: str = ""
     torch: str | None = None
     variables: dict[str, str] = {}
-    threads: dict[str, int] = {}
+    threads: dict[str, Count] = {}
     flags: dict[str, bool | str] = {}
-    gc_thresholds: list[int] = []
+    gc_thresholds: list[Count] = []
     gc_enabled: bool | None = None
-    gc_tracked_objects: int | None = None
-    allowed_cores: list[int] = []
-    cores: int | None = None
-    quota_cores: float | None = None
+    gc_tracked_objects: Count | None = None
+    allowed_cores: list[Count] = []
+    cores: Count | None = None
+    quota_cores: Amount | None = None
     interfaces: dict[str, Interface] = {}
 
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.sources.monitor_environment import Environment
+from tools.sources.monitor_environment import Amount, Environment, Whole
 
 LARGEST_BYTES = 256 << 20
 MOST_AGENTS = 4096
 MOST_ENVIRONMENTS = 100  # of one start of a rank
 WHOLE = ("unix_ns", "step")  # of a sample; all others may be missing
-Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]  # what a column can hold
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -38,57 +38,57 @@ class System(msgspec.Struct, tag="system", tag_field="event"):
 
     unix_ns: Whole
     step: Whole
-    resident_bytes: float | None = None
-    threads: float | None = None
-    process_cpu_us: float | None = None
-    allowed_cores: float | None = None
-    cores: float | None = None
-    throttled_periods: float | None = None
-    throttled_us: float | None = None
-    load_1min: float | None = None
-    cpu_total_ticks: float | None = None
-    cpu_idle_ticks: float | None = None
-    cpu_steal_ticks: float | None = None
-    pressure_cpu_some_us: float | None = None
-    pressure_cpu_full_us: float | None = None
-    pressure_io_some_us: float | None = None
-    pressure_io_full_us: float | None = None
-    pressure_memory_some_us: float | None = None
-    pressure_memory_full_us: float | None = None
-    device_allocated_bytes: float | None = None
-    device_reserved_bytes: float | None = None
-    device_peak_bytes: float | None = None
-    device_utilisation_pct: float | None = None
-    minor_faults: float | None = None
-    major_faults: float | None = None
-    voluntary_switches: float | None = None
-    involuntary_switches: float | None = None
-    training_cpu_us: float | None = None
-    training_run_delay_us: float | None = None
-    run_delay_us: float | None = None
-    python_threads: float | None = None
-    python_threads_cpu_us: float | None = None
-    children: float | None = None
-    children_cpu_us: float | None = None
-    children_read_bytes: float | None = None
-    children_allowed_cores: float | None = None
-    quota_cores: float | None = None
-    read_bytes: float | None = None
-    write_bytes: float | None = None
-    read_chars: float | None = None
-    write_chars: float | None = None
-    read_calls: float | None = None
-    write_calls: float | None = None
-    net_sent_bytes: float | None = None
-    net_received_bytes: float | None = None
-    lo_sent_bytes: float | None = None
-    tcp_sent_segments: float | None = None
-    tcp_retransmitted_segments: float | None = None
-    rdma_retransmits: float | None = None
-    runnable: float | None = None
-    profiler_active: float | None = None
-    compilations: float | None = None
-    compile_us: float | None = None
+    resident_bytes: Amount | None = None
+    threads: Amount | None = None
+    process_cpu_us: Amount | None = None
+    allowed_cores: Amount | None = None
+    cores: Amount | None = None
+    throttled_periods: Amount | None = None
+    throttled_us: Amount | None = None
+    load_1min: Amount | None = None
+    cpu_total_ticks: Amount | None = None
+    cpu_idle_ticks: Amount | None = None
+    cpu_steal_ticks: Amount | None = None
+    pressure_cpu_some_us: Amount | None = None
+    pressure_cpu_full_us: Amount | None = None
+    pressure_io_some_us: Amount | None = None
+    pressure_io_full_us: Amount | None = None
+    pressure_memory_some_us: Amount | None = None
+    pressure_memory_full_us: Amount | None = None
+    device_allocated_bytes: Amount | None = None
+    device_reserved_bytes: Amount | None = None
+    device_peak_bytes: Amount | None = None
+    device_utilisation_pct: Amount | None = None
+    minor_faults: Amount | None = None
+    major_faults: Amount | None = None
+    voluntary_switches: Amount | None = None
+    involuntary_switches: Amount | None = None
+    training_cpu_us: Amount | None = None
+    training_run_delay_us: Amount | None = None
+    run_delay_us: Amount | None = None
+    python_threads: Amount | None = None
+    python_threads_cpu_us: Amount | None = None
+    children: Amount | None = None
+    children_cpu_us: Amount | None = None
+    children_read_bytes: Amount | None = None
+    children_allowed_cores: Amount | None = None
+    quota_cores: Amount | None = None
+    read_bytes: Amount | None = None
+    write_bytes: Amount | None = None
+    read_chars: Amount | None = None
+    write_chars: Amount | None = None
+    read_calls: Amount | None = None
+    write_calls: Amount | None = None
+    net_sent_bytes: Amount | None = None
+    net_received_bytes: Amount | None = None
+    lo_sent_bytes: Amount | None = None
+    tcp_sent_segments: Amount | None = None
+    tcp_retransmitted_segments: Amount | None = None
+    rdma_retransmits: Amount | None = None
+    runnable: Amount | None = None
+    profiler_active: Amount | None = None
+    compilations: Amount | None = None
+    compile_us: Amount | None = None
 
 
 class Capture(msgspec.Struct, tag="capture", tag_field="event"):
@@ -105,16 +105,16 @@ class Capture(msgspec.Struct, tag="capture", tag_field="event"):
 class Refused(msgspec.Struct, tag="capture_refused", tag_field="event"):
     """A capture that was not begun."""
 
-    request: int
-    step: int
+    request: Whole
+    step: Whole
     reason: str
 
 
 class Failed(msgspec.Struct, tag="capture_failed", tag_field="event"):
     """A capture that could not be written."""
 
-    request: int
-    step: int
+    request: Whole
+    step: Whole
     reason: str
 
 
@@ -122,7 +122,7 @@ class ForeignProcess(msgspec.Struct):
     """A process that is not of the run; 100 % is one core."""
 
     name: str
-    cpu_pct: float
+    cpu_pct: Amount
 
 
 class Anomaly(msgspec.Struct):
@@ -132,9 +132,9 @@ class Anomaly(msgspec.Struct):
     unix_ns: Whole
     kind: str
     step: Whole
-    usual_ms: float
-    seen_ms: float
-    excess_pct: float
+    usual_ms: Amount
+    seen_ms: Amount
+    excess_pct: Amount
     part: str = ""
     claim: str = ""
     foreign: list[ForeignProcess] = []
@@ -220,7 +220,7 @@ def _decode(path: Path, decoder: msgspec.json.Decoder[T]) -> _Lines[T]:
     data = data[: data.rfind(b"\n") + 1]  # a killed process may leave half a line
     try:
         return _Lines(decoder.decode_lines(data), tuple(notes))
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return _one_by_one(path, decoder, data, notes)
 
 
@@ -230,6 +230,6 @@ def _one_by_one(path: Path, decoder: msgspec.json.Decoder[T], data: bytes, notes
     for line in filter(None, data.split(b"\n")):
         try:
             read.append(decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             bad += 1
     return _Lines(read, (*notes, f"{path}: {bad} lines cannot be read and were left out"))

@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 MAGIC = b"HDXRING2"
 SHARED = Path("/dev/shm")
 WORDS = 16
+WRITTEN_AT = 8704
 UNIX_AT_ZERO_AT = 8728
 BEGIN_AT = 8960
 RECORDS_AT = 12288
 SEQUENCE, STEP, CLOCK, CPU, SAMPLES, DATA, WAITING, GC, GC_RUNS, FETCHES, READY, GC_LONGEST, DEPTHS, FLAGS = range(14)
 SUMS = {"wall_us": CLOCK, "thread_cpu_us": CPU, "data_wait_us": DATA, "waiting_us": WAITING, "gc_us": GC}
+GROWING = [CLOCK, DATA, WAITING, GC, GC_RUNS, FETCHES]  # the CPU clock is of the thread that called
 COUNTS = {"gc_runs": GC_RUNS, "fetches": FETCHES}
 QUEUES = ("in_flight", "result_queue", "pinned_queue")
 NOT_COUNTED = ("voluntary_switches", "involuntary_switches", "major_faults")
@@ -45,12 +47,15 @@ def ring_rows(data: bytes, dtype: np.dtype[np.void]) -> NDArray[np.void]:
     if not count:
         return np.zeros(0, dtype)
     slots = np.frombuffer(data, "<i8", count * WORDS, RECORDS_AT).reshape(count, WORDS)
-    # A slot that was never used is all zero; the sequence number of a used one fits its place.
-    used = (slots[:, CLOCK] > 0) & (slots[:, SEQUENCE] >= 0) & (slots[:, SEQUENCE] % count == np.arange(count))
+    sequence = slots[:, SEQUENCE]
+    written = int(np.frombuffer(data, "<i8", 1, WRITTEN_AT)[0])
+    # A slot that was never used is all zero; the sequence number of a used one fits its place. A step is counted as
+    # written when all of it is in its slot: the one after it may be there by half.
+    used = (slots[:, CLOCK] > 0) & (sequence >= 0) & (sequence < written) & (sequence % count == np.arange(count))
     begin = np.frombuffer(data, "<i8", WORDS, BEGIN_AT).reshape(1, WORDS)
     rows = np.concatenate([begin, slots[used]])
     rows = rows[np.argsort(rows[:, SEQUENCE], kind="stable")]
-    follows = np.diff(rows[:, SEQUENCE]) == 1
+    follows = (np.diff(rows[:, SEQUENCE]) == 1) & (np.diff(rows[:, GROWING], axis=0) >= 0).all(axis=1)
     unix_at_zero_ns = int(np.frombuffer(data, "<i8", 1, UNIX_AT_ZERO_AT)[0])
     return _steps(rows[:-1][follows], rows[1:][follows], unix_at_zero_ns, dtype)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.sources.monitor_environment import LARGEST, Amount, Whole
 from tools.sources.monitor_ring import MAGIC as RING_MAGIC
-from tools.sources.monitor_ring import own_ring, ring_rows
+from tools.sources.monitor_ring import UNKNOWN_US, own_ring, ring_rows
 
 STEPS_MAGIC = b"HDXSTEP1"
 SCHEMA = "hermes-dx/monitor/1"
@@ -34,19 +34,19 @@ class StepFileError(ValueError):
 
 
 class _Workload(msgspec.Struct):
-    batch_size: Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)] | None = None
-    flops_per_step: float | None = None
-    peak_flops_per_s: float | None = None
+    batch_size: Whole | None = None
+    flops_per_step: Amount | None = None
+    peak_flops_per_s: Amount | None = None
 
 
 class _Description(msgspec.Struct):
     schema: str
-    rank: int
-    start_unix_ns: int
+    rank: Whole
+    start_unix_ns: Whole
     fields: list[tuple[str, str]]
     host: str = ""
-    world_size: int | None = None
-    pid: int = 0
+    world_size: Whole | None = None
+    pid: Whole = 0
     workload: _Workload = msgspec.field(default_factory=_Workload)
 
 
@@ -91,6 +91,10 @@ def read_steps(path: Path) -> RankSteps:
     lost = int(rows["sequence"][-1]) + 1 - len(rows) if len(rows) else 0
     if lost:
         notes.append(f"{path}: {lost} steps passed faster than they could be written, or were cut off, and are missing")
+    possible = _possible(rows)
+    if impossible := len(rows) - int(possible.sum()):
+        notes.append(f"{path}: {impossible} steps have no possible duration or time and were left out")
+    rows = rows[possible]
     head = Head(
         about.rank,
         about.world_size,
@@ -101,6 +105,13 @@ def read_steps(path: Path) -> RankSteps:
         about.workload.peak_flops_per_s,
     )
     return RankSteps(path, head, rows, lost, left is None, tuple(notes))
+
+
+def _possible(rows: NDArray[np.void]) -> NDArray[np.bool_]:
+    """Which records are of a step that took some time, with numbers that can be subtracted."""
+    took = (rows["wall_us"] > 0) & (rows["wall_us"] < UNKNOWN_US)
+    dated = (rows["end_unix_ns"] >= 0) & (rows["end_unix_ns"] <= LARGEST)
+    return took & dated & (rows["step"] >= -LARGEST) & (rows["step"] <= LARGEST)
 
 
 def _content(path: Path, inside: Path) -> bytes:
@@ -122,7 +133,7 @@ def _description(path: Path, data: bytes, magic: bytes) -> _Description:
         raise StepFileError(f"{path}: is no file of the monitor, or was cut off in its head")
     try:
         about = msgspec.json.decode(data[PREAMBLE_BYTES : PREAMBLE_BYTES + length], type=_Description)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StepFileError(f"{path}: its head cannot be read ({error})") from error
     if about.schema != SCHEMA:
         raise StepFileError(f"{path}: is of schema {about.schema[:60]!r}, {SCHEMA!r} can be read; update hermes-dx")

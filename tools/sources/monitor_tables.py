@@ -11,9 +11,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.sources.monitor_events import Capture, RankEvents
+from tools.sources.monitor_ring import UNKNOWN_US
 from tools.sources.monitor_steps import Head, RankSteps
 
-UNKNOWN_US = 0xFFFFFFFF
 CAPTURED = 3  # a profiler ran in the step, or was ended before it or written during it
 FIRST = 4
 DURATIONS = ("wall", "data_wait", "own", "waiting", "gc", "gc_longest", "thread_cpu")

@@ -11,7 +11,8 @@ RECORDS = "monitor"
 MOST_FILES = 65_536
 CAPTURE = re.compile(r"capture-\d+$")  # a folder of traces that the monitor made inside the run folder
 STEP_LOG = re.compile(r"steps_rank(\d{1,6})\.jsonl$")
-PATTERNS = ("*.steps", "*.events.jsonl", "anomalies-*.jsonl")
+STEPS = "rank*.steps"
+PATTERNS = (STEPS, "*.events.jsonl", "anomalies-*.jsonl")
 
 
 def run_folders(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -22,7 +23,7 @@ def run_folders(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 def has_records(folder: Path) -> bool:
     """Whether the live monitor left step records in the run folder."""
-    return next(iter(_listed(folder / RECORDS, "*.steps")), None) is not None
+    return next(iter(_listed(folder / RECORDS, STEPS)), None) is not None
 
 
 def record_files(folder: Path) -> tuple[Path, ...]:

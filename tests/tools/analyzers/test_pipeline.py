@@ -39,8 +39,13 @@ class Stage:
 
 
 def two_stages(micro_batches: int, compute_us: Sequence[float] = (1000.0, 1000.0)) -> Profile:
+    """One pipeline of two ranks."""
+    return profile_of(*chain(0, micro_batches, compute_us))
+
+
+def chain(first_rank: int, micro_batches: int, compute_us: Sequence[float] = (1000.0, 1000.0)) -> list[RankBuilder]:
     """All forwards, then all backwards; each stage computes ``compute_us`` per step, spread over its micro-batches."""
-    first, last = Stage(0), Stage(1)
+    first, last = Stage(first_rank), Stage(first_rank + 1)
     each = [us / micro_batches / 2 for us in compute_us]
     slowest = max(each)
     for step in range(STEPS):
@@ -62,7 +67,7 @@ def two_stages(micro_batches: int, compute_us: Sequence[float] = (1000.0, 1000.0
         for stage in (first, last):
             stage.now_us = end_us
             stage.rank.step(step, begin_us, end_us)
-    return profile_of(first.rank, last.rank)
+    return [first.rank, last.rank]
 
 
 def named(profile: Profile, name: str) -> Check:
@@ -72,6 +77,12 @@ def named(profile: Profile, name: str) -> Check:
 def test_the_bubble_of_a_schedule_follows_from_stages_and_micro_batches() -> None:
     assert expected_bubble(4, 4) == pytest.approx(3 / 7)
     assert expected_bubble(2, 8) == pytest.approx(1 / 9)
+
+
+def test_pipelines_side_by_side_are_not_one_long_one() -> None:
+    stages = pipeline(profile_of(*chain(0, 4), *chain(2, 4)))
+    assert stages is not None
+    assert (stages.count, stages.micro_batches, len(stages.table)) == (2, 4.0, 4)
 
 
 def test_few_micro_batches_are_a_bubble() -> None:
