@@ -68,12 +68,13 @@ class CaptureDesk:
             self._start(self._waiting, ended_step + 1)
         return flags
 
-    def finish(self, limit_s: float) -> None:
-        """Ends what is running and waits for what is being written."""
+    def finish(self, limit_s: float) -> bool:
+        """Ends what is running and waits for what is being written; whether nothing is any more."""
         if self._running is not None and self._waiting is not None:
             self._end(self._running, self._waiting, self._first + self._taken(self._waiting) - 1)
         if self._writer is not None:
             self._writer.join(limit_s)
+        return self._writer is None or not self._writer.is_alive()
 
     def _taken(self, request: CaptureRequest) -> int:
         return request.steps - self._left

@@ -1,6 +1,6 @@
 """The settings that the process runs under: variables that matter for speed, torch's switches, cores, interfaces.
 
-Only variables with a known prefix are looked at, none whose name speaks of a secret, and only their first characters.
+Only variables of a list are told, only their first characters, and neither paths nor addresses in them.
 """
 
 from __future__ import annotations
@@ -19,38 +19,67 @@ from typing import Any
 from hermes_agent.monitor.cgroups import cgroup_sample
 from hermes_agent.monitor.kernel import read_text, whole_number
 
-PREFIXES = (
-    *("OMP_", "MKL_", "KMP_", "GOMP_", "OPENBLAS_", "NUMEXPR_", "NCCL_", "RCCL_", "GLOO_", "TORCH_", "TORCHINDUCTOR_"),
-    *("PYTORCH_", "CUDA_", "CUBLAS_", "CUDNN_", "HIP_", "ROCR_", "HCCL_", "ASCEND_", "HCOM_", "NVIDIA_TF32", "MALLOC_"),
-    *("XLA_", "JAX_", "RAY_"),
-)
+# Each of them is known to cost or save time, and none is made to hold a name, an address or a secret.
 NAMES = frozenset(
     (
+        *("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_SCHEDULE", "OMP_WAIT_POLICY", "OMP_DYNAMIC"),
+        *("MKL_NUM_THREADS", "MKL_DYNAMIC", "KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_SETTINGS", "GOMP_CPU_AFFINITY"),
+        *("GOMP_SPINCOUNT", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS"),
+        *("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET"),
+        *("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_ALGO", "NCCL_PROTO"),
+        *("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_BUFFSIZE", "NCCL_NTHREADS", "NCCL_NSOCKS_PERTHREAD"),
+        *("NCCL_SOCKET_NTHREADS", "NCCL_CROSS_NIC", "NCCL_NVLS_ENABLE", "NCCL_BLOCKING_WAIT", "NCCL_LAUNCH_MODE"),
+        *("RCCL_MSCCL_ENABLE", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_BUFFSIZE", "HCCL_ALGO"),
+        *("HCCL_DETERMINISTIC", "TORCH_DISTRIBUTED_DEBUG", "TORCH_CPP_LOG_LEVEL", "TORCH_SHOW_CPP_STACKTRACES"),
+        *("TORCH_LOGS", "TORCH_COMPILE_DEBUG", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_NCCL_BLOCKING_WAIT"),
+        *("TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_AVOID_RECORD_STREAMS", "TORCH_NCCL_ENABLE_TIMING"),
+        *("TORCH_NCCL_DESYNC_DEBUG", "TORCH_NCCL_USE_COMM_NONBLOCKING", "TORCHDYNAMO_DISABLE"),
+        *("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_MAX_AUTOTUNE", "TORCHINDUCTOR_COMPILE_THREADS"),
+        *("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_FORCE_DISABLE_CACHES"),
+        *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"),
+        *("PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_JIT", "PYTORCH_ENABLE_MPS_FALLBACK"),
+        *("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING", "CUDA_CACHE_DISABLE"),
+        *("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "CUDNN_LOGINFO_DBG"),
+        *("CUDNN_LOGLEVEL_DBG", "NVIDIA_TF32_OVERRIDE", "HIP_VISIBLE_DEVICES", "HIP_LAUNCH_BLOCKING"),
+        *("ROCR_VISIBLE_DEVICES", "AMD_SERIALIZE_KERNEL", "AMD_LOG_LEVEL", "ASCEND_LAUNCH_BLOCKING"),
+        *("ASCEND_GLOBAL_LOG_LEVEL", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_SLOG_PRINT_TO_STDOUT"),
+        *("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
+        *("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"),
+        *("MALLOC_ARENA_MAX", "MALLOC_CHECK_", "MALLOC_PERTURB_", "LD_PRELOAD"),
         *("PYTHONMALLOC", "PYTHONFAULTHANDLER", "PYTHONASYNCIODEBUG", "PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME"),
-        *("PYTHONTRACEMALLOC", "LD_PRELOAD"),
+        *("PYTHONTRACEMALLOC",),
     )
 )
-SECRET = ("KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL", "AUTH", "ADDRESS", "_ADDR", "URL")
-FOLDERS = re.compile(r"/[^\s:;,=]*/")  # of a path only its last name is told
+LIBRARY = re.compile(r"lib[A-Za-z0-9_+-]{1,40}\.so(\.[0-9]{1,6}){0,4}")  # of a path only such a name is told
+# Whatever holds a slash, from the last separator before it to the next one.
+PATH = re.compile(r"[^\s:;,=]*/[^\s:;,=]*|~[^\s:;,=]*")
+ADDRESS = re.compile(  # of version 4, of version 6 or hardware, a name with a port, a user at a machine
+    r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?(?![\w.])"
+    r"|(?<![\w:])(?:(?:[0-9A-Fa-f]{1,4}:){5,7}[0-9A-Fa-f]{1,4}|[0-9A-Fa-f:]*::[0-9A-Fa-f:.]*)(?![\w:])"
+    r"|(?<!\w)(?=[0-9.-]*[A-Za-z])[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:\d{2,5}(?!\w)"
+    r"|[^\s@,;=]+@[^\s,;=]+"
+)
 MOST_LOOKED_AT = 4096
 LONGEST_VALUE = 200
-MOST_VARIABLES = 256
 MOST_INTERFACES = 64
 MOST_TOLD = 20  # environment events of one process
 Said = dict[str, Any]
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that may be told."""
-    names = sorted(name for name in environment if _told(name))
-    return {
-        name: FOLDERS.sub(".../", environment[name][:MOST_LOOKED_AT])[:LONGEST_VALUE] for name in names[:MOST_VARIABLES]
-    }
+    """The variables that may be told, without paths and addresses."""
+    names = sorted(NAMES & environment.keys())
+    return {name: _masked(environment[name][:MOST_LOOKED_AT])[:LONGEST_VALUE] for name in names}
 
 
-def _told(name: str) -> bool:
-    known = name.startswith(PREFIXES) or name in NAMES
-    return known and not any(word in name.upper() for word in SECRET)
+def _masked(value: str) -> str:
+    return ADDRESS.sub("(address)", PATH.sub(_library, value))
+
+
+def _library(path: re.Match[str]) -> str:
+    """What may be told of a path: nothing of where it is, which may name a user, only which library it is."""
+    last = path[0].rpartition("/")[2]
+    return last if LIBRARY.fullmatch(last) else "(path)"
 
 
 def torch_threads() -> dict[str, int]:

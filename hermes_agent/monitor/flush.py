@@ -23,7 +23,7 @@ STEPS = ".steps"
 class FlushPlan:
     """How often, and how much at most."""
 
-    flush_s: float = 0.5
+    flush_s: float = 0.9
     sample_s: float = 5.0
     largest_file_bytes: int = 512 << 20
 
@@ -120,4 +120,4 @@ class Flusher:
 
 
 def _open_new(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW, 0o644)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW, 0o600)

@@ -77,7 +77,7 @@ def _record(before: RawStep, now: RawStep, unix_at_zero_ns: int) -> StepRecord:
         now.sequence,
         now.step,
         now.clock + unix_at_zero_ns,
-        _us(now.clock - before.clock),
+        max(_us(now.clock - before.clock), 1),
         _us(now.data - before.data),
         own_us,
         _us(now.waiting - before.waiting),

@@ -39,6 +39,8 @@ from hermes_agent.monitor.ring import RingWriter
 from hermes_agent.monitor.system import Sampler
 
 T = TypeVar("T")
+NEVER = -1  # no request has this number
+FAILED_LIMIT_S = 2.0  # what a failure may hold up the training, once
 
 
 class Monitor:
@@ -55,6 +57,8 @@ class Monitor:
         options: Options | None = None,
     ) -> None:
         self.on = False
+        self._opened = False
+        self._broken: Exception | None = None
         self._said = False
         self._options = options or Options()
         self._owner = os.getpid()
@@ -81,13 +85,14 @@ class Monitor:
         self._sampler = Sampler(not about.local_rank, threading.get_native_id())
         self._environment = EnvironmentWatch(os.environ)
         self._environment.note_threads()
-        self._flusher = Flusher(self._ring, self._files, options.plan, self._events, self._say)
+        self._flusher = Flusher(self._ring, self._files, options.plan, self._events, self._flushing_failed)
+        self._flusher.start()
+        self._opened = True
         ours = weakref.WeakMethod(self._forked)
         os.register_at_fork(after_in_child=lambda: (ours() or _nothing)())
         if options.watch_loaders:
             self._data.hook_torch()
         self._garbage.start()
-        self._flusher.start()
         self._totals[FLAGS] = FIRST
         self._view, self._slots, self._request = self._ring.view, self._ring.slots, self._desk.seen
         self.on = True
@@ -137,7 +142,9 @@ class Monitor:
             self._fail("a step could not be recorded", error)
 
     def _between(self, step: int) -> None:
-        """A capture was asked for, or is under way."""
+        """A capture was asked for, or is under way, or the flushing thread has failed."""
+        if self._broken is not None:
+            raise self._broken
         self._totals[FLAGS] |= self._desk.boundary(step)
         self._request = self._desk.seen
 
@@ -182,19 +189,29 @@ class Monitor:
 
     def close(self) -> None:
         """Flushes and ends; the ring is removed when all of it is in the files."""
-        if not self.on or os.getpid() != self._owner:
+        if not self._opened or os.getpid() != self._owner:
             return
-        self.on = False
         try:
             self._let_go()
-            self._desk.finish(self._options.end_limit_s)
-            whole = self._flusher.stop(self._options.end_limit_s)
-            self._ring.beat(time_ns(), perf_counter_ns(), closed=True)
-            if whole:
-                self._files.close()
-                self._ring.path.unlink(missing_ok=True)
+            self._shut(self._options.end_limit_s)
         except Exception as error:  # the boundary to the user's script: training goes on
             self._fail("it could not end in order", error)
+
+    def _shut(self, limit_s: float) -> None:
+        """Ends what runs and says in the ring that the rank is recorded no more; the first call only."""
+        if not self._opened or os.getpid() != self._owner:
+            return
+        self.on = self._opened = False
+        try:
+            idle = self._desk.finish(limit_s)
+            whole = self._flusher.stop(limit_s)
+        finally:
+            self._ring.beat(time_ns(), perf_counter_ns(), closed=True)
+        if whole:
+            self._files.close()
+            self._ring.path.unlink(missing_ok=True)
+        if whole and idle:
+            self._ring.close()
 
     def __enter__(self) -> Monitor:
         self.begin()
@@ -229,8 +246,20 @@ class Monitor:
 
     def _fail(self, what: str, error: Exception) -> None:
         self.on = False
-        self._let_go()
         self._say(what, error)
+        try:
+            self._let_go()
+            self._shut(min(self._options.end_limit_s, FAILED_LIMIT_S))
+        except Exception as another:  # the boundary to the user's script: training goes on
+            self._say(what, another)
+
+    def _flushing_failed(self, what: str, error: Exception | None) -> None:
+        """Called by the flushing thread; without an error the steps still go to the ring."""
+        self._say(what, error)
+        if error is not None:
+            self._ring.beat(time_ns(), perf_counter_ns(), closed=True)
+            self._broken = error
+            self._request = NEVER  # the training thread ends the rest: it may be profiling
 
     def _say(self, what: str, error: Exception | None) -> None:
         if self._said:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
 from hermes_agent.monitor.traffic import RdmaWatch, network_sample
 
 Sample = dict[str, Any]
+MOST_FAILURES = 3
+LONGEST_REASON = 200
 IO_FIELDS = {
     "read_bytes": "read_bytes",  # from storage
     "write_bytes": "write_bytes",
@@ -73,29 +76,37 @@ def host_sample(proc: Path = Path("/proc")) -> Sample:
 
 
 def device_sample() -> Sample:
-    """Memory and utilisation of the accelerator that the script already uses; never wakes one up."""
+    """Memory of the accelerator that the script already uses; never wakes one up."""
     torch = sys.modules.get("torch")
     cuda = getattr(torch, "cuda", None)
     if cuda is None or not cuda.is_initialized():
         return {}
-    sample: Sample = {
+    return {
         "device_allocated_bytes": cuda.memory_allocated(),
         "device_reserved_bytes": cuda.memory_reserved(),
         "device_peak_bytes": cuda.max_memory_allocated(),
     }
-    with suppress(ImportError, RuntimeError, OSError):  # without the vendor's library only memory is known
-        sample["device_utilisation_pct"] = cuda.utilization()
-    return sample
+
+
+def utilisation_sample() -> Sample:
+    """Utilisation of that accelerator, which the vendor's library does not tell of a part of a device."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return {}
+    with suppress(ImportError):  # without the vendor's library only memory is known
+        return {"device_utilisation_pct": cuda.utilization()}
+    return {}
 
 
 class Sampler:
-    """Samples all of it; a source that fails is left out from then on."""
+    """Samples all of it; a source that fails ``MOST_FAILURES`` times in a row is left out from then on."""
 
     def __init__(self, whole_host: bool, training_thread: int) -> None:
         self._sources: list[tuple[str, Callable[[], Sample]]] = [
             ("process_sample", process_sample),
             ("cgroup_sample", cgroup_sample),
             ("device_sample", device_sample),
+            ("utilisation_sample", utilisation_sample),
             ("framework_sample", framework_sample),
             ("network_sample", network_sample),
             ("thread_sample", ThreadWatch(training_thread).sample),
@@ -104,9 +115,10 @@ class Sampler:
         ]
         if whole_host:  # one rank of a machine speaks for it
             self._sources.append(("host_sample", host_sample))
+        self._failures: Counter[str] = Counter()
 
     def add(self, name: str, source: Callable[[], Sample]) -> None:
-        """Another source; it may raise OSError, ValueError, IndexError or RuntimeError."""
+        """Another source; it may raise anything."""
         self._sources.append((name, source))
 
     def sample(self) -> Sample:
@@ -115,7 +127,10 @@ class Sampler:
         for name, source in tuple(self._sources):
             try:
                 found |= source()
-            except (OSError, ValueError, IndexError, RuntimeError) as error:
-                self._sources.remove((name, source))
-                found[f"{name}_failed"] = f"{type(error).__name__}: {error}"
+                self._failures[name] = 0
+            except Exception as error:  # a boundary: drivers' libraries have exceptions of their own
+                self._failures[name] += 1
+                if self._failures[name] == MOST_FAILURES:
+                    self._sources.remove((name, source))
+                found[f"{name}_failed"] = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
         return found

@@ -37,15 +37,24 @@ class GrowingSum:
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
+        self._before: set[int] = set()
         self._gone = 0
+
+    def begin(self, existing: set[int]) -> None:
+        """What these have when they are first seen, perhaps much later, is not counted: it was before the sum."""
+        self._before = set(existing)
 
     def update(self, seen: Mapping[int, int], alive: set[int]) -> int:
         """Takes in what was read of some of those alive; the sum of all, also of those that are no longer."""
+        self._before &= alive
         for key in [key for key in self._last if key not in alive]:
             self._gone += self._last.pop(key)
         for key, value in seen.items():
             if value < self._last.get(key, 0):  # the number was given to another one
                 self._gone += self._last[key]
+            if key in self._before:
+                self._before.remove(key)
+                self._gone -= value
             self._last[key] = value
         return self._gone + sum(self._last.values())
 
@@ -77,6 +86,8 @@ class ThreadWatch:
             return {}
         begin = self._turn % max(len(alive), 1)
         looked_at = (alive[begin:] + alive[:begin])[:AT_ONCE]
+        if not self._turn:
+            self._delay.begin(set(alive) - set(looked_at))
         self._turn = begin + len(looked_at)
         seen = {tid: delay for tid in looked_at if (delay := self._delay_us(tid)) is not None}
         return {"run_delay_us": self._delay.update(seen, set(alive))} if seen else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -25,7 +26,8 @@ class Journal:
         if self._path.exists() and self._path.stat().st_size > LARGEST_BYTES:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with self._path.open("a", encoding="utf-8") as file:
+        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "a", encoding="utf-8") as file:
             file.write(json.dumps(line_of(anomaly, unix_ns, foreign)) + "\n")
 
 

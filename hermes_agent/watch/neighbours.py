@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
+from typing import Annotated
+
+import msgspec
 
 from hermes_agent.monitor.places import file_name_of, records_folder
 
@@ -14,6 +18,16 @@ MOST_AGENTS = 4096
 LARGEST_BYTES = 1 << 20
 FRESH_S = 10.0  # an agent that is silent for longer says nothing of its ranks
 EVERY_S = 2.0
+MOST_RANKS = 1 << 20
+Time = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
+Rank = Annotated[int, msgspec.Meta(ge=0, le=MOST_RANKS)]
+Step = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+
+
+class _Told(msgspec.Struct):
+    host: str
+    unix_ns: Time
+    steps: dict[Rank, Step]
 
 
 @dataclass(frozen=True)
@@ -66,9 +80,16 @@ class Neighbours:
 def read_summary(path: Path) -> HostSummary | None:
     """What an agent told, None where it cannot be read: another machine may be writing it, or anybody."""
     try:
-        with path.open("rb") as file:
-            found = json.loads(file.read(LARGEST_BYTES))
-        steps = {int(rank): int(step) for rank, step in found["steps"].items()}
-        return HostSummary(str(found["host"])[:256], int(found["unix_ns"]), steps)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        told = msgspec.json.decode(_content(path), type=_Told)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
+    return HostSummary(told.host[:256], told.unix_ns, told.steps)
+
+
+def _content(path: Path) -> bytes:
+    """The file's content; nothing where it is a link, a pipe or too large. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        about = os.fstat(handle)
+        usable = stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST_BYTES
+        return file.read(LARGEST_BYTES) if usable else b""

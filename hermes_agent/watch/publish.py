@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,16 @@ TRACES = f"{CAPTURES}*/*.gz"
 EVERY_S = 60.0
 
 
+def without_credentials(url: str) -> str:
+    """The URL as it may be shown: without user, password, query and fragment."""
+    return re.sub(r"//[^/]*@", "//", re.split(r"[?#]", url, maxsplit=1)[0])
+
+
+def _said(error: Exception, url: str) -> str:
+    """The error's text where it cannot hold a part of what is not to be shown."""
+    return str(error) if without_credentials(url) == url else type(error).__name__
+
+
 class Publisher:
     """Copies what is new or has grown; whatever fsspec can open is a target. Raises UsageError where it cannot."""
 
@@ -21,13 +32,13 @@ class Publisher:
             import fsspec  # type: ignore[import-untyped]
         except ImportError as error:
             raise UsageError("fsspec is missing; install it, with the package for that kind of URL") from error
-        self._folder, self._url = run_folder, url
+        self._folder, self._url = run_folder, without_credentials(url)
         try:
             self._files: Any
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError, OSError) as error:
             raise UsageError(
-                f"{url}: cannot be written to ({error}); check the URL and install what it needs"
+                f"{self._url}: cannot be written to ({_said(error, url)}); check the URL and install what it needs"
             ) from error
         self._sent: dict[Path, tuple[int, int]] = {}
         self._next_s = 0.0
@@ -43,16 +54,20 @@ class Publisher:
         """Copies, and says how many files; raises InputError where the target does not take them."""
         count = 0
         for path in sorted(path for pattern in (*FINISHED, TRACES) for path in self._folder.glob(pattern)):
+            if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
+                continue
             about = path.stat()
             seen = about.st_size, about.st_mtime_ns
-            if path.is_symlink() or self._sent.get(path) == seen:
+            if self._sent.get(path) == seen:
                 continue
             target = f"{self._root.rstrip('/')}/{path.relative_to(self._folder).as_posix()}"
             try:
                 self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self._files.put_file(str(path), target)
             except OSError as error:
-                raise InputError(f"{self._url}: cannot take {path.name} ({error}); check the rights") from error
+                raise InputError(
+                    f"{self._url}: cannot take {path.name} ({type(error).__name__}); check the rights"
+                ) from error
             self._sent[path] = seen
             count += 1
         return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from tools.analyzers.recorded import measured
@@ -14,6 +15,7 @@ BUSY_PCT = 65.0  # of a worker's time: it computes
 WAITING_PCT = 35.0  # a worker that is waited for and yet runs less than this waits itself, for bytes
 BLOCKED = 0.5  # of the time in a loader within the training process
 SPARE_CORES = 0.5
+PREFETCHED = 2  # batches that a DataLoader asks of each worker ahead of time, unless told otherwise
 SATURATED = 0.8  # of the cores that the workers may use
 
 
@@ -43,7 +45,7 @@ def _workers(profile: Profile, records: HostRecords, rank: int) -> LoaderReading
     if bound is not None:
         return bound
     text = "The loader's workers run for {0} of the time"
-    if busy.value < WAITING_PCT:
+    if _busiest_pct(records, rank, busy) < WAITING_PCT:
         sentence = Sentence(f"{text}, although a batch is waited for: they wait themselves.", (busy,))
         return LoaderReading("slow_data_reading", None, (sentence,), 0.85)
     if busy.value < BUSY_PCT:
@@ -63,7 +65,7 @@ def _bound(profile: Profile, records: HostRecords, rank: int, busy: Fact) -> Loa
     allowed = measured(profile, "sampled_level", rank=rank, field="children_allowed_cores")
     told = records.environment(rank)
     used, own = records.share(rank, "children_cpu_us"), records.share(rank, "process_cpu_us")
-    spare = spare_cores(records, rank)
+    spare = spare_cores(records, rank, granted=False)
     if allowed is None or told is None or not told.cores or used is None or own is None or spare is None:
         return None
     shared = own if len(told.allowed_cores) <= allowed.value else 0.0
@@ -92,17 +94,32 @@ def _in_process(profile: Profile, records: HostRecords, rank: int) -> LoaderRead
         return None
     if spare < SPARE_CORES:
         busy = measure(profile, "sampled_cores", rank=rank, whose="run")
-        full = Sentence("The run uses {0} of the machine already: workers would find none free.", (busy,))
+        full = Sentence("The run uses {0} already, all that it may use: workers would find none free.", (busy,))
         return LoaderReading("slow_data_processing", "heavy_transform", (sentence, full), 0.9)
     return LoaderReading("slow_data_processing", "too_few_workers", (sentence,), 0.95)
 
 
-def spare_cores(records: HostRecords, rank: int) -> float | None:
+def _busiest_pct(records: HostRecords, rank: int, busy: Fact) -> float:
+    """The share of its time that a worker runs at most.
+
+    The rank may have children that are no workers and idle: then the workers alone may have used all of the CPU time.
+    """
+    children, queued = records.level(rank, "children"), float(records.series.of(rank)["in_flight"].max())
+    if not children or not queued >= 1.0:  # NaN where the loader's queue was not seen
+        return busy.value
+    workers = max(math.floor(queued / PREFETCHED), 1)
+    return min(busy.value * max(children / workers, 1.0), 100.0)
+
+
+def spare_cores(records: HostRecords, rank: int, granted: bool = True) -> float | None:
     """Cores of the rank's machine that the run leaves unused, or of its quota where that is less; None if not told.
 
-    What other processes use counts as unused: they are not there every day.
+    With ``granted`` only cores count that some rank of the machine may use. What other processes use counts as unused:
+    they are not there every day.
     """
     told, own = records.environment(rank), records.own_cores(rank)
     if told is None or not told.cores or own is None:
         return None
-    return min(told.cores, told.quota_cores or told.cores) - own
+    others = [each for rank in records.neighbours(rank) if (each := records.environment(rank)) is not None]
+    allowed = set().union(*(each.allowed_cores for each in others)) if granted else set()
+    return min(told.cores, len(allowed) or told.cores, told.quota_cores or told.cores) - own

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 from tools.analyzers.margin import confidence
 from tools.analyzers.recorded import by_rank, measured, not_recorded, saving
+from tools.analyzers.sockets import carried_by_sockets
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
+from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
+from tools.profilers.transfers import large_transfers
 from tools.sources.monitor_environment import RankEnvironment
 
 SHARED = "communication.shared_link"
 INTERFACE = "communication.interface"
 VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
-VIRTUAL = ("lo", "docker", "veth", "br-", "virbr", "ifb", "dummy", "tun", "tap", "cali", "flannel", "cni", "sit")
+VIRTUAL = (
+    *("lo", "docker", "veth", "br-", "virbr", "ifb", "dummy", "tun", "tap", "cali", "flannel", "cni", "sit", "kube"),
+    *("nodelocaldns", "cilium", "lxc", "vxlan", "gre", "ip6", "wg", "ovs", "weave", "macv", "ipvl", "teql", "erspan"),
+)
+JOINED = ("bond", "team", "br", "vlan")  # made of others that are listed as well: those are no second network
+DELIVERS = 0.3  # of an interface's own speed: below it is not what it says
+OWN_READS = "Data that the run itself reads from a file server or an object store would look the same."
 LEFT = 0.3  # of the exposed transfer stays, on the faster network and on the free one alike
 FASTER = 2.0
 
@@ -25,7 +34,7 @@ def shared_link(profile: Profile) -> Check:
     foreign = by_rank(profile, records, "foreign_bytes_per_s")
     exposed = measured(profile, "exposed_transfer_pct")
     if not foreign or exposed is None:
-        return not_recorded(SHARED, "no traffic of the run over a network is recorded with its size")
+        return not_recorded(SHARED, "the run's own bytes are not known, or do not go over interfaces that are counted")
     worst = max(foreign, key=lambda rank: (foreign[rank].value, -rank))
     share = measure(profile, "foreign_traffic_pct", rank=worst)
     limits = profile.thresholds
@@ -51,7 +60,7 @@ def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact) -> 
         saving=saving(
             profile, _gain_ms(profile), 0.4, 1.3, "exposed transfer of the trace, less what a free link needs"
         ),
-        against=(Sentence("What the link carries at most is not recorded."),),
+        against=(Sentence("What the link carries at most is not recorded."), Sentence(OWN_READS)),
         disproved_by="the collectives are as slow while nobody else uses the link",
         signals=("bandwidth drops only while another job shares the link",),
     )
@@ -67,11 +76,11 @@ def interface(profile: Profile) -> Check:
     told = {rank: each for rank in records.ranks if (each := records.environment(rank))} if records else {}
     if not told:
         return not_recorded(INTERFACE, "the records hold no network interfaces")
-    others = {rank: _unused(each) for rank, each in told.items()}
+    others = {rank: _unused(profile, records, rank, each) for rank, each in told.items()} if records else {}
     exposed = measured(profile, "exposed_transfer_pct")
     chosen = tuple(rank for rank, unused in others.items() if unused is not None)
     if not chosen:
-        return clean(INTERFACE, Sentence("No setting keeps the run from a network interface that is there."))
+        return clean(INTERFACE, Sentence("No setting keeps the collectives from a network interface known to serve."))
     limit = profile.thresholds["communication_exposed_pct"]
     if exposed is None or exposed.value < limit:
         text = "The run is told which interface to use, and its transfers are hardly exposed."
@@ -101,17 +110,37 @@ def interface(profile: Profile) -> Check:
     )
 
 
-def _unused(told: RankEnvironment) -> tuple[str, str, bool] | None:
-    """The interface a variable names, another real one that is there, and whether that is known to be faster."""
-    named = next((told.variables[name] for name in VARIABLES if told.variables.get(name)), "")
-    used = named.lstrip("=").split(",")[0]
-    if not used or used.startswith("^") or used not in told.interfaces:
+def _unused(profile: Profile, records: HostRecords, rank: int, told: RankEnvironment) -> tuple[str, str, bool] | None:
+    """The interface that a variable makes the collectives use, another one, and whether that is known to be faster.
+
+    The other one must be a network of its own and known to be no slower; where both say the same speed, the used one
+    must be seen to deliver far less than that.
+    """
+    used = _named(profile, told)
+    if used not in told.interfaces or used.startswith(JOINED) or not carried_by_sockets(profile, records, rank):
         return None
     speed = told.interfaces[used].speed_mbit or 0
-    others = {name: each for name, each in told.interfaces.items() if name != used and not name.startswith(VIRTUAL)}
-    if not others:
+    speeds = {name: each.speed_mbit or 0 for name, each in told.interfaces.items() if _own_network(name, used)}
+    best = max(speeds, key=lambda name: (speeds[name], name), default="")
+    if not best or not speed or speeds[best] < speed:
         return None
-    best = max(others, key=lambda name: (others[name].speed_mbit or 0, name))
-    faster = speed > 0 and (others[best].speed_mbit or 0) >= FASTER * speed
-    slower = 0 < (others[best].speed_mbit or 0) < speed
-    return None if slower else (used, best, faster)
+    faster = speeds[best] >= FASTER * speed
+    return (used, best, faster) if faster or _delivers_less(profile, speed) else None
+
+
+def _named(profile: Profile, told: RankEnvironment) -> str:
+    """The interface that a variable names for the collectives' library; "" where none does."""
+    gloo = profile.run.layout.backend == "gloo" or not profile.run.has_device
+    names = VARIABLES[:1] if gloo else VARIABLES[1:]
+    named = next((told.variables[name] for name in names if told.variables.get(name)), "")
+    return "" if named.startswith("^") else named.lstrip("=").split(",")[0]
+
+
+def _own_network(name: str, used: str) -> bool:
+    return name != used and "." not in name and "@" not in name and not name.startswith((*VIRTUAL, *JOINED))
+
+
+def _delivers_less(profile: Profile, speed_mbit: int) -> bool:
+    """Whether large messages move at a small part of the interface's own speed."""
+    table = large_transfers(profile)
+    return len(table) > 0 and float(table["bus_bytes_per_s"].median()) < DELIVERS * speed_mbit * 1e6 / 8.0

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from tools.analyzers.affected import worst_of
 from tools.analyzers.margin import confidence
 from tools.analyzers.network import interface, shared_link
 from tools.analyzers.recorded import by_rank, measured, not_recorded, saving, values
+from tools.analyzers.sockets import carried_by_sockets
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.series import rank_stalls
 from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
 
 NAME = "communication.retransmission"
-COUNTED_SEGMENTS = 100  # fewer segments than this are no sample
-METHOD = "mean over median step, and half of the trace's exposed communication"
+COUNTED_SEGMENTS = 1000  # fewer segments than this are no sample
+COUNTED_AGAIN = 20  # what is sent again less often happens on any network, and tells no rate
+ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet makes the adapter send a window again
+ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
+PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
+METHOD = "mean over median step beyond stalls and collections, and half of the trace's exposed communication"
 LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
 
 
@@ -25,25 +32,49 @@ def _retransmission(profile: Profile) -> Check:
     if records is None:
         return not_recorded(NAME)
     shares = {
-        rank: fact for rank, fact in by_rank(profile, records, "sent_again_pct").items() if _enough(records, rank)
+        rank: fact
+        for rank, fact in by_rank(profile, records, "sent_again_pct").items()
+        if _counted(records, rank, "tcp_sent_segments") >= COUNTED_SEGMENTS
+        and carried_by_sockets(profile, records, rank)
     }
     adapters = by_rank(profile, records, "counter_per_second", field="rdma_retransmits")
-    raised = {rank: fact for rank, fact in adapters.items() if fact.value > 0}
+    raised = {rank: fact for rank, fact in adapters.items() if _adapter_loses(profile, records, rank, fact)}
     if not shares and not adapters:
-        return not_recorded(NAME, "hardly anything went over a network that the records count")
-    if shares and max(values(shares).values()) >= profile.thresholds["sent_again_pct"]:
-        worst = max(shares, key=lambda rank: (shares[rank].value, -rank))
+        return not_recorded(NAME, "the collectives are not seen to go over a network that the records count")
+    lossy = {
+        rank: fact.value
+        for rank, fact in shares.items()
+        if fact.value >= profile.thresholds["sent_again_pct"]
+        and _counted(records, rank, "tcp_retransmitted_segments") >= COUNTED_AGAIN
+    }
+    if lossy:
+        worst = worst_of(lossy)
         return found(NAME, _finding(profile, records, shares[worst], worst))
     if raised:
-        worst = max(raised, key=lambda rank: (raised[rank].value, -rank))
-        return found(NAME, _adapter(profile, raised[worst], worst))
+        worst = worst_of(values(raised))
+        return found(NAME, _adapter(profile, records, raised[worst], worst))
     facts = tuple(shares.values())[:1] or tuple(adapters.values())[:1]
     return clean(NAME, Sentence("Hardly anything is sent a second time: {0}.", facts))
 
 
-def _enough(records: HostRecords, rank: int) -> bool:
-    rate = records.per_second(rank, "tcp_sent_segments")
-    return rate is not None and rate * records.seconds(rank, "tcp_sent_segments") >= COUNTED_SEGMENTS
+def _counted(records: HostRecords, rank: int, field: str) -> float:
+    """By how much the counter rose over usual steps."""
+    rate = records.per_second(rank, field)
+    return 0.0 if rate is None else rate * records.seconds(rank, field)
+
+
+def _adapter_loses(profile: Profile, records: HostRecords, rank: int, rate: Fact) -> bool:
+    often = rate.value >= _adapter_limit(profile, records, rank)
+    return often and _counted(records, rank, "rdma_retransmits") >= COUNTED_AGAIN
+
+
+def _adapter_limit(profile: Profile, records: HostRecords, rank: int) -> float:
+    """Retransmissions per second that the machine's adapters may count at what its ranks send."""
+    own = measured(profile, "collective_wire_bytes")
+    if own is None:
+        return ADAPTER_PER_S
+    sent_per_s = own.value * len(records.neighbours(rank)) / (records.series.mean_ms / 1e3)
+    return max(ADAPTER_PER_PACKET * sent_per_s / PACKET_BYTES, ADAPTER_PER_S)
 
 
 def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) -> Finding:
@@ -62,12 +93,12 @@ def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) ->
     )
 
 
-def _adapter(profile: Profile, rate: Fact, worst: int) -> Finding:
+def _adapter(profile: Profile, records: HostRecords, rate: Fact, worst: int) -> Finding:
     exposed = _exposed(profile)
     return Finding(
         cause="rdma_retransmission",
         claim=Sentence("The network adapter of the machine counts {0} retransmissions.", (rate,)),
-        confidence=confidence((rate.value, 1.0), at_most=0.85),
+        confidence=confidence((rate.value, _adapter_limit(profile, records, worst)), at_most=0.85),
         ranks=(worst,),
         saving=saving(profile, _lost_ms(profile, exposed), 0.4, 1.5, METHOD),
         disproved_by="the adapters' retransmission counters stay where they are while the collectives are as slow",
@@ -78,11 +109,15 @@ def _adapter(profile: Profile, rate: Fact, worst: int) -> Finding:
 def _lost_ms(profile: Profile, exposed: Fact | None) -> float:
     """Timeouts make single steps long: what the mean step has over the median, and half of the exposed communication.
 
-    What a lossless link would leave of the latter is not known, so the bounds are wide.
+    Stalls of a rhythm and collections make steps long as well: what they cost is not the link's. What a lossless link
+    would leave of the exposed communication is not known, so the bounds are wide.
     """
     assert profile.series is not None
     steady = 0.0 if exposed is None else LOST_SHARE * exposed.value
-    return max(profile.series.mean_ms - profile.series.median_ms, 0.0) + steady
+    collections = measured(profile, "collector_cost_ms")
+    stalls_ms = max((each.cost_ms for each in rank_stalls(profile).values()), default=0.0)
+    other_ms = max(stalls_ms, 0.0 if collections is None else collections.value)
+    return max(profile.series.mean_ms - profile.series.median_ms - other_ms, 0.0) + steady
 
 
 def _exposed(profile: Profile) -> Fact | None:

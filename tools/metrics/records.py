@@ -14,7 +14,8 @@ from tools.run.model import MONITOR_FORMAT
 from tools.sources.monitor_events import System
 
 FIELDS = tuple(name for name in System.__struct_fields__ if name not in ("unix_ns", "step"))
-NS_PER_MS = 1e6
+MOST_THREADS = 1 << 20
+MOST_OBJECTS = 1 << 48  # more than any heap holds is a damaged record
 
 
 def host_records(profile: Profile) -> HostRecords:
@@ -72,7 +73,7 @@ def steady_writes_per_step(profile: Profile, rank: int) -> Measurement:
 
 
 def stall_written_bytes(profile: Profile, rank: int) -> Measurement:
-    """What a rank writes around each long step of a rhythm, beyond what it writes all the time."""
+    """What a rank writes around each stall of a rhythm, beyond what it writes all the time."""
     return _of_writes(profile, rank, _stall_writes(profile, rank).bytes_per_stall)
 
 
@@ -172,7 +173,7 @@ def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
 def tracked_objects(profile: Profile, rank: int) -> Measurement:
     """Objects that Python's collector looks at in a full collection."""
     told = host_records(profile).environment(rank)
-    if told is None or told.gc_tracked_objects is None:
+    if told is None or told.gc_tracked_objects is None or not 0 <= told.gc_tracked_objects <= MOST_OBJECTS:
         raise UsageError(f"the records of rank {rank} do not count the collector's objects")
     rows = pd.DataFrame([{"rank": rank, "unix_ns": told.unix_ns, "gc_tracked_objects": told.gc_tracked_objects}])
     return Measurement(
@@ -183,7 +184,7 @@ def tracked_objects(profile: Profile, rank: int) -> Measurement:
 def operator_threads(profile: Profile, rank: int) -> Measurement:
     """Threads that the framework gives to one operator on this rank."""
     told = host_records(profile).environment(rank)
-    if told is None or "torch_intra" not in told.threads:
+    if told is None or not 0 < told.threads.get("torch_intra", 0) <= MOST_THREADS:
         raise UsageError(f"the records of rank {rank} do not tell the framework's threads")
     rows = pd.DataFrame([{"rank": rank, "unix_ns": told.unix_ns, **told.threads}])
     return Measurement(

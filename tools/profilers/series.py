@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.profilers.log_match import profiled_in_log
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT, Run
 
 LEAST_STEPS = 5  # fewer usual steps than this are no series
 SETTLING_SHARE = 0.1  # of the steps, at most SETTLING_STEPS: caches fill, allocators grow, workers start
 SETTLING_STEPS = 10
+LONGEST_MS = 1e9  # a step of eleven days is a damaged record
 NS_PER_MS = 1e6
 
 
@@ -29,6 +31,7 @@ class RunSeries:
     usual: pd.DataFrame
     captured: pd.DataFrame
     origin: Literal["monitor", "step_log"]
+    notes: tuple[str, ...] = ()  # what was left out or assumed, one sentence each
 
     @property
     def source(self) -> str:
@@ -90,23 +93,38 @@ def series_of(run: Run) -> RunSeries | None:
 def _from_records(run: Run) -> RunSeries | None:
     if run.records is None or run.records.steps.empty:
         return None
-    table = run.records.steps
+    table, notes = _in_order(run.records.steps, ["attempt", "end_unix_ns"])
     begin = table["end_unix_ns"] - (table["wall_ms"] * NS_PER_MS).astype("int64")
-    table = table.assign(begin_unix_ns=begin).sort_values(["rank", "step"], ignore_index=True)
+    table = table.assign(begin_unix_ns=begin)
     captured = table["captured"].to_numpy(dtype=bool) | _traced(run, table)
     beside = captured | _next_to(table["rank"], captured)
     usual = ~(beside | table["first"].to_numpy(dtype=bool) | _settling(table))
-    return RunSeries(table[usual], table[captured], "monitor")
+    return RunSeries(table[usual], table[captured], "monitor", notes)
 
 
 def _from_log(run: Run) -> RunSeries | None:
     if run.step_log is None or run.step_log.empty:
         return None
-    table = run.step_log.sort_values(["rank", "step"], ignore_index=True)
-    numbers = {step.number for rank in run.ranks if rank.step_origin == "profiler_step" for step in rank.steps}
-    captured = np.asarray(table["step"].isin(numbers), dtype=bool)
+    table, notes = _in_order(run.step_log, [])
+    captured = profiled_in_log(run, table)
     usual = ~(captured | _next_to(table["rank"], captured) | _settling(table))
-    return RunSeries(table[usual], table[captured], "step_log")
+    return RunSeries(table[usual], table[captured], "step_log", notes)
+
+
+def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The steps of each rank in order of time, those without a believable duration left out.
+
+    Where numbers begin anew, as with every epoch, all ranks' steps are numbered from 0 in this order.
+    """
+    sound = steps["wall_ms"].between(0.0, LONGEST_MS, inclusive="neither").to_numpy(dtype=bool)
+    dropped = int((~sound).sum())
+    table = steps[sound].sort_values(["rank", *order], kind="stable", ignore_index=True)
+    notes = [f"{dropped} recorded steps have no believable duration and were left out"] if dropped else []
+    same = table["rank"].to_numpy()[1:] == table["rank"].to_numpy()[:-1]
+    if (same & (np.diff(table["step"].to_numpy()) <= 0)).any():
+        table = table.assign(step=table.groupby("rank").cumcount())
+        notes.append("step numbers begin anew within the run: its steps are counted from 0 in order of time")
+    return table, tuple(notes)
 
 
 def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:

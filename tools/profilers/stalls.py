@@ -12,7 +12,7 @@ from tools.profilers.coarse import StepSeries
 LEAST_STALLS = 3
 ROBUST_SPREADS = 4.0  # of the usual step's scatter: a long step is no chance
 LONG_SHARE = 0.25  # of the largest excess: what is shorter is not one of the same kind
-REGULAR_SHARE = 0.75  # of the gaps must be of the period or a multiple of it
+REGULAR_SHARE = 0.8  # of the gaps must be of the period or a multiple of it; of four gaps all: three fit by chance
 LEAST_PERIOD = 3  # steps; shorter rhythms are two kinds of steps in turn, not stalls
 SCALE = 1.4826  # from the median absolute deviation to a standard deviation
 

@@ -19,7 +19,7 @@ LEAST_BYTES = 1e5  # fewer in one stall is a log line, not a checkpoint
 
 @dataclass(frozen=True, eq=False)
 class StallWrites:
-    """What a rank wrote around each of the long steps beyond what it writes all the time."""
+    """What a rank wrote around each stall beyond what it writes all the time."""
 
     counter: str
     bytes_per_stall: float
@@ -50,9 +50,14 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
 
 
 def _holding(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> tuple[NDArray[np.bool_], int]:
-    """Which spans between samples touch a long step of the rank, and how many long steps they touch in all."""
+    """Which spans between samples touch a long step of the rank, and how many stalls they touch in all.
+
+    Neighbouring long steps are one stall, as in ``Stalls.excess_ms``.
+    """
     own = series.of(rank)
-    long = own[own["step"].isin(stalls.steps)]
+    chosen = own["step"].isin(stalls.steps).to_numpy(dtype=bool)
+    long = own[chosen]
+    stall = np.cumsum(np.diff(np.flatnonzero(chosen), prepend=-2) > 1)
     begin, end = (long[name].to_numpy(dtype=np.int64) for name in ("begin_unix_ns", "end_unix_ns"))
     first = np.searchsorted(spans["end_ns"].to_numpy(), begin, side="right")
     after = np.searchsorted(spans["begin_ns"].to_numpy(), end, side="left")
@@ -60,4 +65,4 @@ def _holding(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) 
     marks = np.zeros(len(spans) + 1, dtype=np.int64)
     np.add.at(marks, first[touching], 1)
     np.add.at(marks, after[touching], -1)
-    return np.cumsum(marks)[:-1] > 0, int(touching.sum())
+    return np.cumsum(marks)[:-1] > 0, len(np.unique(stall[touching]))

@@ -66,7 +66,7 @@ def _of_folder(folder: Path, anchor: Anchor, already: bool) -> tuple[MonitorReco
     if reason:
         return None, Source(where, MONITOR_FORMAT, ranks, "excluded", f"left out: {reason}", size)
     kept, dropped = traced_start(read, anchor.ranks, anchor.origin_unix_ns)
-    note = "other starts than the one that was traced were left out" if dropped else ""
+    note = "ranks were started more than once; only the start that was traced is used" if dropped else ""
     return kept, Source(where, MONITOR_FORMAT, ranks, "complete", note, size, len(kept.steps))
 
 

@@ -66,6 +66,7 @@ def _steps(before: Words, now: Words, unix_at_zero_ns: int, dtype: np.dtype[np.v
     steps["end_unix_ns"] = now[:, CLOCK] + unix_at_zero_ns
     for name, at in SUMS.items():
         steps[name] = _bounded((now[:, at] - before[:, at]) // 1000)
+    steps["wall_us"] = np.maximum(steps["wall_us"], 1)
     for name, at in COUNTS.items():
         steps[name] = _bounded(now[:, at] - before[:, at])
     own_us = _bounded((now[:, READY] - before[:, CLOCK]) // 1000)

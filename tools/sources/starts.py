@@ -20,16 +20,19 @@ def reaches(read: MonitorRecords, ranks: Sequence[int], origin_unix_ns: int | No
 def traced_start(read: MonitorRecords, ranks: Sequence[int], origin_unix_ns: int | None) -> tuple[MonitorRecords, bool]:
     """The records of the start that was traced, else of the last one, and whether others were left out.
 
-    The starts of all ranks that began within a minute of each other are one; of a rank that has none of that time
-    nothing is kept.
+    The starts of all ranks that ended their first step within a minute of each other are one; of a rank that has none
+    of that time nothing is kept.
     """
     if read.steps.empty:
         return read, False
     spans = _spans(read)
     possible = spans if origin_unix_ns is None else _under_way(spans, ranks, origin_unix_ns)
-    begin_ns = int(possible["begin"].max() if origin_unix_ns is None else _closest(possible, origin_unix_ns))
-    apart = (spans["begin"] - begin_ns).abs()
-    together = spans[apart <= TOLERANCE_NS].assign(apart=apart).sort_values("apart", kind="stable")
+    if possible.empty:
+        return read, False
+    traced = _closest(possible, origin_unix_ns)
+    apart = (spans["first"] - int(traced["first"])).abs()
+    before = (spans["end"] < int(traced["begin"])) & (spans["attempt"].max() > 0)  # an earlier start that failed soon
+    together = spans[(apart <= TOLERANCE_NS) & ~before].assign(apart=apart).sort_values("apart", kind="stable")
     kept = together.drop_duplicates("rank")
     wanted = set(zip(kept["rank"].tolist(), kept["attempt"].tolist(), strict=True))
     if all((each.rank, each.attempt) in wanted for each in read.ranks):
@@ -38,11 +41,11 @@ def traced_start(read: MonitorRecords, ranks: Sequence[int], origin_unix_ns: int
 
 
 def _spans(read: MonitorRecords) -> pd.DataFrame:
-    """Begin and end of every start that has steps."""
+    """Begin, end of the first step and end of every start that has steps."""
     steps = read.steps
     begins = steps["end_unix_ns"] - (steps["wall_ms"] * 1e6).astype("int64")
-    table = steps[["rank", "attempt"]].assign(begin=begins, end=steps["end_unix_ns"])
-    return table.groupby(["rank", "attempt"]).agg({"begin": "min", "end": "max"}).reset_index()
+    table = steps[["rank", "attempt"]].assign(begin=begins, first=steps["end_unix_ns"], end=steps["end_unix_ns"])
+    return table.groupby(["rank", "attempt"]).agg({"begin": "min", "first": "min", "end": "max"}).reset_index()
 
 
 def _under_way(spans: pd.DataFrame, ranks: Sequence[int], origin_unix_ns: int) -> pd.DataFrame:
@@ -50,12 +53,14 @@ def _under_way(spans: pd.DataFrame, ranks: Sequence[int], origin_unix_ns: int) -
     return spans[spans["rank"].isin(list(ranks)) & begun & (spans["end"] + TOLERANCE_NS >= origin_unix_ns)]
 
 
-def _closest(possible: pd.DataFrame, origin_unix_ns: int) -> int:
-    """The begin of the start that needs least tolerance to hold the origin, the latest of those that need none."""
+def _closest(possible: pd.DataFrame, origin_unix_ns: int | None) -> pd.Series[int]:
+    """The start that needs least tolerance to hold the origin, the latest of those that need none."""
+    if origin_unix_ns is None:
+        return possible.sort_values("begin").iloc[-1]
     before = (possible["begin"] - origin_unix_ns).clip(lower=0)
     after = (origin_unix_ns - possible["end"]).clip(lower=0)
     best = possible.assign(off=before + after).sort_values(["off", "begin"], ascending=[True, False])
-    return int(best["begin"].iloc[0])
+    return best.iloc[0]
 
 
 def _of(read: MonitorRecords, wanted: set[tuple[int, int]]) -> MonitorRecords:

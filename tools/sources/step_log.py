@@ -59,24 +59,33 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
     try:
         with file.open("rb") as opened:
             data = opened.read(LARGEST_BYTES)
+            cut = bool(opened.read(1))
     except OSError as error:
         return None, f"it cannot be read ({error.strerror})"
-    decoder = msgspec.json.Decoder(_Line)
-    bad = 0
-    try:
-        lines = decoder.decode_lines(data[: data.rfind(b"\n") + 1])
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        lines = []
-        for line in filter(None, data.split(b"\n")):
-            try:
-                lines.append(decoder.decode(line))
-            except (msgspec.DecodeError, UnicodeDecodeError):
-                bad += 1
+    # The last line of a file that was cut is half a line; one that merely lacks its end of line is whole.
+    lines, bad = _decoded(data[: data.rfind(b"\n") + 1] if cut else data)
     kept = [each for each in lines if 0 <= each.step < 1 << 62 and 0.0 < each.wall_ms < 1e12]
     bad += len(lines) - len(kept)
     if not kept:
         return None, "it holds no step with a number and a time"
     table = pd.DataFrame([msgspec.structs.astuple(each) for each in kept], columns=list(_Line.__struct_fields__))
     table["loss"] = pd.to_numeric(table["loss"], errors="coerce")
-    table = table.drop_duplicates("step", keep="last").sort_values("step")
-    return table, f"{bad} lines hold no step and were left out" if bad else ""
+    notes = [f"it is larger than {LARGEST_BYTES} bytes, and what follows was left out"] if cut else []
+    notes += [f"{bad} lines hold no step and were left out"] if bad else []
+    return table, "; ".join(notes)
+
+
+def _decoded(data: bytes) -> tuple[list[_Line], int]:
+    """The lines in order of the file, and how many are none."""
+    decoder = msgspec.json.Decoder(_Line)
+    try:
+        return decoder.decode_lines(data), 0
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        lines: list[_Line] = []
+        bad = 0
+    for line in filter(None, data.split(b"\n")):
+        try:
+            lines.append(decoder.decode(line))
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            bad += 1
+    return lines, bad

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tools.errors import HermesError
@@ -15,6 +17,7 @@ from tools.errors import HermesError
 REPOSITORY = Path(__file__).resolve().parents[3]
 COMMAND_LIMIT_S = 20.0
 END_LIMIT_S = 3.0
+READY_LIMIT_S = 20.0
 READY = "ready"
 ENTER = Path(__file__).resolve().with_name("enter.py")
 
@@ -73,11 +76,22 @@ def beside(module: str, *arguments: str, prefix: Sequence[str] = ()) -> Iterator
 def _await_ready(process: subprocess.Popen[str], module: str) -> None:
     assert process.stdout is not None
     said: list[str] = []
-    for line in process.stdout:
-        if line.strip() == READY:
-            return
-        said.append(line)
+    late = threading.Timer(READY_LIMIT_S, _kill_group, (process.pid,))
+    late.start()
+    try:
+        for line in process.stdout:
+            if line.strip() == READY:
+                return
+            said.append(line)
+    finally:
+        late.cancel()
+        late.join()
     raise SurroundingError(f"the program {module!r} beside the training did not start: {_last_line(''.join(said))}")
+
+
+def _kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from evals.lab.surroundings.commands import SurroundingError
-from evals.lab.surroundings.leftovers import NAME, is_abandoned
+from evals.lab.surroundings.leftovers import NAME, is_abandoned, mark
 
 ROOT = Path("/sys/fs/cgroup")
 EMPTY_LIMIT_S = 3.0
@@ -50,7 +50,7 @@ def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> It
         raise SurroundingError(f"no control group hierarchy with the {controller} controller is mounted")
     parent, version = home
     remove_abandoned(parent)
-    folder = parent / f"{NAME}-{os.getpid()}-{next(_serial)}"
+    folder = parent / f"{mark()}{next(_serial)}"
     try:
         if version == 2:
             _hand_down(parent, controller)
@@ -80,10 +80,13 @@ def _set(folder: Path, settings: Mapping[str, str]) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Kill what runs in the group and remove it."""
+    """Kill what runs in the group and remove it. Raises SurroundingError, also where it holds what cannot be ours."""
     deadline = time.monotonic() + EMPTY_LIMIT_S
     while folder.is_dir():
-        for pid in _members(folder):
+        members = _members(folder)
+        if any(pid <= 1 for pid in members):  # 0 is what the kernel shows of processes of another container
+            raise SurroundingError(f"the control group {folder.name} holds processes that are not the lab's; remove it")
+        for pid in members:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         with suppress(OSError):

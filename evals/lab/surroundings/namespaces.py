@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from evals.lab.surroundings.commands import run
-from evals.lab.surroundings.leftovers import NAME, is_abandoned
+from evals.lab.surroundings.commands import SurroundingError, run
+from evals.lab.surroundings.leftovers import NAME, is_abandoned, mark
 
 EMPTY_LIMIT_S = 3.0
 POLL_S = 0.02
@@ -36,7 +36,7 @@ class Port:
 def namespace(role: str) -> Iterator[str]:
     """A new network namespace with ``lo`` up; its name. At the end its processes are killed and it is removed."""
     remove_abandoned()
-    name = f"{NAME}-{os.getpid()}-{next(_serial)}-{role}"
+    name = f"{mark()}{next(_serial)}-{role}"
     run("ip", "netns", "add", name)
     try:
         run("ip", "-n", name, "link", "set", "lo", "up")
@@ -49,9 +49,13 @@ def remove(name: str) -> None:
     """Kill what runs in the namespace and delete it; its interfaces go with it."""
     deadline = time.monotonic() + EMPTY_LIMIT_S
     while (pids := run("ip", "netns", "pids", name).split()) and time.monotonic() < deadline:
-        for pid in pids:
+        for pid in map(int, pids):
+            if pid <= 1:
+                raise SurroundingError(
+                    f"the network namespace {name} holds processes that are not the lab's; remove it"
+                )
             with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+                os.kill(pid, signal.SIGKILL)
         time.sleep(POLL_S)
     run("ip", "netns", "del", name)
 

@@ -7,6 +7,7 @@ import select
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
@@ -42,6 +43,18 @@ def pause_in_turn(leader: int, share: float, period_s: float, parent: int) -> No
             ended.poll((1 - share) * period_s * 1e3)
     finally:
         os.killpg(leader, signal.SIGCONT)
+
+
+def end_group(announced: Path) -> None:
+    """Continue and kill whatever is left of the group: a pacer that was killed leaves it standing still."""
+    try:
+        leader = int(announced.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return
+    if leader > 1:
+        with suppress(ProcessLookupError):
+            os.killpg(leader, signal.SIGCONT)
+            os.killpg(leader, signal.SIGKILL)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from evals.lab.surroundings.commands import beside, entering
 from evals.lab.surroundings.control_groups import ROOT, cannot_group, controller_home, group
 from evals.lab.surroundings.leftovers import own_folder
+from evals.lab.surroundings.pausing import end_group
 from evals.lab.surroundings.placement import Placement
 
 QUOTA_PERIOD_US = 100_000  # the kernel's and every container runtime's default
@@ -89,8 +90,11 @@ class PausedRank:
     def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
         with own_folder() as own:
             announced = own / "pid"
-            with beside("pausing", str(announced), str(self.share), str(self.period_ms)):
-                yield _placed(ranks, {self.rank: entering("--announce", str(announced))})
+            try:
+                with beside("pausing", str(announced), str(self.share), str(self.period_ms)):
+                    yield _placed(ranks, {self.rank: entering("--announce", str(announced))})
+            finally:
+                end_group(announced)
 
 
 def _placed(ranks: int, prefixes: Mapping[int, tuple[str, ...]]) -> tuple[Placement, ...]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from hermes_agent.monitor import Monitor
 from hermes_agent.monitor.environment import EnvironmentWatch, interfaces, variables
 from tests.hermes_agent.monitor.monitored import options
+from tools.analyzers.environment import SLOW_SETTINGS
 from tools.sources.monitor import read_monitor
 from tools.sources.monitor_environment import last_environment
 
@@ -21,6 +23,11 @@ def test_only_variables_that_matter_are_told_and_no_secrets() -> None:
             "OMP_NUM_THREADS": "1",
             "NCCL_DEBUG": "INFO",
             "PYTHONMALLOC": "debug",
+            "RAY_JOB_CONFIG_JSON_ENV_VAR": '{"env_vars": {"WANDB_API_KEY": "k"}}',
+            "NCCL_COMM_ID": "10.0.0.1:29500",
+            "HCCL_IF_IP": "10.0.0.1",
+            "TORCH_HOME": "/home/alice",
+            "TORCHINDUCTOR_CACHE_DIR": "/tmp/torchinductor_alice",
             "TORCH_LOGS": "x" * 1000,
             "HOME": "/home/someone",
             "LD_PRELOAD": "/opt/someone/x/libjemalloc.so.2:/usr/lib/libnuma.so",
@@ -32,8 +39,47 @@ def test_only_variables_that_matter_are_told_and_no_secrets() -> None:
             "JAX_secret": "s",
         }
     )
-    assert told.pop("LD_PRELOAD") == ".../libjemalloc.so.2:.../libnuma.so"
+    assert told.pop("LD_PRELOAD") == "libjemalloc.so.2:libnuma.so"
+    assert told.pop("TORCHINDUCTOR_CACHE_DIR") == "(path)"
     assert told == {"OMP_NUM_THREADS": "1", "NCCL_DEBUG": "INFO", "PYTHONMALLOC": "debug", "TORCH_LOGS": "x" * 200}
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("eth0", "eth0"),
+        ("=eth0:1,bond0", "=eth0:1,bond0"),
+        ("10.0.0.7", "(address)"),
+        ("10.0.0.7:29500", "(address)"),
+        ("node1.example.com:29500", "(address)"),
+        ("2001:db8::1", "(address)"),
+        ("fe80:0:0:0:1:2:3:4", "(address)"),
+        ("someone@node1", "(address)"),
+        (":4096:8", ":4096:8"),
+        (
+            "max_split_size_mb:128,garbage_collection_threshold:0.6",
+            "max_split_size_mb:128,garbage_collection_threshold:0.6",
+        ),
+        ("/home/alice", "(path)"),
+        ("data/alice,x", "(path),x"),
+        ("~alice", "(path)"),
+        ("/home/alice/libalice", "(path)"),
+    ],
+)
+def test_paths_and_addresses_in_values_are_not_told(value: str, told: str) -> None:
+    assert variables({"TORCH_LOGS": value}) == {"TORCH_LOGS": told}
+
+
+def test_every_variable_that_a_setting_is_judged_by_is_told() -> None:
+    for name in SLOW_SETTINGS:
+        assert variables({name: "1"}) == {name: "1"}
+
+
+def test_the_records_can_be_read_by_their_owner_only(run_folder: Path) -> None:
+    with Monitor(run_folder, options=options()) as monitor:
+        monitor.step()
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (run_folder / "monitor").iterdir()}
+    assert modes == {0o600}
 
 
 def test_the_environment_is_recorded_and_read(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from tools.sources.monitor import read_monitor
 
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 
-from hermes_agent.watch.publish import Publisher
+from hermes_agent.watch.publish import Publisher, without_credentials
 
 
 def test_records_and_traces_are_copied_once_and_again_when_they_grow(run_folder: Path, tmp_path: Path) -> None:
@@ -41,3 +41,20 @@ def test_it_is_due_once_a_minute(run_folder: Path, tmp_path: Path) -> None:
 def test_an_unknown_kind_of_url_is_refused(run_folder: Path) -> None:
     with pytest.raises(UsageError, match="nowhere://x"):
         Publisher(run_folder, "nowhere://x")
+
+
+def test_what_a_url_signs_in_with_is_not_shown(run_folder: Path) -> None:
+    assert without_credentials("sftp://user:pa@ss@host/run?token=t#x") == "sftp://host/run"
+    with pytest.raises(UsageError) as refused:
+        Publisher(run_folder, "nowhere://user:secret@host/x?sig=hidden")
+    assert "nowhere://host/x" in str(refused.value)
+    assert "secret" not in str(refused.value)
+    assert "hidden" not in str(refused.value)
+
+
+def test_a_linked_capture_folder_is_not_copied(run_folder: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "private.gz").write_bytes(b"private")
+    (run_folder / "capture-0001").symlink_to(elsewhere)
+    assert Publisher(run_folder, f"file://{tmp_path / 'shared'}").publish() == 0

@@ -69,3 +69,24 @@ def test_the_reader_of_files_and_the_monitor_take_the_same_differences(parts: li
     expected = b"".join(RECORD.pack(*each) for each in records(kept, 55))
     assert ring_rows(bytes(data), DTYPE).tobytes() == expected
     assert SEQUENCE.unpack_from(data, STATE_AT)[0] == len(parts)
+
+
+def ring_of(rows: list[RawStep], written: int) -> bytes:
+    data = bytearray(RECORDS_AT + 8 * RAW.size)
+    STATE.pack_into(data, STATE_AT, written, 0, 0, 0)
+    RAW.pack_into(data, BEGIN_AT, *BEGIN)
+    for row in rows:
+        RAW.pack_into(data, RECORDS_AT + row.sequence * RAW.size, *row)
+    return bytes(data)
+
+
+def test_a_slot_that_is_not_counted_as_written_is_no_step() -> None:
+    rows = [BEGIN._replace(sequence=number, clock=(number + 2) * 1_000_000) for number in range(3)]
+    assert ring_rows(ring_of(rows, 3), DTYPE)["sequence"].tolist() == [0, 1, 2]
+    assert ring_rows(ring_of(rows, 2), DTYPE)["sequence"].tolist() == [0, 1]
+
+
+def test_sums_that_fall_are_of_no_step() -> None:
+    rows = [BEGIN._replace(sequence=number, clock=(number + 2) * 1_000_000) for number in range(3)]
+    rows[1] = rows[1]._replace(data=rows[0].data - 1)
+    assert ring_rows(ring_of(rows, 3), DTYPE)["sequence"].tolist() == [0, 2]

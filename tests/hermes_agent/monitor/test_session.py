@@ -4,6 +4,7 @@ import gc
 import math
 import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.monitor.places import open_ring_folder, ring_folders
+from hermes_agent.monitor.ring_reader import RingReader
 from hermes_agent.monitor.session import Monitor
 from tests.hermes_agent.monitor.monitored import options, start_script
 from tools.sources.monitor import read_monitor
@@ -313,3 +315,57 @@ def test_a_folder_without_records_is_refused_with_what_to_do(tmp_path: Path) -> 
 
     with pytest.raises(InputError, match="holds no monitor records"):
         read_monitor(tmp_path)
+
+
+def rings_of(folder: Path) -> list[Path]:
+    return [path for place in ring_folders(folder) for path in place.glob("*.ring")]
+
+
+def test_after_a_step_that_cannot_be_recorded_no_rank_seems_to_live(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitor = Monitor(run_folder, options=options())
+    monitor.step()
+    ring = RingReader(rings_of(run_folder)[0])
+    monitor.step(step=1.5)  # type: ignore[arg-type]
+    assert ring.state()[2]
+    heartbeat_ns = ring.state()[1]
+    time.sleep(0.1)
+    assert ring.state()[1] == heartbeat_ns
+    assert rings_of(run_folder) == []
+    assert "hermes-dx-monitor" not in {each.name for each in threading.enumerate()}
+    monitor.step()
+    monitor.close()
+    assert list(read_monitor(run_folder).steps["step"]) == [0]
+    assert capsys.readouterr().err.count("training goes on") == 1
+    ring.close()
+
+
+def test_when_records_cannot_be_written_the_ring_says_so_and_keeps_the_steps(
+    run_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monitor = Monitor(run_folder, options=options())
+    ring = RingReader(rings_of(run_folder)[0])
+    monitor._files.close()
+    monitor.step()
+    deadline = time.monotonic() + 5
+    while not ring.state()[2] and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert ring.state()[2]
+    monitor.step()
+    assert not monitor.on
+    monitor.close()
+    assert [each.step for each in ring.new()] == [0]
+    assert "cannot be written any more" in capsys.readouterr().err
+    ring.close()
+
+
+def test_nothing_of_the_ring_is_mapped_after_the_end(run_folder: Path) -> None:
+    with Monitor(run_folder, options=options()) as monitor:
+        (ring,) = rings_of(run_folder)
+        assert str(ring) in Path("/proc/self/maps").read_text(encoding="utf-8")
+        monitor.step()
+    assert str(ring) not in Path("/proc/self/maps").read_text(encoding="utf-8")
+    monitor.step()
+    monitor.close()
+    assert len(read_monitor(run_folder).steps) == 1

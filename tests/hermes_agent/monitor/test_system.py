@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+from itertools import count
 from pathlib import Path
 
 from hermes_agent.monitor.cgroups import cgroup_sample
@@ -74,11 +75,31 @@ def test_a_machine_that_tells_nothing_gives_an_empty_sample(tmp_path: Path) -> N
     assert cgroup_sample(tmp_path, tmp_path / "none") == {}
 
 
-def test_a_source_that_fails_is_named_once_and_left_out() -> None:
+class DriverError(Exception):
+    """As a vendor's library raises it: of no kind that is known here."""
+
+
+def test_a_source_that_goes_on_failing_is_named_and_left_out() -> None:
     def broken() -> dict[str, int]:
-        raise ValueError("what is this")
+        raise DriverError("not supported")
 
     sampler = Sampler(False, threading.get_native_id())
     sampler.add("broken", broken)
-    assert sampler.sample()["broken_failed"] == "ValueError: what is this"
+    for _ in range(3):
+        sample = sampler.sample()
+        assert sample["broken_failed"] == "DriverError: not supported"
+        assert "resident_bytes" in sample
     assert "broken_failed" not in sampler.sample()
+
+
+def test_a_source_that_fails_now_and_then_is_kept() -> None:
+    calls = count()
+
+    def shaky() -> dict[str, int]:
+        if next(calls) % 2 == 0:
+            raise RuntimeError("busy")
+        return {"shaky": 1}
+
+    sampler = Sampler(False, threading.get_native_id())
+    sampler.add("shaky", shaky)
+    assert sum("shaky" in sampler.sample() for _ in range(10)) == 5

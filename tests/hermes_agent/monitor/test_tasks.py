@@ -67,6 +67,19 @@ def test_waiting_for_a_core_is_added_up_over_the_threads(tmp_path: Path) -> None
     assert sample["run_delay_us"] == 7000
 
 
+def test_threads_that_had_waited_before_they_were_first_looked_at_do_not_raise_the_sum(tmp_path: Path) -> None:
+    for tid in range(1, 201):
+        (tmp_path / f"task/{tid}").mkdir(parents=True)
+        (tmp_path / f"task/{tid}/schedstat").write_text("1 30000000000 3\n", encoding="utf-8")
+    watch = ThreadWatch(1, tmp_path)
+    sums = [watch.sample()["run_delay_us"] for _ in range(8)]
+    assert sums == [sums[0]] * 8
+    (tmp_path / "task/150/schedstat").write_text("1 30002000000 3\n", encoding="utf-8")
+    (tmp_path / "task/201").mkdir()
+    (tmp_path / "task/201/schedstat").write_text("1 5000000 3\n", encoding="utf-8")
+    assert [watch.sample()["run_delay_us"] for _ in range(4)][-1] == sums[0] + 2000 + 5000
+
+
 def test_a_kernel_without_these_files_leaves_the_fields_out(tmp_path: Path) -> None:
     sample = ThreadWatch((1 << 22) - 1, tmp_path).sample()
     assert set(sample) == {"python_threads", "python_threads_cpu_us"}

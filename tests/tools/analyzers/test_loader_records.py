@@ -9,6 +9,7 @@ import pytest
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder
 from tools.analyzers.io import analyze
+from tools.analyzers.loader_records import loader_reading
 from tools.findings import Finding
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -92,3 +93,37 @@ def test_workers_are_told_by_their_cores(
 ) -> None:
     finding = data_finding(WORKERS, 50.0, rates, 1, **levels)
     assert (finding.cause, finding.mechanism) == (cause, mechanism)
+
+
+@pytest.mark.parametrize(
+    ("queued", "children", "cause"),
+    [
+        pytest.param(4.0, 2.0, "slow_data_reading", id="the children are the workers"),
+        pytest.param(2.0, 4.0, None, id="one worker may have used all of it"),
+        pytest.param(2.0, 1.0, "slow_data_reading", id="one worker"),
+    ],
+)
+def test_idle_children_that_are_no_workers_do_not_make_the_workers_wait(
+    queued: float, children: float, cause: str | None
+) -> None:
+    steps = [step_rows(0, [100.0] * 40, data_wait_ms=50.0, thread_cpu_ms=50.0, in_flight=queued)]
+    rates = {0: {"children_cpu_us": 0.25e6 * children, "process_cpu_us": 0.5e6}}
+    records = records_of(steps, rates, {0: {"children": children, "children_allowed_cores": 8.0}}, [told(0, cores=8)])
+    reading = loader_reading(recorded_profile(records, loading(WORKERS)), 0, "workers")
+    assert (None if reading is None else reading.cause) == cause
+
+
+@pytest.mark.parametrize(
+    ("allowed", "mechanism"),
+    [
+        pytest.param((0,), "heavy_transform", id="bound to one core of many"),
+        pytest.param((0, 1), "too_few_workers", id="a second core may be used"),
+    ],
+)
+def test_cores_that_the_ranks_may_not_use_are_not_spare(allowed: tuple[int, ...], mechanism: str) -> None:
+    steps = [step_rows(0, [100.0] * 40, data_wait_ms=50.0, thread_cpu_ms=99.0)]
+    environment = told(0, cores=96, allowed_cores=allowed)
+    records = records_of(steps, {0: {"process_cpu_us": 0.99e6}}, None, [environment])
+    reading = loader_reading(recorded_profile(records, loading(SINGLE)), 0, "single")
+    assert reading is not None
+    assert reading.mechanism == mechanism

@@ -181,11 +181,17 @@ def test_segments_sent_again_are_a_bad_link() -> None:
 
 
 def test_few_segments_or_few_lost_ones_are_no_finding() -> None:
-    steps = [step_rows(0, [50.0] * 40)]
-    few = records_of(steps, {0: {"tcp_sent_segments": 5.0, "tcp_retransmitted_segments": 4.0}})
-    assert retransmission.analyze(recorded_profile(few))[0].status == "cannot_answer"
-    sound = records_of(steps, {0: {"tcp_sent_segments": 20_000.0, "tcp_retransmitted_segments": 1.0}})
-    assert retransmission.analyze(recorded_profile(sound))[0].status == "clean"
+    steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
+
+    def status(sent: float, again: float) -> str:
+        rates = {rank: {"tcp_sent_segments": sent, "tcp_retransmitted_segments": again} for rank in (0, 1)}
+        return retransmission.analyze(recorded_profile(records_of(steps, rates)))[0].status
+
+    assert status(5.0, 4.0) == "cannot_answer"
+    assert status(400.0, 4.0) == "cannot_answer"
+    assert status(20_000.0, 1.0) == "clean"
+    assert status(1_000.0, 8.0) == "clean"  # a dozen in all is no rate
+    assert status(1_000.0, 20.0) == "found"
 
 
 def sending(rank: int) -> RankBuilder:
@@ -227,10 +233,16 @@ def test_others_bytes_on_the_link_share_its_bandwidth() -> None:
             {"GLOO_SOCKET_IFNAME": "eth0"}, {"eth0": 1_000, "docker0": 10_000}, "clean", id="the only real one"
         ),
         pytest.param({}, {"eth0": 25_000, "eth1": 1_000}, "clean", id="none named"),
+        pytest.param({"GLOO_SOCKET_IFNAME": "eth1"}, {"eth0": None, "eth1": 1_000}, "clean", id="one of unknown speed"),
+        pytest.param({"GLOO_SOCKET_IFNAME": "eth1"}, {"eth0": 1_000, "eth1": 1_000}, "clean", id="as fast, delivers"),
+        pytest.param({"GLOO_SOCKET_IFNAME": "eth1"}, {"eth0": 50_000, "eth1": 50_000}, "found", id="delivers less"),
+        pytest.param({"GLOO_SOCKET_IFNAME": "eth1"}, {"kube-ipvs0": 9_000, "eth1": 1_000}, "clean", id="a virtual one"),
+        pytest.param({"GLOO_SOCKET_IFNAME": "bond0"}, {"eth0": 25_000, "bond0": 1_000}, "clean", id="part of a bond"),
+        pytest.param({"NCCL_SOCKET_IFNAME": "eth1"}, {"eth0": 25_000, "eth1": 1_000}, "clean", id="not gloo's"),
     ],
 )
 def test_an_interface_named_by_a_variable_while_a_faster_one_is_there(
-    variables: dict[str, str], interfaces: dict[str, int], status: str
+    variables: dict[str, str], interfaces: dict[str, int | None], status: str
 ) -> None:
     there = {name: Interface(1500, speed) for name, speed in interfaces.items()}
     environments = [told(rank, variables=variables, interfaces=there) for rank in (0, 1)]

@@ -146,5 +146,6 @@ def test_a_rank_is_compared_by_medians_of_equal_kernels_that_run_alone() -> None
         rank.kernel("ncclKernel_AllReduce", 400, 20, stream=other)
         rank.step(0, 0, 2000)
     table = device_speed(profile_of(*ranks)).set_index("rank")
-    assert table["ratio"].round(6).to_dict() == {0: 1.0, 1: 1.0, 2: 1.2}
+    # Each against the median of the others: 1.2 over 1 and 1, and 1 over the middle of 1 and 1.2.
+    assert table["ratio"].to_dict() == pytest.approx({0: 1 / 1.1, 1: 1 / 1.1, 2: 1.2})
     assert set(table["kernels"]) == {1}

@@ -19,7 +19,7 @@ from tools.sources.monitor_events import Capture, System
 CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
 UNKNOWN = 0xFFFFFFFF
 NEWER = ("voluntary_switches", "involuntary_switches", "major_faults")
-BIGGEST = (1 << 63) - 1
+BIGGEST = (1 << 62) - 1
 NO_WORKLOAD = Workload()
 TOLD_NOTHING = Workload(batch_size=0, flops_per_step=3e12, peak_flops_per_s=0.0)
 Row = dict[str, Any]
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 def step_row(rng: np.random.Generator, number: int) -> Row:
     row = {name: int(rng.integers(0, 50_000)) for name, _ in FIELDS}
     row |= {"sequence": number, "step": number, "end_unix_ns": 1_700_000_000_000_000_001 + number}
-    row |= {"flags": int(rng.integers(0, 8)), "samples": number % 3, "wall_us": number % 5 * 1001}
+    row |= {"flags": int(rng.integers(0, 8)), "samples": number % 3, "wall_us": (number % 5 + 1) * 1001}
     row |= {name: number % 4 - 1 for name in ("in_flight", "result_queue", "pinned_queue")}
     return row | {"own_us": UNKNOWN if number % 2 else 77, "major_faults": UNKNOWN if number % 3 else 5}
 
@@ -67,7 +67,7 @@ def expected_step(rank: int, attempt: int, row: Row, workload: Workload) -> Row:
         return float("nan") if value == UNKNOWN else value / share
 
     durations = ("wall", "data_wait", "own", "waiting", "gc", "gc_longest", "thread_cpu")
-    seconds = row["wall_us"] / 1e6 if row["wall_us"] else float("nan")
+    seconds = row["wall_us"] / 1e6
     samples = row["samples"] or workload.batch_size or float("nan")
     return {
         "rank": rank,

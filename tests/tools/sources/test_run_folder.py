@@ -79,7 +79,8 @@ def test_a_single_trace_brings_its_folder_and_a_capture_its_run_folder(tmp_path:
     [
         pytest.param({"world_size": 4}, "another number of ranks", id="a larger job"),
         pytest.param({"rank": 3, "world_size": 8}, "another number of ranks", id="a rank there is not"),
-        pytest.param({"begin_ns": BEGIN_NS - 9 * 10**13}, "more than an hour", id="a day before"),
+        pytest.param({"begin_ns": BEGIN_NS - 9 * 10**13}, "more than a minute", id="a day before"),
+        pytest.param({"begin_ns": BEGIN_NS + 1800 * 10**9}, "more than a minute", id="half an hour later"),
     ],
 )
 def test_records_of_another_run_are_left_out_with_a_note(tmp_path: Path, told: dict[str, int], reason: str) -> None:
@@ -113,6 +114,82 @@ def test_of_a_rank_that_was_started_twice_the_traced_start_is_used(tmp_path: Pat
     assert run.records is not None
     assert len(run.records.steps) == 20
     assert any("more than once" in note for note in run.notes)
+
+
+def test_starts_are_chosen_for_all_ranks_together_and_one_that_was_not_restarted_is_left_out(tmp_path: Path) -> None:
+    traced(tmp_path)
+    traced(tmp_path, rank=1)
+    monitored(tmp_path, begin_ns=BEGIN_NS - 5 * 10**9, steps=5)
+    monitored(tmp_path, rank=1, begin_ns=BEGIN_NS - 5 * 10**9, steps=6)
+    monitored(tmp_path, begin_ns=BEGIN_NS - 10**7, steps=20)
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert [(each.rank, each.attempt, each.steps) for each in run.records.ranks] == [(0, 1, 20)]
+    assert set(run.records.steps["rank"]) == {0}
+
+
+def test_a_rank_that_ended_early_is_of_the_start_that_was_traced(tmp_path: Path) -> None:
+    traced(tmp_path)
+    monitored(tmp_path, begin_ns=BEGIN_NS - 10**7)
+    monitored(tmp_path, rank=1, begin_ns=BEGIN_NS - 10**7, steps=1)
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert [each.steps for each in run.records.ranks] == [20, 1]
+    assert not run.notes
+
+
+def test_of_the_logs_of_a_rank_in_two_folders_only_one_is_used(tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder, rank, steps in ((one, 0, 5), (other, 1, 10)):
+        folder.mkdir()
+        logged(traced(folder, rank), 0, steps)
+    logged(other, 1, 10)
+    run = load_run([one, other])
+    assert run.step_log is not None
+    assert run.step_log.groupby("rank").size().to_dict() == {0: 5, 1: 10}
+    assert any("another folder" in note for note in run.notes)
+
+
+@pytest.mark.parametrize("wall_us", [0, 0xFFFFFFFF])
+def test_steps_without_a_possible_duration_are_left_out_with_a_note(tmp_path: Path, wall_us: int) -> None:
+    path = monitored(traced(tmp_path))
+    impossible = replace_end(record(20, 0.0, wall_us=wall_us), BEGIN_NS + 3 * 10**8)
+    path.write_bytes(path.read_bytes() + RECORD.pack(*impossible))
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert len(run.records.steps) == 20
+    assert any("1 steps have no possible duration" in note for note in run.notes)
+    series = Profile(run).series
+    assert series is not None
+    assert series.mean_ms > 0
+
+
+def test_records_whose_steps_all_took_no_time_leave_the_run_readable(tmp_path: Path) -> None:
+    path = monitored(traced(tmp_path), steps=0)
+    path.write_bytes(path.read_bytes() + b"".join(RECORD.pack(*record(step, 0.0)) for step in range(50)))
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert run.records.steps.empty
+    assert Profile(run).series is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param('{"event":"environment","unix_ns":1,"gc_tracked_objects":1' + "0" * 400 + "}", id="huge count"),
+        pytest.param('{"event":"environment","unix_ns":1' + "0" * 30 + "}", id="huge time"),
+        pytest.param('{"event":"environment","unix_ns":1,"cores":-1}', id="negative"),
+        pytest.param('{"event":"system","unix_ns":1,"step":1,"load_1min":1e300}', id="huge share"),
+        pytest.param('{"event":"gc","x":' + "[" * 100_000, id="deep"),
+    ],
+)
+def test_an_event_that_cannot_be_costs_its_line_only(tmp_path: Path, line: str) -> None:
+    path = monitored(traced(tmp_path)).with_suffix(".events.jsonl")
+    path.write_text(line + '\n{"event":"system","unix_ns":5,"step":1,"load_1min":0.5}\n', encoding="utf-8")
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert run.records.system["load_1min"].tolist() == [0.5]
+    assert any("1 lines cannot be read" in note for note in run.notes)
 
 
 def test_records_without_a_trace_say_what_to_do(tmp_path: Path) -> None:

@@ -11,9 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evals.lab.surroundings.commands import REPOSITORY, run
-from evals.lab.surroundings.control_groups import ROOT
+from evals.lab.surroundings.commands import REPOSITORY, SurroundingError, run
+from evals.lab.surroundings.control_groups import ROOT, remove
 from evals.lab.surroundings.leftovers import is_abandoned
+from evals.lab.surroundings.leftovers import mark as mark_of
 from evals.lab.surroundings.network import LinkedHosts
 from evals.lab.surroundings.placement import Surrounding, all_missing, surrounded
 from evals.lab.surroundings.processor import CpuQuota, ForeignLoad, PausedRank
@@ -59,7 +60,7 @@ def holding(folder: Path) -> subprocess.Popen[str]:
 
 def remains(pid: int) -> list[str]:
     """Namespaces and control groups that carry ``pid`` in their name."""
-    mark = f"hermes-lab-{pid}-"
+    mark = mark_of(pid).rsplit("-", 2)[0] + "-"  # the start of one that is gone is not known
     namespaces = [line.split()[0] for line in run("ip", "netns", "list").splitlines() if line.startswith(mark)]
     groups = [str(path) for base in (ROOT, ROOT / "cpu") for path in base.glob(f"{mark}*")]
     return namespaces + groups + [str(path) for path in Path(tempfile.gettempdir()).glob(f"{mark}*")]
@@ -110,6 +111,26 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next(
 def test_only_names_with_the_id_of_a_process_that_is_gone_are_abandoned() -> None:
     gone = subprocess.Popen(["true"])
     gone.wait()
-    assert is_abandoned(f"hermes-lab-{gone.pid}-0")
-    assert not is_abandoned(f"hermes-lab-{psutil.Process().pid}-0-host1")
+    assert is_abandoned(f"{mark_of(gone.pid)}0")
+    own = psutil.Process().pid
+    assert not is_abandoned(f"{mark_of(own)}0-host1")
+    _, _, namespace, number, start, _ = mark_of(own).split("-")
+    assert is_abandoned(f"hermes-lab-{namespace}-{number}-{int(start, 16) - 1:x}-0")  # its number was given again
+    assert not is_abandoned(f"hermes-lab-1{namespace}-{gone.pid}-0-0")  # of another container
     assert not is_abandoned("hermes-lab-other")
+    assert not is_abandoned(f"hermes-lab-{gone.pid}-0")
+
+
+@pytest.mark.parametrize("members", ["0\n", "1\n"])
+def test_a_control_group_with_what_is_not_of_the_lab_is_refused_and_nothing_killed(
+    tmp_path: Path, members: str
+) -> None:
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        (tmp_path / "cgroup.procs").write_text(f"{bystander.pid}\n{members}", encoding="ascii")
+        with pytest.raises(SurroundingError, match="not the lab's"):
+            remove(tmp_path)
+        assert bystander.poll() is None
+    finally:
+        bystander.kill()
+        bystander.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -10,7 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evals.lab.surroundings.commands import SurroundingError
+from evals.lab.surroundings import commands
+from evals.lab.surroundings.commands import SurroundingError, beside
 from evals.lab.surroundings.processor import BoundCores, CpuQuota, ForeignLoad, PausedRank
 from tests.evals.lab.surroundings.burning import burnt, python, skip_where_missing, started
 
@@ -82,8 +84,37 @@ def test_a_paused_rank_and_its_children_get_what_the_share_leaves(tmp_path: Path
         assert 0.08 < share < 0.6
 
 
-def test_a_paused_rank_runs_on_after_the_pauses_end(tmp_path: Path) -> None:
-    with PausedRank(rank=0, share=0.9, period_ms=400).around(1, tmp_path) as (paused,):
-        rank = started(paused, sys.executable, "-c", "import time; time.sleep(0.5); print('done')")
-        time.sleep(0.45)
-    assert rank.communicate(timeout=10)[0] == "done\n"
+def test_what_stands_still_when_the_pacer_is_killed_is_ended_with_the_pauses(tmp_path: Path) -> None:
+    program = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
+    with PausedRank(rank=0, share=0.5, period_ms=50).around(1, tmp_path) as (paused,):
+        (pacer,) = (each for each in psutil.Process().children() if "evals.lab.surroundings.pausing" in each.cmdline())
+        rank = started(paused, sys.executable, "-c", program)
+        assert rank.stdout is not None
+        worker = psutil.Process(int(rank.stdout.readline()))
+        pacer.kill()
+        pacer.wait(5)
+        os.killpg(rank.pid, signal.SIGSTOP)
+        rank.kill()
+        rank.communicate(timeout=10)
+        assert worker.status() == psutil.STATUS_STOPPED
+    assert _ended(worker)
+
+
+def test_a_program_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "READY_LIMIT_S", 0.3)
+    begun = time.monotonic()
+    with (
+        pytest.raises(SurroundingError, match="did not start"),
+        beside("busy", "", prefix=(sys.executable, "-c", "import time; time.sleep(60)")),
+    ):
+        pass
+    assert time.monotonic() - begun < 10
+
+
+def _ended(process: psutil.Process) -> bool:
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline:
+        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+            return True
+        time.sleep(0.01)
+    return False
