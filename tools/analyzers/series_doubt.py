@@ -38,9 +38,9 @@ def doubted(profile: Profile, finding: Finding) -> Finding:
 
 
 def _data_doubted(profile: Profile, finding: Finding) -> Finding:
-    """A wait for data that the trace shows and the unprofiled steps of the same ranks do not."""
+    """A wait for data that the trace shows and the unprofiled steps near its own do not (a run may change midway)."""
     ranks = finding.ranks or profile.run.rank_numbers
-    facts = {rank: measured(profile, "series_part_ms", rank=rank, part="data_wait") for rank in ranks}
+    facts = {rank: measured(profile, "series_near_part_ms", rank=rank, part="data_wait") for rank in ranks}
     told = {rank: fact for rank, fact in facts.items() if fact is not None and fact.value > 0}  # 0: nobody watched
     table = profile.breakdown
     traced_ms = table[table["rank"].isin(ranks)].groupby("rank")["data_wait_ns"].mean().max() / 1e6
@@ -51,7 +51,7 @@ def _data_doubted(profile: Profile, finding: Finding) -> Finding:
         return finding
     step_ms = measure(profile, "series_step_ms", rank=most).value
     gone = told[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"] / 100.0 * step_ms
-    text = f"In steps that no profiler touched rank {most} waits for data only {{0}} per step."
+    text = f"In steps near these that no profiler touched rank {most} waits for data only {{0}} per step."
     return _weakened(finding, Sentence(text, (told[most],)), gone)
 
 

@@ -130,6 +130,9 @@ def sent_again_pct(profile: Profile, rank: int) -> Measurement:
     return _measured(profile, rank, 100.0 * again / sent, "TCP segments", records.spans(rank), fields)
 
 
+MUCH_OF_P95 = 0.5  # steps that wait for data this much of what the longest waits are
+
+
 def off_core_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step in which the training thread neither ran nor waited for a core: it slept or was blocked."""
     records = host_records(profile)
@@ -149,14 +152,19 @@ def off_core_ms(profile: Profile, rank: int) -> Measurement:
 def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step that the training thread is blocked beyond what the trace's exposed communication explains.
 
-    At most the loader's own time: in a loader inside the training process that is what it waits for bytes.
+    At most the loader's own time: in a loader inside the training process that is what it waits for bytes. Judged by
+    the steps that wait for data most (at least half of the 95th percentile): others may be blocked for other reasons.
     """
     off = off_core_ms(profile, rank)
     own = host_records(profile).series.of(rank)
     view = profile.rank(rank)
     share = float(view.breakdown["exposed_communication_ns"].sum()) / max(float(view.breakdown["wall_ns"].sum()), 1.0)
-    left_ms = off.value - share * float(own["wall_ms"].mean())
-    value = min(max(left_ms, 0.0), float(own["data_wait_ms"].mean()))
+    waiting = own[own["data_wait_ms"] >= MUCH_OF_P95 * own["data_wait_ms"].quantile(0.95)]
+    delay = host_records(profile).share(rank, "training_run_delay_us") or 0.0
+    there = waiting[["wall_ms", "data_wait_ms", "thread_cpu_ms"]].mean()
+    left_ms = there["wall_ms"] * (1.0 - delay - share) - there["thread_cpu_ms"]
+    blocked = min(max(left_ms / there["data_wait_ms"], 0.0), 1.0) if there["data_wait_ms"] > 0 else 0.0
+    value = float(blocked * own["data_wait_ms"].mean())
     return Measurement(value, off.rows, "blocked time of usual steps", (rank,), off.steps, source=MONITOR_FORMAT)
 
 

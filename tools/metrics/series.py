@@ -14,6 +14,7 @@ from tools.profilers.stalls import Stalls, periodic_stalls
 
 STATISTICS = ("mean", "median", "p95", "max")
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
+NEAR = 30  # usual steps around the profiled ones that are held against them
 SHOWN = ("rank", "step", "wall_ms", "data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms")
 
 
@@ -43,6 +44,26 @@ def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mea
     """
     series = run_series(profile)
     return _measured(series, _statistic(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
+
+
+def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
+    """Time of a rank's step in one part, mean over the ``NEAR`` usual steps nearest to the profiled ones.
+
+    All usual steps where no profiled one is known. It tells whether the profiled steps are like those around them, also
+    when a run changes on its way.
+    """
+    series = run_series(profile)
+    part_ms(series, part, rank)
+    own = _rank_table(series, rank)
+    if not series.captured.empty:
+        middle = float(series.captured["step"].median())
+        own = own.loc[(own["step"] - middle).abs().sort_values(kind="stable").index[:NEAR]].sort_values("step")
+    column = own["wall_ms"] - own["own_ms"] if part == "rest" else own[f"{part}_ms"]
+    steps = tuple(int(step) for step in own["step"])
+    return Measurement(
+        float(column.mean()), lambda: _shown(own), f"{part} time of the unprofiled steps nearest to the profiled ones",
+        (rank,), steps, source=series.source,
+    )  # fmt: skip
 
 
 def part_ms(series: RunSeries, part: str, rank: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
@@ -224,6 +245,9 @@ def _shown(table: pd.DataFrame) -> pd.DataFrame:
 METRICS = (
     Metric("series_step_ms", "ms", "How long does a step take without a profiler?", series_step_ms),
     Metric("series_part_ms", "ms", "How much of an unprofiled step goes into this?", series_part_ms),
+    Metric(
+        "series_near_part_ms", "ms", "How much of a step near the profiled ones goes into this?", series_near_part_ms
+    ),
     Metric("profiled_excess_pct", "%", "How much longer do steps take while they are profiled?", profiled_excess_pct),
     Metric("series_variation_pct", "%", "How much does the unprofiled step time vary?", series_variation_pct),
     Metric("series_long_steps", "steps", "How many unprofiled steps are far over the usual one?", series_long_steps),

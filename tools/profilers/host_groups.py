@@ -47,7 +47,16 @@ def outermost(view: RankProfile, rows: Rows) -> Rows:
 
 
 def _computing(view: RankProfile) -> Rows:
-    return view.in_steps(view.host_compute_rows)
+    """Operators of the training itself: what a loader computes in the training process is waiting for data."""
+    rows = view.in_steps(view.host_compute_rows)
+    spans = view.loader_rows
+    if not len(spans) or not len(rows):
+        return rows
+    spans = spans[np.argsort(view.start[spans], kind="stable")]
+    last = spans[np.searchsorted(view.start[spans], view.start[rows], side="right") - 1]
+    begun = view.start[rows] >= view.start[last]
+    loading = begun & (view.end[rows] <= view.end[last]) & (view.track[rows] == view.track[last])
+    return rows[~loading]
 
 
 def _named(view: RankProfile, pattern: str) -> Rows:

@@ -82,3 +82,14 @@ def test_a_rank_that_is_slower_in_one_step_only_is_not_called_slow() -> None:
 
 def test_ranks_a_tenth_apart_are_equal() -> None:
     assert check(two_ranks(1.1), "computation.slow_device").status == "clean"
+
+
+def test_what_a_loader_computes_in_the_process_is_no_chain_of_the_training() -> None:
+    rank = RankBuilder(device=None)
+    rank.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 0, 3000)
+    for place in range(4):
+        rank.operator("aten::mul", 10 + 700 * place, 650, dims=[[64, 64], [64, 64]], types=["float", "float"])
+        rank.operator("aten::mul", 4000 + 700 * place, 650, dims=[[64, 64], [64, 64]], types=["float", "float"])
+    rank.step(0, 0, 10_000)
+    profile = profile_of(rank)
+    assert measure(profile, "host_group_count", group="elementwise_runs", rank=0).value == 4

@@ -32,7 +32,7 @@ def test_a_quota_is_written_for_version_2_as_one_line(tmp_path: Path) -> None:
     (tmp_path / "cgroup.controllers").write_text("cpuset cpu memory\n")
     (tmp_path / "cgroup.subtree_control").write_text("memory\n")
     with CpuQuota(ranks=(0,), cores=1.5, root=tmp_path).around(1, tmp_path):
-        (made,) = tmp_path.glob(f"hermes-lab-{os.getpid()}-*")
+        (made,) = tmp_path.glob(f"hermes-lab-*-{os.getpid()}-*")
         assert (made / "cpu.max").read_text() == "150000 100000"
         assert (tmp_path / "cgroup.subtree_control").read_text() == "+cpu"
         (made / "cpu.max").unlink()  # a real control group vanishes with its files
@@ -93,11 +93,12 @@ def test_what_stands_still_when_the_pacer_is_killed_is_ended_with_the_pauses(tmp
         worker = psutil.Process(int(rank.stdout.readline()))
         pacer.kill()
         pacer.wait(5)
-        os.killpg(rank.pid, signal.SIGSTOP)
         rank.kill()
-        rank.communicate(timeout=10)
-        assert worker.status() == psutil.STATUS_STOPPED
-    assert _ended(worker)
+        rank.wait(5)
+        rank.stdout.close()
+        os.killpg(rank.pid, signal.SIGSTOP)
+        assert _becomes(worker, psutil.STATUS_STOPPED)
+    assert _becomes(worker, psutil.STATUS_ZOMBIE)
 
 
 def test_a_program_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,10 +112,13 @@ def test_a_program_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyP
     assert time.monotonic() - begun < 10
 
 
-def _ended(process: psutil.Process) -> bool:
+def _becomes(process: psutil.Process, status: str) -> bool:
+    """Whether it soon is so, or gone where it is to end."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
-        if not process.is_running() or process.status() == psutil.STATUS_ZOMBIE:
+        if not process.is_running():
+            return status == psutil.STATUS_ZOMBIE
+        if process.status() == status:
             return True
         time.sleep(0.01)
     return False
