@@ -82,12 +82,15 @@ class _Composer:
             comparison=comparison,
             next_measurements=next_measurements(self.findings.checks, self.ranking.needs),
             answer=answer,
-            notes=clean_notes([*self.profile.run.notes, *self.findings.notes]),
+            notes=clean_notes([*self.profile.run.notes, *self._series_notes(), *self.findings.notes]),
             evidence=[evidence_record(entry.id, entry.fact) for entry in self.ledger.entries()],
         )
 
     def _measure(self, metric: str, **arguments: str | int | None) -> Fact:
         return measure(self.profile, metric, **arguments)
+
+    def _series_notes(self) -> tuple[str, ...]:
+        return self.profile.series.notes if self.profile.series else ()
 
     def _step_time(self) -> record.StepTime:
         facts = {name: self._measure("step_time_ms", statistic=name) for name in ("median", "p95", "mean")}

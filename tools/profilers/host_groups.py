@@ -56,7 +56,8 @@ def _computing(view: RankProfile) -> Rows:
     last = spans[np.searchsorted(view.start[spans], view.start[rows], side="right") - 1]
     begun = view.start[rows] >= view.start[last]
     loading = begun & (view.end[rows] <= view.end[last]) & (view.track[rows] == view.track[last])
-    return rows[~loading]
+    kept: Rows = rows[~loading]
+    return kept
 
 
 def _named(view: RankProfile, pattern: str) -> Rows:
