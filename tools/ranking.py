@@ -22,10 +22,12 @@ class RankedCause:
 
     ``impact_ms`` is what the step would lose if the cause were gone, never more than what is left after everything
     ranked above it. ``then_ms`` is what it is worth once those are gone: more than ``impact_ms`` where they hide it.
+    Both are of a step of ``step_ms``: the mean traced one, or the mean unprofiled one where records tell the saving.
     """
 
     finding: Finding
     check: str
+    step_ms: float
     impact_ms: float
     impact_pct: float
     then_ms: float
@@ -96,13 +98,16 @@ def _in_order(candidates: list[_Candidate], step_ms: float, enough: float) -> li
 
 
 def _ranked(candidate: _Candidate, then_ms: float, step_ms: float) -> RankedCause:
-    saved = max(min(candidate.alone_ms(step_ms), then_ms), 0.0)
+    saved, own = max(min(candidate.alone_ms(step_ms), then_ms), 0.0), candidate.finding.saving
+    basis_ms = step_ms if own is None or candidate.finding.change else own.step_ms
+    scale = basis_ms / step_ms if step_ms > 0 else 0.0
     return RankedCause(
         finding=candidate.finding,
         check=candidate.check,
-        impact_ms=saved,
+        step_ms=basis_ms,
+        impact_ms=saved * scale,
         impact_pct=100.0 * saved / step_ms if step_ms > 0 else 0.0,
-        then_ms=then_ms,
+        then_ms=then_ms * scale,
         alone=candidate.alone,
         method=_method(candidate.finding),
     )

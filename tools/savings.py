@@ -30,7 +30,10 @@ def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
 
 
 def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
-    """Step time lost to the cause, after the causes ranked above it are gone."""
+    """Step time lost to the cause, after the causes ranked above it are gone.
+
+    Of the mean traced step, or of the mean unprofiled one where records tell the saving.
+    """
     ranked = named_cause(profile, cause, mechanism, ranks)
     return _measured(profile, ranked, ranked.impact_ms)
 
@@ -52,10 +55,10 @@ def predicted_speedup(
 def predicted_step_ms(
     profile: Profile, cause: str, mechanism: str = "", ranks: str = "", bound: str = "expected"
 ) -> Measurement:
-    """Mean step time with only this cause gone; the bound low is the shorter time's end (high speedup)."""
+    """Mean step time with only this cause gone, unprofiled where records tell it; the bound low is the shorter time."""
     ranked = named_cause(profile, cause, mechanism, ranks)
     speedup = _speedup(ranked, {"low": "high", "high": "low"}.get(bound, bound))
-    return _measured(profile, ranked, profile.mean_step_ms / speedup)
+    return _measured(profile, ranked, ranked.step_ms / speedup)
 
 
 def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Measurement:

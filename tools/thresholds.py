@@ -204,8 +204,15 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "slow_storage_bytes_per_s": Threshold(
             50e6, "bytes/s", "a single hard disk sustains twice this; below it is the place, not the amount", OWN
         ),
+        "host_short_operators_pct": Threshold(
+            15.0,
+            "% of step",
+            "without a device short operators compute as well: healthy runs of the lab's dev split reach 11 %, those made"
+            " of small operators begin at 27 %",
+            OWN,
+        ),
         "sent_again_pct": Threshold(
-            0.3, "% of segments", "a data-centre network loses less than one packet in a thousand", OWN
+            1.0, "% of segments", "healthy links of the lab send up to 0.33 % again when they are full", OWN
         ),
         "foreign_traffic_pct": Threshold(
             30.0, "% of bytes", "protocol, monitoring and file systems add less than this to the collectives", OWN

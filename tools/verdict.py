@@ -162,7 +162,7 @@ def _families(cause: RankedCause) -> set[str]:
 
 
 def _worth_pct(profile: Profile, cause: RankedCause) -> float:
-    return max(cause.impact_pct, 100.0 * cause.then_ms / max(profile.mean_step_ms, 1e-9))
+    return max(cause.impact_pct, 100.0 * cause.then_ms / max(cause.step_ms, 1e-9))
 
 
 def _usual_pct(profile: Profile, part: str) -> float:

@@ -157,8 +157,8 @@ class _Composer:
         capability = _capability(self.profile)
         for place, ranked in enumerate(self.ranking.causes):
             for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, capability):
-                expected_ms = ranked.finding.confidence * ranked.impact_ms
-                rows.append((expected_ms / optimization.effort, place, ranked, optimization))
+                expected_pct = ranked.finding.confidence * ranked.impact_pct
+                rows.append((expected_pct / optimization.effort, place, ranked, optimization))
         rows.sort(key=lambda row: (-row[0], row[1]))
         return [
             self._advice_record(f"A{number}", place, ranked, optimization)

@@ -64,6 +64,9 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> Sentence:
     where = on_ranks(top.finding.ranks, profile.run.rank_numbers)
     title = cause_title(top.finding.cause, top.finding.mechanism)
     of = "an average step of {1}" if marked else "the {1} that the recording takes with its start-up"
+    if top.finding.saving is not None and not top.finding.change:
+        of = "an average step of {1} that no profiler touched"
+        step = measure(profile, "series_step_ms", statistic="mean")
     facts = (
         measure(profile, "cause_impact_ms", **about(top)),
         step,

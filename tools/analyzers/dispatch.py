@@ -127,7 +127,7 @@ def _on_host(profile: Profile) -> Check:
             mechanism="host_synchronization" if _reads_values(reads, count) else "small_operators",
             claim=Sentence(text, (amount, share, count)),
             details=(Sentence("Of these, {0} read a value out of a tensor.", (reads,)),),
-            confidence=confidence((share.value, 2 * profile.thresholds["cause_share_pct"])),
+            confidence=confidence((share.value, profile.thresholds["host_short_operators_pct"])),
             ranks=chosen,
             steps=amount.steps,
             change=_host_removal(profile, chosen),

@@ -36,7 +36,8 @@ def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     told = [Sentence(text, facts)]
     if not series.captured.empty:
         cost = measure(profile, "profiled_excess_pct")
-        told.append(Sentence("The profiled steps took {0} longer than that median.", (cost,)))
+        if cost.value > 0:
+            told.append(Sentence("The profiled steps took {0} longer than that median.", (cost,)))
     return tuple(told)
 
 

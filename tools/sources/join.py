@@ -30,9 +30,17 @@ def clash(earlier: TraceFile, later: TraceFile) -> str:
     gap_ns = second.origin_ns - first.origin_ns - int(earlier.table.frame["end_ns"].max())
     if gap_ns < 0:
         return f"overlaps {name} in time, which is of the same rank"
+    if not _processes(earlier) & _processes(later) and _processes(earlier) and _processes(later):
+        return f"is of another process than {name}, which is of the same rank: of another start of the training"
     if gap_ns > LONGEST_GAP_NS:
         return f"was recorded {gap_ns / DAY_NS:.1f} days after {name}, which is of the same rank"
     return ""
+
+
+def _processes(trace: TraceFile) -> set[str]:
+    """The processes whose threads the trace holds."""
+    tracks = trace.table.tracks
+    return set(tracks.loc[tracks["device"] < 0, "pid"].astype(str)) - {""}
 
 
 def join_tables(parts: Sequence[TraceFile]) -> EventTable:
