@@ -207,8 +207,8 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "host_short_operators_pct": Threshold(
             15.0,
             "% of step",
-            "without a device short operators compute as well: healthy runs of the lab's dev split reach 11 %, those made"
-            " of small operators begin at 27 %",
+            "without a device short operators compute too: healthy runs of the lab's dev split reach 11 %, those with"
+            " the fault begin at 27 %",
             OWN,
         ),
         "sent_again_pct": Threshold(

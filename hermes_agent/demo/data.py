@@ -1,6 +1,6 @@
 """The bundled recorded run: a real two-process training, slow, and the same training after the fix.
 
-Recorded with ``python -m evals.lab record slow_loader_one_rank``. Each folder holds the Kineto trace and the step log
+Recorded with ``python -m evals.lab record heavy_transform``. Each folder holds the Kineto trace and the step log
 of both ranks, ``run.json`` (what ran on what) and ``measured.json`` (step time over steps without a profiler);
 ``measured.json`` above them holds both step times and the speedup.
 """

@@ -9,6 +9,7 @@ from tools.findings import Fact, Sentence
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
 from tools.ranking import RankedCause, Ranking
+from tools.run.model import SourceStatus
 from tools.savings import cause_key
 from tools.verdict import NEEDED, steps_marked
 
@@ -34,12 +35,16 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
 
 
 def _partial(profile: Profile) -> list[Sentence]:
-    """That files were read in part only: whatever follows in the answer rests on what was left."""
-    names = tuple(source.path.name for source in profile.run.sources if source.status == "partial")
-    if not names:
-        return []
-    rest = " and others" if len(names) > 1 else ""
-    return [Sentence(f"Only a part of {{n0}}{rest} could be read, and the answer knows only that part.", (), names[:1])]
+    """That files were read in part only or not at all: whatever follows in the answer rests on what was left."""
+    return [
+        *_about_files(profile, "partial", "Only a part of {n0}%s could be read, and the answer knows only that part."),
+        *_about_files(profile, "excluded", "{n0}%s could not be used, and the answer knows nothing of what is in it."),
+    ]
+
+
+def _about_files(profile: Profile, status: SourceStatus, text: str) -> list[Sentence]:
+    names = tuple(source.path.name for source in profile.run.sources if source.status == status)
+    return [Sentence(text % (" and others" if len(names) > 1 else ""), (), names[:1])] if names else []
 
 
 def about(ranked: RankedCause) -> dict[str, str]:
