@@ -72,9 +72,8 @@ def simulated_ranks(spec: SyntheticSpec) -> tuple[int, ...]:
     Those are the copies of the traced ranks and of some of the ranks that faults hit. The others are taken to come to
     their collectives in time, which is true as long as they are healthy: what all wait for is the late ones.
     """
-    if spec.ranks <= SIMULATED_WHOLE:
+    if spec.ranks <= SIMULATED_WHOLE or spec.traced_ranks is None:
         return tuple(range(spec.ranks))
     layout = layout_of(spec)
     hit = sorted({rank for fault in spec.faults for rank in (fault.ranks or ())[:SPREAD_HITS]})
-    traced = (0,) if spec.traced_ranks is None else spec.traced_ranks
-    return tuple(sorted({member for rank in (*traced, *hit) for member in layout.replica(rank)}))
+    return tuple(sorted({member for rank in (*spec.traced_ranks, *hit) for member in layout.replica(rank)}))

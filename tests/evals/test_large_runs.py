@@ -104,3 +104,8 @@ def test_the_scatter_of_steps_is_that_of_a_recorded_run() -> None:
 def test_a_run_without_step_logs_is_no_template(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too few logged steps"):
         recorded_shape(tmp_path)
+
+
+def test_a_run_whose_ranks_are_all_traced_has_a_trace_of_each(tmp_path: Path) -> None:
+    made = generate(SyntheticSpec(ranks=33, seed=1, layers=1, steps=2), tmp_path)
+    assert len(made.paths) == len(list(tmp_path.glob("*.json*"))) == 33
