@@ -50,8 +50,8 @@ def report(results: Results, stem: str, command: str, regression: Regression | N
     lines = ["# Evaluation", "", f"Made by `{command}`; {counts_line(results)}; answers by {results.model}.", ""]
     lines += [
         "Real runs are public traces and recordings of the lab; synthetic ones are never pooled with them. Rules and "
-        "thresholds were made with the split dev at hand; docs/evaluation.md says what of test was seen. Intervals are 95 % bootstrap intervals "
-        "over cases.",
+        "thresholds were made with the split dev at hand; docs/evaluation.md says what of test was seen. Intervals are "
+        "95 % bootstrap intervals over cases.",
         "",
     ]
     lines += [*_table(overall(results)), *_unseen(results)]
