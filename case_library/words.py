@@ -52,11 +52,6 @@ def pieces(text: str) -> list[str]:
     return [trim(part) for token in _tokens(text) for part in _parts(token)]
 
 
-def is_filler(word: str) -> bool:
-    """Whether a word in small letters is too common to be a search term."""
-    return word in _FILLER
-
-
 def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(_folded(text[:MAX_TEXT]))
 

@@ -95,7 +95,9 @@ def judge(
     if not any(check.status == "clean" for check in checks):
         why = "no question could be answered from these sources"
         return Judgement("inconclusive", why, _needed(profile, (), checks))
-    return Judgement("healthy", "computation fills the step and no cause would give back a noticeable share of it")
+    return Judgement(
+        "healthy", "computation fills the step and no cause can be expected to give back a noticeable share"
+    )
 
 
 def _expected_pct(cause: RankedCause) -> float:

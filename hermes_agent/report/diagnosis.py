@@ -239,7 +239,3 @@ class Diagnosis(Record):
     answer_by: Literal["template", "model"] = "template"
     answer_model: str = ""  # which model wrote the answer
     notes: list[str] = Field(default_factory=list)
-
-    def evidence_of(self, identifier: str) -> EvidenceRecord | None:
-        """The evidence of that id."""
-        return next((record for record in self.evidence if record.id == identifier), None)

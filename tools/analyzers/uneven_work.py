@@ -15,6 +15,7 @@ from tools.profilers.profile import Profile
 from tools.profilers.rank_work import exchanged_bytes, follows_work, rank_work, uneven_compute_ms, uneven_pct
 
 SKEW, EXPERTS = "communication.data_skew", "communication.expert_load"
+NAMES = (SKEW, EXPERTS)
 FOLLOWING = 0.6  # correlation of compute time with work below which the time has another reason
 EVERYWHERE = 0.95  # of the arithmetic with shapes of its own on each rank: the batches themselves differ
 CERTAIN_LOAD = 0.9  # no cap by the number of steps: shapes are counted, not timed
@@ -26,14 +27,12 @@ def analyze(profile: Profile) -> tuple[Check, ...]:
         return _not_asked(profile)
     if rank_work(profile).empty:
         needs = "the traces of all ranks, recorded with record_shapes=True"
-        return tuple(
-            cannot_answer(name, "the shapes of the ranks' operators are not known", needs) for name in _names(profile)
-        )
+        return tuple(cannot_answer(name, "the shapes of the ranks' operators are not known", needs) for name in NAMES)
     if not unequal(profile):
-        return tuple(clean(name, _amounts(profile)) for name in _names(profile))
+        return tuple(clean(name, _amounts(profile)) for name in NAMES)
     experts = _by_experts(profile)
     finding = _experts(profile) if experts else _skew(profile)
-    others = [clean(name, _amounts(profile)) for name in _names(profile) if name != (EXPERTS if experts else SKEW)]
+    others = [clean(name, _amounts(profile)) for name in NAMES if name != (EXPERTS if experts else SKEW)]
     return found(EXPERTS if experts else SKEW, finding), *others
 
 
@@ -46,10 +45,6 @@ def unequal(profile: Profile) -> bool:
         and follows_work(profile) >= FOLLOWING
         and not arrivals(profile).empty
     )
-
-
-def _names(profile: Profile) -> tuple[str, ...]:
-    return SKEW, EXPERTS
 
 
 def _exchanges(profile: Profile) -> bool:

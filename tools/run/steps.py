@@ -16,7 +16,6 @@ PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)\Z")
 OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
 NO_STEP_MARK = re.compile(r"enumerate\(|Optimizer\.|DistributedDataParallel\.|(?:nccl|gloo|mpi|ucc|rccl|xccl):|\[")
 DIGITS = re.compile(r"\d+")
-LARGEST_NUMBER = 2**31
 
 # A pause between two marks: longer than the mark itself, or a tenth of it where step numbers were skipped as well.
 # A profiler that runs on leaves microseconds between two marks, a schedule that repeats leaves whole steps.

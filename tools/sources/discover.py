@@ -16,7 +16,6 @@ SUFFIXES = (".json", ".json.gz")
 COMPANION = re.compile(
     r"(run|measured|label|env|metadata|profiler_info\w*|profiler_metadata)\.json$|steps_\w+\.jsonl$|.*\.(md|txt|log|out)$"
 )
-SNIFF_BYTES = 1 << 16
 
 
 @dataclass(frozen=True)

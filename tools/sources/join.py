@@ -38,9 +38,9 @@ def clash(earlier: TraceFile, later: TraceFile) -> str:
 
 
 def _processes(trace: TraceFile) -> set[str]:
-    """The processes whose threads the trace holds."""
+    """The processes whose threads the trace holds; profilers add lanes of their own, which have names for a number."""
     tracks = trace.table.tracks
-    return set(tracks.loc[tracks["device"] < 0, "pid"].astype(str)) - {""}
+    return {pid for pid in tracks.loc[tracks["device"] < 0, "pid"].astype(str) if pid.isdecimal()}
 
 
 def join_tables(parts: Sequence[TraceFile]) -> EventTable:

@@ -57,3 +57,16 @@ def test_ids_of_different_files_stay_apart(tmp_path: Path) -> None:
     names = table.frame["name"].astype(str).to_numpy()[table.details.operators["row"]]
     assert names.tolist() == ["op3", "op3", "op10", "op10"]
     assert len(table.tracks) == 2
+
+
+def test_another_start_of_the_training_is_left_out_and_told(tmp_path: Path) -> None:
+    for name, pid, first_step, start in (("first.json", 900, 3, 1000.0), ("second.json", 901, 10, 5000.0)):
+        events = [{**each, "pid": pid} if each["cat"] != "kernel" else each for each in window(first_step, start)]
+        lane = span("PyTorch Profiler (0)", start, 10, "Trace", pid="Spans", tid="PyTorch Profiler")
+        write_trace(tmp_path / name, [lane, *events], distributedInfo=rank_info(0))
+
+    run = load_run([tmp_path], LoadOptions(workers=1))
+
+    assert [step.number for step in run.ranks[0].steps] == [3, 4]
+    assert [source.status for source in run.sources] == ["complete", "excluded"]
+    assert "another start of the training" in run.sources[1].note
