@@ -33,15 +33,16 @@ def _alone(world: World) -> World:
     return replace(world, ranks=1)
 
 
+ALIKE = ("images", "tokens", "sounds")
 RUNS: tuple[Healthy, ...] = (
     *(_run(name, "usual", told(healthy(name))) for name in SPLITS),
-    *(_run(name, "alone", _alone(told(healthy(name)))) for name in ("images", "tokens")),
-    *(_run(name, "worker", _alone(told(healthy(name), data=Data(workers=1)))) for name in ("images", "tokens")),
+    *(_run(name, "alone", _alone(told(healthy(name)))) for name in ALIKE),
+    *(_run(name, "worker", _alone(told(healthy(name), data=Data(workers=1)))) for name in ALIKE),
     *(
         _run(name, "heap", told(healthy(name), habits=Habits(heap_on=(0, 1), heap_objects=200_000, heap_frozen=True)))
-        for name in ("images", "tokens")
+        for name in ALIKE
     ),
-    *(_run(name, "log", told(healthy(name), habits=Habits(log_lines=1))) for name in ("images", "tokens")),
+    *(_run(name, "log", told(healthy(name), habits=Habits(log_lines=1))) for name in ALIKE),
 )
 
 

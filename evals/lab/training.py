@@ -25,6 +25,9 @@ from evals.lab.workloads.workload import Workload
 from evals.lab.worlds import Training
 from hermes_agent.cli.env import environment
 
+SAME_MODEL = ("images", "tokens", "sounds")  # workloads whose ranks hold the same model
+OF_TOKENS = ("tokens", "experts", "stages")
+
 
 def train(plan: Plan, rank: int) -> float:
     """Run all steps, writing the step log as they pass; gives the last step's loss."""
@@ -37,7 +40,7 @@ def train(plan: Plan, rank: int) -> float:
         habits(plan, rank, work) as after_step,
         profiled(plan, rank) as stepped,
     ):
-        if plan.training.workload in ("images", "tokens") and plan.ranks > 1 and work.learns is not None:
+        if plan.training.workload in SAME_MODEL and plan.ranks > 1 and work.learns is not None:
             watch.watch_model(work.learns)
         source = batches(plan, work, rank)
         dist.barrier()
@@ -54,7 +57,7 @@ def train(plan: Plan, rank: int) -> float:
             watch.step(step, samples=len(batch[0]))
             size = batch[0].shape[-1] * len(batch[0])
             line = {"step": step, "wall_ms": round(wall_ms, 3), "samples": len(batch[0])}
-            if plan.training.workload != "images":
+            if plan.training.workload in OF_TOKENS:
                 line["tokens"] = size
             log.write(json.dumps(line) + "\n")
             stepped()

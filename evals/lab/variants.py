@@ -12,22 +12,26 @@ from evals.lab.worlds import Training, WorkloadName, World
 # Thresholds and rules are made with the development split only.
 SPLITS: dict[str, Split] = {
     "images": "dev",
-    "tokens": "test",
+    "tokens": "dev",
+    "sounds": "test",
     "experts": "dev",
-    "experts_wide": "test",
+    "experts_wide": "dev",
+    "experts_narrow": "test",
     "stages": "dev",
-    "stages_wide": "test",
+    "stages_wide": "dev",
+    "stages_narrow": "test",
 }
+SHAPES = ("", "wide", "narrow")  # what follows the name of a workload, in the order of its shapes
 
 Amount = TypeVar("Amount")
 
 
 def healthy(workload: str) -> Training:
-    """The workload of that name without any fault; a ``_wide`` one is another shape of the same model."""
-    kind = workload.removesuffix("_wide")
-    if kind not in get_args(WorkloadName):
+    """The workload of that name without any fault; what follows an underscore is another shape of the same model."""
+    kind, _, shape = workload.partition("_")
+    if kind not in get_args(WorkloadName) or shape not in SHAPES:
         raise ValueError(f"{workload!r} is no workload of the lab")
-    return Training(workload=cast("WorkloadName", kind), shape=int(workload.endswith("_wide")))
+    return Training(workload=cast("WorkloadName", kind), shape=SHAPES.index(shape))
 
 
 def variants(

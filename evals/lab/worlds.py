@@ -12,7 +12,7 @@ from typing import Literal
 from evals.lab.surroundings.placement import Surrounding, all_missing
 
 Packing = Literal["plain", "zlib", "lzma"]
-WorkloadName = Literal["images", "tokens", "experts", "stages"]
+WorkloadName = Literal["images", "tokens", "sounds", "experts", "stages"]
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Data:
     """How samples lie on disk and how they come to the step."""
 
     raw_on: tuple[int, ...] = ()  # ranks that prepare raw samples while they train
-    raw_size: int = 160  # how large a raw sample is: pixels a side, or words of text
+    raw_size: int = 160  # how large a raw sample is: pixels a side, words of text, or values of a waveform
     packing: Packing = "plain"
     samples_in_pack: int = 1  # a pack is unpacked whole to get one sample
     in_files: bool = False  # one read per pack, from the disk or the file server of the surroundings; else in memory
     workers: int = 0  # processes of the DataLoader
     workers_unbound: bool = False  # workers leave the cores that the training is bound to
-    sizes: tuple[int, ...] = ()  # pixels a side or tokens, drawn per batch; () for the usual size
+    sizes: tuple[int, ...] = ()  # pixels a side, tokens or frames, drawn per batch; () for the usual size
     sizes_differ: bool = False  # each rank draws its own
     padded: bool = False  # every batch is filled up to the largest size
     pinned: bool = True  # accelerator: batches lie in pinned memory and are copied without waiting

@@ -65,6 +65,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": (32, 40, 48, 56),
                 "tokens-strong": (32, 192),
                 "tokens-mild": (64, 80, 96, 112, 128),
+                "sounds-strong": (80, 240),
+                "sounds-mild": (112, 136, 160, 184, 208),
             },
         ),
     ),
@@ -81,7 +83,14 @@ FAULTS: tuple[Fault, ...] = (
         also_right=(Right("straggler", "rank 0 computes more and the other waits for it"),),
         variants=variants(
             _hot,
-            {"experts-strong": 1.0, "experts-mild": 0.6, "experts_wide-strong": 1.0, "experts_wide-mild": 0.6},
+            {
+                "experts-strong": 1.0,
+                "experts-mild": 0.6,
+                "experts_wide-strong": 1.0,
+                "experts_wide-mild": 0.6,
+                "experts_narrow-strong": 1.0,
+                "experts_narrow-mild": 0.6,
+            },
         ),
     ),
     Fault(
@@ -93,7 +102,17 @@ FAULTS: tuple[Fault, ...] = (
         fix="Gradient buckets of the usual size.",
         must_name=("bucket", "message"),
         sources=("trace",),
-        variants=variants(_buckets, {"images-strong": 200, "images-mild": 60, "tokens-strong": 200, "tokens-mild": 60}),
+        variants=variants(
+            _buckets,
+            {
+                "images-strong": 200,
+                "images-mild": 60,
+                "tokens-strong": 200,
+                "tokens-mild": 60,
+                "sounds-strong": 200,
+                "sounds-mild": 80,
+            },
+        ),
     ),
     Fault(
         id="narrow_link",
@@ -117,6 +136,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": LinkedHosts(500),
                 "tokens-strong": LinkedHosts(300),
                 "tokens-mild": LinkedHosts(700),
+                "sounds-strong": LinkedHosts(200),
+                "sounds-mild": LinkedHosts(350),
             },
         ),
     ),
@@ -142,6 +163,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": LinkedHosts(FAST_MBIT, loss_pct=4.5),
                 "tokens-strong": LinkedHosts(FAST_MBIT, loss_pct=6.0),
                 "tokens-mild": LinkedHosts(FAST_MBIT, loss_pct=4.5),
+                "sounds-strong": LinkedHosts(FAST_MBIT, loss_pct=6.0),
+                "sounds-mild": LinkedHosts(FAST_MBIT, loss_pct=4.5),
             },
         ),
     ),
@@ -157,7 +180,15 @@ FAULTS: tuple[Fault, ...] = (
         also_right=(Right("slow_link", "the network in use is slow; that a faster one lies idle is the cause"),),
         not_causes=("straggler", "small_packet"),
         variants=variants(
-            _chosen, {"images-strong": 150.0, "images-mild": 400.0, "tokens-strong": 200.0, "tokens-mild": 600.0}
+            _chosen,
+            {
+                "images-strong": 150.0,
+                "images-mild": 400.0,
+                "tokens-strong": 200.0,
+                "tokens-mild": 600.0,
+                "sounds-strong": 150.0,
+                "sounds-mild": 350.0,
+            },
         ),
     ),
     Fault(
@@ -181,6 +212,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": (800.0, 500.0),
                 "tokens-strong": (900.0, 850.0),
                 "tokens-mild": (900.0, 600.0),
+                "sounds-strong": (800.0, 750.0),
+                "sounds-mild": (800.0, 600.0),
             },
         ),
     ),

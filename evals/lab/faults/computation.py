@@ -37,7 +37,17 @@ FAULTS: tuple[Fault, ...] = (
             Right("memory_bound", "twice the bytes"),
         ),
         same_loss=False,
-        variants=variants(_double, {"images-strong": 99, "images-mild": 2, "tokens-strong": 99, "tokens-mild": 1}),
+        variants=variants(
+            _double,
+            {
+                "images-strong": 99,
+                "images-mild": 2,
+                "tokens-strong": 99,
+                "tokens-mild": 1,
+                "sounds-strong": 99,
+                "sounds-mild": 1,
+            },
+        ),
     ),
     Fault(
         id="elementwise_chain",
@@ -48,7 +58,17 @@ FAULTS: tuple[Fault, ...] = (
         fix="The fused activation of the library: the same numbers in one operator.",
         must_name=("element-wise",),
         sources=("trace",),
-        variants=variants(_chained, {"images-strong": 4, "images-mild": 1, "tokens-strong": 2, "tokens-mild": 1}),
+        variants=variants(
+            _chained,
+            {
+                "images-strong": 4,
+                "images-mild": 1,
+                "tokens-strong": 2,
+                "tokens-mild": 1,
+                "sounds-strong": 3,
+                "sounds-mild": 2,
+            },
+        ),
     ),
     Fault(
         id="slow_rank",
@@ -67,7 +87,15 @@ FAULTS: tuple[Fault, ...] = (
         symptoms=(Symptom("straggler", (0,)),),
         not_causes=("slow_link", "network_configuration", "bandwidth_contention", "rdma_retransmission"),
         variants=variants(
-            _paused, {"images-strong": 0.5, "images-mild": 0.2, "tokens-strong": 0.5, "tokens-mild": 0.2}
+            _paused,
+            {
+                "images-strong": 0.5,
+                "images-mild": 0.2,
+                "tokens-strong": 0.5,
+                "tokens-mild": 0.2,
+                "sounds-strong": 0.5,
+                "sounds-mild": 0.2,
+            },
         ),
     ),
 )

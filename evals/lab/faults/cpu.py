@@ -78,7 +78,15 @@ FAULTS: tuple[Fault, ...] = (
         must_name=("small operators",),
         sources=("trace",),
         variants=variants(
-            _looped, {"images-strong": 1.0, "images-mild": 0.25, "tokens-strong": 1.0, "tokens-mild": 0.3}
+            _looped,
+            {
+                "images-strong": 1.0,
+                "images-mild": 0.25,
+                "tokens-strong": 1.0,
+                "tokens-mild": 0.3,
+                "sounds-strong": 1.0,
+                "sounds-mild": 0.4,
+            },
         ),
     ),
     Fault(
@@ -93,7 +101,15 @@ FAULTS: tuple[Fault, ...] = (
         sources=("trace",),
         also_right=(Right("operator_dispatch/small_operators", "without a device item() hardly waits"),),
         variants=variants(
-            _statistics, {"images-strong": 1.0, "images-mild": 0.5, "tokens-strong": 0.3, "tokens-mild": 0.08}
+            _statistics,
+            {
+                "images-strong": 1.0,
+                "images-mild": 0.5,
+                "tokens-strong": 0.3,
+                "tokens-mild": 0.08,
+                "sounds-strong": 1.0,
+                "sounds-mild": 0.6,
+            },
         ),
     ),
     Fault(
@@ -107,7 +123,15 @@ FAULTS: tuple[Fault, ...] = (
         sources=("trace", "monitor"),
         also_right=(Right("cpu_contention", "a thread of the same process competes with the training thread"),),
         variants=variants(
-            _side_thread, {"images-strong": 1.0, "images-mild": 0.3, "tokens-strong": 1.0, "tokens-mild": 0.3}
+            _side_thread,
+            {
+                "images-strong": 1.0,
+                "images-mild": 0.3,
+                "tokens-strong": 1.0,
+                "tokens-mild": 0.3,
+                "sounds-strong": 1.0,
+                "sounds-mild": 0.4,
+            },
         ),
     ),
     Fault(
@@ -129,6 +153,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": Habits(heap_on=(1,), heap_objects=500_000, collects_every=8),
                 "tokens-strong": Habits(heap_on=(1,), heap_objects=1_200_000, collects_every=5),
                 "tokens-mild": Habits(heap_on=(1,), heap_objects=500_000, collects_every=7),
+                "sounds-strong": Habits(heap_on=(1,), heap_objects=1_200_000, collects_every=6),
+                "sounds-mild": Habits(heap_on=(1,), heap_objects=500_000, collects_every=8),
             },
         ),
     ),
@@ -151,6 +177,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": Habits(heap_on=(0, 1), heap_objects=350_000, collects_every=10),
                 "tokens-strong": Habits(heap_on=(0, 1), heap_objects=700_000, collects_every=6),
                 "tokens-mild": Habits(heap_on=(0, 1), heap_objects=350_000, collects_every=8),
+                "sounds-strong": Habits(heap_on=(0, 1), heap_objects=700_000, collects_every=7),
+                "sounds-mild": Habits(heap_on=(0, 1), heap_objects=350_000, collects_every=9),
             },
         ),
     ),
@@ -164,7 +192,17 @@ FAULTS: tuple[Fault, ...] = (
         must_name=("other process",),
         sources=("monitor",),
         symptoms=(Symptom("straggler", (0, 1)),),
-        variants=variants(_foreign, {"images-strong": 3, "images-mild": 1, "tokens-strong": 3, "tokens-mild": 1}),
+        variants=variants(
+            _foreign,
+            {
+                "images-strong": 3,
+                "images-mild": 1,
+                "tokens-strong": 3,
+                "tokens-mild": 1,
+                "sounds-strong": 3,
+                "sounds-mild": 1,
+            },
+        ),
     ),
     Fault(
         id="too_many_threads",
@@ -175,7 +213,17 @@ FAULTS: tuple[Fault, ...] = (
         fix="One thread per rank.",
         must_name=("thread",),
         sources=("monitor", "environment"),
-        variants=variants(_threads, {"images-strong": 8, "images-mild": 2, "tokens-strong": 8, "tokens-mild": 2}),
+        variants=variants(
+            _threads,
+            {
+                "images-strong": 8,
+                "images-mild": 2,
+                "tokens-strong": 8,
+                "tokens-mild": 2,
+                "sounds-strong": 8,
+                "sounds-mild": 2,
+            },
+        ),
     ),
     Fault(
         id="cpu_quota",
@@ -188,7 +236,17 @@ FAULTS: tuple[Fault, ...] = (
         sources=("monitor",),
         symptoms=(Symptom("straggler", (0,)),),
         also_right=(Right("straggler", "rank 1 is late because of its quota"),),
-        variants=variants(_quota, {"images-strong": 0.4, "images-mild": 0.7, "tokens-strong": 0.4, "tokens-mild": 0.7}),
+        variants=variants(
+            _quota,
+            {
+                "images-strong": 0.4,
+                "images-mild": 0.7,
+                "tokens-strong": 0.4,
+                "tokens-mild": 0.7,
+                "sounds-strong": 0.4,
+                "sounds-mild": 0.7,
+            },
+        ),
     ),
     Fault(
         id="one_core",
@@ -199,7 +257,7 @@ FAULTS: tuple[Fault, ...] = (
         fix="Bind each rank to a core of its own, or none.",
         must_name=("core",),
         sources=("monitor",),
-        variants=variants(_one_core, {"images-strong": (0, 1), "tokens-strong": (0, 1)}),
+        variants=variants(_one_core, {"images-strong": (0, 1), "tokens-strong": (0, 1), "sounds-strong": (0, 1)}),
     ),
     Fault(
         id="anomaly_detection",
@@ -211,7 +269,17 @@ FAULTS: tuple[Fault, ...] = (
         must_name=("anomaly detection",),
         sources=("monitor", "trace"),
         also_right=(Right("environment_configuration/debug_variable", "a debug setting left on"),),
-        variants=variants(_anomaly, {"images-strong": 200, "images-mild": 0, "tokens-strong": 200, "tokens-mild": 0}),
+        variants=variants(
+            _anomaly,
+            {
+                "images-strong": 200,
+                "images-mild": 0,
+                "tokens-strong": 200,
+                "tokens-mild": 0,
+                "sounds-strong": 200,
+                "sounds-mild": 100,
+            },
+        ),
     ),
     Fault(
         id="distributed_debug",
@@ -224,7 +292,7 @@ FAULTS: tuple[Fault, ...] = (
         sources=("monitor", "environment"),
         # Every gradient still travels after the backward pass, in a message of its own: small packets, no overlap.
         fixed_verdict="unlabelled",
-        variants=variants(_debug, {"images-strong": 0, "tokens-strong": 0}),
+        variants=variants(_debug, {"images-strong": 0, "tokens-strong": 0, "sounds-strong": 0}),
     ),
     Fault(
         id="profiler_left_on",
@@ -235,7 +303,17 @@ FAULTS: tuple[Fault, ...] = (
         fix="Profile a few steps, without stacks and memory.",
         must_name=("profiler",),
         sources=("trace",),
-        variants=variants(_watched, {"images-strong": 200, "images-mild": 0, "tokens-strong": 200, "tokens-mild": 0}),
+        variants=variants(
+            _watched,
+            {
+                "images-strong": 200,
+                "images-mild": 0,
+                "tokens-strong": 200,
+                "tokens-mild": 0,
+                "sounds-strong": 200,
+                "sounds-mild": 100,
+            },
+        ),
     ),
     Fault(
         id="changing_shapes",
@@ -257,6 +335,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": (*[48] * 40, *range(36, 48)),
                 "tokens-strong": tuple(range(64, 100)),
                 "tokens-mild": (*[96] * 40, *range(84, 96)),
+                "sounds-strong": tuple(range(112, 184, 2)),
+                "sounds-mild": (*[160] * 40, *range(136, 160, 2)),
             },
         ),
     ),

@@ -15,6 +15,8 @@ PACKS: dict[str, tuple[Packing, int, Data]] = {  # how packed, samples in a pack
     "images-mild": ("zlib", 4, Data()),
     "tokens-strong": ("lzma", 64, Data(raw_on=(0, 1), raw_size=500)),
     "tokens-mild": ("lzma", 64, Data(raw_on=(0, 1), raw_size=200)),
+    "sounds-strong": ("lzma", 1, Data()),
+    "sounds-mild": ("zlib", 4, Data()),
 }
 
 
@@ -54,14 +56,23 @@ FAULTS: tuple[Fault, ...] = (
         mechanism="heavy_transform",
         ranks=(1,),
         injected="Rank 1 reads raw samples and prepares each inside its single-process DataLoader (images are "
-        "denoised, resized and normalised, texts are cut into tokens); rank 0 reads prepared ones.",
+        "denoised, resized and normalised, texts cut into tokens, waveforms turned into spectra); rank 0 reads "
+        "prepared ones.",
         fix="Prepare rank 1's samples once before training. Worker processes are no fix: two ranks fill two cores.",
         must_name=("rank 1", "DataLoader"),
         sources=("trace", "monitor"),
         symptoms=(Symptom("straggler", (0,)),),
         not_causes=("slow_link", "network_configuration", "bandwidth_contention", "rdma_retransmission"),
         variants=variants(
-            _heavy, {"images-strong": 320, "images-mild": 176, "tokens-strong": 20_000, "tokens-mild": 9_000}
+            _heavy,
+            {
+                "images-strong": 320,
+                "images-mild": 176,
+                "tokens-strong": 20_000,
+                "tokens-mild": 9_000,
+                "sounds-strong": 120_000,
+                "sounds-mild": 40_000,
+            },
         ),
     ),
     Fault(
@@ -75,7 +86,15 @@ FAULTS: tuple[Fault, ...] = (
         sources=("trace", "monitor"),
         also_right=(Right("slow_data_processing/heavy_transform", "preparing offline removes the same time"),),
         variants=variants(
-            _few_workers, {"images-strong": 288, "images-mild": 160, "tokens-strong": 16_000, "tokens-mild": 8_000}
+            _few_workers,
+            {
+                "images-strong": 288,
+                "images-mild": 160,
+                "tokens-strong": 16_000,
+                "tokens-mild": 8_000,
+                "sounds-strong": 100_000,
+                "sounds-mild": 40_000,
+            },
         ),
     ),
     Fault(
@@ -110,6 +129,8 @@ FAULTS: tuple[Fault, ...] = (
                 "images-mild": SlowStore(mbyte_per_s=200, latency_ms=0.3),
                 "tokens-strong": SlowStore(mbyte_per_s=10, latency_ms=5.0),
                 "tokens-mild": SlowStore(mbyte_per_s=50, latency_ms=1.5),
+                "sounds-strong": SlowStore(mbyte_per_s=20, latency_ms=1.0),
+                "sounds-mild": SlowStore(mbyte_per_s=100, latency_ms=0.5),
             },
         ),
     ),
@@ -124,7 +145,15 @@ FAULTS: tuple[Fault, ...] = (
         sources=("trace", "monitor"),
         also_right=(Right("cpu_contention/affinity", "the binding makes worker and training share one core"),),
         variants=variants(
-            _bound, {"images-strong": 288, "images-mild": 160, "tokens-strong": 16_000, "tokens-mild": 8_000}
+            _bound,
+            {
+                "images-strong": 288,
+                "images-mild": 160,
+                "tokens-strong": 16_000,
+                "tokens-mild": 8_000,
+                "sounds-strong": 100_000,
+                "sounds-mild": 40_000,
+            },
         ),
     ),
 )

@@ -29,7 +29,17 @@ FAULTS: tuple[Fault, ...] = (
         must_name=("recomput",),
         sources=("trace",),
         also_right=(Right("compute_bound", "less recomputation is its remedy too"),),
-        variants=variants(_recomputed, {"images-strong": 4, "images-mild": 1, "tokens-strong": 2, "tokens-mild": 1}),
+        variants=variants(
+            _recomputed,
+            {
+                "images-strong": 4,
+                "images-mild": 1,
+                "tokens-strong": 2,
+                "tokens-mild": 1,
+                "sounds-strong": 3,
+                "sounds-mild": 2,
+            },
+        ),
     ),
     Fault(
         id="memory_handed_back",
@@ -43,7 +53,14 @@ FAULTS: tuple[Fault, ...] = (
         sources=("monitor",),
         variants=variants(
             _handed_back,
-            {"images-strong": 65536, "images-mild": 4_000_000, "tokens-strong": 65536, "tokens-mild": 1_000_000},
+            {
+                "images-strong": 65536,
+                "images-mild": 4_000_000,
+                "tokens-strong": 65536,
+                "tokens-mild": 1_000_000,
+                "sounds-strong": 65536,
+                "sounds-mild": 2_000_000,
+            },
         ),
     ),
 )

@@ -40,7 +40,15 @@ FAULTS: tuple[Fault, ...] = (
         fixed_verdict="unlabelled",
         not_causes=("straggler", "small_packet"),
         variants=variants(
-            _in_turn, {"images-strong": 500.0, "images-mild": 1000.0, "tokens-strong": 700.0, "tokens-mild": 1500.0}
+            _in_turn,
+            {
+                "images-strong": 500.0,
+                "images-mild": 1000.0,
+                "tokens-strong": 700.0,
+                "tokens-mild": 1500.0,
+                "sounds-strong": 500.0,
+                "sounds-mild": 900.0,
+            },
         ),
     ),
     Fault(
@@ -55,7 +63,15 @@ FAULTS: tuple[Fault, ...] = (
         # Two stages and eight pieces leave a ninth of the pipeline's time empty, and GPipe keeps more than 1F1B does.
         fixed_verdict="unlabelled",
         variants=variants(
-            _few_pieces, {"stages-strong": 1, "stages-mild": 2, "stages_wide-strong": 1, "stages_wide-mild": 2}
+            _few_pieces,
+            {
+                "stages-strong": 1,
+                "stages-mild": 2,
+                "stages_wide-strong": 1,
+                "stages_wide-mild": 2,
+                "stages_narrow-strong": 1,
+                "stages_narrow-mild": 2,
+            },
         ),
     ),
     Fault(
@@ -69,7 +85,15 @@ FAULTS: tuple[Fault, ...] = (
         sources=("trace",),
         also_right=(Right("straggler", "the heavy stage is the one that the other waits for"),),
         variants=variants(
-            _heavy_stage, {"stages-strong": 1, "stages-mild": 2, "stages_wide-strong": 1, "stages_wide-mild": 2}
+            _heavy_stage,
+            {
+                "stages-strong": 1,
+                "stages-mild": 2,
+                "stages_wide-strong": 1,
+                "stages_wide-mild": 2,
+                "stages_narrow-strong": 1,
+                "stages_narrow-mild": 2,
+            },
         ),
     ),
 )

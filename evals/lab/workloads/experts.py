@@ -16,7 +16,7 @@ from evals.lab.workloads.workload import Batch
 from evals.lab.worlds import Training
 
 LENGTH = 96
-SHAPES = ((128, 2, 2), (160, 2, 4))  # width, layers, experts a rank
+SHAPES = ((128, 2, 2), (160, 2, 4), (96, 3, 2))  # width, layers, experts a rank
 EXPERT_WIDTH = 9  # times the width
 
 

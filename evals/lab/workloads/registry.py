@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from evals.lab.workloads.experts import Experts
 from evals.lab.workloads.images import Images
+from evals.lab.workloads.sounds import Sounds
 from evals.lab.workloads.stages import Stages
 from evals.lab.workloads.tokens import Tokens
 from evals.lab.workloads.workload import Workload
@@ -17,6 +18,8 @@ def workload(training: Training) -> Workload:
             return Images(training)
         case "tokens":
             return Tokens(training)
+        case "sounds":
+            return Sounds(training)
         case "experts":
             return Experts(training)
         case "stages":

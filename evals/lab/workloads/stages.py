@@ -19,7 +19,7 @@ from evals.lab.worlds import Training
 
 LENGTH = 64
 BLOCKS = 6
-WIDTHS = (160, 192)
+WIDTHS = (160, 192, 128)
 
 
 class Block(nn.Module):
