@@ -9,6 +9,7 @@ from typing import Literal, TypeVar, cast
 import pandas as pd
 
 from tools.profilers.host_records import HostRecords, host_records_of
+from tools.profilers.parts import BREAKDOWN
 from tools.profilers.rank_profile import RankProfile
 from tools.profilers.series import RunSeries, series_of
 from tools.run.model import Run
@@ -30,6 +31,16 @@ class Profile:
         self._memo: dict[str, object] = {}
 
     @property
+    def traced(self) -> bool:
+        """Whether there is a trace; without one only records and step logs speak."""
+        return bool(self._ranks)
+
+    @property
+    def rank_numbers(self) -> tuple[int, ...]:
+        """The traced ranks, those of the series where there is no trace; ascending."""
+        return self.run.rank_numbers if self.traced or self.series is None else self.series.ranks
+
+    @property
     def ranks(self) -> tuple[RankProfile, ...]:
         """All ranks, ascending."""
         return tuple(self._ranks.values())
@@ -46,7 +57,9 @@ class Profile:
 
     @cached_property
     def breakdown(self) -> pd.DataFrame:
-        """The breakdowns of all ranks with a column ``rank`` in front."""
+        """The breakdowns of all ranks with a column ``rank``; no rows without a trace."""
+        if not self.traced:
+            return pd.DataFrame({name: pd.Series(dtype="int64") for name in ("rank", *BREAKDOWN)})
         return pd.concat(
             [rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks],
             ignore_index=True,
@@ -64,7 +77,9 @@ class Profile:
 
     @cached_property
     def step_ms(self) -> pd.Series:
-        """Step time by step number: the slowest rank's wall time, in ms."""
+        """Step time by step number: the slowest rank's wall time, in ms; without a trace that of the series."""
+        if not self.traced and self.series is not None:
+            return self.series.slowest_ms
         longest = self.breakdown.groupby("number")["wall_ns"].max()
         return longest / 1e6
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -128,7 +128,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Run:
-    """A training run: its ranks, where they came from, and what is covered."""
+    """A training run: its traced ranks (none where only records were kept), and what is covered."""
 
     ranks: tuple[Rank, ...]
     sources: tuple[Source, ...]
@@ -137,13 +137,15 @@ class Run:
     notes: tuple[str, ...] = ()  # what was assumed or excluded, one sentence each
     records: MonitorRecords | None = None  # of the live monitor: one start of each rank, also of ranks without a trace
     step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where not told)
+    variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
 
     def rank(self, number: int) -> Rank:
         """The rank of that number."""
         for rank in self.ranks:
             if rank.rank == number:
                 return rank
-        raise UsageError(f"the run has no rank {number}; it has {', '.join(str(r.rank) for r in self.ranks)}")
+        have = f"it has {', '.join(str(r.rank) for r in self.ranks)}" if self.ranks else "no trace was read"
+        raise UsageError(f"the run has no rank {number}; {have}")
 
     @property
     def rank_numbers(self) -> tuple[int, ...]:
@@ -157,6 +159,8 @@ class Run:
 
     def select(self, ranks: Sequence[int] | None = None, steps: tuple[int, int] | None = None) -> Run:
         """The run restricted to some ranks and to the steps first..last (inclusive); events are kept whole."""
+        if not self.ranks and (ranks or steps is not None):
+            raise UsageError("the run holds no trace, so there are no traced ranks or steps to choose from; leave it out")
         chosen = [self.rank(number) for number in ranks] if ranks else list(self.ranks)
         if steps is None:
             return replace(self, ranks=tuple(chosen))

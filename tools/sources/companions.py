@@ -18,7 +18,7 @@ from tools.sources.step_log import StepLogs, read_step_logs
 
 @dataclass(frozen=True)
 class Anchor:
-    """What is known of the run from its traces."""
+    """What is known of the run from its traces; no ranks where there are none."""
 
     ranks: tuple[int, ...]
     world_size: int | None
@@ -66,7 +66,8 @@ def _of_folder(folder: Path, anchor: Anchor, already: bool) -> tuple[MonitorReco
     if reason:
         return None, Source(where, MONITOR_FORMAT, ranks, "excluded", f"left out: {reason}", size)
     kept, dropped = traced_start(read, anchor.ranks, anchor.origin_unix_ns)
-    note = "ranks were started more than once; only the start that was traced is used" if dropped else ""
+    which = "start that was traced" if anchor.ranks else "last start"
+    note = f"ranks were started more than once; only the {which} is used" if dropped else ""
     return kept, Source(where, MONITOR_FORMAT, ranks, "complete", note, size, len(kept.steps))
 
 
@@ -76,7 +77,7 @@ def _foreign(read: MonitorRecords, anchor: Anchor) -> str:
     sizes = {each.world_size for each in read.ranks if each.world_size is not None}
     if anchor.world_size is not None and (sizes - {anchor.world_size} or max(ranks) >= anchor.world_size):
         return "they are of a job with another number of ranks than the traces"
-    if not ranks & set(anchor.ranks):
+    if anchor.ranks and not ranks & set(anchor.ranks):
         return "they are of other ranks than the traces"
     if not reaches(read, anchor.ranks, anchor.origin_unix_ns):
         return "they were written more than a minute before or after the traces"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.errors import InputError
 from tools.sources.options import Limits
-from tools.sources.run_folder import RECORDS, has_records, run_folders
+from tools.sources.run_folder import RECORDS, has_records, run_folders, step_logs
 
 SUFFIXES = (".json", ".json.gz")
 # What lies beside traces and is known to be none: it is passed over without a word.
@@ -28,7 +28,10 @@ class Discovery:
 
 
 def discover(paths: Sequence[Path], limits: Limits) -> Discovery:
-    """Files are taken as given; of a folder, the traces in it and in the folders directly below."""
+    """Files are taken as given; of a folder, the traces in it and in the folders directly below.
+
+    None are found where a folder holds records or step logs only; InputError where it holds nothing of a run.
+    """
     files: list[Path] = []
     notes: list[str] = []
     from_folder = False
@@ -46,13 +49,10 @@ def discover(paths: Sequence[Path], limits: Limits) -> Discovery:
             notes.append(_passed_over(path, other))
         files += found[: limits.files]
     unique = list({_identity(file): file for file in reversed(files)}.values())[::-1]
-    if not unique and any(has_records(folder) for folder in run_folders(paths)):
+    if not unique and not any(has_records(folder) or step_logs(folder) for folder in run_folders(paths)):
         raise InputError(
-            f"{', '.join(map(str, paths))}: holds monitor records but no trace; capture some steps of the running"
-            " training with `hermes-dx monitor profile FOLDER`"
+            f"{', '.join(map(str, paths))}: no trace there, and no monitor records; a trace is a .json or .json.gz file"
         )
-    if not unique:
-        raise InputError(f"{', '.join(map(str, paths))}: no trace there; a trace is a .json or .json.gz file")
     return Discovery(tuple(unique), tuple(notes), from_folder)
 
 

@@ -20,6 +20,7 @@ from tools.sources.join import clash, join_devices, join_tables
 from tools.sources.kineto import TraceFile
 from tools.sources.options import LoadOptions, Progress, Silent
 from tools.sources.parallel import Failure
+from tools.sources.records_only import load_records
 from tools.sources.ranks import assign_ranks, host_of
 
 __all__ = ["LoadOptions", "Progress", "load_run"]
@@ -28,11 +29,13 @@ DEFAULT_OPTIONS = LoadOptions()
 
 
 def load_run(paths: Sequence[Path], options: LoadOptions = DEFAULT_OPTIONS, progress: Progress | None = None) -> Run:
-    """Read the traces at the paths (files or folders) into one run.
+    """Read the traces at the paths (files or folders) into one run, or the records alone where no trace was made.
 
     A file that cannot be used is left out with a note, as long as another can; ``InputError`` when none can.
     """
     found = discover(paths, options.limits)
+    if not found.files:
+        return load_records(paths, found.notes)
     read = read_files(found.files, options, progress or Silent())
     traces = [result for result in read.results if isinstance(result, TraceFile)]
     failures = [result for result in read.results if isinstance(result, Failure)]

@@ -10,7 +10,7 @@ from evals.lab.worlds import Data, Program, Training, World
 
 GPU = ("gpu",)
 WORKERS = 8  # an accelerator is not to wait for its samples
-BOTH = {"images-strong": 0, "tokens-strong": 0}
+BOTH = {"images-strong": 0, "tokens-strong": 0, "sounds-strong": 0}
 
 
 def _world(training: Training, **knobs: object) -> World:
