@@ -72,7 +72,7 @@ class CaseIndex:
         note: str = "",
     ) -> Self:
         from case_library.chroma_store import open_store
-        from case_library.embedding_choice import reopened
+        from case_library.embeddings import reopened
         from case_library.snapshot import EMBEDDING, STORE, read_cards, take_snapshot
 
         snapshot = take_snapshot(cases_folder, cache_dir, choice, private_folder)

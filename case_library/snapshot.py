@@ -12,7 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from case_library.cards import CaseCard, card_of, document
-from case_library.embedding_choice import HASHED, EmbeddingChoice, fitted, version
+from case_library.embedding_choice import HASHED, EmbeddingChoice
+from case_library.embeddings import fitted, version
 from case_library.library import case_files, parse_case, read_case_bytes
 from case_library.private import parse_private, private_contents
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from case_library.embedding_choice import HASHED, EmbeddingChoice, EmbeddingError, version
+from case_library.embedding_choice import HASHED, EmbeddingChoice, EmbeddingError
+from case_library.embeddings import version
 from case_library.endpoint_embedding import BATCH, EndpointEmbedding
 from case_library.library import BUNDLED_CASES
 from case_library.minilm import MiniLmEmbedding
