@@ -16,7 +16,7 @@ TRACE = re.compile(r"^rank(\d+)\.pt\.trace\.json(?:\.gz)?$")
 KEPT_OF_CUT_FILE = 0.6
 EVERY = 40  # one name in so many gets a hostile text
 OWN_MARKS = ("ProfilerStep#", "enumerate(", "gloo:", "nccl:", "c10d::", "Optimizer.")  # names that readers go by
-RECORDS = ("steps_rank*.jsonl", "env.json")
+RECORDS = ("steps_rank*.jsonl*", "env.json")
 
 
 def edited(run: Path, edit: RunEdit, target: Path) -> Path:

@@ -17,7 +17,7 @@ from evals.lab.fault import Fault, Statistic, Variant, label
 from evals.lab.launch import Launch, Launched, launch
 from evals.lab.measure import CONFIDENCE, Comparison, compare
 from evals.lab.plan import MEASURED_STEPS, PERIODIC_STEPS, WARMUP_STEPS, Plan
-from evals.lab.scrub import scrub_steps, scrub_trace, without_paths
+from evals.lab.scrub import scrub_steps, scrub_trace, without_paths, write_packed
 from evals.lab.worlds import World
 
 LAUNCHES = 2  # of each world, in turn: slow, fixed, slow, fixed
@@ -91,7 +91,7 @@ def keep(plan: Plan, target: Path, launched: Launched) -> None:
         if file.name.endswith(".trace.json"):
             scrub_trace(file, place.with_name(f"{file.name}.gz"))
         elif file.is_file() and file.suffix != ".steps":
-            place.write_text(without_paths(file.read_text(encoding="utf-8")), encoding="utf-8")
+            write_packed(place, without_paths(file.read_text(encoding="utf-8")).encode())
     scrub_steps(list((plan.run / "monitor").glob("*.steps")), target / "monitor")
     write(target / "run.json", _run(plan, launched))
 

@@ -18,6 +18,7 @@ PRIVATE_KEYS = frozenset({"host_name", "traceName", "trace_id"})
 LEFT_OUT = ("Ev Idx", "Record function id", "Concrete Inputs", "Input Strides")
 JOINS_DEVICE = "External id"
 GZIP = b"\x1f\x8b"
+PACKED_KINDS = frozenset({".jsonl", ".steps"})
 REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARIES = re.compile(r"/[^\s\"'(;]*/(?:site-packages|lib/python3\.\d+)/")
 
@@ -48,7 +49,15 @@ def scrub_steps(recorded: Sequence[Path], folder: Path) -> None:
         head = json.loads(content[PREAMBLE.size : end])
         head |= {"host": hosts.setdefault(head["host"], f"host{len(hosts)}"), "ring": ""}
         text = json.dumps(head).encode()
-        (folder / file.name).write_bytes(PREAMBLE.pack(magic, len(text)) + text + content[end:])
+        write_packed(folder / file.name, PREAMBLE.pack(magic, len(text)) + text + content[end:])
+
+
+def write_packed(path: Path, content: bytes) -> None:
+    """Write what grows with the steps as gzip, under its name and ``.gz``; the rest as it is, for people to read."""
+    if path.suffix in PACKED_KINDS:
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(content, compresslevel=9, mtime=0))
+    else:
+        path.write_bytes(content)
 
 
 def without_paths(text: str) -> str:

@@ -14,7 +14,7 @@ from tools.sources.run_folder import RECORDS, has_records, run_folders, step_log
 SUFFIXES = (".json", ".json.gz")
 # What lies beside traces and is known to be none: it is passed over without a word.
 COMPANION = re.compile(
-    r"(run|measured|label|env|metadata|profiler_info\w*|profiler_metadata)\.json$|steps_\w+\.jsonl$|.*\.(md|txt|log|out)$"
+    r"(run|measured|label|env|metadata|profiler_info\w*|profiler_metadata)\.json$|steps_\w+\.jsonl(\.gz)?$|.*\.(md|txt|log|out)$"
 )
 
 

@@ -17,7 +17,7 @@ from tools.sources.monitor_environment import RankEnvironment, environment_of
 from tools.sources.monitor_events import RankEvents, read_anomalies, read_events
 from tools.sources.monitor_steps import RankSteps, StepFileError, read_steps
 from tools.sources.monitor_tables import capture_table, gc_table, step_table, system_table
-from tools.sources.run_folder import MOST_FILES, RECORDS, STEPS
+from tools.sources.run_folder import MOST_FILES, RECORDS, STEPS, events_file, plain_or_packed
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def read_monitor(folder: Path) -> MonitorRecords:
     """The monitor's records below ``folder`` (the run folder); raises InputError when there are none."""
     records = folder / RECORDS
     try:
-        files = sorted(records.glob(STEPS))[: MOST_FILES + 1]
+        files = plain_or_packed(records, STEPS)[: MOST_FILES + 1]
     except OSError as error:
         raise InputError(f"{records}: cannot be listed ({error.strerror}); check the rights") from error
     if not files:
@@ -100,7 +100,7 @@ def _together(records: Path, numbered: Sequence[tuple[int, RankSteps]], notes: l
     notes += [note for _, each in numbered for note in each.notes]
     events: list[tuple[int, int, RankEvents]] = []
     for attempt, each in numbered:
-        read = read_events(each.path.with_suffix(".events.jsonl"))
+        read = read_events(events_file(each.path))
         notes += read.notes
         events.append((each.head.rank, attempt, read))
     anomalies = read_anomalies(records)

@@ -12,7 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.sources.beginning import beginning
 from tools.sources.monitor_environment import Amount, Environment, Whole
+from tools.sources.run_folder import ANOMALIES, plain_or_packed
 
 LARGEST_BYTES = 256 << 20
 MOST_AGENTS = 4096
@@ -189,7 +191,7 @@ def read_anomalies(records: Path) -> Anomalies:
     """Decodes the anomalies of all agents, in order of time; none when no agent ran."""
     read: list[Anomaly] = []
     notes: list[str] = []
-    for path in sorted(records.glob("anomalies-*.jsonl"))[:MOST_AGENTS]:
+    for path in plain_or_packed(records, ANOMALIES)[:MOST_AGENTS]:
         lines = _decode(path, msgspec.json.Decoder[Anomaly](Anomaly))
         read += lines.read
         notes += lines.notes
@@ -211,12 +213,12 @@ def _decode(path: Path, decoder: msgspec.json.Decoder[T]) -> _Lines[T]:
     try:
         if not path.resolve().is_relative_to(path.parent.resolve()):
             return _Lines([], (f"{path}: lies outside of its folder; it was left out",))
-        with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES)
-            more = bool(file.read(1))
+        content = beginning(path, LARGEST_BYTES)
     except OSError as error:
         return _Lines([], (f"{path}: cannot be read ({error.strerror})",))
-    notes = [f"{path}: is larger than {LARGEST_BYTES} bytes; what follows was left out"] if more else []
+    notes = [f"{path}: is larger than {LARGEST_BYTES} bytes; what follows was left out"] if content.more else []
+    notes += [f"{path}: {content.damage}; what follows was left out"] if content.damage else []
+    data = content.data
     data = data[: data.rfind(b"\n") + 1]  # a killed process may leave half a line
     try:
         return _Lines(decoder.decode_lines(data), tuple(notes))

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.sources.beginning import beginning
 from tools.sources.monitor_environment import LARGEST, Amount, Whole
 from tools.sources.monitor_ring import MAGIC as RING_MAGIC
 from tools.sources.monitor_ring import UNKNOWN_US, own_ring, ring_rows
@@ -118,13 +119,12 @@ def _content(path: Path, inside: Path) -> bytes:
     try:
         if not path.resolve().is_relative_to(inside.resolve()) or not path.is_file():
             raise StepFileError(f"{path}: lies outside of its folder or is no file; it was left out")
-        with path.open("rb") as file:
-            data = file.read(LARGEST_BYTES + 1)
+        content = beginning(path, LARGEST_BYTES)
     except OSError as error:
         raise StepFileError(f"{path}: cannot be read ({error.strerror}); check the rights") from error
-    if len(data) > LARGEST_BYTES:
+    if content.more:
         raise StepFileError(f"{path}: is larger than {LARGEST_BYTES} bytes; it was left out")
-    return data
+    return content.data
 
 
 def _description(path: Path, data: bytes, magic: bytes) -> _Description:

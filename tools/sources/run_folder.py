@@ -7,12 +7,16 @@ from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 
+from tools.sources.beginning import PACKED, unpacked_name
+
 RECORDS = "monitor"
 MOST_FILES = 65_536
 CAPTURE = re.compile(r"capture-\d+$")  # a folder of traces that the monitor made inside the run folder
-STEP_LOG = re.compile(r"steps_rank(\d{1,6})\.jsonl$")
+STEP_LOG = re.compile(r"steps_rank(\d{1,6})\.jsonl(?:\.gz)?$")
 STEPS = "rank*.steps"
-PATTERNS = (STEPS, "*.events.jsonl", "anomalies-*.jsonl")
+EVENTS = ".events.jsonl"
+ANOMALIES = "anomalies-*.jsonl"
+PATTERNS = (STEPS, f"*{EVENTS}", ANOMALIES)
 
 
 def run_folders(paths: Iterable[Path]) -> tuple[Path, ...]:
@@ -31,6 +35,13 @@ def record_files(folder: Path) -> tuple[Path, ...]:
     return tuple(file for pattern in PATTERNS for file in _listed(folder / RECORDS, pattern))
 
 
+def events_file(steps: Path) -> Path:
+    """The events told beside a step file; it need not be there."""
+    plain = steps.with_name(unpacked_name(steps)).with_suffix(EVENTS)
+    packed = plain.with_name(f"{plain.name}{PACKED}")
+    return packed if packed.is_file() and not plain.is_file() else plain
+
+
 def step_logs(folder: Path) -> dict[int, Path]:
     """The step logs directly in a run folder, by rank."""
     found = ((STEP_LOG.match(file.name), file) for file in _listed(folder, "steps_rank*.jsonl"))
@@ -42,10 +53,17 @@ def companion_files(paths: Iterable[Path]) -> tuple[Path, ...]:
     return tuple(file for folder in run_folders(paths) for file in (*record_files(folder), *step_logs(folder).values()))
 
 
+def plain_or_packed(folder: Path, pattern: str) -> list[Path]:
+    """Files of the pattern in order, also compressed ones; of a file that is there twice the plain one."""
+    packed = islice(folder.glob(f"{pattern}{PACKED}"), MOST_FILES + 1)
+    plain = islice(folder.glob(pattern), MOST_FILES + 1)
+    return sorted({unpacked_name(file): file for file in (*packed, *plain)}.values())
+
+
 def _listed(folder: Path, pattern: str) -> list[Path]:
     try:
         inside = folder.resolve()
-        found = sorted(islice(folder.glob(pattern), MOST_FILES))
+        found = plain_or_packed(folder, pattern)[:MOST_FILES]
         return [file for file in found if file.is_file() and file.resolve().is_relative_to(inside)]
     except OSError:
         return []

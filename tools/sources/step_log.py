@@ -9,6 +9,7 @@ import msgspec
 import pandas as pd
 
 from tools.run.model import STEP_LOG_FORMAT, Source, SourceStatus
+from tools.sources.beginning import beginning
 from tools.sources.run_folder import step_logs
 
 LARGEST_BYTES = 256 << 20
@@ -57,12 +58,11 @@ def read_step_logs(folder: Path) -> StepLogs:
 
 def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
     try:
-        with file.open("rb") as opened:
-            data = opened.read(LARGEST_BYTES)
-            cut = bool(opened.read(1))
+        content = beginning(file, LARGEST_BYTES)
     except OSError as error:
         return None, f"it cannot be read ({error.strerror})"
     # The last line of a file that was cut is half a line; one that merely lacks its end of line is whole.
+    data, cut = content.data, content.more or bool(content.damage)
     lines, bad = _decoded(data[: data.rfind(b"\n") + 1] if cut else data)
     kept = [each for each in lines if 0 <= each.step < 1 << 62 and 0.0 < each.wall_ms < 1e12]
     bad += len(lines) - len(kept)
@@ -70,7 +70,8 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
         return None, "it holds no step with a number and a time"
     table = pd.DataFrame([msgspec.structs.astuple(each) for each in kept], columns=list(_Line.__struct_fields__))
     table["loss"] = pd.to_numeric(table["loss"], errors="coerce")
-    notes = [f"it is larger than {LARGEST_BYTES} bytes, and what follows was left out"] if cut else []
+    notes = [f"it is larger than {LARGEST_BYTES} bytes, and what follows was left out"] if content.more else []
+    notes += [f"{content.damage}, and what follows was left out"] if content.damage else []
     notes += [f"{bad} lines hold no step and were left out"] if bad else []
     return table, "; ".join(notes)
 

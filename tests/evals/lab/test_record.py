@@ -31,7 +31,7 @@ def test_a_recorded_pair_holds_traces_logs_monitor_and_label(tmp_path: Path) -> 
             names = [event["name"] for event in trace["traceEvents"]]
             steps = [name for name in names if name.startswith("ProfilerStep#")]
             assert steps == [f"ProfilerStep#{step}" for step in range(8, 11)]
-            log = (run / f"steps_rank{rank}.jsonl").read_text().splitlines()
+            log = gzip.decompress((run / f"steps_rank{rank}.jsonl.gz").read_bytes()).splitlines()
             assert [json.loads(line)["step"] for line in log] == list(range(11))
         records = read_monitor(run)
         assert sorted(records.steps["rank"].unique()) == [0, 1]

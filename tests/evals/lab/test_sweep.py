@@ -67,9 +67,9 @@ def test_a_pair_is_recorded_with_its_label_and_two_launches_of_each_world(tmp_pa
     assert (measured["statistic"], measured["launches"], measured["steps_per_launch"]) == ("median", 2, 6)
     assert json.loads((folder / "label.json").read_text())["mechanism"] == "small_operators"
     names = sorted(path.relative_to(folder / "slow").as_posix() for path in (folder / "slow").rglob("*.*"))
-    per_rank = [f"monitor/rank{rank}.{end}" for rank in (0, 1) for end in ("events.jsonl", "steps")]
+    per_rank = [f"monitor/rank{rank}.{end}" for rank in (0, 1) for end in ("events.jsonl.gz", "steps.gz")]
     traces = [f"rank{rank}.pt.trace.json.gz" for rank in (0, 1)]
-    assert names == [*per_rank, *traces, "run.json", "steps_rank0.jsonl", "steps_rank1.jsonl"]
+    assert names == [*per_rank, *traces, "run.json", "steps_rank0.jsonl.gz", "steps_rank1.jsonl.gz"]
 
 
 def test_nothing_recorded_names_the_machine(tmp_path: Path) -> None:
@@ -77,7 +77,7 @@ def test_nothing_recorded_names_the_machine(tmp_path: Path) -> None:
     for file in tmp_path.rglob("*.*"):
         content = gzip.decompress(file.read_bytes()) if file.suffix == ".gz" else file.read_bytes()
         assert b"secret" not in content, file.name
-    steps = (tmp_path / pair().name / "slow" / "monitor" / "rank1.steps").read_bytes()
+    steps = gzip.decompress((tmp_path / pair().name / "slow" / "monitor" / "rank1.steps.gz").read_bytes())
     magic, length = PREAMBLE.unpack_from(steps)
     assert (magic, steps[PREAMBLE.size + length :]) == (STEPS_MAGIC, b"records")
     assert json.loads(steps[PREAMBLE.size : PREAMBLE.size + length]) == {"host": "host1", "ring": ""}
