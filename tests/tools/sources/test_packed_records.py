@@ -35,7 +35,8 @@ def test_compressed_records_and_logs_read_as_plain_ones(tmp_path: Path) -> None:
     packed, packed_logs = read_monitor(tmp_path), read_step_logs(tmp_path)
     for name in ("steps", "gc", "system", "captures"):
         pd.testing.assert_frame_equal(getattr(plain, name), getattr(packed, name))
-    assert logs.table is not None and packed_logs.table is not None
+    assert logs.table is not None
+    assert packed_logs.table is not None
     pd.testing.assert_frame_equal(logs.table, packed_logs.table)
     assert (len(plain.steps), len(logs.table), plain.environments) == (12, 6, packed.environments)
     assert len(companion_files([tmp_path])) == files == 6
