@@ -11,6 +11,7 @@ import pandas as pd
 
 from tests.synthetic import RankBuilder, run_of
 from tools.profilers.profile import Profile
+from tools.run.model import Layout, Run
 from tools.sources.monitor import MonitoredRank, MonitorRecords
 from tools.sources.monitor_environment import RankEnvironment
 from tools.sources.monitor_events import System
@@ -116,6 +117,12 @@ def traced_rank(rank: int) -> RankBuilder:
         builder.operator("aten::mm", step * 50_000 + 10, 49_900)
         builder.step(1000 + step, step * 50_000, step * 50_000 + 50_000)
     return builder
+
+
+def untraced_profile(records: MonitorRecords, **thresholds: float) -> Profile:
+    """The profile of a run that has these records and no trace."""
+    run = Run((), (), Layout(world_size=len({each.rank for each in records.ranks})), None, records=records)
+    return Profile(run, Thresholds(thresholds))
 
 
 def recorded_profile(

@@ -22,6 +22,7 @@ LIKENESS_LEAST = 0.3  # of layers, kernels, operators or backward nodes; the sam
 # Names alone, where both runs tell the shapes of their layers and share hardly any: every training adds, copies and
 # reduces, so two models have a third of their operators in common, while widths padded to a multiple change no name.
 NAMES_LEAST = 0.5
+SAME_ASSUMED = "Records do not tell model and devices; that they are the same was assumed."
 SHOWN = 5  # kernels and operators listed, each
 NAME_LIMIT = 60
 
@@ -58,6 +59,8 @@ class Comparison:
 
 def compare(a: Profile, b: Profile) -> Comparison:
     """The changes from baseline ``a`` to run ``b``; ``NotComparableError`` names every reason against it."""
+    if not a.traced or not b.traced:
+        return _of_steps(a, b)
     reasons = [reason for reason in (check(a, b) for check in _CHECKS) if reason]
     shared, named = similarity(layers(a), layers(b)), _names_alike(a, b)
     if shared < LIKENESS_LEAST and named < (NAMES_LEAST if _layers_told(a, b) else LIKENESS_LEAST):
@@ -86,6 +89,23 @@ def compare(a: Profile, b: Profile) -> Comparison:
         ),
         notes=_notes(a, b),
     )
+
+
+def _of_steps(a: Profile, b: Profile) -> Comparison:
+    """Where a run has no trace: the step time alone, by records of both."""
+    reasons = [] if a.series and b.series else ["one of them has no trace and the other one no records or step log"]
+    reasons += [reason for reason in (_world(a, b), _recorded_ranks(a, b)) if reason]
+    if reasons:
+        raise NotComparableError(
+            f"the runs cannot be compared: {'; '.join(reasons)}. Record both with the same model, devices and ranks"
+        )
+    step = _difference(a, b, "step_time", "", "series_step_ms", statistic="mean")
+    return Comparison(step, (), (), (), ("", ""), 0.0, _headline(step), (), (SAME_ASSUMED,))
+
+
+def _recorded_ranks(a: Profile, b: Profile) -> str:
+    first, second = (() if each.series is None else each.series.ranks for each in (a, b))
+    return "" if first == second else f"records of other ranks ({_listed(first)}; {_listed(second)})"
 
 
 def _accelerator(a: Profile, b: Profile) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -9,7 +10,7 @@ from tools.analyzers.registry import all_checks
 from tools.analyzers.series_doubt import doubted
 from tools.findings import Check, Finding
 from tools.profilers.profile import Profile
-from tools.verdict import Verdict, judge, unexplained_parts
+from tools.verdict import Verdict, judge, judge_records, unexplained_parts
 from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
 
 HYPOTHESIS_LEAD = 2.0
@@ -73,15 +74,18 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     """
     step_ms = profile.mean_step_ms
     candidates = _in_order(_candidates(profile, checks), step_ms, profile.thresholds["confidence"])
-    ordered = _symptoms_last(candidates)
+    ordered = _symptoms_last(candidates, profile.thresholds["confidence"])
     ranked = [
         _ranked(each, saved, step_ms) for each, saved in zip(ordered, _marginal_ms(profile, ordered), strict=True)
     ]
     listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
     below = [each for each in ranked if each.impact_pct < NOTED_PCT]
     causes = tuple(_with_symptoms(each, below) for each in listed)
-    unexplained = unexplained_parts(profile, causes)
-    judged = judge(profile, causes, checks, unexplained)
+    if profile.traced:
+        unexplained = unexplained_parts(profile, causes)
+        judged = judge(profile, causes, checks, unexplained)
+    else:
+        unexplained, judged = (), judge_records(profile, causes)
     return Ranking(causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained)
 
 
@@ -143,17 +147,25 @@ def _method(finding: Finding) -> str:
     return finding.impact_method if finding.saving is None else finding.saving.method
 
 
-def _symptoms_last(candidates: list[_Candidate]) -> list[_Candidate]:
-    """Keeps the order, but moves each explained finding behind the last one that explains it."""
+def _symptoms_last(candidates: list[_Candidate], enough: float) -> list[_Candidate]:
+    """Keeps the order, but moves each explained finding behind the last one that explains it.
+
+    A hypothesis explains only other hypotheses: what is well supported does not stand behind a guess.
+    """
     result: list[_Candidate] = []
     waiting = list(candidates)
     while waiting:
-        pending = {each.finding.cause for each in waiting}
-        free = [each for each in waiting if not (set(each.finding.symptom_of) & pending - {each.finding.cause})]
+        free = [each for each in waiting if not _explained(each.finding, waiting, enough)]
         chosen = (free or waiting)[0]
         result.append(chosen)
         waiting.remove(chosen)
     return result
+
+
+def _explained(finding: Finding, waiting: Sequence[_Candidate], enough: float) -> bool:
+    needed = min(finding.confidence, enough)
+    others = {each.finding.cause for each in waiting if each.finding.confidence >= needed} - {finding.cause}
+    return bool(set(finding.symptom_of) & others)
 
 
 def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
@@ -163,7 +175,8 @@ def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
     communication, causes in communication together get no more than there is, once one of them rests on records.
     """
     step_ms = profile.mean_step_ms
-    marginal = iter(savings(profile, [each.finding.change for each in ordered if each.finding.change]))
+    changes = [each.finding.change for each in ordered if each.finding.change]
+    marginal = iter(savings(profile, changes) if profile.traced else [])
     left, transfer_left, told, result = step_ms, _exposed_communication_ms(profile), False, []
     for each in ordered:
         saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
@@ -178,7 +191,9 @@ def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
 
 
 def _exposed_communication_ms(profile: Profile) -> float:
-    """Exposed communication per step of the rank that has most of it."""
+    """Exposed communication per step of the rank that has most of it; not known, so without a limit, if untraced."""
+    if not profile.traced:
+        return math.inf
     per_rank = profile.breakdown.groupby("rank")["exposed_communication_ns"].mean()
     return float(per_rank.max()) / 1e6
 

@@ -83,6 +83,20 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "host_bus_gb_s": Threshold(
             0.6, "GB/s", "half of what 10 Gb/s Ethernet, the slowest network worth training over, carries", OWN
         ),
+        "host_slowest_bus_gb_s": Threshold(
+            0.125,
+            "GB/s",
+            "1 Gb/s Ethernet, the slowest that machines are sold with; faster ones differ so much that only their own"
+            " rate could judge them",
+            OWN,
+        ),
+        "host_overlap_share": Threshold(
+            0.75,
+            "of what could be hidden",
+            "the last message stays, and threads of library and training meet on the cores: two recorded pairs gave"
+            " back 0.6 to 1.1",
+            OWN,
+        ),
         "link_busy_pct": Threshold(
             85.0, "%", "collectives that leave fewer pauses than this keep the link busy: no order hides more", OWN
         ),
@@ -99,6 +113,12 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         ),
         "short_operator_us": Threshold(
             50.0, "us", "a host operator below this spends most of its time in dispatch, not in arithmetic", OWN
+        ),
+        "repeated_calls": Threshold(
+            100.0,
+            "calls per step",
+            "layers and parameters call an operator tens of times; loops over rows or numbers do so hundreds of times",
+            OWN,
         ),
         "burst_gap_us": Threshold(
             50.0, "us", "synchronising calls this close together are one wait (a copy, then its synchronise)", OWN
@@ -120,6 +140,9 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         ),
         "profiled_operator_us": Threshold(
             1.0, "us per operator", "what shapes, stacks or memory add to an operator, same machine: 1.0 to 1.1", OWN
+        ),
+        "state_copy_bytes": Threshold(
+            1e6, "bytes per step", "losses, counters and metrics read back are bytes to kilobytes, a state is more", OWN
         ),
         "roofline_utilization_pct": Threshold(
             60.0,
@@ -183,7 +206,16 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
             2.0, "% of time", "a quota that is not used up holds nobody back; the first period may", OWN
         ),
         "side_thread_pct": Threshold(
-            30.0, "% of one core", "loggers and progress bars use less; a thread this busy keeps the interpreter", OWN
+            10.0,
+            "% of one core",
+            "loggers and progress bars use less, and a thread keeps the interpreter no longer than it runs",
+            OWN,
+        ),
+        "switch_interval_ms": Threshold(
+            5.0,
+            "ms",
+            "a thread that wants the interpreter asks for it after so long, and waits again if another one is first",
+            "CPython, sys.getswitchinterval",
         ),
         "collector_pct": Threshold(
             2.0, "% of step", "raising the collector's threshold cost 0.02 %, switching it off brought 1 %", HERMES
@@ -207,8 +239,8 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "host_short_operators_pct": Threshold(
             15.0,
             "% of step",
-            "without a device short operators compute too: healthy runs of the lab's dev split reach 11 %, those with"
-            " the fault begin at 27 %",
+            "short operators called over and over: without the fault the lab's dev runs reach 12 %, those with it begin"
+            " at 28 %, at 22 % by the traced steps alone",
             OWN,
         ),
         "sent_again_pct": Threshold(

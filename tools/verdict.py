@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from tools.errors import UsageError
 from tools.findings import Check
 from tools.intervals import IntervalSet, covered, length, union
+from tools.metrics.registry import measure
+from tools.profilers.capture import capture_of
+from tools.profilers.pipeline import expected_bubble, pipeline
 from tools.profilers.profile import Profile
 from tools.run.events import EventKind
 from tools.run.model import Run
@@ -41,6 +45,7 @@ NEEDED: Mapping[str, str] = MappingProxyType(
     }
 )
 MORE_STEPS = "many more steps under the same conditions, after a warm-up"
+STEADY = "many more steps, under the monitor, which tells what each of them waited for and when Python collected"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
 DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
 LAUNCHES_TOLD = 20  # fewer launches than this may be chance
@@ -60,8 +65,11 @@ class Judgement:
 
 
 def steps_marked(run: Run) -> bool:
-    """Whether steps were found; without any, the whole recording stands for one step, its start-up included."""
-    return any(rank.step_origin != "window" for rank in run.ranks)
+    """Whether steps were found; without any, the whole recording stands for one step, its start-up included.
+
+    Records tell whole steps.
+    """
+    return not run.ranks or any(rank.step_origin != "window" for rank in run.ranks)
 
 
 def judge(
@@ -89,15 +97,35 @@ def judge(
     if sure or any(_certain_pct(each) >= limits["cause_share_pct"] for each in large):
         why = "something would give back a noticeable share of the step, but the evidence is thin"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
-    if unexplained or _compute_pct(profile) < limits["healthy_compute_pct"]:
+    return _without_cause(profile, causes, checks, unexplained)
+
+
+def _without_cause(
+    profile: Profile, causes: Sequence[RankedCause], checks: Sequence[Check], unexplained: Sequence[str]
+) -> Judgement:
+    """Healthy, unless something speaks against it that no cause was found for."""
+    if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
         why = "much of the step is not computation, and no check could say why"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+    if _unsteady(profile, causes):
+        why = "some steps take much longer than the usual one, and no cause that was found accounts for them"
+        return Judgement("inconclusive", why, STEADY)
     if not any(check.status == "clean" for check in checks):
         why = "no question could be answered from these sources"
         return Judgement("inconclusive", why, _needed(profile, (), checks))
     return Judgement(
         "healthy", "computation fills the step and no cause can be expected to give back a noticeable share"
     )
+
+
+def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
+    """The verdict without a trace: a problem can be told, but not that there is none: nobody saw inside of steps."""
+    limits = profile.thresholds
+    sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
+    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
+        return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
+    why = "no trace was read, and what records tell of whole steps shows no cause that is both sure and large"
+    return Judgement("inconclusive", why, capture_of(profile))
 
 
 def _expected_pct(cause: RankedCause) -> float:
@@ -167,18 +195,63 @@ def _worth_pct(profile: Profile, cause: RankedCause) -> float:
     return max(cause.impact_pct, 100.0 * cause.then_ms / max(cause.step_ms, 1e-9))
 
 
+def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
+    """Whether long steps lift the mean step so far over the usual one, unprofiled where known, and nobody says why."""
+    series = profile.series
+    steps_ms = profile.step_ms if series is None else series.slowest_ms
+    if len(steps_ms) < STEPS_TO_BE_SURE or not steps_marked(profile.run):
+        return False
+    over_pct = 100.0 * (float(steps_ms.mean()) / max(float(steps_ms.median()), 1e-9) - 1.0)
+    limits = profile.thresholds
+    told = sum(each.impact_pct for each in causes)
+    return over_pct >= limits["fluctuation_pct"] and told < over_pct * limits["explained_part_pct"] / 100.0
+
+
 def _usual_pct(profile: Profile, part: str) -> float:
-    """The part's share of the step; waiting for others no more than steps without a profiler leave room for.
+    """The part's share of the step; waiting no more than steps without a profiler tell or leave room for, and waiting
+    for others without the bubble that the schedule of a pipeline leaves by design.
 
     A rank without a device runs on its core whenever it does not wait: profiled steps, which are few, may wait more.
+    And what it waits while the cores of its machine are busy no order of its exchanges gives back: who keeps them busy
+    is asked elsewhere.
     """
     share, series = _part_pct(profile, part), profile.series
-    if part != "exposed_communication" or profile.run.has_device or series is None:
+    if part == "data_wait":
+        return min(share, _unprofiled_wait_pct(profile, share))
+    if part != "exposed_communication":
+        return share
+    stages = pipeline(profile)
+    if stages is not None:
+        share -= 100.0 * min(stages.bubble_share, expected_bubble(stages.count, stages.micro_batches))
+    if profile.run.has_device or series is None:
         return share
     if series.origin != "monitor" or series.usual["thread_cpu_ms"].isna().any():
         return share
     off = 1.0 - float(series.usual["thread_cpu_ms"].sum()) / float(series.usual["wall_ms"].sum())
-    return min(share, 100.0 * off)
+    return min(share, 100.0 * off, _idle_cores_pct(profile))
+
+
+def _idle_cores_pct(profile: Profile) -> float:
+    """How idle the cores are on the machine where they are most so; 100 where no machine was counted."""
+    records = profile.host_records
+    shares = [] if records is None else [records.idle_share(rank) for rank in records.ranks]
+    known = [share for share in shares if share is not None]
+    return 100.0 * max(known, default=1.0)
+
+
+def _unprofiled_wait_pct(profile: Profile, otherwise_pct: float) -> float:
+    """Share of the unprofiled steps near the traced ones that the rank which waits most for data waits for it.
+
+    The share of the traced steps where it is not told; none at all means that nobody watched the loader.
+    """
+    if profile.series is None:
+        return otherwise_pct
+    ranks = profile.run.rank_numbers
+    try:
+        told = [measure(profile, "series_near_part_ms", part="data_wait", rank=rank).value for rank in ranks]
+    except UsageError:
+        return otherwise_pct
+    return 100.0 * max(told) / profile.series.mean_ms if min(told, default=0.0) > 0.0 else otherwise_pct
 
 
 def _part_pct(profile: Profile, part: str) -> float:

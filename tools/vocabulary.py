@@ -87,6 +87,11 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         "upload": re.compile(r"(?i)HtoD|host\s*->\s*device|host to device"),
         "pageable_upload": re.compile(r"(?i)pageable\s*->\s*device"),
         "read_back": re.compile(r"(?i)DtoH|device\s*->\s*(host|pageable|pinned)|device to host"),
+        # Python frames that write the training's state to storage.
+        "saving_frame": re.compile(
+            r"torch/serialization\.py.*: (save|_save|_legacy_save)$|torch/distributed/checkpoint/.*: (save|save_state_dict)$"
+            r"|safetensors/.*: save_(file|model)$|: save_(checkpoint|pretrained|state|state_dict)$"
+        ),
         "library_frame": re.compile(
             r"^(torch/|nn\.Module|<built-in|<frozen|<string>|<__array|threading\.py|runpy\.py|contextlib\.py)"
             r"|site-packages/|dist-packages/|^PyTorch Profiler"
@@ -104,6 +109,8 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         "enclosing_operator": re.compile(r"^(autograd::engine::|torch::autograd::)|^[A-Z]\w*$"),
         "backward_node": re.compile(r"^autograd::engine::evaluate_function: "),
         "backward_work": re.compile(r"^autograd::engine::evaluate_function: |_backward$|_backward_\w+$"),
+        # The gradient of a part taken out of a tensor: a tensor of the whole one's size, filled for every part.
+        "part_gradient": re.compile(r"(Select|Slice|Index|AsStrided)Backward\d*$"),
         # Element-wise operators that read and write whole tensors and do little else.
         "elementwise_operator": re.compile(
             r"^aten::(mul|add|sub|rsub|div|neg|exp|log|log1p|tanh|sigmoid|pow|sqrt|rsqrt|reciprocal|abs|square|sign|sin"

@@ -87,9 +87,21 @@ def double_precision(items: list[Item], strength: float, place: Place) -> list[I
         "void at::native::vectorized_elementwise_kernel<4, at::native::BinaryFunctor<double, double, double, "
         "at::native::binary_internal::MulFunctor<double>>>"
     )
-    us = stream_us(place.device, 3.0 * TOKENS * HIDDEN * 8)
-    call = Call("aten::mul", 11.0, (Work(kernel, us, blocks=TOKENS),), ((TOKENS, HIDDEN),) * 2, ("double", "double"))
-    return insert_spread(items, [call] * max(1, int(strength * device_us(items) / us)), 1)
+    return _scaled_by_constant(items, strength, place, kernel, "double", 8)
+
+
+def without_double_precision(items: list[Item], strength: float, place: Place) -> list[Item]:
+    """The same operators in the type of the model: mending the constant does not take them away."""
+    return _scaled_by_constant(items, strength, place, ELEMENTWISE.format("MulFunctor"), HALF, 2)
+
+
+def _scaled_by_constant(
+    items: list[Item], strength: float, place: Place, kernel: str, kind: str, width: int
+) -> list[Item]:
+    """Multiplications with a constant of that type, as many as would add ``strength`` in double precision."""
+    count = max(1, int(strength * device_us(items) / stream_us(place.device, 3.0 * TOKENS * HIDDEN * 8)))
+    work = Work(kernel, stream_us(place.device, 3.0 * TOKENS * HIDDEN * width), blocks=TOKENS)
+    return insert_spread(items, [Call("aten::mul", 11.0, (work,), ((TOKENS, HIDDEN),) * 2, (kind, kind))] * count, 1)
 
 
 def layout_conversion(items: list[Item], strength: float, place: Place) -> list[Item]:

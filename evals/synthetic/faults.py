@@ -23,12 +23,16 @@ Inject: TypeAlias = Callable[[list[Item], float, Place], list[Item]]
 
 @dataclass(frozen=True)
 class Fault:
-    """One kind of fault. Cause and mechanism are ids of the taxonomy; ``bystanders`` changes the ranks not hit."""
+    """One kind of fault. Cause and mechanism are ids of the taxonomy; ``bystanders`` changes the ranks not hit.
+
+    ``mended`` is what is left of it once it is mended; without, the run is then as if it had never been.
+    """
 
     cause: str
     mechanism: str | None
     inject: Inject
     bystanders: Inject | None = None
+    mended: Inject | None = None
 
 
 FAULTS: Mapping[str, Fault] = MappingProxyType(
@@ -54,7 +58,9 @@ FAULTS: Mapping[str, Fault] = MappingProxyType(
         "slow_device": Fault("slow_device", None, device.slow_device),
         "single_precision": Fault("underutilization", "no_tensor_core", device.single_precision),
         "odd_shapes": Fault("underutilization", "shape_alignment", device.odd_shapes),
-        "double_precision": Fault("underutilization", None, device.double_precision),
+        "double_precision": Fault(
+            "underutilization", None, device.double_precision, mended=device.without_double_precision
+        ),
         "layout_conversion": Fault("underutilization", "layout_conversion", device.layout_conversion),
         "elementwise_chain": Fault("memory_bound", None, device.elementwise_chain),
         "sequence_skew": Fault("data_skew", None, device.sequence_skew),
@@ -81,7 +87,8 @@ def inject_all(items: list[Item], place: Place) -> list[Item]:
         known = fault(each.kind)
         in_step = each.steps is None or place.step in each.steps
         if in_step and (each.ranks is None or place.rank in each.ranks):
-            items = known.inject(items, each.strength, place)
-        elif in_step and known.bystanders is not None:
+            inject = known.mended if each.mended else known.inject
+            items = items if inject is None else inject(items, each.strength, place)
+        elif in_step and known.bystanders is not None and not each.mended:
             items = known.bystanders(items, each.strength, place)
     return items

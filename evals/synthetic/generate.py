@@ -44,7 +44,7 @@ def generate(spec: SyntheticSpec, folder: Path) -> Generated:
 
 
 def mended_step_ms(spec: SyntheticSpec) -> float:
-    """The true mean step time of the same run with nothing injected."""
+    """The true mean step time of the same run with every fault mended."""
     return true_step_ms(spec.without_faults(), simulated_ranks(spec))
 
 

@@ -10,6 +10,7 @@ from evals.synthetic.models import ELEMENTWISE, LOADER, Place
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SHORT_LOADER_US = 350.0
+RECORDED_FRAME_US = 0.2  # what a recorded frame costs: a little more than was measured on one machine
 TRANSFORMS = (
     ("PIL/Image.py(2201): resize", "python_function"),
     ("torchvision/transforms/functional.py(150): to_tensor", "python_function"),
@@ -155,13 +156,14 @@ def allocator_thrash(items: list[Item], strength: float, place: Place) -> list[I
 
 
 def profiler_stacks(items: list[Item], strength: float, place: Place) -> list[Item]:
-    """Recording every Python frame slows each operator's way through the host."""
+    """Recording every Python frame slows each operator's way through the host, by the cost of so many frames."""
     wanted = (1.0 + strength) * device_us(items) / host_us(items)
     result: list[Item] = []
     for item in items:
         if isinstance(item, Call):
             us = item.host_us * wanted
-            frames = tuple((f"model.py({line}): forward", "python_function") for line in range(max(1, int(us / 1.5))))
+            count = max(1, int(us / RECORDED_FRAME_US))
+            frames = tuple((f"model.py({line}): forward", "python_function") for line in range(count))
             result.append(Pause("torch/nn/modules/module.py(1751): _call_impl", us, "python_function", frames))
         result.append(item)
     return result

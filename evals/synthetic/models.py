@@ -9,10 +9,10 @@ import numpy as np
 from evals.synthetic.devices import ACCELERATORS, Accelerator, all_reduce_us, matrix_us, stream_us
 from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Pause, Sync, Unmark, Work
 from evals.synthetic.layout import ParallelLayout, layout_of
-from evals.synthetic.spec import SyntheticSpec
+from evals.synthetic.spec import USUAL_TOKENS, SyntheticSpec
 
 HALF = "c10::BFloat16"
-HIDDEN, TOKENS = 2048, 8192
+HIDDEN, TOKENS = 2048, USUAL_TOKENS
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 ELEMENTWISE = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::{}<c10::BFloat16>, at::detail::Array<char*, 3>>"
@@ -52,7 +52,7 @@ def healthy_step(place: Place) -> list[Item]:
         from evals.synthetic.pipeline import pipeline_step
 
         return pipeline_step(place)
-    items: list[Item] = [Pause(LOADER, 120.0), _upload()]
+    items: list[Item] = [Pause(LOADER, 120.0), _upload(place.spec.tokens)]
     forward = convolution_layers(place) if place.spec.template == "convolution" else transformer_layers(place)
     items += [item for layer in forward for item in layer]
     items += [loss(place)]
@@ -65,8 +65,8 @@ def healthy_step(place: Place) -> list[Item]:
     return items
 
 
-def _upload() -> Item:
-    copy = Work("Memcpy HtoD (Pinned -> Device)", 9.0, "gpu_memcpy", "cudaMemcpyAsync", bytes=TOKENS * 8)
+def _upload(tokens: int) -> Item:
+    copy = Work("Memcpy HtoD (Pinned -> Device)", 9.0, "gpu_memcpy", "cudaMemcpyAsync", bytes=tokens * 8)
     return Call("aten::copy_", 9.0, (copy,), around="aten::to")
 
 
@@ -76,28 +76,28 @@ def transformer_layers(place: Place) -> list[list[Item]]:
 
 
 def _transformer_layer(place: Place) -> list[Item]:
-    device, mixture = place.device, place.spec.template == "mixture"
-    up, down = linear(device, TOKENS, HIDDEN, 4 * HIDDEN), linear(device, TOKENS, 4 * HIDDEN, HIDDEN)
-    feed: list[Item] = [up, elementwise(device, "GeluCUDAKernelImpl", "aten::gelu", 4 * HIDDEN), down]
+    device, tokens, mixture = place.device, place.spec.tokens, place.spec.template == "mixture"
+    up, down = linear(device, tokens, HIDDEN, 4 * HIDDEN), linear(device, tokens, 4 * HIDDEN, HIDDEN)
+    feed: list[Item] = [up, elementwise(device, "GeluCUDAKernelImpl", "aten::gelu", 4 * HIDDEN, tokens), down]
     if mixture:
         feed = [exchange(place), *feed, exchange(place)]
     return [
-        elementwise(device, "", "aten::native_layer_norm", HIDDEN),
-        linear(device, TOKENS, HIDDEN, 3 * HIDDEN),
-        attention(device),
-        linear(device, TOKENS, HIDDEN, HIDDEN),
+        elementwise(device, "", "aten::native_layer_norm", HIDDEN, tokens),
+        linear(device, tokens, HIDDEN, 3 * HIDDEN),
+        attention(device, tokens),
+        linear(device, tokens, HIDDEN, HIDDEN),
         *shared_sum(place),
-        elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN),
-        elementwise(device, "", "aten::native_layer_norm", HIDDEN),
+        elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN, tokens),
+        elementwise(device, "", "aten::native_layer_norm", HIDDEN, tokens),
         *feed,
         *shared_sum(place),
-        elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN),
+        elementwise(device, "CUDAFunctor_add", "aten::add", HIDDEN, tokens),
     ]
 
 
 def exchange(place: Place) -> Item:
     """An all-to-all of tokens between experts."""
-    elements = TOKENS * HIDDEN
+    elements = place.spec.tokens * HIDDEN
     us = 20.0 + elements * 2 / place.device.bus_bandwidth * 1e6
     return Collective("all_to_all", elements, us, place.layout.expert_group(place.rank), description="expert_parallel")
 
@@ -107,7 +107,7 @@ def shared_sum(place: Place) -> list[Item]:
     group = place.layout.tensor_group(place.rank)
     if len(group) == 1:
         return []
-    elements = int(TOKENS * HIDDEN * LAST_PIECE)
+    elements = int(place.spec.tokens * HIDDEN * LAST_PIECE)
     us = all_reduce_us(place.device, elements * 2, len(group))
     return [Collective("allreduce", elements, us, group, description="tensor_parallel"), Join()]
 
@@ -123,26 +123,26 @@ def linear(device: Accelerator, rows: int, inner: int, columns: int) -> Call:
     )  # fmt: skip
 
 
-def attention(device: Accelerator) -> Call:
-    """Fused attention over sequences of 2,048."""
-    flops = 4.0 * TOKENS * 2048 * HIDDEN / 2
+def attention(device: Accelerator, tokens: int = TOKENS) -> Call:
+    """Fused attention over sequences of 2,048, or of all tokens where these are fewer."""
+    flops = 4.0 * tokens * min(tokens, 2048) * HIDDEN / 2
     traits = "Flash_fwd_kernel_traits<128, 128, 64, 4, false, false, cutlass::bfloat16_t>"
     name = f"void pytorch_flash::flash_fwd_kernel<{traits}>"
-    dims: Dims = ((4, 16, 2048, 128),) * 3
+    dims: Dims = ((max(1, tokens // 2048), 16, min(tokens, 2048), 128),) * 3
     work = Work(name, matrix_us(device, flops), blocks=2048)
     return Call("aten::_flash_attention_forward", 22.0, (work,), dims, (HALF,) * 3, flops=flops)
 
 
-def elementwise(device: Accelerator, functor: str, operator: str, width: int) -> Call:
+def elementwise(device: Accelerator, functor: str, operator: str, width: int, tokens: int = TOKENS) -> Call:
     """An operator that streams tokens x width once in and once out."""
     name = (
         ELEMENTWISE.format(functor)
         if functor
         else "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float>"
     )
-    us = stream_us(device, 2.0 * TOKENS * width * 2)
-    dims: Dims = ((TOKENS, width), (TOKENS, width)) if operator == "aten::add" else ((TOKENS, width),)
-    return Call(operator, HOST_US, (Work(name, us, blocks=TOKENS),), dims, (HALF,) * len(dims))
+    us = stream_us(device, 2.0 * tokens * width * 2)
+    dims: Dims = ((tokens, width), (tokens, width)) if operator == "aten::add" else ((tokens, width),)
+    return Call(operator, HOST_US, (Work(name, us, blocks=tokens),), dims, (HALF,) * len(dims))
 
 
 def convolution_layers(place: Place) -> list[list[Item]]:
@@ -175,7 +175,7 @@ def _convolution_block(device: Accelerator) -> list[Item]:
 def loss(place: Place) -> Item:
     """Cross entropy over the batch."""
     name = "void (anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16, float, c10::BFloat16>"
-    return Call("aten::_log_softmax", 15.0, (Work(name, stream_us(place.device, 2.0 * TOKENS * HIDDEN)),))
+    return Call("aten::_log_softmax", 15.0, (Work(name, stream_us(place.device, 2.0 * place.spec.tokens * HIDDEN)),))
 
 
 def backward(layer: list[Item], place: Place) -> list[Item]:

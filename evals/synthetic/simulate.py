@@ -113,8 +113,8 @@ class RankClock:
         self.host_us = max(self.host_us + 1.0, begun + item.host_us)
         self.add(Row("cpu_op", item.name, begun, self.host_us - begun, item.thread, external=external, item=item))
         if item.around:
-            outer = self.host_us - begun + 2.0
-            self.add(Row("cpu_op", item.around, begun - 1.0, outer, item.thread, external=external))
+            outer = self.host_us - begun + 1.0  # apart from the next one, as calls of one thread are
+            self.add(Row("cpu_op", item.around, begun, outer, item.thread, external=external))
             self.host_us += 1.5
 
     def _launch(self, work: Work, external: int, thread: str) -> None:

@@ -12,6 +12,7 @@ Omission = Literal["device", "collective_arguments", "step_marks", "shapes", "ho
 
 MOST_RANKS = 1024
 MOST_TRACED = 64
+USUAL_TOKENS = 8192  # of a batch on one rank
 
 
 class _Record(BaseModel):
@@ -25,6 +26,7 @@ class FaultSpec(_Record):
     strength: Annotated[float, Field(gt=0, le=4)] = 0.3
     ranks: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None
+    mended: bool = False  # only what mending leaves of it
 
 
 class RecordsSpec(_Record):
@@ -45,6 +47,7 @@ class SyntheticSpec(_Record):
     tensor: Annotated[int, Field(ge=1, le=64)] = 1  # ranks that share each layer
     pipeline: Annotated[int, Field(ge=0, le=64)] = 0  # stages; 0: one for each rank in the template pipeline, else 1
     expert: Annotated[int, Field(ge=0, le=MOST_RANKS)] = 0  # ranks that exchange tokens; 0: all with the same weights
+    tokens: Annotated[int, Field(ge=64, le=65536)] = USUAL_TOKENS  # fewer: shorter kernels, as the host stays the same
     seed: int = 0
     noise: Annotated[float, Field(ge=0, le=0.5)] = 0.02  # relative spread of a kernel's time
     drift: Annotated[float, Field(ge=-0.1, le=0.1)] = 0.0  # relative growth of kernel times per step
@@ -74,6 +77,14 @@ class SyntheticSpec(_Record):
             raise ValueError(f"{self.ranks} ranks cannot be spread over tensor x pipeline x expert groups of that size")
         return self
 
+    @model_validator(mode="after")
+    def _tokens_are_used(self) -> SyntheticSpec:
+        if self.tokens != USUAL_TOKENS and self.template != "transformer":
+            raise ValueError("the size of the batch can be chosen for the template transformer only")
+        return self
+
     def without_faults(self) -> SyntheticSpec:
-        """The same run with nothing injected: what mending every fault would give."""
-        return self.model_copy(update={"faults": ()})
+        """The same run with every fault mended."""
+        return self.model_copy(
+            update={"faults": tuple(each.model_copy(update={"mended": True}) for each in self.faults)}
+        )

@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes_agent.cli.places import local, place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,16 +15,22 @@ if TYPE_CHECKING:
     from hermes_agent.workflow.request import Request
 
 MOST_RANKS = 1 << 20
+RUN_HELP = "trace file, folder with traces or monitor records, or a URL of one (fsspec)"
 
 
 def add_run_arguments(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
     """The runs to read, and what to take of them."""
-    parser.add_argument("run_paths", nargs="+", metavar="RUN", type=Path, help="trace file, or folder with traces")
+    parser.add_argument("run_paths", nargs="+", metavar="RUN", type=place, help=RUN_HELP)
     if baseline:
-        parser.add_argument(
-            "--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with"
-        )
+        add_baseline_argument(parser)
     add_selection_arguments(parser)
+
+
+def add_baseline_argument(parser: argparse.ArgumentParser) -> None:
+    """The run to compare with, once or more."""
+    parser.add_argument(
+        "--baseline", action="append", default=[], type=place, metavar="RUN", help="run to compare with"
+    )
 
 
 def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,13 +79,14 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
     from hermes_agent.cases_embedding import embedding_choice
     from hermes_agent.workflow.request import Request
 
+    cache_dir = None if args.no_cache else chosen.cache_dir
     return Request(
-        paths=tuple(args.run_paths),
-        baseline=tuple(getattr(args, "baseline", ())),
+        paths=tuple(local(each, cache_dir) for each in args.run_paths),
+        baseline=tuple(local(each, cache_dir) for each in getattr(args, "baseline", ())),
         steps=args.steps,
         ranks=args.ranks,
         thresholds=chosen.thresholds,
-        cache_dir=None if args.no_cache else chosen.cache_dir,
+        cache_dir=cache_dir,
         private_cases=chosen.cases.private_dir,
         embedding=embedding_choice(chosen, os.environ),
     )

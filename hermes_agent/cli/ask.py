@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from hermes_agent.cli.arguments import add_baseline_argument, add_selection_arguments, request_of, settings
+from hermes_agent.cli.places import URL, Place, place
 from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN... [QUESTION]",
         help="trace files or folders, then the question; without one, or with -, it is read from standard input",
     )
-    parser.add_argument("--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with")
+    add_baseline_argument(parser)
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
     parser.add_argument("--no-llm", action="store_true", help="answer from templates even with a model at hand")
@@ -56,19 +57,19 @@ def run(args: argparse.Namespace) -> int:
     return int(ExitCode.INCONCLUSIVE if unanswered else ExitCode.OK)
 
 
-def _split(words: list[str]) -> tuple[list[Path], str]:
-    """Runs first; the last word is the question unless it is ``-``, a file or folder, or the only one."""
+def _split(words: list[str]) -> tuple[list[Place], str]:
+    """Runs first; the last word is the question unless it is ``-``, a file, folder or URL, or the only one."""
     if len(words) == 1:
-        return [Path(words[0])], ""
+        return [place(words[0])], ""
     last = words[-1]
     if last == "-":
-        return [Path(word) for word in words[:-1]], ""
+        return [place(word) for word in words[:-1]], ""
     try:
-        is_run = Path(last).exists()
+        is_run = bool(URL.match(last)) or Path(last).exists()
     except (OSError, ValueError):  # too long, or with a character no path can have
         is_run = False
     runs = words if is_run else words[:-1]
-    return [Path(word) for word in runs], "" if is_run else last
+    return [place(word) for word in runs], "" if is_run else last
 
 
 def _print(question: str, answer: Answer, as_json: bool) -> None:

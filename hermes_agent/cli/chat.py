@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from hermes_agent.cli.arguments import RUN_HELP, add_baseline_argument, add_selection_arguments, request_of, settings
+from hermes_agent.cli.places import place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ HELP = "discuss a run in the terminal"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``chat``."""
-    parser.add_argument("run_paths", nargs="*", metavar="RUN", type=Path, help="trace file, or folder with traces")
-    parser.add_argument("--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with")
+    parser.add_argument("run_paths", nargs="*", metavar="RUN", type=place, help=RUN_HELP)
+    add_baseline_argument(parser)
     add_selection_arguments(parser)
     parser.add_argument("--no-llm", action="store_true", help="answer from templates even with a model at hand")
 

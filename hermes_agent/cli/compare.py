@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import replace
-from pathlib import Path
 
 from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from hermes_agent.cli.places import local, place
 
 NAME = "compare"
 HELP = "say what changed between two runs, or why they cannot be compared"
@@ -17,8 +17,8 @@ SCHEMA = "hermes-dx/comparison/1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``compare``."""
-    parser.add_argument("before", metavar="A", type=Path, help="the run to compare with: trace file or folder")
-    parser.add_argument("after", metavar="B", type=Path, help="the run to look at: trace file or folder")
+    parser.add_argument("before", metavar="A", type=place, help="the run to compare with: trace file, folder or URL")
+    parser.add_argument("after", metavar="B", type=place, help="the run to look at: trace file, folder or URL")
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
 
@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
 
     args.run_paths = [args.after]
     request = request_of(args, settings())
-    before = profile_of(replace(request, paths=(args.before,)))
+    before = profile_of(replace(request, paths=(local(args.before, request.cache_dir),)))
     comparison = compare(Profile(before.run, before.thresholds, label="baseline"), profile_of(request))
     ledger = Ledger()
     headline = render(comparison.headline, ledger)

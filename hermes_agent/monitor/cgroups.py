@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_agent.monitor.kernel import fields_of, read_text, whole_number
+from hermes_agent.monitor.kernel import Read, fields_of, read_text, whole_number
 
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")
@@ -12,14 +13,33 @@ Sample = dict[str, int | float]
 
 
 def cgroup_sample(cgroups: Path = ROOT, own: Path = OWN) -> Sample:
-    """``quota_cores``: the smallest quota of the own group and those above; throttling: all of theirs together."""
+    """One sample of ``GroupWatch``."""
+    return GroupWatch(cgroups, own).sample()
+
+
+class GroupWatch:
+    """The process's control groups, looked for again when the process was moved to another one."""
+
+    def __init__(self, cgroups: Path = ROOT, own: Path = OWN, read: Read = read_text) -> None:
+        self._cgroups, self._own, self._read = cgroups, str(own), read
+        self._told: str | None = None
+        self._groups: list[str] = []
+
+    def sample(self) -> Sample:
+        """``quota_cores``: the smallest quota of the own group and those above; throttling: all of theirs together."""
+        told = self._read(self._own)
+        if told != self._told:
+            self._told, self._groups = told, [str(group) for group in cpu_groups(self._cgroups, told)]
+        return _sample(self._groups, self._read)
+
+
+def _sample(groups: Sequence[str], read: Read) -> Sample:
     sample: Sample = {}
-    groups = cpu_groups(cgroups, read_text(own))
-    quotas = [quota for group in groups if (quota := _quota_cores(group)) is not None]
+    quotas = [quota for group in groups if (quota := _quota_cores(group, read)) is not None]
     if quotas:
         sample["quota_cores"] = min(quotas)
     for group in groups:
-        fields = fields_of(read_text(group / "cpu.stat"))
+        fields = fields_of(read(f"{group}/cpu.stat"))
         if "nr_throttled" not in fields:
             continue
         sample["throttled_periods"] = sample.get("throttled_periods", 0) + fields["nr_throttled"]
@@ -50,11 +70,11 @@ def _chain(base: Path, path: str) -> list[Path]:
     return [folder for folder in folders if (folder / "cpu.stat").exists()]
 
 
-def _quota_cores(group: Path) -> float | None:
+def _quota_cores(group: str, read: Read) -> float | None:
     """None where the group has none."""
-    words = read_text(group / "cpu.max").split()
+    words = read(f"{group}/cpu.max").split()
     if not words:
-        words = [read_text(group / "cpu.cfs_quota_us").strip(), read_text(group / "cpu.cfs_period_us").strip()]
+        words = [read(f"{group}/cpu.cfs_quota_us").strip(), read(f"{group}/cpu.cfs_period_us").strip()]
     quota_us, period_us = (whole_number(word) for word in [*words, "", ""][:2])
     if quota_us is None or not period_us or quota_us <= 0:
         return None

@@ -12,7 +12,7 @@ from time import perf_counter_ns, time_ns
 from typing import Any
 
 from hermes_agent.monitor.description import Description
-from hermes_agent.monitor.layout import RECORD, STEPS_MAGIC, StepRecord
+from hermes_agent.monitor.layout import STEPS_MAGIC
 from hermes_agent.monitor.ring import RingWriter
 
 EVENTS = ".events.jsonl"
@@ -41,10 +41,10 @@ class RecordFiles:
         self.full = False
         self._put(self._steps, description.pack(STEPS_MAGIC))
 
-    def add_steps(self, records: Iterable[StepRecord]) -> None:
-        """Appends records."""
-        if block := b"".join(RECORD.pack(*each) for each in records):
-            self._put(self._steps, block)
+    def add_steps(self, records: bytes) -> None:
+        """Appends packed records."""
+        if records:
+            self._put(self._steps, records)
 
     def add_events(self, events: Iterable[dict[str, Any]]) -> None:
         """Appends events, one JSON object per line."""

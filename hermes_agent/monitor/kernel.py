@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 LARGEST_BYTES = 1 << 16
+MOST_OPEN = 32
+Read = Callable[[str], str]
 
 
 def read_text(path: Path | str) -> str:
@@ -20,6 +23,42 @@ def read_text(path: Path | str) -> str:
         return ""
     finally:
         os.close(handle)
+
+
+class OpenFiles:
+    """Reads the same few files again and again; they stay open, since opening takes longer than reading."""
+
+    def __init__(self) -> None:
+        self._handles: dict[str, int] = {}
+
+    def read(self, path: str) -> str:
+        """As ``read_text``."""
+        handle = self._handles.get(path)
+        if handle is None:
+            return self._first(path)
+        try:
+            return _text(handle)
+        except OSError:  # of a control group that was removed, perhaps made anew
+            os.close(self._handles.pop(path))
+            return self._first(path)
+
+    def _first(self, path: str) -> str:
+        if len(self._handles) >= MOST_OPEN:
+            return read_text(path)
+        try:
+            handle = self._handles[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            return _text(handle)
+        except OSError:
+            return ""
+
+    def close(self) -> None:
+        """Closes all of them."""
+        while self._handles:
+            os.close(self._handles.popitem()[1])
+
+
+def _text(handle: int) -> str:
+    return os.pread(handle, LARGEST_BYTES, 0).decode("utf-8", "replace")
 
 
 def whole_number(text: str) -> int | None:

@@ -21,9 +21,9 @@ from hermes_agent.monitor.layout import (
     SEQUENCE,
     STATE,
     STATE_AT,
-    StepRecord,
 )
-from hermes_agent.monitor.raw import RAW, WRITTEN_WORD, RawStep, records
+from hermes_agent.monitor.packing import packed_records
+from hermes_agent.monitor.raw import RAW, WRITTEN_WORD, RawStep
 
 
 @dataclass(frozen=True)
@@ -76,19 +76,26 @@ class RingWriter:
         RAW.pack_into(self.map, RECORDS_AT + row.sequence % self.slots * RAW.size, *row)
         self.view[WRITTEN_WORD] = row.sequence + 1
 
-    def since(self, first: int) -> tuple[int, list[StepRecord]]:
-        """The records from ``first`` on that are still there, and the number of the next one."""
+    def since(self, first: int) -> tuple[int, bytes]:
+        """The packed records from ``first`` on that are still there, and the number of the next one."""
         written = self.written
         first = max(first, written - self.capacity)
         if first == written:
-            return written, []
-        rows = [self._row(number) for number in range(first - 1, written)]
+            return written, b""
         unix_at_zero_ns = STATE.unpack_from(self.map, STATE_AT)[3]
-        return written, list(records(rows, unix_at_zero_ns))
+        return written, packed_records(self._rows(first - 1, written), unix_at_zero_ns)
 
-    def _row(self, number: int) -> RawStep:
-        at = BEGIN_AT if number < 0 else RECORDS_AT + number % self.slots * RAW.size
-        return RawStep(*RAW.unpack_from(self.map, at))
+    def _rows(self, first: int, end: int) -> bytes:
+        """The rows from ``first`` on, -1 for the begin, as they lie in the ring; no more than it has slots."""
+        if first < 0:
+            return self.map[BEGIN_AT : BEGIN_AT + RAW.size] + self._rows(0, end)
+        begin, stop = first % self.slots, (end - 1) % self.slots + 1
+        if begin < stop:
+            return self._slots(begin, stop)
+        return self._slots(begin, self.slots) + self._slots(0, stop)
+
+    def _slots(self, begin: int, stop: int) -> bytes:
+        return self.map[RECORDS_AT + begin * RAW.size : RECORDS_AT + stop * RAW.size]
 
     def beat(self, unix_ns: int, clock_ns: int, closed: bool = False) -> None:
         """Says that the rank is alive, or has ended in order, and what time it is."""

@@ -209,6 +209,7 @@ class Monitor:
             self._ring.beat(time_ns(), perf_counter_ns(), closed=True)
         if whole:
             self._files.close()
+            self._sampler.close()
             self._ring.path.unlink(missing_ok=True)
         if whole and idle:
             self._ring.close()

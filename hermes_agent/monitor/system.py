@@ -10,14 +10,14 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
+from functools import partial
 from resource import RUSAGE_SELF, getrusage
 from time import process_time_ns
 from typing import Any
 
-from hermes_agent.monitor.cgroups import cgroup_sample
+from hermes_agent.monitor.cgroups import GroupWatch
 from hermes_agent.monitor.frameworks import framework_sample
-from hermes_agent.monitor.kernel import fields_of, read_text, whole_number
+from hermes_agent.monitor.kernel import OpenFiles, Read, fields_of, read_text, whole_number
 from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
 from hermes_agent.monitor.traffic import RdmaWatch, network_sample
 
@@ -34,12 +34,12 @@ IO_FIELDS = {
 }
 
 
-def process_sample(process: Path = Path("/proc/self")) -> Sample:
+def process_sample(process: str = "/proc/self", read: Read = read_text) -> Sample:
     """Memory, threads, CPU time of all threads, faults, switches, storage, and the cores that the process may use."""
     sample: Sample = {}
-    if fields := read_text(process / "statm").split():
+    if fields := read(f"{process}/statm").split():
         sample["resident_bytes"] = int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
-    if words := read_text(process / "stat").rpartition(")")[2].split():
+    if words := read(f"{process}/stat").rpartition(")")[2].split():
         sample["threads"] = int(words[17])
     sample["process_cpu_us"] = process_time_ns() // 1000
     sample["allowed_cores"] = len(os.sched_getaffinity(0))
@@ -47,20 +47,20 @@ def process_sample(process: Path = Path("/proc/self")) -> Sample:
     used = getrusage(RUSAGE_SELF)
     sample |= {"minor_faults": used.ru_minflt, "major_faults": used.ru_majflt}
     sample |= {"voluntary_switches": used.ru_nvcsw, "involuntary_switches": used.ru_nivcsw}
-    counted = fields_of(read_text(process / "io"), ":")
+    counted = fields_of(read(f"{process}/io"), ":")
     return sample | {IO_FIELDS[name]: value for name, value in counted.items() if name in IO_FIELDS}
 
 
-def host_sample(proc: Path = Path("/proc")) -> Sample:
+def host_sample(proc: str = "/proc", read: Read = read_text) -> Sample:
     """Load, runnable threads, busy and stolen time of all cores (in ticks), and pressure stall totals in us."""
     sample: Sample = {}
-    if load := read_text(proc / "loadavg").split():
+    if load := read(f"{proc}/loadavg").split():
         sample["load_1min"] = float(load[0])
         # The same count as procs_running of /proc/stat, which is dear to read whole on a large machine.
         runnable = whole_number(load[3].partition("/")[0]) if len(load) > 3 else None
         if runnable is not None:
             sample["runnable"] = runnable
-    first = read_text(proc / "stat").split("\n", 1)[0].split()
+    first = read(f"{proc}/stat").split("\n", 1)[0].split()
     if first[:1] == ["cpu"]:
         ticks = [int(each) for each in first[1:]]
         sample |= {
@@ -69,7 +69,7 @@ def host_sample(proc: Path = Path("/proc")) -> Sample:
             "cpu_steal_ticks": ticks[7],
         }
     for resource in ("cpu", "io", "memory"):
-        for line in read_text(proc / "pressure" / resource).splitlines():
+        for line in read(f"{proc}/pressure/{resource}").splitlines():
             kind, *pairs = line.split()
             sample[f"pressure_{resource}_{kind}_us"] = int(pairs[-1].partition("=")[2])
     return sample
@@ -102,24 +102,30 @@ class Sampler:
     """Samples all of it; a source that fails ``MOST_FAILURES`` times in a row is left out from then on."""
 
     def __init__(self, whole_host: bool, training_thread: int) -> None:
+        self._files = OpenFiles()
+        read = self._files.read
         self._sources: list[tuple[str, Callable[[], Sample]]] = [
-            ("process_sample", process_sample),
-            ("cgroup_sample", cgroup_sample),
+            ("process_sample", partial(process_sample, read=read)),
+            ("cgroup_sample", GroupWatch(read=read).sample),
             ("device_sample", device_sample),
             ("utilisation_sample", utilisation_sample),
             ("framework_sample", framework_sample),
-            ("network_sample", network_sample),
+            ("network_sample", partial(network_sample, read=read)),
             ("thread_sample", ThreadWatch(training_thread).sample),
             ("child_sample", ChildWatch().sample),
             ("rdma_sample", RdmaWatch().sample),
         ]
         if whole_host:  # one rank of a machine speaks for it
-            self._sources.append(("host_sample", host_sample))
+            self._sources.append(("host_sample", partial(host_sample, read=read)))
         self._failures: Counter[str] = Counter()
 
     def add(self, name: str, source: Callable[[], Sample]) -> None:
         """Another source; it may raise anything."""
         self._sources.append((name, source))
+
+    def close(self) -> None:
+        """Closes what it keeps open; it may be used on."""
+        self._files.close()
 
     def sample(self) -> Sample:
         """One sample; fields of failed sources are missing."""

@@ -69,17 +69,18 @@ class ThreadWatch:
 
     def sample(self) -> Sample:
         """The training thread, all threads' waiting for a core, and the other Python threads."""
-        return self._training_thread() | self._run_delay() | self._python_threads()
+        delay_us = self._delay_us(self._training)
+        return self._training_thread(delay_us) | self._run_delay(delay_us) | self._python_threads()
 
-    def _training_thread(self) -> Sample:
+    def _training_thread(self, delay_us: int | None) -> Sample:
         sample: Sample = {}
         with suppress(OSError):
             sample["training_cpu_us"] = thread_cpu_us(self._training)
-        if (delay_us := self._delay_us(self._training)) is not None:
+        if delay_us is not None:
             sample["training_run_delay_us"] = delay_us
         return sample
 
-    def _run_delay(self) -> Sample:
+    def _run_delay(self, training_us: int | None) -> Sample:
         try:
             alive = sorted(int(name) for name in os.listdir(self._tasks) if name.isdigit())[:MOST_THREADS]  # noqa: PTH208
         except OSError:
@@ -89,7 +90,8 @@ class ThreadWatch:
         if not self._turn:
             self._delay.begin(set(alive) - set(looked_at))
         self._turn = begin + len(looked_at)
-        seen = {tid: delay for tid in looked_at if (delay := self._delay_us(tid)) is not None}
+        known = {} if training_us is None else {self._training: training_us}
+        seen = known | {tid: us for tid in looked_at if tid not in known and (us := self._delay_us(tid)) is not None}
         return {"run_delay_us": self._delay.update(seen, set(alive))} if seen else {}
 
     def _delay_us(self, tid: int) -> int | None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_agent.monitor.kernel import read_text, whole_number
+from hermes_agent.monitor.kernel import Read, read_text, whole_number
 
-PROC = Path("/proc")
+PROC = "/proc"
 INFINIBAND = Path("/sys/class/infiniband")
 MOST_COUNTERS = 32
 # A NAK received, or no answer in time: the sender has to send again. Other vendors name it retransmission.
@@ -14,10 +14,10 @@ SENT_AGAIN = frozenset({"packet_seq_err", "local_ack_timeout_err"})
 Sample = dict[str, int | float]
 
 
-def network_sample(proc: Path = PROC) -> Sample:
+def network_sample(proc: str = PROC, read: Read = read_text) -> Sample:
     """Bytes sent and received by all interfaces but the loopback, the loopback's, and TCP segments sent again."""
     sample: Sample = {}
-    for line in read_text(proc / "net/dev").splitlines()[2:]:
+    for line in read(f"{proc}/net/dev").splitlines()[2:]:
         name, _, counters = line.partition(":")
         words = counters.split()
         received, sent = (whole_number(words[at]) if len(words) > 8 else None for at in (0, 8))
@@ -28,7 +28,7 @@ def network_sample(proc: Path = PROC) -> Sample:
         else:
             sample["net_sent_bytes"] = sample.get("net_sent_bytes", 0) + sent
             sample["net_received_bytes"] = sample.get("net_received_bytes", 0) + received
-    return sample | _segments(read_text(proc / "net/snmp"))
+    return sample | _segments(read(f"{proc}/net/snmp"))
 
 
 def _segments(text: str) -> Sample:

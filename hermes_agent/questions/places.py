@@ -9,7 +9,8 @@ from hermes_agent.report.wording import rank_list
 
 def no_such_rank(discussion: Discussion, question: Question) -> str:
     """That a rank the question names was not recorded, and which were; empty when all were."""
-    known = discussion.diagnosis.run.ranks
+    run = discussion.diagnosis.run
+    known = run.ranks or (run.recorded.ranks if run.recorded else [])
     if all(rank in known for rank in question.ranks):
         return ""
     return f"This run has no such rank; it has {rank_list(known)}."

@@ -15,6 +15,7 @@ from tools.profilers.parts import PARTS
 
 EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
 GROUPS_TOLD = 4
+OF_RECORDS = ("step_time.slowest_rank", "communication.slowest_rank")
 MOST_PCT = 50.0  # of the waiting in collectives; a rank with less is not the one that the others wait for
 LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
 YES_OR_NO = re.compile(
@@ -27,6 +28,8 @@ def which_rank(discussion: Discussion, question: Question) -> str:
     if refusal := no_such_rank(discussion, question):
         return refusal
     numbers = discussion.diagnosis.run.ranks
+    if not numbers:
+        return _by_records(discussion)
     if len(numbers) == 1:
         return (
             f"Only {rank_list(numbers)} was traced, so ranks cannot be compared. "
@@ -37,6 +40,14 @@ def which_rank(discussion: Discussion, question: Question) -> str:
         verdicts = {rank: _verdict(discussion, rank, asked) if asked else "" for rank in question.ranks}
         return blocks(paragraph([verdicts[rank], _one_rank(discussion, rank)]) for rank in question.ranks)
     return _slowest(discussion)
+
+
+def _by_records(discussion: Discussion) -> str:
+    """What the coarse checks say of the ranks where there is no trace."""
+    told = [check for check in discussion.diagnosis.checks if check.analyzer in OF_RECORDS]
+    said = [" ".join(check.text) for check in told if check.status != "cannot_answer"]
+    open_ones = [f"{check.reason.rstrip('.')}. What it needs: {check.needs}." for check in told if not check.text]
+    return blocks(["No trace was read; records of whole steps say this of the ranks.", *(said or open_ones)])
 
 
 def _slowest(discussion: Discussion) -> str:

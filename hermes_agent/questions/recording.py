@@ -27,6 +27,8 @@ def what_is_recorded(discussion: Discussion, _: Question) -> str:
     """Files, devices, ranks, steps, parallel layout and the operators' shapes."""
     run = discussion.diagnosis.run
     profile = discussion.material.profile()
+    if not profile.traced:
+        return _records_only(discussion)
     files = [quoted(source.path.rsplit("/", 1)[-1]) for source in run.sources if source.status != "excluded"]
     rows = [
         f"Read from: {listed(files[:SHAPES_TOLD])}" + (" and more files" if len(files) > SHAPES_TOLD else "")
@@ -42,6 +44,15 @@ def what_is_recorded(discussion: Discussion, _: Question) -> str:
     return blocks(
         ["What the recording says of the run:\n" + bullets(rows), NOT_RECORDED, seen if shapes else NO_SHAPES]
     )
+
+
+def _records_only(discussion: Discussion) -> str:
+    """Ranks, steps and step time where there is no trace."""
+    recorded = discussion.diagnosis.run.recorded
+    ranks = capital(rank_list(recorded.ranks)) if recorded and recorded.ranks else ""
+    time = discussion.say("A step takes {0} as the median", discussion.measure("series_step_ms", statistic="median"))
+    rows = [ranks, time, _layout(discussion.diagnosis.run.layout)]
+    return blocks(["No trace was read; this is what the records say of the run:\n" + bullets(rows), NOT_RECORDED])
 
 
 def _no_device(profile: Profile) -> str:

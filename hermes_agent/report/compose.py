@@ -66,14 +66,15 @@ class _Composer:
         advice = self._advice()
         checks = [self._check(check) for check in self.findings.checks]
         comparison = self._comparison()
+        traced = self.profile.traced
         return record.Diagnosis(
             run=run_record(self.profile.run),
             verdict=self.ranking.verdict,
             headline=answer[0],
             step_time_ms=step_time,
-            breakdown=breakdown_rows(self.profile),
-            plugin_attribution=attribution_rows(self.profile),
-            kernel_classes=kernel_class_rows(self.profile),
+            breakdown=breakdown_rows(self.profile) if traced else [],
+            plugin_attribution=attribution_rows(self.profile) if traced else [],
+            kernel_classes=kernel_class_rows(self.profile) if traced else [],
             causes=causes,
             advice=advice,
             checks=checks,
@@ -93,7 +94,8 @@ class _Composer:
         return self.profile.series.notes if self.profile.series else ()
 
     def _step_time(self) -> record.StepTime:
-        facts = {name: self._measure("step_time_ms", statistic=name) for name in ("median", "p95", "mean")}
+        metric = "step_time_ms" if self.profile.traced else "series_step_ms"
+        facts = {name: self._measure(metric, statistic=name) for name in ("median", "p95", "mean")}
         cited = [self.ledger.cite(facts[name]) for name in ("mean", "median", "p95")]
         return record.StepTime(
             median=facts["median"].value,
@@ -139,7 +141,7 @@ class _Composer:
             impact_pct=ranked.impact_pct,
             then_ms_per_step=ranked.then_ms,
             method=ranked.method,
-            ranks=list(finding.ranks or self.profile.run.rank_numbers),
+            ranks=list(finding.ranks or self.profile.rank_numbers),
             steps=list(finding.steps),
             claim=claim,
             details=details,
@@ -193,9 +195,9 @@ class _Composer:
             return Sentence("What this brings is not predicted: the cause was measured, and no replay can remove it.")
         if ranked.alone.withheld:
             return Sentence(f"What this brings is not predicted: {ranked.alone.withheld}.")
-        where = on_ranks(ranked.finding.ranks, self.profile.run.rank_numbers)
+        where = on_ranks(ranked.finding.ranks, self.profile.rank_numbers)
         whole = "a step" if steps_marked(self.profile.run) else "the whole recording"
-        alone = "" if len(ranked.alone.steps) > 1 else "; how much steps vary is not known from a single one"
+        alone = "" if len(ranked.alone.steps) != 1 else "; how much steps vary is not known from a single one"
         return Sentence(
             f"With {cause_title(ranked.finding.cause, ranked.finding.mechanism)}{where} gone {whole} would take "
             f"{{0}}, {{1}} faster; expect between {{2}} and {{3}}{alone}.",
@@ -246,7 +248,7 @@ class _Composer:
 
 def _capability(profile: Profile) -> float | None:
     """The compute capability of the run's devices, when all have the same."""
-    known = {device.compute_capability for rank in profile.ranks for device in rank.rank.devices}
+    known = {device.compute_capability for rank in profile.run.ranks for device in rank.devices}
     try:
         return float(known.pop() or "") if len(known) == 1 else None
     except ValueError:

@@ -33,6 +33,8 @@ def render_markdown(diagnosis: Diagnosis) -> str:
 
 
 def _breakdown(diagnosis: Diagnosis) -> str:
+    if not diagnosis.breakdown:
+        return ""
     lines = ["## Where a step goes (ms, mean over steps)", ""]
     lines.append("| rank | " + " | ".join(name.replace("_", " ") for name in PART_COLUMNS) + " |")
     lines.append("|" + "---|" * (len(PART_COLUMNS) + 1))

@@ -13,6 +13,8 @@ from tools.run.model import SourceStatus
 from tools.savings import cause_key
 from tools.verdict import NEEDED, steps_marked
 
+NO_TRACE = "No trace was read: this answer rests on what records tell of whole steps"
+UNSEEN_CAUSES = "slow operators, small launches and transfers would not be seen by it"
 MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
 UNMARKED = (
     "No steps are marked in this recording, so all of it is looked at as one step, start-up included; "
@@ -23,6 +25,9 @@ UNMARKED = (
 def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     """The headline first; every figure is a fact."""
     marked = steps_marked(profile.run)
+    if not profile.traced:
+        told = _records_only(profile)
+        return [_headline(profile, ranking, marked), *told, *_partial(profile), *_open_verdict(ranking)]
     return [
         _headline(profile, ranking, marked),
         *unprofiled(profile),
@@ -32,6 +37,11 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         *_unexplained(profile, ranking),
         *_open_verdict(ranking),
     ]
+
+
+def _records_only(profile: Profile) -> list[Sentence]:
+    """The step time, and that nobody looked inside of steps."""
+    return [*unprofiled(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
 
 
 def _partial(profile: Profile) -> list[Sentence]:
@@ -53,7 +63,7 @@ def about(ranked: RankedCause) -> dict[str, str]:
 
 
 def _headline(profile: Profile, ranking: Ranking, marked: bool) -> Sentence:
-    step = measure(profile, "step_time_ms", statistic="mean")
+    step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
     takes = "a step takes {0} on average" if marked else "the recording, start-up included, takes {0}"
     match ranking.verdict:
         case "healthy":
@@ -66,7 +76,7 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> Sentence:
     top = ranking.causes[0]
     sure = ranking.verdict == "problem" and top.finding.confidence >= profile.thresholds["confidence"]
     lead = "The first cause is" if sure else "On thin evidence, the likeliest cause is"
-    where = on_ranks(top.finding.ranks, profile.run.rank_numbers)
+    where = on_ranks(top.finding.ranks, profile.rank_numbers)
     title = cause_title(top.finding.cause, top.finding.mechanism)
     of = "an average step of {1}" if marked else "the {1} that the recording takes with its start-up"
     if top.finding.saving is not None and not top.finding.change:

@@ -59,10 +59,18 @@ def _wrap(text: str, width: int, indent: str = "", first: str | None = None) -> 
     )
 
 
+def all_ranks(diagnosis: Diagnosis) -> set[int]:
+    """The traced ranks, those of the records where there is no trace."""
+    recorded = diagnosis.run.recorded
+    return set(diagnosis.run.ranks or (recorded.ranks if recorded else ()))
+
+
 def _title(diagnosis: Diagnosis) -> str:
     run = diagnosis.run
     names = [source.path.rsplit("/", 1)[-1] for source in run.sources if source.status != "excluded"]
     shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+    if not run.ranks and run.recorded is not None:
+        return f"{shown} · {len(run.recorded.ranks)} rank(s) · {diagnosis.step_time_ms.steps} step(s) · no trace"
     device = ", ".join(run.devices) or "CPU only"
     return f"{shown} · {len(run.ranks)} rank(s) · {len(run.steps)} step(s) · {device}"
 
@@ -76,6 +84,8 @@ def _verdict(diagnosis: Diagnosis, width: int, style: Style) -> str:
 
 def _breakdown(diagnosis: Diagnosis, style: Style) -> str:
     rows = [row for row in diagnosis.breakdown if row.step is None]
+    if not rows:
+        return ""
     head = f"{'rank':>5} {'wall':>9} {'compute':>9} {'exposed':>9} {'exposed':>9} {'data':>9} {'host':>9} {'idle':>9}"
     more = f"{'':>5} {'ms':>9} {'':>9} {'comm.':>9} {'copies':>9} {'wait':>9} {'':>9} {'':>9}"
     lines = [style("Where a step goes, mean over steps", "heading"), head, more]
@@ -122,7 +132,7 @@ def _causes(diagnosis: Diagnosis, width: int, style: Style) -> str:
 
 
 def _cause(place: int, cause: CauseRecord, diagnosis: Diagnosis, width: int, style: Style) -> str:
-    where = "" if set(cause.ranks) == set(diagnosis.run.ranks) else f", {rank_list(cause.ranks)}"
+    where = "" if set(cause.ranks) == all_ranks(diagnosis) else f", {rank_list(cause.ranks)}"
     facts = (
         f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}; "
         f"confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"

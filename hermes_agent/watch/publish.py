@@ -19,7 +19,7 @@ def without_credentials(url: str) -> str:
     return re.sub(r"//[^/]*@", "//", re.split(r"[?#]", url, maxsplit=1)[0])
 
 
-def _said(error: Exception, url: str) -> str:
+def said(error: Exception, url: str) -> str:
     """The error's text where it cannot hold a part of what is not to be shown."""
     return str(error) if without_credentials(url) == url else type(error).__name__
 
@@ -38,7 +38,7 @@ class Publisher:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError, OSError) as error:
             raise UsageError(
-                f"{self._url}: cannot be written to ({_said(error, url)}); check the URL and install what it needs"
+                f"{self._url}: cannot be written to ({said(error, url)}); check the URL and install what it needs"
             ) from error
         self._sent: dict[Path, tuple[int, int]] = {}
         self._next_s = 0.0

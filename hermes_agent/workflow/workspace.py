@@ -11,9 +11,9 @@ from case_library.recall import CaseIndex, Recall
 from hermes_agent.workflow.request import Request
 from tools.analyzers.registry import ANALYZERS
 from tools.compare import Comparison
-from tools.errors import InputError
 from tools.findings import Check
 from tools.profilers.profile import Profile
+from tools.profilers.series import require_steps
 from tools.ranking import Ranking
 from tools.run.model import Run
 from tools.sources.load import load_run
@@ -89,10 +89,7 @@ class Workspace:
         progress = None if self._report is None else _Progress(self._report)
         run = load_run(request.paths, options, progress)
         run = run.select(request.ranks, request.steps)
-        if not any(step.wall_ns for rank in run.ranks for step in rank.steps):
-            raise InputError(
-                f"{', '.join(map(str, request.paths))}: holds no training run: no time passes in its steps"
-            )
+        require_steps(run, request.paths)
         baseline = load_run(request.baseline, options, progress) if request.baseline else None
         return run, baseline
 

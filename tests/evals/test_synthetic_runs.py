@@ -10,6 +10,7 @@ import pytest
 
 from evals.synthetic.faults import FAULTS
 from evals.synthetic.generate import generate, mended_step_ms
+from evals.synthetic.host_faults import RECORDED_FRAME_US
 from evals.synthetic.spec import FaultSpec, SyntheticSpec
 from tools.errors import UsageError
 from tools.run.events import EventKind
@@ -71,6 +72,44 @@ def test_every_fault_makes_the_run_slower_than_its_mended_twin(kind: str, tmp_pa
         {"template": template, "ranks": 2, "steps": 3, "layers": 2, "faults": [_fault(kind)]}
     )
     assert generate(spec, tmp_path).step_ms > 1.02 * mended_step_ms(spec)
+
+
+def test_operators_of_one_thread_lie_inside_each_other_or_apart(tmp_path: Path) -> None:
+    events = [e for e in _events(generate(SMALL, tmp_path).paths[0]) if e.get("cat") == "cpu_op"]
+    for thread in {event["tid"] for event in events}:
+        open_ends: list[float] = []
+        spans = sorted((e["ts"], -e["ts"] - e["dur"]) for e in events if e["tid"] == thread)
+        for begin, negated_end in spans:
+            while open_ends and open_ends[-1] <= begin + 0.002:
+                open_ends.pop()
+            assert not open_ends or -negated_end <= open_ends[-1] + 0.002
+            open_ends.append(-negated_end)
+
+
+def test_recording_frames_costs_what_is_known_of_a_frame(tmp_path: Path) -> None:
+    fault = FaultSpec(kind="profiler_stacks", strength=0.2)
+    made = generate(SMALL.model_copy(update={"tokens": 1024, "faults": (fault,)}), tmp_path).paths[0]
+    frames = [e for e in _events(made) if e["name"].startswith("model.py(")]
+    calls = [e for e in _events(made) if e["name"].endswith("_call_impl")]
+    assert sum(event["dur"] for event in calls) / len(frames) == pytest.approx(RECORDED_FRAME_US, rel=0.05)
+
+
+def test_the_batch_can_be_smaller_for_transformers_only() -> None:
+    few = SMALL.model_copy(update={"tokens": 1024})
+    assert mended_step_ms(few) < 0.5 * mended_step_ms(SMALL)
+    with pytest.raises(ValueError, match="transformer only"):
+        SyntheticSpec(template="convolution", tokens=1024)
+
+
+def test_mending_the_type_of_an_operator_does_not_take_it_away(tmp_path: Path) -> None:
+    fault = FaultSpec(kind="double_precision", strength=0.5)
+    spec = SMALL.model_copy(update={"faults": (fault,)})
+    wide, mended = (
+        [e["dur"] for e in _events(generate(made, tmp_path / name).paths[0]) if "MulFunctor" in e["name"]]
+        for name, made in (("wide", spec), ("mended", spec.without_faults()))
+    )
+    assert len(wide) == len(mended) > 0
+    assert sum(mended) == pytest.approx(sum(wide) / 4, rel=0.03), "two bytes in place of eight, and the kernel's start"
 
 
 def test_what_is_omitted_is_not_written(tmp_path: Path) -> None:

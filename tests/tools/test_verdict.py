@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tests.collective_runs import late_run
+from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
 from tools.findings import Check, Finding, Saving, Sentence, clean, found
 from tools.profilers.profile import Profile
 from tools.ranking import rank_causes, ranking
 from tools.run.model import Run
-from tools.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
+from tools.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY, unexplained_parts
 from tools.whatif.change import Scale
 
 
@@ -157,3 +158,33 @@ def test_a_cause_that_is_neither_sure_nor_large_is_no_problem_yet() -> None:
         return rank_causes(profile, [clean("io.data_loader"), found("cpu.made_up", half)]).verdict
 
     assert (verdict(0.06), verdict(0.09)) == ("inconclusive", "problem")
+
+
+def test_long_steps_that_nobody_explains_rule_out_healthy() -> None:
+    lengths = (1000.0, 1000.0, 1000.0, 1000.0, 1800.0)
+    result = rank_causes(profile_of(computing(0.9, lengths=lengths)), [clean("io.data_loader")])
+    assert (result.verdict, result.needs) == ("inconclusive", STEADY)
+    even = rank_causes(profile_of(computing(0.9, lengths=(1000.0, 1000.0, 1100.0))), [clean("io.data_loader")])
+    assert even.verdict == "healthy"
+
+
+def waiting_for_data(data_wait_ms: float) -> Profile:
+    """Traced steps that wait for data for a fifth, in a run whose other steps wait for so long."""
+    steps = step_rows(0, [100.0] * 40, data_wait_ms=data_wait_ms, thread_cpu_ms=95.0)
+
+    def build(rank: int) -> RankBuilder:
+        builder = RankBuilder(rank=rank, device=None)
+        for step in range(3):
+            begin = step * 120_000
+            builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", begin, 24_000)
+            builder.operator("aten::mm", begin + 24_000, 95_900)
+            builder.step(1000 + step, begin, begin + 120_000)
+        return builder
+
+    return recorded_profile(records_of([steps]), build)
+
+
+def test_waiting_for_data_in_the_traced_steps_alone_is_no_open_part_of_the_run() -> None:
+    assert unexplained_parts(waiting_for_data(19.0), ()) == ("data_wait",)
+    assert unexplained_parts(waiting_for_data(2.0), ()) == ()
+    assert unexplained_parts(waiting_for_data(0.0), ()) == ("data_wait",)

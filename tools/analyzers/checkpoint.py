@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.analyzers.margin import confidence
 from tools.analyzers.recorded import measured, saving
 from tools.analyzers.step_writes import step_writes
+from tools.analyzers.traced_saves import traced_saves
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
 from tools.metrics.series import rank_stalls
@@ -24,11 +25,12 @@ BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluat
 
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Long steps at one distance, and small writes in every step."""
-    return _periodic(profile), step_writes(profile)
+    """Long steps at one distance, small writes in every step, and savings that a trace shows."""
+    return periodic_stall(profile), step_writes(profile), traced_saves(profile)
 
 
-def _periodic(profile: Profile) -> Check:
+def periodic_stall(profile: Profile) -> Check:
+    """Long steps at one distance, and whether the ranks write then."""
     series = profile.series
     if series is None:
         return cannot_answer(PERIODIC, "the steps of a trace are too few to show a rhythm", NEEDED)
@@ -60,7 +62,7 @@ def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
     known = [fact for fact in shares.values() if fact is not None]
     if not known:
         return None
-    devices = any(view.rank.has_device for view in profile.ranks)
+    devices = profile.accelerated
     chosen = (min if devices else max)(known, key=lambda fact: fact.value)
     return chosen if chosen.value >= 100.0 * EXPLAINS and (len(known) == len(shares) or not devices) else None
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from tools.analyzers.collective_change import scaled
 from tools.analyzers.communication_host_messages import small_on_host
 from tools.analyzers.communication_transfer import ONE_RANK, ONE_RANK_CAP
+from tools.analyzers.communication_untraced import holds_waiting
 from tools.analyzers.margin import confidence
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
 from tools.profilers.collectives import asking_spans, collectives
+from tools.profilers.exchanges import NEEDED_AT_ONCE
 from tools.profilers.profile import Profile
 from tools.profilers.transfers import Fit, fits, transfers
 from tools.whatif.change import Scale
@@ -22,10 +24,12 @@ def small_packet(profile: Profile) -> Check:
     usable = [fit for fit in fits(profile) if 100.0 * fit.error <= profile.thresholds["fit_error_pct"]]
     if not usable:
         return small_on_host(profile) or _many_short(profile, name)
-    findings = [finding for fit in usable if (finding := _mergeable(profile, fit)) is not None]
+    # Exchanges whose result is needed at once cannot be merged: what the next one carries is computed from it.
+    free = [fit for fit in usable if fit.kind not in NEEDED_AT_ONCE]
+    findings = [finding for fit in free if (finding := _mergeable(profile, fit)) is not None]
     if findings:
         return found(name, *findings)
-    if len(profile.ranks) == 1 and any(_holds_waiting(profile, fit) for fit in usable):
+    if len(profile.ranks) == 1 and any(holds_waiting(profile, fit) for fit in free):
         return cannot_answer(
             name,
             "the part of the collectives that does not depend on size is too long for a start: it holds waiting",
@@ -52,11 +56,6 @@ def _exposed_share(profile: Profile) -> float:
     shown = measure(profile, "exposed_transfer_ms").value
     hidden = float(profile.breakdown["overlapped_communication_ns"].mean()) / 1e6
     return shown / (shown + hidden) if shown + hidden > 0 else 0.0
-
-
-def _holds_waiting(profile: Profile, fit: Fit) -> bool:
-    costly = 100.0 * fit.fixed_share >= profile.thresholds["collective_fixed_pct"]
-    return costly and fit.fixed_ns / 1e6 > profile.thresholds["collective_start_ms"]
 
 
 def _mergeable(profile: Profile, fit: Fit) -> Finding | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.communication_straggler import late_ranks, left_out, straggler
+from tools.analyzers.communication_untraced import untraced_straggler
 from tools.analyzers.excess import HOST_CAUSES, balance
 from tools.analyzers.margin import confidence
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
@@ -16,7 +17,13 @@ SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less i
 
 
 def arrival_skew(profile: Profile) -> Check:
-    """A straggler or data skew, told apart by who is waited for from step to step."""
+    """A straggler or data skew, told apart by who is waited for from step to step; else a late rank not traced."""
+    answer = _between_traced(profile)
+    unseen = None if answer.status == "found" else untraced_straggler(profile)
+    return answer if unseen is None else found(NAME, unseen)
+
+
+def _between_traced(profile: Profile) -> Check:
     if len(profile.ranks) < 2:
         return cannot_answer(
             NAME,

@@ -23,7 +23,7 @@ def recorded_compilation(profile: Profile, name: str) -> Check | None:
     if series is None:
         return None
     finding = None if records is None else _counted(profile, series, records)
-    finding = finding or _by_versions(profile, series)
+    finding = finding or (_by_versions(profile, series) if profile.traced else None)
     return None if finding is None else found(name, finding)
 
 

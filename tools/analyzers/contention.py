@@ -45,16 +45,25 @@ def _contention(profile: Profile) -> Check:
     if delays[worst].value < limit:
         text = "The training thread waits for a core for {0} of its time at most."
         return clean(NAME, Sentence(text, (delays[worst],)))
+    reading = _reading(profile, records, worst)
+    usual = measure(profile, "usual_counter_share_pct", rank=worst, field="training_run_delay_us")
+    if reading.mechanism is None and usual.value < limit:
+        text = (
+            "The training thread waits for a core for {0} of its time, but for {1} in the usual sample: most of it in a"
+            " passing stretch, with no sign of who had the cores then."
+        )
+        return clean(NAME, Sentence(text, (delays[worst], usual)))
     chosen = affected(values(delays), profile.thresholds["noted_pct"])
     waited = measure(profile, "counter_ms_per_step", rank=worst, field="training_run_delay_us")
     hidden = overlapped(profile, NAME, chosen, waited)
-    return hidden or found(NAME, _finding(profile, records, chosen, delays[worst], worst))
+    others = " on some ranks only" if len(chosen) < len(records.ranks) else ""
+    return hidden or found(NAME, _finding(profile, reading, chosen, (waited, delays[worst]), others))
 
 
-def _finding(profile: Profile, records: HostRecords, ranks: tuple[int, ...], share: Fact, worst: int) -> Finding:
-    waited = measure(profile, "counter_ms_per_step", rank=worst, field="training_run_delay_us")
-    reading = _reading(profile, records, worst)
-    others = " on some ranks only" if len(ranks) < len(records.ranks) else ""
+def _finding(
+    profile: Profile, reading: Reading, ranks: tuple[int, ...], told: tuple[Fact, Fact], others: str
+) -> Finding:
+    waited, share = told
     return Finding(
         cause="cpu_contention",
         mechanism=reading.mechanism,

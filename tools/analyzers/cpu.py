@@ -5,6 +5,7 @@ from __future__ import annotations
 from tools.analyzers.compilation import operator_compilation
 from tools.analyzers.dispatch import small_operators
 from tools.analyzers.environment import environment
+from tools.analyzers.host_operators import host_speed
 from tools.analyzers.profiling import profiling_overhead
 from tools.analyzers.synchronization import host_synchronization, launch_blocking
 from tools.findings import Check
@@ -12,7 +13,7 @@ from tools.profilers.profile import Profile
 
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Dispatch, waits for the device, compilation, the profiler's own cost and the environment."""
+    """Dispatch, waits for the device, compilation, the profiler's own cost, the environment and slow hosts."""
     return (
         small_operators(profile),
         host_synchronization(profile),
@@ -20,4 +21,5 @@ def analyze(profile: Profile) -> tuple[Check, ...]:
         operator_compilation(profile),
         profiling_overhead(profile),
         environment(profile),
+        host_speed(profile),
     )

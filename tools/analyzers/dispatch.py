@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
-from tools.analyzers.idle import idle_share, removal
+from tools.analyzers.idle import idle_share, late_host_causes, removal
 from tools.analyzers.margin import HIGHEST, confidence
-from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.recorded import saving
+from tools.findings import Check, Fact, Finding, Saving, Sentence, cannot_answer, clean, found
 from tools.intervals import intersect, union
 from tools.metrics.registry import measure
 from tools.profilers.host_dispatch import host_dispatch
@@ -21,6 +22,7 @@ FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes th
 READS_SHARE = 0.1  # of the operators: one read for each handful of operators that make the value
 FEW_CAP = 0.45  # a hypothesis, below the confidence of a verdict
 HOST_SIGNALS = ("many short operators", "time between and in short host operators")
+UNPROFILED = "time in short operators called over and over, of the traced step most like the unprofiled ones"
 
 
 def small_operators(profile: Profile) -> Check:
@@ -76,7 +78,7 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
         against=(*_too_few(launches), *_against(kernel, interval, queue)),
         disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
         signals=SIGNALS,
-        symptom_of=("cpu_contention",),
+        symptom_of=late_host_causes(profile, worst),
     )
 
 
@@ -112,30 +114,60 @@ def _on_host(profile: Profile) -> Check:
     shares = {rank: measure(profile, "short_operator_pct", rank=rank).value for rank in ranks}
     worst = worst_of(shares)
     share = measure(profile, "short_operator_pct", rank=worst)
+    calls = measure(profile, "repeated_operator_calls", rank=worst)
     count = measure(profile, "operators_per_step", rank=worst)
+    limit = profile.thresholds["host_short_operators_pct"]
+    if share.value < limit:
+        text = (
+            "Short operators that a step calls over and over ({0} of {1}) and the pauses between operators take {2} of"
+            " the step."
+        )
+        return clean(NAME, Sentence(text, (calls, count, share)))
     chosen = affected(shares, profile.thresholds["cause_share_pct"])
-    if not chosen:
-        text = "Short operators and the pauses between them take {0} of the step, with {1} called per step."
-        return clean(NAME, Sentence(text, (share, count)))
     amount = measure(profile, "short_operator_ms", rank=worst)
     reads = measure(profile, "host_group_count", group="reads", rank=worst)
-    text = "The step spends {0} ({1}) in short operators and the pauses between them, with {2} called per step."
+    text = (
+        "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses between operators:"
+        " {2} of the {3} that it calls."
+    )
     return found(
         NAME,
         Finding(
             cause="operator_dispatch",
             mechanism="host_synchronization" if _reads_values(reads, count) else "small_operators",
-            claim=Sentence(text, (amount, share, count)),
-            details=(Sentence("Of these, {0} read a value out of a tensor.", (reads,)),),
-            confidence=confidence((share.value, profile.thresholds["host_short_operators_pct"])),
+            claim=Sentence(text, (amount, share, calls, count)),
+            details=(_longest_kind(profile, worst), *_reading(reads)),
+            confidence=confidence((share.value, limit)),
             ranks=chosen,
             steps=amount.steps,
-            change=_host_removal(profile, chosen),
+            change=() if profile.series is not None else _host_removal(profile, chosen),
+            saving=None if profile.series is None else _host_saving(profile, amount),
             disproved_by="fusing or vectorising the operators leaves the step time as it is",
             signals=HOST_SIGNALS,
             symptom_of=("cpu_contention",),
         ),
     )
+
+
+def _longest_kind(profile: Profile, rank: int) -> Sentence:
+    """The kind of operator that takes most of the time, and how often a step calls it."""
+    view, rows = profile.rank(rank), host_dispatch(profile, rank).repeated
+    codes = view.events.frame["name"].cat.codes.to_numpy()[rows]
+    spent_ns = np.bincount(codes, weights=view.end[rows] - view.start[rows])
+    name = str(view.events.frame["name"].cat.categories[int(spent_ns.argmax())])
+    facts = (measure(profile, "host_own_count", rank=rank, name=name),)
+    return Sentence("The largest part of it goes into {n0}, {0} per step.", facts, (name,))
+
+
+def _reading(reads: Fact) -> tuple[Sentence, ...]:
+    return (Sentence("Of these, {0} read a value out of a tensor.", (reads,)),) if reads.value else ()
+
+
+def _host_saving(profile: Profile, amount: Fact) -> Saving:
+    """Of the unprofiled step: the middle between what is left at best and in the cautious view."""
+    best, cautious = (1.0 - left for left in _left(profile))
+    expected = 0.5 * (best + cautious)
+    return saving(profile, expected * amount.value, cautious / expected, best / expected, UNPROFILED)
 
 
 def _reads_values(reads: Fact, operators: Fact) -> bool:
@@ -148,8 +180,8 @@ def _host_removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
     changes = []
     for rank in ranks:
         dispatch, view = host_dispatch(profile, rank), profile.rank(rank)
-        for track in np.unique(view.track[dispatch.short]):
+        for track in np.unique(view.track[dispatch.repeated]):
             rows = dispatch.rows[view.track[dispatch.rows] == track]
             active = union(view.start[rows][:1], view.end[rows][-1:])
-            changes.append(Scale(rank, int(track), intersect(dispatch.moments, active), best, cautious))
+            changes.append(Scale(rank, int(track), intersect(dispatch.repeated_moments, active), best, cautious))
     return tuple(changes)

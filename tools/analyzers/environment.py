@@ -61,17 +61,20 @@ def environment(profile: Profile) -> Check:
 def settings(profile: Profile) -> dict[int, dict[str, str]]:
     """Variables of each rank, from the environment file and from what the monitor told."""
     found_on: dict[int, dict[str, str]] = {}
-    for view in profile.ranks:
-        found_on[view.rank.rank] = {name: value for name, value in view.rank.metadata.items() if VARIABLE.match(name)}
+    for rank in profile.run.ranks:
+        found_on[rank.rank] = {name: value for name, value in rank.metadata.items() if VARIABLE.match(name)}
+    if not profile.traced:
+        written = {name: value for name, value in profile.run.variables.items() if VARIABLE.match(name)}
+        found_on = dict.fromkeys(profile.rank_numbers, written)
     records = profile.host_records
     if records is None:
         return found_on
-    for rank in records.ranks:
-        if (told := records.environment(rank)) is not None:
-            levels = [each for each in records.flags(rank, "distributed_debug") if isinstance(each, str)]
+    for number in records.ranks:
+        if (told := records.environment(number)) is not None:
+            levels = [each for each in records.flags(number, "distributed_debug") if isinstance(each, str)]
             raised = [level for level in levels if level != "OFF"]
             debug = {"TORCH_DISTRIBUTED_DEBUG": raised[-1]} if raised else {}
-            found_on[rank] = {**found_on.get(rank, {}), **told.variables, **debug}
+            found_on[number] = {**found_on.get(number, {}), **told.variables, **debug}
     return found_on
 
 

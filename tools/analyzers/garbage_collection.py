@@ -60,7 +60,7 @@ def _from_records(profile: Profile, ranks: tuple[int, ...], worst: int, share_pc
         cause="garbage_collection",
         claim=Sentence(
             "Python's garbage collector holds the steps up for {0} on average, at most for {1} at a time"
-            + (", and not on all ranks: the others wait." if len(ranks) < len(profile.run.ranks) else "."),
+            + (", and not on all ranks: the others wait." if len(ranks) < len(profile.rank_numbers) else "."),
             (cost, longest),
         ),
         confidence=confidence(

@@ -20,6 +20,9 @@ NOT_JOINED = "no launch on the host is joined to work on the device, so it canno
 NEEDS_LAUNCHES = "host and device activity in one trace (ProfilerActivity.CPU and CUDA)"
 NEEDS_DEVICE = "a trace with device activity (ProfilerActivity.CUDA); without a device see cpu.small_operators"
 
+LATE_HOST = ("cpu_contention", "garbage_collection", "operator_compilation", "checkpoint_stall")  # what makes it late
+WAITING = ("synchronization", "dispatch", "stall")  # idle time of a device in which the host is late
+RECORDING_SHARE = 0.5  # of that time: where recording takes as much of the host, it is what makes the host late
 UNEXPLAINED_CAP = 0.45  # pauses without a recorded reason: a hypothesis, below the confidence of a verdict
 
 
@@ -37,6 +40,18 @@ def analyze(profile: Profile) -> tuple[Check, ...]:
 def idle_share(profile: Profile, rank: int, reason: str) -> Fact:
     """Share of a rank's steps in which its device is idle for that reason."""
     return measure(profile, "device_idle_pct", rank=rank, reason=reason)
+
+
+def waiting_ms(profile: Profile, rank: int) -> float:
+    """How long per step a rank's device waits because the host is late."""
+    return sum(measure(profile, "device_idle_ms", rank=rank, reason=reason).value for reason in WAITING)
+
+
+def late_host_causes(profile: Profile, rank: int) -> tuple[str, ...]:
+    """The causes of which a late host is a symptom; recording only where it takes enough of the host's time."""
+    recording = measure(profile, "profiling_overhead_ms", rank=rank).value
+    recorded = recording >= RECORDING_SHARE * waiting_ms(profile, rank)
+    return (*LATE_HOST, "profiling_overhead") if recorded else LATE_HOST
 
 
 def removal(
@@ -90,7 +105,7 @@ def _stall(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         details=(_overview(profile, worst),),
         disproved_by="host activity recorded with stacks shows the pauses to be waits for the device or another rank",
         signals=("device idle while the host launches nothing", "long host pauses between launches"),
-        symptom_of=("cpu_contention", "garbage_collection", "operator_compilation", "checkpoint_stall"),
+        symptom_of=late_host_causes(profile, worst),
         hints={"where": name} if name else {},
     )
 

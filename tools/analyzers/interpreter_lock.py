@@ -14,6 +14,10 @@ from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
 
 NAME = "cpu.interpreter_lock"
+EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able to account for
+UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
+SWITCHES = "A traced step has {0} between operators that last as long as the interpreter lets one thread run."
+PAUSES = 3.0  # of the interpreter's switch interval in the traced steps; one or two may be as long by chance
 
 
 def interpreter_lock(profile: Profile) -> Check:
@@ -24,30 +28,28 @@ def interpreter_lock(profile: Profile) -> Check:
     others = by_rank(profile, records, "counter_share_pct", field="python_threads_cpu_us")
     if not others:
         return not_recorded(NAME, "the records do not tell the CPU time of other Python threads")
-    worst = worst_of(values(others))
-    if others[worst].value < profile.thresholds["side_thread_pct"]:
-        text = "Python threads beside the training thread run for {0} of the time at most."
-        return clean(NAME, Sentence(text, (others[worst],)))
-    blocked = {rank: blocked_ms(profile, records, rank) for rank in others}
-    shares = {
-        rank: 100.0 * ms / records.series.mean_ms if others[rank].value >= others[worst].value / 5.0 else 0.0
-        for rank, ms in blocked.items()
-    }
+    kept = {rank: kept_ms(profile, records, rank) for rank in others}
+    shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in kept.items()}
     late = worst_of(shares)
     off = measured(profile, "off_core_ms", rank=late)
     if off is None or shares[late] < profile.thresholds["noted_pct"]:
-        text = "Other Python threads run for {0} of the time, but the training thread is not blocked meanwhile."
-        return clean(NAME, Sentence(text, (others[late],)))
+        worst = worst_of(values(others))
+        text = (
+            "Python threads beside the training thread run for {0} of the time at most, and the training thread is not"
+            " blocked for as long."
+        )
+        return clean(NAME, Sentence(text, (others[worst],)))
     chosen = affected(shares, profile.thresholds["noted_pct"])
     hidden = overlapped(profile, NAME, chosen, off)
-    return hidden or found(NAME, _finding(profile, chosen, late, blocked[late]))
+    return hidden or found(NAME, _finding(profile, chosen, late, kept[late]))
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float) -> Finding:
     share = measure(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
     off = measure(profile, "off_core_ms", rank=rank)
-    limits = profile.thresholds
     step_pct = 100.0 * lost_ms / (profile.series.mean_ms if profile.series else 1.0)
+    pauses = measured(profile, "switch_pauses_per_step", rank=rank)
+    seen = pauses is not None and pauses.value * len(pauses.steps) >= PAUSES
     return Finding(
         cause="operator_dispatch",
         mechanism="gil_contention",
@@ -57,16 +59,33 @@ def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float
             (share, off),
         ),
         confidence=confidence(
-            (share.value, limits["side_thread_pct"]), (step_pct, limits["cause_share_pct"]), at_most=0.9
+            (step_pct, profile.thresholds["cause_share_pct"]),
+            (share.value, profile.thresholds["side_thread_pct"]),
+            at_most=0.9 if seen else 0.75,
         ),
         ranks=ranks,
         saving=host_saving(
             profile, ranks, lost_ms, (0.4, 1.2), "time the training thread is blocked while other threads run"
         ),
-        against=(Sentence("That the blocked time is spent waiting for the interpreter itself is not recorded."),),
+        details=(Sentence(SWITCHES, (pauses,)),) if seen and pauses is not None else (),
+        against=() if seen else (Sentence(UNSEEN),),
         disproved_by="the steps are as long with the side thread's work moved to a process of its own",
         signals=("busy Python threads beside the training thread", "training thread blocked without run-queue delay"),
     )
+
+
+def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
+    """Time per step for which other Python threads can have kept the interpreter from the training thread.
+
+    Only a thread that runs can keep it: what blocks the training thread for much longer than those run is another
+    matter, and then 0. 0 too where the records do not tell.
+    """
+    share = measured(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
+    if share is None or share.value < profile.thresholds["side_thread_pct"]:
+        return 0.0
+    blocked = blocked_ms(profile, records, rank)
+    side = measure(profile, "counter_ms_per_step", rank=rank, field="python_threads_cpu_us").value
+    return min(side, blocked) if side >= EXPLAINS * blocked else 0.0
 
 
 def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:

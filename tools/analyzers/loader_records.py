@@ -87,6 +87,10 @@ def _in_process(profile: Profile, records: HostRecords, rank: int) -> LoaderRead
     if blocked.value >= BLOCKED * wait.value:
         text = "Of {0} per step in the loader the training thread is off its core for {1}: it waits for bytes."
         return LoaderReading("slow_data_reading", None, (Sentence(text, (wait, blocked)),), 0.85)
+    if not profile.traced:  # what is not known to be blocked there may be blocked there all the same
+        blocked = measure(profile, "off_core_ms", rank=rank)
+        if blocked.value >= BLOCKED * wait.value:
+            return None
     text = "Of {0} per step in the loader the training thread is off its core for {1} at most: it computes."
     sentence = Sentence(text, (wait, blocked))
     spare = spare_cores(records, rank)

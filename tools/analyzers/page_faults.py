@@ -11,6 +11,7 @@ from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
 
 NAME = "memory.page_faults"
+PROFILED = 0.45  # a profiler that runs all the time takes memory as well; how much, only a trace lets estimate
 
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
@@ -48,7 +49,10 @@ def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact,
             " time per step.",
             (faults, cost),
         ),
-        confidence=confidence((share_pct, profile.thresholds["page_fault_pct"]), at_most=0.85),
+        confidence=confidence(
+            (share_pct, profile.thresholds["page_fault_pct"]),
+            at_most=PROFILED if profiled and not profile.traced else 0.85,
+        ),
         ranks=ranks,
         saving=host_saving(profile, ranks, own_ms, (0.4, 2.0), "page faults times the cost of one"),
         against=(Sentence("The cost of one fault is a figure of common machines, not of this one."),),

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tools.analyzers.affected import affected, worst_of
-from tools.analyzers.idle import removal
+from tools.analyzers.idle import waiting_ms
 from tools.analyzers.margin import confidence
 from tools.analyzers.profiling_records import recorded_profiler
 from tools.analyzers.recorded import measured
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
-from tools.intervals import length, merge
+from tools.intervals import IntervalSet, intersect, length, subtract, union
 from tools.metrics.registry import measure
+from tools.profilers.blocking import blocking_calls
 from tools.profilers.host_dispatch import host_dispatch
-from tools.profilers.idle import idle_time
 from tools.profilers.profile import Profile
+from tools.run.events import EventKind
 from tools.whatif.change import Change, Scale
 
 OVERHEAD = "cpu.profiling_overhead"
+RECORDED = (EventKind.PYTHON, EventKind.OPERATOR, EventKind.RUNTIME)
 ONLY_PROFILED = 0.5  # of the estimate: if traced steps are longer than the rest by this much, they alone are profiled
 OPEN = "No step time without the profiler is known; the amount is an estimate."
 ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler seems to run in those as well."
@@ -72,23 +76,36 @@ def _surest(excess: Fact | None, stacks: bool) -> float:
 
 
 def _exposed_pct(profile: Profile, rank: int) -> float:
-    """Share of the step that the profiler's work takes where the step depends on the host."""
+    """Share of the step that the profiler's work can cost: no more than it takes, nor than waits for the host."""
     wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
-    return 100.0 * _share(profile, rank) * _exposed_ns(profile, rank) / wall_ns
+    if not profile.rank(rank).rank.has_device:
+        return 100.0 * _share(profile, rank) * length(host_dispatch(profile, rank).moments) / wall_ns
+    overhead_ms = measure(profile, "profiling_overhead_ms", rank=rank).value
+    steps = len(profile.rank(rank).steps)
+    return 100.0 * min(waiting_ms(profile, rank), overhead_ms) * 1e6 * steps / wall_ns
 
 
 def _share(profile: Profile, rank: int) -> float:
-    """Part of any stretch of host time that recording takes, if it is spread evenly."""
-    wall_ms = float(profile.rank(rank).breakdown["wall_ns"].mean()) / 1e6
-    return min(measure(profile, "profiling_overhead_ms", rank=rank).value / wall_ms, 0.5)
+    """Part of any stretch of the host's own time that recording takes, if it is spread evenly."""
+    view = profile.rank(rank)
+    busy_ns = float(view.breakdown["wall_ns"].sum())
+    if view.rank.has_device:
+        busy_ns = float(sum(length(moments) for moments in _working(profile, rank).values()))
+    overhead_ns = measure(profile, "profiling_overhead_ms", rank=rank).value * 1e6 * len(view.steps)
+    return min(overhead_ns / max(busy_ns, 1.0), 0.5)
 
 
-def _exposed_ns(profile: Profile, rank: int) -> int:
-    if profile.rank(rank).rank.has_device:
-        idle = idle_time(profile, rank)
-        moments = (*idle.by_track("dispatch").values(), *idle.by_track("stall").values())
-        return length(merge(*moments)) if moments else 0
-    return length(host_dispatch(profile, rank).moments)
+def _working(profile: Profile, rank: int) -> dict[int, IntervalSet]:
+    """When each training thread runs something recorded inside the steps and does not wait for the device."""
+    view, calls = profile.rank(rank), blocking_calls(profile, rank)
+    waiting = union(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
+    steps = view.steps[["start_ns", "end_ns"]].to_numpy()
+    active = np.isin(view.kind, [int(kind) for kind in RECORDED]) & ~view.named("profiler_step")
+    return {
+        int(track): subtract(intersect(union(view.start[mine], view.end[mine]), steps), waiting)
+        for track in view.training_tracks
+        for mine in (active & (view.track == track),)
+    }
 
 
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
@@ -96,11 +113,8 @@ def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
     for rank in ranks:
         left = 1.0 - _share(profile, rank)
         if profile.rank(rank).rank.has_device:
-            for reason in ("dispatch", "stall"):
-                changes.extend(
-                    c for c in removal(profile, (rank,), reason, left, (1.0 + left) / 2) if isinstance(c, Scale)
-                )
+            moments = _working(profile, rank)
         else:
-            track = int(profile.rank(rank).training_tracks[0])
-            changes.append(Scale(rank, track, host_dispatch(profile, rank).moments, left, (1.0 + left) / 2))
+            moments = {int(profile.rank(rank).training_tracks[0]): host_dispatch(profile, rank).moments}
+        changes += [Scale(rank, track, when, left, (1.0 + left) / 2) for track, when in moments.items() if len(when)]
     return tuple(changes)

@@ -10,6 +10,7 @@ from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
 
 ALWAYS_PCT = 50.0  # of the samples: from here on the profiler belongs to the usual step
+UNKNOWN = "What it costs is not recorded."
 OPEN = "The amount is an estimate from what this trace records; a profiler with other options costs another amount."
 
 
@@ -35,6 +36,31 @@ def recorded_profiler(profile: Profile, name: str) -> Check | None:
         return clean(name, Sentence("While no trace is recorded a profiler runs for {0} of the time.", (most,)))
     hidden = overlapped(profile, name, chosen, estimates[worst])
     return hidden or found(name, _finding(profile, chosen, traced[worst], estimates[worst], shares[worst]))
+
+
+def untraced_profiler(profile: Profile, name: str) -> Check | None:
+    """The answer of the samples where there is no trace to estimate the cost from; None where they do not tell."""
+    records = profile.host_records
+    active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
+    if not active:
+        return None
+    worst = worst_of(values(active))
+    if active[worst].value < ALWAYS_PCT:
+        return clean(name, Sentence("A profiler runs for {0} of the time.", (active[worst],)))
+    return found(
+        name,
+        Finding(
+            cause="profiling_overhead",
+            claim=Sentence("A profiler of the script's own runs for {0} of the time.", (active[worst],)),
+            confidence=confidence((active[worst].value, ALWAYS_PCT / 2.0), at_most=0.9),
+            ranks=affected(values(active), ALWAYS_PCT),
+            impact_ms=0.0,
+            impact_method="what a profiler costs depends on what it records, which only a trace tells",
+            against=(Sentence(UNKNOWN),),
+            disproved_by="the steps are as long with the script's profiler taken out",
+            signals=("profiler with stacks, shapes or memory active",),
+        ),
+    )
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: Fact, share_pct: float) -> Finding:

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tools.errors import UsageError
-from tools.findings import Argument, Check, Fact, Saving, Sentence, cannot_answer, clean
+from tools.findings import Argument, Check, Fact, Finding, Saving, Sentence, cannot_answer, clean
 from tools.metrics.registry import measure
 from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
 
 WAITED_FOR = ("host", "data_wait")  # parts in which a device has nothing to do because the host has launched nothing
+BEHIND_DEVICE = 0.45  # below what makes a verdict
+DEVICE_OPEN = "Whether the device had work meanwhile is not recorded; then the step loses nothing to it."
+WAITED_FOR_OTHERS = (*WAITED_FOR, "exposed_communication")  # and for the host of a rank that was not traced
 NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step()` after each step"
+
+
+def behind_device(finding: Finding) -> Finding:
+    """A loss of host time where nobody recorded whether the device had work meanwhile: a hypothesis."""
+    sure = min(finding.confidence, BEHIND_DEVICE)
+    return replace(finding, confidence=sure, against=(*finding.against, Sentence(DEVICE_OPEN)))
 
 
 def measured(profile: Profile, metric: str, **arguments: Argument) -> Fact | None:
@@ -81,33 +91,37 @@ def overlapped(profile: Profile, name: str, ranks: Sequence[int], cost: Fact, ra
     limit_ms = host_limit_ms(profile, ranks, rare)
     if limit_ms is None or 100.0 * limit_ms >= profile.thresholds["noted_pct"] * _mean_ms(profile):
         return None
-    shares = [measure(profile, "part_pct", part="host", rank=rank) for rank in _with_device(profile, ranks)]
-    most = max(shares, key=lambda fact: fact.value)
-    text = (
-        "The host spends {0} on this, but the device works meanwhile: it waits for the host for {1} of a step at most."
-    )
-    return clean(name, Sentence(text, (cost, most)))
+    seen, parts = _seen(profile, ranks)
+    most = max(seen, key=lambda rank: sum(_share(profile, rank, part) for part in parts))
+    shares = tuple(measure(profile, "part_pct", part=part, rank=most) for part in parts)
+    text = "The host spends {0} on this, but the device works meanwhile: it waits for the host for {1} of a step"
+    others = ", for others for {3}" if len(parts) > len(WAITED_FOR) else ""
+    return clean(name, Sentence(f"{text} and for data for {{2}}{others}.", (cost, *shares)))
 
 
 def host_limit_ms(profile: Profile, ranks: Sequence[int], rare: bool = False) -> float | None:
     """The most that host time of these ranks can add to the mean unprofiled step; None without accelerators.
 
-    By the share of the traced steps in which the device has nothing to do because the host has launched nothing. What
-    is ``rare`` may have missed the trace: it can also account for what the mean step has over the median one.
+    By the share of the traced steps in which the device has nothing to do because the host has launched nothing; of
+    ranks that do so in different steps the longest of each step counts, as the others wait for it. What is ``rare``
+    may have missed the trace: it can also account for what the mean step has over the median one. What ranks without
+    a trace cost is seen on the others, which wait for them in collectives.
     """
-    seen = _with_device(profile, ranks)
+    seen, parts = _seen(profile, ranks)
     if not seen:
         return None
     assert profile.series is not None
-    shares = [sum(_share(profile, rank, part) for part in WAITED_FOR) for rank in seen]
-    by_trace = max(shares) * profile.series.mean_ms
+    table = profile.breakdown[profile.breakdown["rank"].isin(seen)]
+    waited_ns = table[[f"{part}_ns" for part in parts]].sum(axis=1).groupby(table["number"]).max()
+    wall_ns = table["wall_ns"].groupby(table["number"]).mean()
+    by_trace = float(waited_ns.sum()) / max(float(wall_ns.sum()), 1.0) * profile.series.mean_ms
     return max(by_trace, profile.series.mean_ms - profile.series.median_ms) if rare else by_trace
 
 
-def _with_device(profile: Profile, ranks: Sequence[int]) -> tuple[int, ...]:
-    """Those of the ranks whose trace has a device, all such ranks of the run where none of these was traced."""
-    known = [view.rank.rank for view in profile.ranks if view.rank.has_device]
-    return tuple(rank for rank in known if rank in ranks) or tuple(known)
+def _seen(profile: Profile, ranks: Sequence[int]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The traced ranks with a device on which the cost of these ranks' hosts shows, and the parts in which it does."""
+    known = tuple(rank.rank for rank in profile.run.ranks if rank.has_device)
+    return (tuple(ranks), WAITED_FOR) if set(ranks) <= set(known) else (known, WAITED_FOR_OTHERS)
 
 
 def _share(profile: Profile, rank: int, part: str) -> float:

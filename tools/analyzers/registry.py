@@ -21,6 +21,7 @@ from tools.analyzers import (
     retransmission,
     step_time,
     uneven_work,
+    untraced,
 )
 from tools.errors import UsageError
 from tools.findings import Check
@@ -74,8 +75,9 @@ def analyzer(name: str) -> Analyzer:
 
 
 def checks_of(profile: Profile, name: str) -> tuple[Check, ...]:
-    """What one analyzer says about the run; computed once per profile."""
-    return profile.memo(f"checks:{name}", lambda: analyzer(name).function(profile))
+    """What one analyzer says about the run; computed once per profile. Without a trace only records answer."""
+    function = analyzer(name).function if profile.traced else untraced.answers(name)
+    return profile.memo(f"checks:{name}", lambda: function(profile))
 
 
 def answer_instead(profile: Profile, name: str, checks: tuple[Check, ...]) -> tuple[Check, ...]:

@@ -24,10 +24,11 @@ LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a t
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
     """Segments and packets sent a second time, others' traffic, and the choice of the interface."""
-    return _retransmission(profile), shared_link(profile), interface(profile)
+    return retransmission(profile), shared_link(profile), interface(profile)
 
 
-def _retransmission(profile: Profile) -> Check:
+def retransmission(profile: Profile) -> Check:
+    """Segments and packets sent a second time, where collectives go over what counts them."""
     records = profile.host_records
     if records is None:
         return not_recorded(NAME)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.analyzers.recorded import measured
+from tools.analyzers.recorded import measured, saving
 from tools.findings import Finding, Sentence
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
@@ -13,6 +13,7 @@ OF_ONE_RANK = ("straggler", "slow_device")  # causes that say: this rank takes l
 SEEN_SHARE = 1.0 / 3.0  # of the excess that the trace shows must be there without the profiler too
 REFUTED_SHARE = 0.5  # of what is called a problem: with less than that it costs the run nothing
 CHANCE = "seen in the profiled steps alone, so the run loses nothing to it"
+UNPROFILED_WAIT = "time that the unprofiled steps near the traced ones wait for data"
 DOUBTED = 0.4  # a chance of the profiled steps is a hypothesis at most
 
 
@@ -20,6 +21,8 @@ def doubted(profile: Profile, finding: Finding) -> Finding:
     """The finding, with less confidence where unprofiled steps speak against it: the ranks' own times in them, or, for
     causes of waiting for data, how long they wait for it.
     """
+    if not profile.traced:
+        return finding
     if finding.family == "io" and finding.change:
         return _data_doubted(profile, finding)
     if finding.cause not in OF_ONE_RANK or not finding.ranks or len(finding.ranks) == len(profile.ranks):
@@ -52,7 +55,10 @@ def _data_doubted(profile: Profile, finding: Finding) -> Finding:
     step_ms = measure(profile, "series_step_ms", rank=most).value
     gone = told[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"] / 100.0 * step_ms
     text = f"In steps near these that no profiler touched rank {most} waits for data only {{0}} per step."
-    return _weakened(finding, Sentence(text, (told[most],)), gone)
+    weaker = _weakened(finding, Sentence(text, (told[most],)), gone)
+    if gone:
+        return weaker
+    return replace(weaker, change=(), saving=saving(profile, told[most].value, 0.5, 1.15, UNPROFILED_WAIT))
 
 
 def _weakened(finding: Finding, against: Sentence, gone: bool) -> Finding:

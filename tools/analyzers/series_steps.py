@@ -25,6 +25,11 @@ def series_checks(profile: Profile, series: RunSeries) -> tuple[Check, ...]:
     )
 
 
+def level(profile: Profile) -> Check:
+    """The step time where only the series tells it."""
+    return clean("step_time.level", *unprofiled(profile))
+
+
 def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
     """The step time without a profiler, and what the profiler added to the traced steps."""
     series = profile.series

@@ -23,7 +23,7 @@ def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> boo
     own = measured(profile, "collective_wire_bytes")
     rates = [records.per_second(rank, name) for name in ("net_sent_bytes", "lo_sent_bytes")]
     if own is None or all(rate is None for rate in rates):
-        return not profile.run.has_device
+        return not profile.accelerated
     return sum(rate or 0.0 for rate in rates) >= SOCKET_SHARE * own.value / (records.series.mean_ms / 1e3)
 
 

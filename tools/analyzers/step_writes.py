@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.affected import affected, worst_of
-from tools.analyzers.interpreter_lock import blocked_ms
+from tools.analyzers.interpreter_lock import blocked_ms, kept_ms
 from tools.analyzers.margin import confidence
 from tools.analyzers.recorded import measured, not_recorded, saving
 from tools.findings import Check, Finding, Sentence, clean, found
@@ -64,10 +64,8 @@ def _steadily_blocked_ms(profile: Profile, records: HostRecords, rank: int) -> f
     off = measured(profile, "off_core_ms", rank=rank)
     if off is None or rank not in profile.run.rank_numbers or profile.rank(rank).rank.has_device:
         return None
-    side = measured(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
-    if side is not None and side.value >= profile.thresholds["side_thread_pct"]:
-        return 0.0  # the interpreter is what it waits for
     stalls = rank_stalls(profile).get(rank)
-    blocked = blocked_ms(profile, records, rank) - (0.0 if stalls is None else stalls.cost_ms)
+    blocked = blocked_ms(profile, records, rank) - kept_ms(profile, records, rank)
+    blocked -= 0.0 if stalls is None else stalls.cost_ms
     between = measure(profile, "part_ms", part="host", rank=rank).value
     return max(blocked, 0.0) if between >= BETWEEN * blocked else 0.0

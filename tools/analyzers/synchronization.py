@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
-from tools.analyzers.idle import idle_share
+from tools.analyzers.idle import idle_share, late_host_causes
 from tools.analyzers.margin import confidence
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
@@ -73,6 +73,7 @@ def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         ),
         disproved_by="the step is as long when the result is read once at the end of several steps",
         signals=("item or synchronize calls with long waits", "host_synchronization"),
+        symptom_of=late_host_causes(profile, worst),
         hints={"call": names[1] if len(names) > 1 else call, "where": names[-1]},
     )
 

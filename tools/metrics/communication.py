@@ -60,15 +60,6 @@ def unmatched_collectives(profile: Profile) -> Measurement:
     return measured(profile, float(unmatched(profile)), lonely, "collectives without a counterpart")
 
 
-def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Measurement:
-    """Share of the communication time during which computation runs as well."""
-    table = _breakdown(profile, rank)
-    overlapped = float(table["overlapped_communication_ns"].sum())
-    whole = overlapped + float(table["exposed_communication_ns"].sum())
-    value = 100.0 * overlapped / whole if whole > 0 else 0.0
-    return measured(profile, value, table, "breakdown, overlapped over all communication", rank)
-
-
 def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | None = None) -> Measurement:
     """Time per step in which a rank does nothing but wait in a collective for a later rank.
 
@@ -88,26 +79,17 @@ def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | 
 
 def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed communication per step without the waiting for late ranks that can be told from the traces."""
-    table = _breakdown(profile, rank)
+    table = breakdown_of(profile, rank)
     value = float(table["exposed_communication_ns"].mean()) / 1e6 - _mean_wait_ms(profile, rank)
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
 
 
 def exposed_transfer_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """The same as a share of the step."""
-    table = _breakdown(profile, rank)
+    table = breakdown_of(profile, rank)
     wall_ms = float(table["wall_ns"].mean()) / 1e6
     value = 100.0 * exposed_transfer_ms(profile, rank).value / wall_ms
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
-
-
-def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Measurement:
-    """How much of the exposed transfer per step the computation that runs without any could hide at best."""
-    table = _breakdown(profile, rank)
-    free = (table["compute_ns"] - table["overlapped_communication_ns"]).clip(lower=0)
-    exposed = table["exposed_communication_ns"].clip(upper=free)
-    value = min(float(exposed.mean()) / 1e6, exposed_transfer_ms(profile, rank).value)
-    return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
 
 
 def wait_ratio_pct(profile: Profile, kind: str | None = None, step: int | None = None) -> Measurement:
@@ -158,7 +140,8 @@ def _chosen(profile: Profile, kind: str | None, rank: int | None) -> pd.DataFram
     return table if rank is None else table[table["rank"] == profile.rank(rank).rank.rank]
 
 
-def _breakdown(profile: Profile, rank: int | None) -> pd.DataFrame:
+def breakdown_of(profile: Profile, rank: int | None) -> pd.DataFrame:
+    """The breakdowns of one rank or of all."""
     table = profile.breakdown
     return table if rank is None else table[table["rank"] == profile.rank(rank).rank.rank]
 
@@ -188,13 +171,9 @@ METRICS = (
     Metric("collective_host_ms", "ms", "How long does asking for collectives hold up the device?", collective_host_ms),
     Metric("matched_collectives", "count", "How many collectives were found on several ranks?", matched_collectives),
     Metric("unmatched_collectives", "count", "How many have no counterpart?", unmatched_collectives),
-    Metric(
-        "communication_overlap_pct", "%", "How much communication runs beside computation?", communication_overlap_pct
-    ),
     Metric("exposed_wait_ms", "ms", "How long do ranks only wait for a later rank?", exposed_wait_ms),
     Metric("exposed_transfer_ms", "ms", "How much exposed communication is not waiting?", exposed_transfer_ms),
     Metric("exposed_transfer_pct", "%", "What share of the step is that?", exposed_transfer_pct),
-    Metric("hideable_communication_ms", "ms", "How much of it could computation hide?", hideable_communication_ms),
     Metric("wait_ratio_pct", "%", "How unequal are the ranks' arrivals (R_wait)?", wait_ratio_pct),
     Metric("collective_wait_pct", "%", "What share of the time in collectives is waiting?", collective_wait_pct),
     Metric("wait_share_pct", "%", "What share of the waiting is for this rank?", wait_share_pct),

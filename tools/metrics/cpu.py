@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, merge, union
 from tools.metrics.measurement import Measurement, Metric
-from tools.metrics.scope import event_rows, interval_rows, of_rank, over_steps, step_ms, wall_ms
-from tools.profilers.host_dispatch import host_dispatch
+from tools.metrics.scope import event_rows, of_rank, over_steps, step_ms, wall_ms
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
 from tools.run.events import HOST_WORK, EventKind
@@ -76,29 +75,6 @@ def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measureme
     return of_rank(view, longest, lambda: event_rows(view, rows), f"longest host span named like {pattern}")
 
 
-def short_operator_ms(profile: Profile, rank: int) -> Measurement:
-    """Time per step in short operators and the short pauses between operators, on a rank without a device."""
-    view = profile.rank(rank)
-    moments = host_dispatch(profile, rank).moments
-    value = over_steps(step_ms(view, moments), "mean")
-    return of_rank(view, value, lambda: interval_rows(moments), "short outermost operators and pauses")
-
-
-def short_operator_pct(profile: Profile, rank: int) -> Measurement:
-    """The same as a share of the step."""
-    view = profile.rank(rank)
-    moments = host_dispatch(profile, rank).moments
-    value = 100.0 * step_ms(view, moments).sum() / wall_ms(view).sum()
-    return of_rank(view, value, lambda: interval_rows(moments), "short outermost operators and pauses")
-
-
-def operators_per_step(profile: Profile, rank: int) -> Measurement:
-    """Outermost computing operators per step on the training threads of a rank without a device."""
-    view = profile.rank(rank)
-    rows = host_dispatch(profile, rank).rows
-    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "outermost operators")
-
-
 def profiled_events_per_step(profile: Profile, rank: int, kind: str) -> Measurement:
     """Events that the profiler recorded per step: ``python`` frames, ``operator`` or ``memory`` marks."""
     if kind not in PROFILED:
@@ -126,8 +102,5 @@ METRICS = (
     Metric("host_span_count", "events", "How often does the host do this kind of work?", host_span_count),
     Metric("host_span_longest_ms", "ms", "How long is the longest of these?", host_span_longest_ms),
     Metric("profiling_overhead_ms", "ms", "How much host time does the profiler take?", profiling_overhead_ms),
-    Metric("short_operator_ms", "ms", "How long does a step spend in short operators?", short_operator_ms),
-    Metric("short_operator_pct", "%", "What share of a step is spent in short operators?", short_operator_pct),
-    Metric("operators_per_step", "operators", "How many operators does a step call?", operators_per_step),
     Metric("profiled_events_per_step", "events", "How much does the profiler record?", profiled_events_per_step),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from tools.errors import UsageError
@@ -31,6 +33,14 @@ def counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
     if not field.endswith("_us"):
         raise UsageError(f"{field} counts no microseconds")
     return _counted(profile, rank, field, 100.0 / 1e6)
+
+
+def usual_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
+    """The same for the usual sample, the median of them: what goes on for a passing stretch is not in it."""
+    whole = counter_share_pct(profile, rank, field)
+    spans = host_records(profile).spans(rank)
+    rates = spans[field] * 1e3 / (spans["end_ns"] - spans["begin_ns"])
+    return replace(whole, value=100.0 * float(rates.median()))
 
 
 def counter_per_second(profile: Profile, rank: int, field: str) -> Measurement:
@@ -152,13 +162,13 @@ def off_core_ms(profile: Profile, rank: int) -> Measurement:
 def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step that the training thread is blocked beyond what the trace's exposed communication explains.
 
-    At most the loader's own time: in a loader inside the training process that is what it waits for bytes. Judged by
+    Without a trace it is what lies outside of the rank's own time that may have been waiting. At most the loader's own
+    time: in a loader inside the training process that is what it waits for bytes. Judged by
     the steps that wait for data most (at least half of the 95th percentile): others may be blocked for other reasons.
     """
     off = off_core_ms(profile, rank)
     own = host_records(profile).series.of(rank)
-    view = profile.rank(rank)
-    share = float(view.breakdown["exposed_communication_ns"].sum()) / max(float(view.breakdown["wall_ns"].sum()), 1.0)
+    share = _waiting_share(profile, rank)
     waiting = own[own["data_wait_ms"] >= MUCH_OF_P95 * own["data_wait_ms"].quantile(0.95)]
     delay = host_records(profile).share(rank, "training_run_delay_us") or 0.0
     there = waiting[["wall_ms", "data_wait_ms", "thread_cpu_ms"]].mean()
@@ -166,6 +176,19 @@ def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
     blocked = min(max(left_ms / there["data_wait_ms"], 0.0), 1.0) if there["data_wait_ms"] > 0 else 0.0
     value = float(blocked * own["data_wait_ms"].mean())
     return Measurement(value, off.rows, "blocked time of usual steps", (rank,), off.steps, source=MONITOR_FORMAT)
+
+
+def _waiting_share(profile: Profile, rank: int) -> float:
+    """The share of a step that may be waiting for other ranks."""
+    if profile.traced:
+        table = profile.rank(rank).breakdown
+        return float(table["exposed_communication_ns"].sum()) / max(float(table["wall_ns"].sum()), 1.0)
+    own = host_records(profile).series.of(rank)
+    if profile.run.layout.world_size == 1:
+        return 0.0
+    if own["own_ms"].isna().any():
+        raise UsageError(f"the records of rank {rank} do not tell its own time")
+    return max(1.0 - float(own["own_ms"].sum()) / float(own["wall_ms"].sum()), 0.0)
 
 
 def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
@@ -227,6 +250,7 @@ def _measured(
 
 
 METRICS = (
+    Metric("usual_counter_share_pct", "%", "What share in the usual sample?", usual_counter_share_pct),
     Metric("counter_share_pct", "%", "What share of the time did this go on?", counter_share_pct),
     Metric("counter_per_second", "/s", "How often did this happen?", counter_per_second),
     Metric("counter_bytes_per_s", "B/s", "How many bytes moved?", counter_bytes_per_s),

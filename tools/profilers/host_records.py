@@ -109,6 +109,14 @@ class HostRecords:
                 return (total - idle) / TICKS_PER_S
         return None
 
+    def idle_share(self, rank: int) -> float | None:
+        """Share of the time that the cores of the rank's machine were idle."""
+        for each in self.neighbours(rank):
+            total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
+            if total and idle is not None:
+                return min(max(idle / total, 0.0), 1.0)
+        return None
+
     def own_cores(self, rank: int) -> float | None:
         """Cores that the ranks on the rank's machine used, with their child processes."""
         used = [self.share(each, "process_cpu_us") for each in self.neighbours(rank)]

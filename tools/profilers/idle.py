@@ -10,10 +10,14 @@ upload              the host prepares a pageable host-to-device copy
 allocation          the host allocates or frees memory
 compilation         the host compiles
 collection          Python collects garbage
+stall               a long pause: for longer than an operator takes the host neither begins nor ends one, nor a call
 synchronization     the host lost its lead because it had waited for the device (``tools.profilers.blocking``)
 dispatch            the rest of a short gap: the host needs longer to launch than the device to run
 stall               the rest of a long gap: the host does something else than launching
 ==================  ==================================================================================================
+
+Without a wait for the device the host would be ahead, and its lead would hide a long pause as well. But what makes the
+device wait then is the pause: the same wait costs next to nothing where the host goes straight on.
 
 HTA's idle breakdown asks the same per stream: its "host wait" is a gap whose next kernel was launched after the
 previous one ended (here everything but ``launched``), its "kernel wait" a gap below 30 ns. A stream may wait while
@@ -33,6 +37,7 @@ from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtr
 from tools.profilers.blocking import bursts, upload_calls
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
+from tools.run.events import EventKind
 
 HOST_SPANS = {"allocation": "device_allocation", "compilation": "compilation", "collection": "garbage_collection"}
 REASONS = ("data", "launched", "upload", *HOST_SPANS, "synchronization", "dispatch", "stall")
@@ -43,8 +48,9 @@ class IdleTime:
     """The gaps of one rank.
 
     ``gaps``: start_ns, end_ns, step, host_track (whose launch ended the gap, -1 unknown) and ``<reason>_ns`` for each
-    of ``REASONS``. ``sets`` holds the moments of every reason; those of ``synchronization`` are the gaps it explains
-    for more than half, and these are left out of ``dispatch`` and ``stall``.
+    of ``REASONS``. ``sets`` holds the moments of every reason; those of ``synchronization`` are the gaps that it
+    explains for more than half of what the reasons before it leave, and these are left out of ``dispatch`` and of the
+    rest of long gaps.
     """
 
     gaps: pd.DataFrame
@@ -90,6 +96,8 @@ def _idle_time(profile: Profile, rank: RankProfile) -> IdleTime:
     for reason, spans in _host_spans(profile, rank).items():
         sets[reason] = intersect(rest, spans)
         rest = subtract(rest, spans)
+    paused = long_pauses(rank, rest, profile.thresholds["dispatch_gap_us"])
+    rest = subtract(rest, paused)
     start, end = gaps[:, 0], gaps[:, 1]
     columns = {reason: covered(moments, start, end) for reason, moments in sets.items()}
     left = covered(rest, start, end)
@@ -97,11 +105,24 @@ def _idle_time(profile: Profile, rank: RankProfile) -> IdleTime:
     short = (end - start) <= profile.thresholds["dispatch_gap_us"] * 1e3
     remainder = left - columns["synchronization"]
     columns["dispatch"] = np.where(short, remainder, 0)
-    columns["stall"] = np.where(short, 0, remainder)
+    columns["stall"] = np.where(short, 0, remainder) + covered(paused, start, end)
     lost = columns["synchronization"] * 2 > left
     for reason, chosen in (("synchronization", lost), ("dispatch", short & ~lost), ("stall", ~short & ~lost)):
         sets[reason] = intersect(rest, gaps[chosen])
+    sets["stall"] = merge(sets["stall"], paused)
     return IdleTime(_gap_frame(rank, gaps, columns), sets)
+
+
+def long_pauses(rank: RankProfile, moments: IntervalSet, limit_us: float) -> IntervalSet:
+    """The stretches of the moments, cut wherever a training thread begins or ends an operator or a call, that last
+    longer than the limit.
+    """
+    if not len(moments):
+        return EMPTY
+    active = np.isin(rank.kind, (int(EventKind.OPERATOR), int(EventKind.RUNTIME))) & rank.on_training_thread
+    cuts = np.unique(np.concatenate((moments.ravel(), rank.start[active], rank.end[active])))
+    pieces = np.column_stack((cuts[:-1], cuts[1:]))
+    return intersect(pieces[pieces[:, 1] - pieces[:, 0] > limit_us * 1e3], moments)
 
 
 def _host_spans(profile: Profile, rank: RankProfile) -> dict[str, IntervalSet]:

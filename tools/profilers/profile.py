@@ -8,13 +8,16 @@ from typing import Literal, TypeVar, cast
 
 import pandas as pd
 
+from tools.errors import UsageError
 from tools.profilers.host_records import HostRecords, host_records_of
-from tools.profilers.parts import BREAKDOWN
 from tools.profilers.rank_profile import RankProfile
 from tools.profilers.series import RunSeries, series_of
 from tools.run.model import Run
 from tools.thresholds import Thresholds
 
+NO_TRACE = (
+    "the run holds no trace, only records of whole steps; record some with `hermes-dx monitor profile RUN_FOLDER`"
+)
 Derived = TypeVar("Derived")
 
 
@@ -40,9 +43,19 @@ class Profile:
         """The traced ranks, those of the series where there is no trace; ascending."""
         return self.run.rank_numbers if self.traced or self.series is None else self.series.ranks
 
+    @cached_property
+    def accelerated(self) -> bool:
+        """Whether the ranks use accelerators, by their trace or else by the monitor's samples."""
+        if self.traced or self.run.records is None:
+            return self.run.has_device
+        used = self.run.records.system[["device_allocated_bytes", "device_utilisation_pct"]]
+        return bool((used.fillna(0.0) > 0).to_numpy().any())
+
     @property
     def ranks(self) -> tuple[RankProfile, ...]:
-        """All ranks, ascending."""
+        """All traced ranks, ascending; UsageError without a trace, for what looks into steps cannot answer then."""
+        if not self.traced:
+            raise UsageError(NO_TRACE)
         return tuple(self._ranks.values())
 
     def rank(self, number: int) -> RankProfile:
@@ -57,9 +70,7 @@ class Profile:
 
     @cached_property
     def breakdown(self) -> pd.DataFrame:
-        """The breakdowns of all ranks with a column ``rank``; no rows without a trace."""
-        if not self.traced:
-            return pd.DataFrame({name: pd.Series(dtype="int64") for name in ("rank", *BREAKDOWN)})
+        """The breakdowns of all ranks with a column ``rank``; UsageError without a trace."""
         return pd.concat(
             [rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks],
             ignore_index=True,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.errors import InputError
 from tools.profilers.log_match import profiled_in_log
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT, Run
 
@@ -88,6 +91,18 @@ def series_of(run: Run) -> RunSeries | None:
         if series is not None and not series.usual.empty and len(series.slowest_ms) >= LEAST_STEPS:
             return series
     return None
+
+
+def require_steps(run: Run, paths: Sequence[Path]) -> None:
+    """Raises InputError where neither a trace nor a series tells any steps."""
+    names = ", ".join(map(str, paths))
+    if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
+        raise InputError(f"{names}: holds no training run: no time passes in its steps")
+    if not run.ranks and series_of(run) is None:
+        raise InputError(
+            f"{names}: holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones; let the"
+            " training run on, or capture some steps"
+        )
 
 
 def _from_records(run: Run) -> RunSeries | None:

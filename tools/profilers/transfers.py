@@ -22,6 +22,7 @@ from tools.profilers.profile import Profile
 LARGE_BYTES = 1 << 20  # from here on the link and not the start of the collective should set the duration
 SMALL_BYTES = 64 << 10  # 52 us at 10 Gb/s; starting a collective between hosts takes longer
 PROMPT_NS = 50_000  # gap behind the previous collective up to which one counts as begun at once
+SEVERAL = 2  # fewer ranks do not meet
 SATURATED = 0.9  # a message reaches its link's bandwidth when the fixed part is a tenth of its time
 
 
@@ -68,16 +69,22 @@ class Fit:
 def transfers(profile: Profile) -> pd.DataFrame:
     """One row per collective of known size inside steps.
 
-    Columns: kind, group, group_size, bytes, step, transfer_ns, ranks (traces that share it), prompt, bus_bytes_per_s.
+    Columns: kind, group, group_size, bytes, step, transfer_ns, ranks (traces that share it), complete (they are all
+    that take part, so that the time holds no waiting), prompt, bus_bytes_per_s.
     """
     return profile.memo("collective_transfers", lambda: _transfers(profile))
 
 
 def large_transfers(profile: Profile, kind: str | None = None) -> pd.DataFrame:
-    """The rows of ``transfers`` that tell the bandwidth: large ones, and from one rank's trace the prompt ones."""
+    """The rows of ``transfers`` that tell the bandwidth: large ones, where possible without a rank untraced.
+
+    Else those that several traces share, and from one rank's trace the prompt ones.
+    """
     table = transfers(profile)
     large = table[(table["bytes"] >= LARGE_BYTES) & (table["bus_bytes_per_s"] > 0)]
     large = large if kind is None else large[large["kind"] == kind]
+    if large["complete"].any():
+        return large[large["complete"]]
     telling = large[(large["ranks"] > 1) | large["prompt"]]
     return telling if len(telling) else large
 
@@ -114,6 +121,8 @@ def _transfers(profile: Profile) -> pd.DataFrame:
     table = table[(table["bytes"] > 0) & (table["step"] >= 0) & (table["kind"] != "send_recv")]
     columns = ["kind", "group", "group_size", "bytes", "step", "transfer_ns", "ranks", "prompt"]
     table = table[columns].reset_index(drop=True)
+    taking_part = table["group_size"].where(table["group_size"] > 0, profile.run.layout.world_size or SEVERAL)
+    table = table.assign(complete=table["ranks"] >= taking_part.clip(lower=SEVERAL))
     kinds = table[["kind", "group_size"]].drop_duplicates()
     known = {(kind, size): bus_factor(str(kind), int(size)) for kind, size in kinds.itertuples(index=False, name=None)}
     factor = pd.MultiIndex.from_frame(table[["kind", "group_size"]]).map(known).to_numpy(dtype=np.float64)

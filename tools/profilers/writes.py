@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.intervals import covered, union
 from tools.profilers.host_records import NS_PER_S, HostRecords
 from tools.profilers.series import RunSeries
 from tools.profilers.stalls import Stalls
@@ -34,7 +35,9 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
         return None
     spans = records.spans(rank)
     holding, held = _holding(spans, series, stalls, rank)
-    if not held or holding.all():
+    if holding.all():  # samples are too far apart to fall between the stalls: those that hold most of one
+        holding = _mostly(spans, series, stalls, rank)
+    if not held or holding.all() or not holding.any():
         return None
     length_s = (spans["end_ns"] - spans["begin_ns"]).to_numpy(dtype=np.float64) / NS_PER_S
     for counter in COUNTERS:
@@ -47,6 +50,16 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
             speed = per_stall / max(stalls.excess_ms / 1e3, 1e-6)
             return StallWrites(counter, per_stall, share, speed, spans[holding])
     return None
+
+
+def _mostly(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> NDArray[np.bool_]:
+    """Which spans between samples lie in long steps for more than the spans do on average."""
+    own = series.of(rank)
+    long = own[own["step"].isin(stalls.steps)]
+    begin, end = (spans[name].to_numpy(dtype=np.int64) for name in ("begin_ns", "end_ns"))
+    steps = union(long["begin_unix_ns"].to_numpy(dtype=np.int64), long["end_unix_ns"].to_numpy(dtype=np.int64))
+    share = covered(steps, begin, end) / np.maximum(end - begin, 1)
+    return np.asarray(share > share.mean(), dtype=bool)
 
 
 def _holding(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> tuple[NDArray[np.bool_], int]:

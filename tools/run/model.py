@@ -160,7 +160,7 @@ class Run:
     def select(self, ranks: Sequence[int] | None = None, steps: tuple[int, int] | None = None) -> Run:
         """The run restricted to some ranks and to the steps first..last (inclusive); events are kept whole."""
         if not self.ranks and (ranks or steps is not None):
-            raise UsageError("the run holds no trace, so there are no traced ranks or steps to choose from; leave it out")
+            raise UsageError("the run holds no trace, so there are no traced ranks or steps to choose from")
         chosen = [self.rank(number) for number in ranks] if ranks else list(self.ranks)
         if steps is None:
             return replace(self, ranks=tuple(chosen))

@@ -20,8 +20,8 @@ from tools.sources.join import clash, join_devices, join_tables
 from tools.sources.kineto import TraceFile
 from tools.sources.options import LoadOptions, Progress, Silent
 from tools.sources.parallel import Failure
-from tools.sources.records_only import load_records
 from tools.sources.ranks import assign_ranks, host_of
+from tools.sources.records_only import load_records
 
 __all__ = ["LoadOptions", "Progress", "load_run"]
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from hermes_agent.monitor.layout import (
     STATE_AT,
     UNKNOWN_US,
 )
+from hermes_agent.monitor.packing import packed_records
 from hermes_agent.monitor.raw import RAW, RawStep, packed_depths, records
 from tools.sources.monitor_ring import ring_rows
 
@@ -68,7 +70,25 @@ def test_the_reader_of_files_and_the_monitor_take_the_same_differences(parts: li
     kept = rows if len(parts) <= slots else rows[-slots:]
     expected = b"".join(RECORD.pack(*each) for each in records(kept, 55))
     assert ring_rows(bytes(data), DTYPE).tobytes() == expected
+    assert packed_records(b"".join(RAW.pack(*row) for row in kept), 55) == expected
     assert SEQUENCE.unpack_from(data, STATE_AT)[0] == len(parts)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        pytest.param(BEGIN._replace(sequence=0, clock=1 << 62), id="an endless step"),
+        pytest.param(BEGIN._replace(sequence=0, clock=2_000_000, cpu=0), id="the CPU clock of another thread"),
+        pytest.param(BEGIN._replace(sequence=0, clock=2_000_000, samples=1 << 40), id="a count beyond its field"),
+        pytest.param(BEGIN._replace(sequence=0), id="no time at all"),
+        pytest.param(BEGIN._replace(sequence=1, clock=2_000_000), id="its predecessor is missing"),
+    ],
+)
+def test_what_does_not_fit_a_record_is_packed_as_the_readers_tell_it(row: RawStep) -> None:
+    rows = [BEGIN, row, row._replace(sequence=row.sequence + 1, clock=row.clock + 7_000_000, flags=2)]
+    expected = [RECORD.pack(*each) for each in records(rows, 55)]
+    assert packed_records(b"".join(RAW.pack(*each) for each in rows), 55) == b"".join(expected)
+    assert expected
 
 
 def ring_of(rows: list[RawStep], written: int) -> bytes:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.layout import HEADER_BYTES, RECORDS_AT, REQUEST_AT, RING_MAGIC, SEQUENCE
+from hermes_agent.monitor.layout import HEADER_BYTES, RECORD, RECORDS_AT, REQUEST_AT, RING_MAGIC, SEQUENCE, StepRecord
 from hermes_agent.monitor.raw import RAW, RawStep
 from hermes_agent.monitor.ring import CaptureRequest, RingWriter
 from hermes_agent.monitor.ring_reader import RingError, RingReader
@@ -54,7 +54,8 @@ def test_the_writer_hands_out_what_is_still_in_the_ring_and_says_where_it_begins
     ring: RingWriter, written: int
 ) -> None:
     write(ring, written)
-    following, rows = ring.since(0)
+    following, packed = ring.since(0)
+    rows = [StepRecord(*each) for each in RECORD.iter_unpack(packed)]
     assert following == written
     assert [row.sequence for row in rows] == list(range(max(0, written - CAPACITY), written))
     assert [row.wall_us for row in rows] == [1000 if row.sequence else 500 for row in rows]

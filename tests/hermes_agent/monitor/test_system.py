@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import os
 import threading
 from itertools import count
 from pathlib import Path
 
-from hermes_agent.monitor.cgroups import cgroup_sample
+from hermes_agent.monitor.cgroups import GroupWatch, cgroup_sample
+from hermes_agent.monitor.kernel import MOST_OPEN, OpenFiles
 from hermes_agent.monitor.system import Sampler, host_sample
 
 V1 = "4:memory:/job\n1:cpu,cpuacct:/job\n0::/\n"
@@ -55,11 +57,62 @@ def test_a_group_without_a_quota_says_nothing(tmp_path: Path) -> None:
     assert cgroup_sample(tmp_path / "fs", own) == {}
 
 
+def test_a_process_that_is_moved_to_another_group_is_followed(tmp_path: Path) -> None:
+    own = put(tmp_path / "own", "0::/job\n")
+    put(tmp_path / "fs/job/cpu.stat", "nr_throttled 1\nthrottled_usec 10\n")
+    put(tmp_path / "fs/other/cpu.stat", "nr_throttled 5\nthrottled_usec 900\n")
+    watch = GroupWatch(tmp_path / "fs", own, OpenFiles().read)
+    assert watch.sample() == {"throttled_periods": 1, "throttled_us": 10}
+    put(own, "0::/other\n")
+    assert watch.sample() == {"throttled_periods": 5, "throttled_us": 900}
+
+
+def test_a_file_that_stays_open_is_read_anew_and_one_that_appears_later_is_found(tmp_path: Path) -> None:
+    files, path = OpenFiles(), tmp_path / "counter"
+    assert files.read(str(path)) == ""
+    put(path, "1\n")
+    assert files.read(str(path)) == "1\n"
+    put(path, "23\n")
+    assert files.read(str(path)) == "23\n"
+    files.close()
+    put(path, "4\n")
+    assert files.read(str(path)) == "4\n"
+
+
+def handles() -> list[Path]:
+    return [each.resolve() for each in Path("/proc/self/fd").iterdir()]
+
+
+def test_a_handle_that_reads_no_more_is_opened_anew(tmp_path: Path) -> None:
+    files, path = OpenFiles(), put(tmp_path / "counter", "1\n")
+    assert files.read(str(path)) == "1\n"
+    (handle,) = (int(each.name) for each in Path("/proc/self/fd").iterdir() if each.resolve() == path)
+    source, sink = os.pipe()
+    os.dup2(source, handle)  # a pipe cannot be read at a place, as a removed group cannot be read at all
+    assert files.read(str(path)) == "1\n"
+    assert handles().count(path) == 1
+    files.close()
+    assert path not in handles()
+    os.close(source)
+    os.close(sink)
+
+
+def test_only_so_many_files_stay_open(tmp_path: Path) -> None:
+    files = OpenFiles()
+    texts = [f"{number}\n" for number in range(MOST_OPEN + 8)]
+    paths = [put(tmp_path / f"file{text.strip()}", text) for text in texts]
+    for _ in range(2):
+        assert [files.read(str(path)) for path in paths] == texts
+    assert len(set(paths) & set(handles())) == MOST_OPEN
+    files.close()
+    assert not set(paths) & set(handles())
+
+
 def test_pressure_and_load_are_read_as_the_kernel_writes_them(tmp_path: Path) -> None:
     put(tmp_path / "loadavg", "4.32 3.0 2.0 2/300 12345\n")
     put(tmp_path / "stat", "cpu  10 0 20 60 5 0 1 4 0 0\ncpu0 1 1 1 1\n")
     put(tmp_path / "pressure/io", "some avg10=0.00 avg60=0.00 total=77\nfull avg10=0.00 avg60=0.00 total=11\n")
-    assert host_sample(tmp_path) == {
+    assert host_sample(str(tmp_path)) == {
         "load_1min": 4.32,
         "runnable": 2,
         "cpu_total_ticks": 100,
@@ -71,7 +124,7 @@ def test_pressure_and_load_are_read_as_the_kernel_writes_them(tmp_path: Path) ->
 
 
 def test_a_machine_that_tells_nothing_gives_an_empty_sample(tmp_path: Path) -> None:
-    assert host_sample(tmp_path) == {}
+    assert host_sample(str(tmp_path)) == {}
     assert cgroup_sample(tmp_path, tmp_path / "none") == {}
 
 

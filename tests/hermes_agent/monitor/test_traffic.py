@@ -21,7 +21,7 @@ def test_traffic_of_all_interfaces_is_added_up_and_the_loopbacks_is_apart(tmp_pa
     (tmp_path / "net").mkdir()
     (tmp_path / "net/dev").write_text(DEVICES, encoding="utf-8")
     (tmp_path / "net/snmp").write_text(SNMP, encoding="utf-8")
-    assert network_sample(tmp_path) == {
+    assert network_sample(str(tmp_path)) == {
         "net_sent_bytes": 2400,
         "net_received_bytes": 130,
         "lo_sent_bytes": 700,
@@ -31,7 +31,7 @@ def test_traffic_of_all_interfaces_is_added_up_and_the_loopbacks_is_apart(tmp_pa
 
 
 def test_without_the_files_nothing_is_said(tmp_path: Path) -> None:
-    assert network_sample(tmp_path) == {}
+    assert network_sample(str(tmp_path)) == {}
     assert RdmaWatch(tmp_path).sample() == {}
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told, traced_rank
-from tests.synthetic import profile_of
+from tests.synthetic import RankBuilder, profile_of
 from tools.analyzers.contention import analyze
 from tools.findings import Finding
 from tools.profilers.profile import Profile
@@ -91,6 +94,45 @@ def test_a_busy_side_thread_while_the_training_thread_is_blocked_is_the_interpre
     assert (finding.cause, finding.mechanism) == ("operator_dispatch", "gil_contention")
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx(30.0)
+    assert finding.confidence <= 0.75
+
+
+def test_a_side_thread_keeps_the_interpreter_no_longer_than_it_runs() -> None:
+    steps = step_rows(0, STEPS, thread_cpu_ms=20.0)
+    (finding,) = analyze(recorded_profile(records_of([steps], {0: {"python_threads_cpu_us": 0.4e6}})))[1].findings
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(20.0)
+
+
+def switching(rank: int) -> RankBuilder:
+    """Steps of 50 ms in which the training thread twice waits for a turn of another thread, once for two turns."""
+    builder = RankBuilder(rank=rank, device=None)
+    for step in range(3):
+        begin = step * 50_000
+        for at, long in ((0, 10_000), (15_100, 10_000), (30_300, 9_000), (49_600, 400)):
+            builder.operator("aten::mm", begin + at, long)
+        builder.step(1000 + step, begin, begin + 50_000)
+    return builder
+
+
+def test_pauses_of_the_switch_interval_tell_that_it_is_the_interpreter() -> None:
+    records = records_of([step_rows(0, STEPS, thread_cpu_ms=20.0)], {0: {"python_threads_cpu_us": 0.8e6}})
+    (finding,) = analyze(recorded_profile(records, switching))[1].findings
+    assert finding.details[0].facts[0].value == pytest.approx(3.0)
+    assert finding.confidence > 0.75
+    assert finding.against == ()
+
+
+def test_waiting_for_a_core_in_a_passing_stretch_with_nobody_to_name_is_no_contention() -> None:
+    records = records_of([step_rows(0, STEPS)], {0: contended(process_cpu_us=1.8e6)})
+    system = records.system.copy()
+    waited = np.where(system["unix_ns"] < system["unix_ns"].quantile(0.7), 0.0, 1.0)
+    system["training_run_delay_us"] = np.cumsum(waited) * 60e3
+    check = analyze(recorded_profile(replace(records, system=system)))[0]
+    assert check.status == "clean"
+    whole, usual = check.support[0].facts
+    assert whole.value > 10.0
+    assert usual.value == 0.0
 
 
 @pytest.mark.parametrize(

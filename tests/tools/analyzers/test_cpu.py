@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import V100, RankBuilder, profile_of
 from tools.analyzers.cpu import analyze
 from tools.findings import Check
@@ -71,6 +72,37 @@ def test_without_a_device_many_short_operators_are_found() -> None:
     (finding,) = check_of(profile_of(rank), "cpu.small_operators").findings
     assert finding.mechanism == "small_operators"
     assert finding.claim.facts[1].value == pytest.approx(50.0)
+    assert [fact.value for fact in finding.claim.facts[2:]] == [100, 101]
+    assert finding.details[0].names == ("aten::mul",)
+    (change,) = finding.change
+    assert isinstance(change, Scale)
+    assert (change.factor, change.kept_factor) == (0.1, 0.6)
+
+
+def stretched(rank: int) -> RankBuilder:
+    """Three steps of 100 short operators; the profiler makes the first one ten times as long as the others."""
+    builder, at = RankBuilder(rank=rank, device=None), 0.0
+    for step, conv_us in enumerate((38_000, 2000, 2000)):
+        builder.operator("aten::conv2d", at, conv_us)
+        for number in range(100):
+            builder.operator("aten::mul", at + conv_us + 20 * number, 10)
+        builder.step(1000 + step, at, at + conv_us + 2000)
+        at += conv_us + 2000
+    return builder
+
+
+def test_steps_that_recording_stretches_do_not_hide_short_operators_from_the_unprofiled_step() -> None:
+    profile = recorded_profile(records_of([step_rows(0, [4.0] * 40)]), stretched)
+    (finding,) = check_of(profile, "cpu.small_operators").findings
+    amount, share, *_ = finding.claim.facts
+    assert amount.value == pytest.approx(2.0)
+    assert share.value == pytest.approx(50.0)
+    assert finding.change == ()
+    assert finding.saving is not None
+    assert finding.saving.step_ms == pytest.approx(4.0)
+    assert finding.saving.saved_ms == pytest.approx(0.65 * 2.0)
+    assert finding.saving.least_ms == pytest.approx(0.8)
+    assert finding.saving.most_ms == pytest.approx(1.8)
 
 
 def test_without_a_device_a_few_long_operators_are_clean() -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows
-from tests.synthetic import RankBuilder
+from tests.synthetic import RankBuilder, run_of
 from tools.analyzers import contention, garbage_collection, page_faults
 from tools.findings import Check
 from tools.profilers.profile import Profile
+from tools.thresholds import Thresholds
 
 STEP_US = 50_000
 
@@ -57,7 +59,7 @@ CASES = [
     pytest.param(delays, {"training_run_delay_us": 0.2e6}, {}, 10.0, id="waiting for a core"),
     pytest.param(faults, {"minor_faults": 160_000.0}, {}, 12.0, id="page faults"),
     pytest.param(collections, {}, {"gc_ms": 2.5, "gc_longest_ms": 2.5}, 2.5 * 0.95, id="collections"),
-    pytest.param(side_threads, {"python_threads_cpu_us": 0.4e6}, {"thread_cpu_ms": 20.0}, 30.0, id="side thread"),
+    pytest.param(side_threads, {"python_threads_cpu_us": 0.7e6}, {"thread_cpu_ms": 20.0}, 30.0, id="side thread"),
 ]
 
 
@@ -96,7 +98,32 @@ def test_rare_pauses_that_the_trace_missed_count_as_far_as_they_make_steps_longe
     assert collections(recorded_profile(even, on_device(0.002))).status == "clean"
 
 
+def waiting_in_collectives(share: float) -> RankBuilder:
+    """Rank 0 with a collective that fills that share of each step alone."""
+    builder = RankBuilder(rank=0)
+    for step in range(3):
+        begin, alone = step * STEP_US, share * STEP_US
+        builder.kernel("gemm", begin + 4, STEP_US - alone - 8, call_us=begin + 1)
+        builder.kernel("ncclDevKernel_AllReduce", begin + STEP_US - alone - 4, alone, call_us=begin + 3)
+        builder.step(1000 + step, begin, begin + STEP_US)
+    return builder
+
+
+def test_the_host_of_a_rank_without_a_trace_shows_on_those_that_wait_for_it() -> None:
+    paused = step_rows(1, [50.0] * 40, gc_ms=10.0, gc_longest_ms=10.0)
+    records = records_of([step_rows(0, [50.0] * 40), paused])
+    seen = Profile(replace(run_of(waiting_in_collectives(0.2)), records=records), Thresholds())
+    (finding,) = collections(seen).findings
+    assert finding.ranks == (1,)
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(10.0, rel=0.1)
+    busy = Profile(replace(run_of(on_device(0.002)(0)), records=records), Thresholds())
+    check = collections(busy)
+    assert check.status == "clean"
+    assert "for others" in check.support[0].template
+
+
 def test_a_thread_that_sleeps_until_the_device_is_done_does_not_wait_for_the_interpreter() -> None:
-    rates, columns = {"python_threads_cpu_us": 0.4e6}, {"thread_cpu_ms": 5.0}
+    rates, columns = {"python_threads_cpu_us": 0.6e6}, {"thread_cpu_ms": 5.0}
     assert side_threads(profile(on_device(0.1), rates, **columns)).status == "found"
     assert side_threads(profile(on_device(0.1, waiting_call=True), rates, **columns)).status == "clean"

@@ -13,6 +13,7 @@ from tools.metrics.registry import measure
 from tools.profilers.pipeline import expected_bubble, pipeline
 from tools.profilers.profile import Profile
 from tools.run.events import EventKind
+from tools.verdict import unexplained_parts
 from tools.whatif.predict import predict
 
 TRANSFER_US = 20.0
@@ -107,6 +108,15 @@ def test_mending_the_bubble_brings_the_waiting_of_four_micro_batches_per_stage()
 
 def test_enough_micro_batches_leave_no_finding() -> None:
     assert named(two_stages(8), "pipeline.bubble").status == "clean"
+
+
+def test_the_bubble_that_a_schedule_leaves_is_no_open_part_of_the_step_and_waiting_for_a_heavy_stage_is() -> None:
+    even, uneven = chain(0, 8), chain(0, 8, compute_us=(1000.0, 2000.0))
+    table = profile_of(*even).breakdown
+    waiting_pct = 100.0 * table["exposed_communication_ns"].sum() / table["wall_ns"].sum()
+    limit_pct = waiting_pct - 100 / 18
+    assert unexplained_parts(profile_of(*even, unexplained_part_pct=limit_pct), ()) == ()
+    assert unexplained_parts(profile_of(*uneven, unexplained_part_pct=limit_pct), ()) == ("exposed_communication",)
 
 
 def test_a_stage_that_computes_longer_is_an_imbalance() -> None:

@@ -78,6 +78,18 @@ def test_periodic_stalls_in_which_the_process_writes_are_a_synchronous_save() ->
     assert top.alone.speedup == pytest.approx((50 + cost.value) / 50, rel=0.01)
 
 
+def test_samples_too_far_apart_to_fall_between_stalls_still_tell_when_is_written() -> None:
+    steps = step_rows(0, saving_steps(every=5, stall_ms=100.0))
+    records = records_of([steps])
+    system = records.system[records.system["unix_ns"] % 200_000_000 == 0].copy()
+    ends = steps["end_unix_ns"].to_numpy()[4::5]
+    system["write_bytes"] = 30e6 * np.searchsorted(ends, system["unix_ns"].to_numpy(), side="right")
+    (finding,) = checkpoint.analyze(recorded_profile(replace(records, system=system)))[0].findings
+    assert finding.mechanism == "synchronous_save"
+    assert finding.confidence > 0.8
+    assert finding.details[0].facts[0].value == pytest.approx(30e6, rel=0.35)
+
+
 def test_periodic_stalls_without_writes_are_a_hypothesis_and_those_of_the_collector_none() -> None:
     (finding,) = checkpoint.analyze(recorded_profile(records_of([step_rows(0, saving_steps())])))[0].findings
     assert finding.mechanism is None

@@ -51,7 +51,10 @@ def test_a_wait_for_data_of_the_profiled_steps_alone_costs_the_run_nothing() -> 
     assert after.against[-1].facts[0].value == pytest.approx(1.0)
 
 
-def test_a_smaller_wait_is_doubted_and_kept() -> None:
+def test_a_smaller_wait_is_doubted_and_worth_what_the_unprofiled_steps_wait() -> None:
     before, after = judged(10.0)
     assert after.confidence < before.confidence
-    assert after.change == before.change
+    assert after.change == ()
+    assert after.saving is not None
+    assert after.saving.step_ms == pytest.approx(100.0)
+    assert after.saving.saved_ms == pytest.approx(10.0)

@@ -72,6 +72,22 @@ def test_a_wait_explains_no_more_than_the_time_the_host_stood_still() -> None:
     assert total_us(profile, "dispatch") == pytest.approx(2 + 200)
 
 
+def test_a_long_pause_after_a_wait_is_more_than_the_way_to_the_next_launch() -> None:
+    profile = profile_of(waiting_rank(wait_us=9000, pause_us=3000))
+    assert total_us(profile, "stall") == pytest.approx(3000 - 2)
+    assert total_us(profile, "synchronization") == pytest.approx(2)
+    assert length(idle_time(profile, 0).sets["stall"]) == pytest.approx(2_998_000)
+
+
+def test_a_long_way_of_many_operators_to_the_next_launch_is_the_waits() -> None:
+    rank = waiting_rank(wait_us=9000, pause_us=3000)
+    for number in range(10):
+        rank.operator("aten::view", 9002 + 300 * number, 290)
+    profile = profile_of(rank)
+    assert total_us(profile, "synchronization") == pytest.approx(3000)
+    assert total_us(profile, "stall") == 0
+
+
 def test_lead_that_is_left_over_covers_later_gaps() -> None:
     waits = pd.DataFrame({"start_ns": [0, 200], "end_ns": [100, 210], "waited_ns": [100, 10]})
     start = np.array([-50, 100, 150, 210], dtype=np.int64)

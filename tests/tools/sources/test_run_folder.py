@@ -14,9 +14,10 @@ from hermes_agent.workflow.request import Request
 from hermes_agent.workflow.stored import key
 from tests.hermes_agent.monitor.monitored import record
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
-from tools.errors import InputError
+from tools.errors import InputError, UsageError
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
+from tools.profilers.series import require_steps
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.sources.load import load_run
 
@@ -192,9 +193,56 @@ def test_an_event_that_cannot_be_costs_its_line_only(tmp_path: Path, line: str) 
     assert any("1 lines cannot be read" in note for note in run.notes)
 
 
-def test_records_without_a_trace_say_what_to_do(tmp_path: Path) -> None:
+def test_records_without_a_trace_are_a_run_without_traced_ranks(tmp_path: Path) -> None:
     monitored(tmp_path)
-    with pytest.raises(InputError, match="no trace; capture some steps"):
+    monitored(tmp_path, rank=1)
+    (tmp_path / "env.json").write_text('{"variables": {"NCCL_DEBUG": "TRACE"}}')
+    run = load_run([tmp_path])
+    assert run.rank_numbers == ()
+    assert run.layout.world_size == 2
+    assert [source.format for source in run.sources] == [MONITOR_FORMAT]
+    assert run.variables == {"NCCL_DEBUG": "TRACE"}
+    assert any("no trace was read" in note for note in run.notes)
+    profile = Profile(run)
+    assert profile.rank_numbers == (0, 1)
+    assert profile.mean_step_ms == measure(profile, "series_step_ms").value
+    with pytest.raises(UsageError, match="holds no trace"):
+        run.select(ranks=(0,))
+    with pytest.raises(UsageError, match="monitor profile"):
+        measure(profile, "part_ms", part="host")
+
+
+def test_a_step_log_alone_is_a_run_too(tmp_path: Path) -> None:
+    logged(tmp_path)
+    run = load_run([tmp_path])
+    assert run.records is None
+    assert Profile(run).mean_step_ms == 30.0
+
+
+def test_of_several_starts_without_a_trace_the_last_one_counts(tmp_path: Path) -> None:
+    monitored(tmp_path, steps=20)
+    monitored(tmp_path, steps=10, begin_ns=BEGIN_NS + 10**12)
+    run = load_run([tmp_path])
+    assert run.records is not None
+    assert len(run.records.steps) == 10
+    assert "only the last start is used" in run.sources[0].note
+
+
+def test_records_that_cannot_be_read_and_no_trace_are_no_run(tmp_path: Path) -> None:
+    (tmp_path / "monitor").mkdir()
+    (tmp_path / "monitor" / "rank00000-1-2.steps").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="holds no trace, and what else lies there cannot be used"):
+        load_run([tmp_path])
+
+
+def test_too_few_recorded_steps_and_no_trace_are_no_run(tmp_path: Path) -> None:
+    monitored(tmp_path, steps=4)
+    with pytest.raises(InputError, match="fewer than 5 steps"):
+        require_steps(load_run([tmp_path]), [tmp_path])
+
+
+def test_a_folder_with_nothing_of_a_run_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no trace there, and no monitor records"):
         load_run([tmp_path])
 
 

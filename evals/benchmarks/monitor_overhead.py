@@ -1,0 +1,143 @@
+"""What the monitor adds to the steps of a real training, in one process: neighbouring blocks with and without it.
+
+``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``). A pair is two neighbouring blocks of steps in random
+order, so that a machine that changes its speed changes it for both; a block is one step unless told otherwise. In the
+bare ones neither the fetch is timed nor ``step`` called. The monitor's own thread goes on through both: its CPU is read
+from its clock and added as if the training had stood still meanwhile, which is the most that it can cost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from evals.benchmarks.monitor_cost import own_thread
+from evals.benchmarks.paired import median_with_interval
+from hermes_agent.monitor.options import Options
+from hermes_agent.monitor.session import Monitor
+from hermes_agent.monitor.tasks import thread_cpu_us
+
+STARTING_S = 2.0  # what torch and the monitor do once is not a cost of each step
+Train = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Mean wall time of a step, and mean CPU of the training thread."""
+
+    wall_us: float
+    cpu_us: float
+
+
+@dataclass(frozen=True)
+class Found:
+    """Pairs of a bare and a monitored block, and CPU per step of all threads of the monitor but the training one."""
+
+    pairs: list[tuple[Block, Block]]
+    beside_us: float
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the benchmark and prints its table as Markdown."""
+    parser = argparse.ArgumentParser(prog="python -m evals.benchmarks.monitor_overhead", description=__doc__)
+    parser.add_argument("--batch", type=int, default=128, help="images of a step, which say how long it takes")
+    parser.add_argument("--block", type=int, default=1, help="steps of a block")
+    parser.add_argument("--minutes", type=float, default=5.0)
+    args = parser.parse_args(argv)
+    print(f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.machine()}")
+    print(table(measured(args.batch, args.block, args.minutes)))
+    return 0
+
+
+def table(found: Found) -> str:
+    """Medians of the pairs' differences with their intervals, in us and in per cent of the bare step."""
+    lines = [
+        f"{len(found.pairs)} pairs\n",
+        "| per step | bare, ms | difference, us | difference, % |",
+        "|---|---|---|---|",
+    ]
+    rows: dict[str, Callable[[Block], float]] = {
+        "wall time": lambda block: block.wall_us,
+        "CPU of the training thread": lambda block: block.cpu_us,
+    }
+    for name, of in rows.items():
+        bare_us = statistics.median(of(bare) for bare, _ in found.pairs)
+        added = median_with_interval([of(other) - of(bare) for bare, other in found.pairs])
+        for title, each in ((name, added), (f"{name}, and CPU of the monitor's thread", added.plus(found.beside_us))):
+            share = each.times(100 / bare_us)
+            lines.append(f"| {title} | {bare_us / 1e3:.2f} | {each.text(1)} | {share.text(3)} |")
+    return "\n".join([*lines, f"| CPU of the monitor's thread | | {found.beside_us:.1f} | |"])
+
+
+def measured(batch: int, block: int, minutes: float) -> Found:
+    """Pairs of blocks for so many minutes."""
+    train, batches = training(batch)
+    random, pairs = Random(1), []
+    with (
+        tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder,
+        Monitor(folder, options=Options(watch_loaders=False)) as monitor,
+    ):
+        watched = iter(monitor.loader(batches))
+        started = time.monotonic() + STARTING_S
+        while time.monotonic() < started:
+            _block(train, watched, monitor.step, block)
+        thread = own_thread()
+        until, beside_us = time.monotonic() + 60 * minutes, thread_cpu_us(thread)
+        while time.monotonic() < until:
+            blocks: dict[bool, Block] = {}
+            for on in random.sample((True, False), 2):
+                source, call = (watched, monitor.step) if on else (batches, _nothing)
+                blocks[on] = _block(train, source, call, block)
+            pairs.append((blocks[False], blocks[True]))
+        # Half of the steps were recorded; what the thread does by the clock is counted twice, which is too much.
+        return Found(pairs, (thread_cpu_us(thread) - beside_us) / (len(pairs) * block))
+
+
+def _block(train: Train, batches: Iterator[Any], after_step: Callable[[], None], steps: int) -> Block:
+    begun_ns, cpu_ns = time.perf_counter_ns(), time.thread_time_ns()
+    for _ in range(steps):
+        train(next(batches))
+        after_step()
+    wall_ns = time.perf_counter_ns() - begun_ns
+    return Block(wall_ns / steps / 1e3, (time.thread_time_ns() - cpu_ns) / steps / 1e3)
+
+
+def training(batch: int) -> tuple[Train, Iterator[Any]]:
+    """A small classifier, one thread: what trains one step, and its batches without end."""
+    import torch
+    from torch import nn
+    from torch.utils.data import DataLoader, TensorDataset
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    layers = [nn.Conv2d(3, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(4), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU()]
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * 64, 10))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    points = TensorDataset(torch.randn(8 * batch, 3, 32, 32), torch.randint(0, 10, (8 * batch,)))
+
+    def train(found: Any) -> None:  # noqa: ANN401 - tensors: torch is not there for the type checker
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(found[0]), found[1]).backward()
+        optimizer.step()
+
+    def batches() -> Iterator[Any]:
+        while True:
+            yield from DataLoader(points, batch_size=batch)
+
+    return train, batches()
+
+
+def _nothing() -> None:
+    return None
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

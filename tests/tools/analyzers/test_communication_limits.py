@@ -1,0 +1,201 @@
+"""Slow link, poor overlap or neither: what could be hidden on the link as it is decides, and who was traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.collective_runs import late_run
+from tests.recorded_runs import recorded_profile, records_of, step_rows, told
+from tests.synthetic import RankBuilder, profile_of
+from tools.analyzers.communication import analyze
+from tools.findings import Check
+from tools.metrics.registry import measure
+from tools.profilers.profile import Profile
+from tools.ranking import ranking
+from tools.run.model import Layout
+from tools.thresholds import Thresholds
+
+MB = 1_000_000 // 4  # elements of a megabyte of floats
+
+
+def check(profile: Profile, name: str) -> Check:
+    return next(each for each in analyze(profile) if each.name == f"communication.{name}")
+
+
+def on_hosts(compute_us: float, transfer_us: float, megabytes: float, kind: str = "all_reduce") -> Profile:
+    """Two ranks without a device that compute, and then exchange one message while nothing is computed."""
+    builders = [_rank(number, compute_us, transfer_us, megabytes, kind) for number in (0, 1)]
+    return profile_of(*builders)
+
+
+def with_idle_cores(compute_us: float, transfer_us: float, megabytes: float, idle_pct: float = 80.0) -> Profile:
+    """The same with records of the machine's two cores."""
+    steps = [step_rows(rank, [(compute_us + transfer_us) / 1e3] * 40) for rank in (0, 1)]
+    rates = {rank: {"cpu_total_ticks": 200.0, "cpu_idle_ticks": 2.0 * idle_pct} for rank in (0, 1)}
+    return recorded_profile(records_of(steps, rates), lambda rank: _rank(rank, compute_us, transfer_us, megabytes))
+
+
+def _rank(
+    number: int, compute_us: float, transfer_us: float, megabytes: float, kind: str = "all_reduce"
+) -> RankBuilder:
+    rank = RankBuilder(number, device=None)
+    gloo = rank.host_thread("gloo")
+    length = compute_us + transfer_us
+    for step in range(4):
+        begin = step * length
+        rank.operator("aten::mm", begin, compute_us)
+        moved = rank.annotation(f"gloo:{kind}", begin + compute_us, transfer_us, track=gloo)
+        rank.detail("collectives", moved, collective=kind, group="0", dtype="Float", **_sizes(megabytes))
+        rank.step(step, begin, begin + length)
+    return rank
+
+
+def _sizes(megabytes: float) -> dict[str, int]:
+    elements = int(MB * megabytes)
+    return {"group_size": 2, "in_elements": elements, "out_elements": elements}
+
+
+def test_a_slow_transfer_that_the_backward_pass_could_hide_is_poor_overlap_before_it_is_a_slow_link() -> None:
+    profile = with_idle_cores(60_000.0, 30_000.0, 1.8)  # 60 MB/s, and 40 ms of backward pass
+    assert measure(profile, "left_exposed_pct").value == pytest.approx(0.0)
+    order, link = check(profile, "exposed").findings[0], check(profile, "transfer").findings[0]
+    assert (order.cause, link.cause) == ("poor_overlap", "slow_link")
+    assert "poor_overlap" in link.symptom_of
+    assert "slow_link" not in order.symptom_of
+    assert ranking(profile).causes[0].finding.cause == "poor_overlap"
+
+
+def test_a_transfer_longer_than_all_that_could_hide_it_is_a_slow_link_first() -> None:
+    profile = with_idle_cores(60_000.0, 120_000.0, 3.0)  # 25 MB/s
+    hidden_ms = 60.0 * 2.0 / 3.0
+    left_pct = 100.0 * (120.0 - hidden_ms) / (180.0 - hidden_ms)
+    assert measure(profile, "left_exposed_pct").value == pytest.approx(left_pct)
+    assert "slow_link" in check(profile, "exposed").findings[0].symptom_of
+    assert ranking(profile).causes[0].finding.cause == "slow_link"
+
+
+def test_a_bandwidth_that_some_network_has_is_shown_and_not_judged() -> None:
+    answer = check(on_hosts(40_000.0, 8_000.0, 3.0), "transfer")  # 375 MB/s
+    assert (answer.status, answer.findings) == ("cannot_answer", ())
+    assert answer.support[0].facts[0].value == pytest.approx(375e6)
+
+
+@pytest.mark.parametrize(
+    ("variables", "cause", "mechanism"),
+    [
+        pytest.param({}, "slow_link", None, id="nothing set"),
+        pytest.param({"NCCL_IB_DISABLE": "1"}, "network_configuration", "socket_fallback", id="InfiniBand off"),
+        pytest.param({"NCCL_NET": "IB"}, "slow_link", None, id="InfiniBand asked for"),
+    ],
+)
+def test_a_busy_link_between_devices_is_a_matter_of_settings_only_where_one_is_recorded(
+    variables: dict[str, str], cause: str, mechanism: str | None
+) -> None:
+    steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
+    records = records_of(steps, environments=[told(rank, variables=variables) for rank in (0, 1)])
+    finding = check(recorded_profile(records, _busy_link), "transfer").findings[0]
+    assert (finding.cause, finding.mechanism) == (cause, mechanism)
+
+
+def _busy_link(number: int) -> RankBuilder:
+    """Two messages without a pause between them, the first beside computation."""
+    rank = RankBuilder(number)
+    stream = rank.device_stream(20)
+    for step in range(3):
+        begin = step * 50_000
+        rank.kernel("gemm", begin + 20, 20_000, call_us=begin + 1)
+        for place in (0, 1):
+            at = begin + 10_020 + place * 19_900
+            name = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
+            moved = rank.kernel(name, at, 19_900, call_us=begin + 5 + place, stream=stream)
+            rank.detail("collectives", moved, collective="allreduce", group="0", dtype="Float", **_sizes(200.0))
+        rank.step(1000 + step, begin, begin + 50_000)
+    return rank
+
+
+def test_a_slow_transfer_is_not_told_from_waiting_while_a_rank_of_the_group_is_untraced() -> None:
+    whole = late_run(lambda rank, step: 0.0, ranks=2, elements=1 << 18)
+    part = Profile(replace(whole.run, layout=Layout(world_size=4)), whole.thresholds)
+    assert check(whole, "transfer").reason == "what the links between these ranks can carry is not known"
+    assert "would look like slow transfer" in check(part, "transfer").reason
+
+
+@pytest.mark.parametrize(("idle_pct", "status"), [(5.0, "clean"), (60.0, "found")])
+def test_without_a_device_transfer_beside_busy_cores_is_not_called_badly_overlapped(
+    idle_pct: float, status: str
+) -> None:
+    profile = with_idle_cores(40_000.0, 8_000.0, 3.0, idle_pct)
+    assert check(profile, "exposed").status == status
+    assert measure(profile, "movable_transfer_ms").value == pytest.approx(min(8.0, 0.48 * idle_pct), rel=0.01)
+
+
+def test_without_records_of_the_cores_overlap_is_a_hypothesis_and_a_slow_link_comes_first() -> None:
+    profile = on_hosts(60_000.0, 30_000.0, 1.8)
+    order = check(profile, "exposed").findings[0]
+    assert order.confidence < Thresholds()["confidence"]
+    assert any("was not recorded" in sentence.template for sentence in order.against)
+    assert ranking(profile).causes[0].finding.cause == "slow_link"
+
+
+def test_an_all_to_all_is_no_matter_of_order_and_shards_of_the_batch_are_a_hypothesis() -> None:
+    profile = on_hosts(60_000.0, 30_000.0, 12.0, kind="all_to_all")
+    assert measure(profile, "movable_transfer_ms").value == pytest.approx(0.0)
+    (finding,) = check(profile, "exposed").findings
+    share, hidden = finding.claim.facts
+    assert share.value == pytest.approx(100.0 / 3.0)
+    assert hidden.value == pytest.approx(30.0 * 3.0 / 4.0)  # four shards: all but the first
+    assert finding.confidence < Thresholds()["confidence"]
+
+
+def exchanges(count: int) -> Callable[[int], RankBuilder]:
+    """All-to-alls of two sizes whose start is most of their cost, between short operators."""
+
+    def build(number: int) -> RankBuilder:
+        rank = RankBuilder(number)
+        for step in range(3):
+            begin = step * 50_000
+            for place in range(count):
+                at, kilobytes = begin + place * 1_000, 4 * (1 + place % 2)
+                rank.kernel("gemm", at + 20, 800, call_us=at + 1)
+                moved = rank.kernel("ncclDevKernel_SendRecv", at + 820, 100 + kilobytes, call_us=at + 2)
+                sizes = {"group_size": 2, "in_elements": 256 * kilobytes, "out_elements": 256 * kilobytes}
+                rank.detail("collectives", moved, collective="all_to_all", group="0", dtype="Float", **sizes)
+            rank.step(step, begin, begin + count * 1_000)
+        return rank
+
+    return build
+
+
+def test_exchanges_that_need_each_others_result_cannot_be_merged() -> None:
+    build = exchanges(40)
+    profile = profile_of(build(0), build(1))
+    assert measure(profile, "collective_fixed_pct", kind="all_to_all", group="0").value > 90.0
+    assert check(profile, "small_packet").status == "clean"
+
+
+@pytest.mark.parametrize(("world_size", "status"), [(2, "clean"), (4, "found")])
+def test_collectives_that_last_as_long_whatever_their_size_wait_for_an_untraced_rank(
+    world_size: int, status: str
+) -> None:
+    builders = []
+    for number in (0, 1):
+        rank = RankBuilder(number)
+        for step in range(3):
+            begin = step * 50_000
+            rank.kernel("gemm", begin + 20, 20_000, call_us=begin + 1)
+            for place in (0, 1):
+                at, length = begin + 20_020 + place * 10_000, 9_000 + place * 500
+                moved = rank.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", at, length, call_us=begin + 5 + place)
+                sizes = {"in_elements": (1 + place) * MB, "out_elements": (1 + place) * MB, "group_size": world_size}
+                rank.detail("collectives", moved, collective="allreduce", group="0", dtype="Float", **sizes)
+            rank.step(step, begin, begin + 50_000)
+        builders.append(rank)
+    answer = check(profile_of(*builders, layout=Layout(world_size=world_size)), "arrival_skew")
+    assert answer.status == status
+    for finding in answer.findings:
+        assert (finding.cause, finding.ranks) == ("straggler", ())
+        assert finding.claim.facts[0].value == pytest.approx(8.5)  # 9 ms for one megabyte, 9.5 ms for two
+        assert finding.confidence < Thresholds()["confidence"]

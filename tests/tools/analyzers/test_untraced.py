@@ -1,0 +1,149 @@
+"""What is answered from records alone: causes that whole steps show, and that nothing else was looked at."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
+from tools.analyzers.registry import all_checks
+from tools.analyzers.untraced import NEED_A_TRACE
+from tools.compare import compare
+from tools.errors import NotComparableError
+from tools.findings import Check
+from tools.profilers.capture import capture_of
+from tools.profilers.profile import Profile
+from tools.ranking import ranking
+from tools.run.model import Layout
+
+WALL_MS = 100.0
+STEPS = 60
+
+
+def profile_of(*ranks: dict[str, Any], levels: dict[str, float] | None = None) -> Profile:
+    steps = [
+        step_rows(rank, [WALL_MS] * STEPS, **{"own_ms": 50.0, "thread_cpu_ms": 50.0, **columns})
+        for rank, columns in enumerate(ranks)
+    ]
+    every = {rank: {"children": 0.0, **(levels or {})} for rank in range(len(ranks))}
+    return untraced_profile(records_of(steps, levels=every))
+
+
+def named(profile: Profile, name: str) -> Check:
+    (check,) = (check for check in all_checks(profile) if check.name == name)
+    return check
+
+
+def test_what_needs_a_trace_says_so_with_the_capture_to_take() -> None:
+    profile = profile_of({}, {})
+    answered = {check.name: check for check in all_checks(profile)}
+    for name in (name for names in NEED_A_TRACE.values() for name in names):
+        assert answered[name].status == "cannot_answer"
+        assert "hermes-dx monitor profile RUN_FOLDER --ranks 0,1 --steps 3" in answered[name].needs
+
+
+def test_no_question_that_a_trace_answers_is_left_unmentioned() -> None:
+    records = records_of([step_rows(rank, [50.0] * STEPS) for rank in range(2)])
+    with_trace = {check.name for check in all_checks(recorded_profile(records))}
+    assert with_trace <= {check.name for check in all_checks(untraced_profile(records))}
+
+
+def test_a_run_without_anything_to_see_in_whole_steps_is_not_called_healthy() -> None:
+    result = ranking(profile_of({}, {}))
+    assert (result.verdict, result.causes) == ("inconclusive", ())
+    assert "hermes-dx monitor profile" in result.needs
+
+
+def test_a_loader_that_computes_in_one_rank_is_named_with_what_it_costs() -> None:
+    result = ranking(profile_of({}, {"own_ms": 90.0, "data_wait_ms": 40.0, "thread_cpu_ms": 90.0}))
+    assert result.verdict == "problem"
+    (cause,) = result.causes
+    assert (cause.finding.cause, cause.finding.mechanism) == ("slow_data_processing", "heavy_transform")
+    assert cause.finding.ranks == (1,)
+    assert cause.impact_ms == pytest.approx(40.0)
+    assert cause.step_ms == pytest.approx(WALL_MS)
+
+
+def test_a_loader_in_which_the_thread_sleeps_reads() -> None:
+    waiting = {"own_ms": 95.0, "data_wait_ms": 40.0, "thread_cpu_ms": 52.0}
+    (cause,) = ranking(profile_of(waiting, waiting)).causes
+    assert cause.finding.cause == "slow_data_reading"
+    assert cause.impact_ms == pytest.approx(40.0)
+
+
+def test_what_blocks_a_thread_that_may_have_waited_for_others_is_not_said() -> None:
+    waiting = {"own_ms": 65.0, "data_wait_ms": 30.0, "thread_cpu_ms": 60.0}
+    (cause,) = ranking(profile_of(waiting, waiting)).causes
+    assert (cause.finding.cause, cause.finding.mechanism) == ("slow_data_processing", None)
+    assert cause.finding.confidence <= 0.65
+    assert any("not told by the records" in sentence.template for sentence in cause.finding.against)
+
+
+def test_a_rank_that_takes_longer_for_no_named_reason_is_a_straggler() -> None:
+    profile = profile_of({}, {"own_ms": 90.0, "thread_cpu_ms": 90.0})
+    (cause,) = ranking(profile).causes
+    assert (cause.finding.cause, cause.finding.ranks) == ("straggler", (1,))
+    assert cause.impact_ms == pytest.approx(40.0)
+    assert "--ranks 1 " in capture_of(profile)
+
+
+def test_ranks_as_far_apart_as_shared_cores_make_them_are_clean() -> None:
+    check = named(profile_of({}, {"own_ms": 56.0}), "communication.slowest_rank")
+    assert check.status == "clean"
+    assert [fact.value for fact in check.support[0].facts] == [pytest.approx(12.0), pytest.approx(6.0)]
+
+
+def test_host_time_of_a_run_with_accelerators_is_a_hypothesis() -> None:
+    waiting = {"own_ms": 90.0, "data_wait_ms": 40.0, "thread_cpu_ms": 90.0}
+    result = ranking(profile_of(waiting, waiting, levels={"device_allocated_bytes": 1e9}))
+    assert result.verdict == "inconclusive"
+    assert all(cause.finding.confidence < 0.5 for cause in result.causes)
+
+
+def test_an_empty_queue_of_workers_starves_accelerators_for_certain() -> None:
+    waiting = {"own_ms": 90.0, "data_wait_ms": 40.0, "in_flight": 4.0}
+    result = ranking(profile_of(waiting, waiting, levels={"device_allocated_bytes": 1e9}))
+    assert result.verdict == "problem"
+    assert result.causes[0].finding.cause == "slow_data_processing"
+
+
+def test_a_profiler_that_always_runs_is_told_and_its_cost_is_not_made_up() -> None:
+    check = named(profile_of({}, {}, levels={"profiler_active": 1.0}), "cpu.profiling_overhead")
+    (finding,) = check.findings
+    assert finding.cause == "profiling_overhead"
+    assert finding.impact_ms == 0.0
+    assert finding.claim.facts[0].value == 100.0
+
+
+def test_a_variable_of_the_environment_file_is_seen_without_a_trace() -> None:
+    profile = profile_of({}, {})
+    run = replace(profile.run, variables={"NCCL_DEBUG": "TRACE"})
+    (finding,) = named(Profile(run), "cpu.environment").findings
+    assert finding.hints == {"variable": "NCCL_DEBUG"}
+    assert finding.ranks == (0, 1)
+
+
+def test_two_recorded_runs_are_compared_by_their_step_time() -> None:
+    before, after = profile_of({}), untraced_profile(records_of([step_rows(0, [80.0] * STEPS)]))
+    comparison = compare(before, after)
+    assert comparison.step.delta == pytest.approx(-20.0)
+    assert comparison.parts == ()
+    assert any("assumed" in note for note in comparison.notes)
+
+
+def test_recorded_runs_of_other_ranks_are_not_compared() -> None:
+    two = profile_of({}, {})
+    with pytest.raises(NotComparableError, match=r"world size.*records of other ranks"):
+        compare(profile_of({}), two)
+    bare = Profile(replace(two.run, records=None, layout=Layout()))
+    with pytest.raises(NotComparableError, match="no records or step log"):
+        compare(two, bare)
+
+
+def test_settings_of_the_monitor_are_read_as_with_a_trace() -> None:
+    steps = [step_rows(0, [WALL_MS] * STEPS)]
+    records = records_of(steps, environments=(told(0, variables={"PYTHONDEVMODE": "1"}),))
+    (finding,) = named(untraced_profile(records), "cpu.environment").findings
+    assert finding.mechanism == "debug_variable"

@@ -1,0 +1,144 @@
+"""Figures of overlap: what communication runs beside computation, what more could, and what would be left."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.errors import UsageError
+from tools.metrics.communication import breakdown_of, exposed_transfer_ms, exposed_wait_ms, measured
+from tools.metrics.measurement import Measurement, Metric
+from tools.profilers.collectives import collectives
+from tools.profilers.exchanges import exchange_rows, exposed_exchange_ns, pipelined_ns
+from tools.profilers.profile import Profile
+from tools.run.model import MONITOR_FORMAT
+
+REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+BACKWARD_SHARE = 2.0 / 3.0  # of computation; gradients exist only from the backward pass on, twice the forward's work
+
+
+def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Share of the communication time during which computation runs as well."""
+    table = breakdown_of(profile, rank)
+    overlapped = float(table["overlapped_communication_ns"].sum())
+    whole = overlapped + float(table["exposed_communication_ns"].sum())
+    value = 100.0 * overlapped / whole if whole > 0 else 0.0
+    return measured(profile, value, table, "breakdown, overlapped over all communication", rank)
+
+
+def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """Exposed transfer per step of all-to-alls, whose result the next operator needs at once.
+
+    Without a device only as far as cores are idle: the rest is the library's own work on the cores that compute.
+    """
+    value = min(_exchanged_ms(profile, rank), _idle_ms(profile))
+    return measured(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
+
+
+def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """Exposed transfer per step that could run at another moment: all but the exchanges needed at once.
+
+    Without a device only as far as cores are idle: the rest is the library's own work on the cores that compute.
+    """
+    value = max(exposed_transfer_ms(profile, rank).value - _exchanged_ms(profile, rank), 0.0)
+    value = min(value, _idle_ms(profile))
+    return measured(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
+
+
+def movable_transfer_pct(profile: Profile) -> Measurement:
+    """The same as a share of the step."""
+    return _of_step(profile, movable_transfer_ms(profile).value, "exposed transfer less that of all-to-alls")
+
+
+def exposed_exchange_pct(profile: Profile) -> Measurement:
+    """Exposed transfer of all-to-alls as a share of the step."""
+    return _of_step(profile, exposed_exchange_ms(profile).value, "all-to-alls, exposed and not waiting")
+
+
+def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """How much of the movable exposed transfer per step the computation that runs without any could hide at best.
+
+    Reductions of gradients can hide behind the backward pass only.
+    """
+    table = breakdown_of(profile, rank)
+    free_ns = (table["compute_ns"] - table["overlapped_communication_ns"]).clip(lower=0) * _beside(profile)
+    hidden_ms = float(table["exposed_communication_ns"].clip(upper=free_ns).mean()) / 1e6
+    value = min(hidden_ms, movable_transfer_ms(profile, rank).value)
+    return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
+
+
+def left_exposed_pct(profile: Profile) -> Measurement:
+    """What would still be exposed transfer if all that can be were hidden, as a share of the step as it then is."""
+    table = profile.breakdown
+    hidden_ms = hideable_communication_ms(profile).value
+    left_ms = exposed_transfer_ms(profile).value - hidden_ms
+    wall_ms = float(table["wall_ns"].mean()) / 1e6 - hidden_ms
+    value = 100.0 * max(left_ms, 0.0) / wall_ms if wall_ms > 0 else 0.0
+    return measured(profile, value, table, "breakdown, exposed transfer less what could be hidden")
+
+
+def pipelined_exchange_ms(profile: Profile) -> Measurement:
+    """What of the exposed all-to-alls two to four shards of the batch would hide per step, less what starting costs."""
+    exposed_ns = exposed_exchange_ms(profile).value * 1e6
+    table = profile.breakdown
+    free_ns = float((table["compute_ns"] - table["overlapped_communication_ns"]).clip(lower=0).mean())
+    value = min(pipelined_ns(profile, exposed_ns), free_ns) / 1e6
+    return measured(profile, value, exchange_rows(profile), "all-to-alls in two to four shards")
+
+
+def idle_cores_pct(profile: Profile) -> Measurement:
+    """Share of the time in which the cores of the ranks' machines are idle; of the busiest machine."""
+    records = profile.host_records
+    known = {} if records is None else {rank: records.idle_share(rank) for rank in records.ranks}
+    shares = {rank: share for rank, share in known.items() if share is not None}
+    if records is None or not shares:
+        raise UsageError("the records do not tell how busy the machines were")
+    rank = min(shares, key=lambda each: (shares[each], each))
+    spans = records.spans(rank)
+    return Measurement(
+        100.0 * shares[rank], lambda: spans, "samples of the machine's cores", (rank,), (), source=MONITOR_FORMAT
+    )
+
+
+def _exchanged_ms(profile: Profile, rank: int | None) -> float:
+    views = profile.ranks if rank is None else (profile.rank(rank),)
+    return float(np.mean([exposed_exchange_ns(profile, view) for view in views])) / 1e6
+
+
+def _beside(profile: Profile) -> float:
+    """Share of the computation beside which the exposed transfers could run."""
+    kinds = set(collectives(profile)["kind"].unique()) - set(exchange_rows(profile)["kind"].unique())
+    return BACKWARD_SHARE if kinds and kinds <= set(REDUCING) else 1.0
+
+
+def _idle_ms(profile: Profile) -> float:
+    """What runs beside computation without a device needs a core: the time per step that the cores are idle.
+
+    Cores that idle because a rank waits for a late one stay idle. Without records nothing limits it.
+    """
+    if profile.run.has_device:
+        return float("inf")
+    try:
+        share = idle_cores_pct(profile).value / 100.0
+    except UsageError:
+        return float("inf")
+    return max(share * profile.mean_step_ms - exposed_wait_ms(profile).value, 0.0)
+
+
+def _of_step(profile: Profile, value_ms: float, rows_of: str) -> Measurement:
+    table = profile.breakdown
+    return measured(profile, 100.0 * value_ms / (float(table["wall_ns"].mean()) / 1e6), table, rows_of)
+
+
+METRICS = (
+    Metric(
+        "communication_overlap_pct", "%", "How much communication runs beside computation?", communication_overlap_pct
+    ),
+    Metric("movable_transfer_ms", "ms", "How much exposed transfer could run at another moment?", movable_transfer_ms),
+    Metric("movable_transfer_pct", "%", "What share of the step is that?", movable_transfer_pct),
+    Metric("exposed_exchange_ms", "ms", "How much exposed transfer is needed at once?", exposed_exchange_ms),
+    Metric("exposed_exchange_pct", "%", "What share of the step is that?", exposed_exchange_pct),
+    Metric("hideable_communication_ms", "ms", "How much could computation hide?", hideable_communication_ms),
+    Metric("left_exposed_pct", "%", "What would still be exposed then?", left_exposed_pct),
+    Metric("pipelined_exchange_ms", "ms", "How much would shards of the batch hide?", pipelined_exchange_ms),
+    Metric("idle_cores_pct", "%", "How idle are the machines' cores?", idle_cores_pct),
+)
