@@ -89,7 +89,8 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         "read_back": re.compile(r"(?i)DtoH|device\s*->\s*(host|pageable|pinned)|device to host"),
         # Python frames that write the training's state to storage.
         "saving_frame": re.compile(
-            r"torch/serialization\.py.*: (save|_save|_legacy_save)$|torch/distributed/checkpoint/.*: (save|save_state_dict)$"
+            r"torch/serialization\.py.*: (save|_save|_legacy_save)$"
+            r"|torch/distributed/checkpoint/.*: save(_state_dict)?$"
             r"|safetensors/.*: save_(file|model)$|: save_(checkpoint|pretrained|state|state_dict)$"
         ),
         "library_frame": re.compile(
