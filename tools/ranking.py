@@ -10,31 +10,13 @@ from tools.analyzers.registry import all_checks
 from tools.analyzers.series_doubt import doubted
 from tools.findings import Check, Finding
 from tools.profilers.profile import Profile
-from tools.verdict import Verdict, judge, judge_records, unexplained_parts
+from tools.ranked_cause import RankedCause
+from tools.unexplained import unexplained_parts
+from tools.verdict import Verdict, judge, judge_records
 from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
 
 HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
-
-
-@dataclass(frozen=True, eq=False)
-class RankedCause:
-    """A finding with its place.
-
-    ``impact_ms`` is what the step would lose if the cause were gone, never more than what is left after everything
-    ranked above it. ``then_ms`` is what it is worth once those are gone: more than ``impact_ms`` where they hide it.
-    Both are of a step of ``step_ms``: the mean traced one, or the mean unprofiled one where records tell the saving.
-    """
-
-    finding: Finding
-    check: str
-    step_ms: float
-    impact_ms: float
-    impact_pct: float
-    then_ms: float
-    alone: Prediction | None  # the step if only this were changed; None when it cannot be replayed
-    method: str
-    symptoms: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,8 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, Metric
 from tools.profilers.profile import Profile
-from tools.ranking import RankedCause, ranking
+from tools.ranked_cause import RankedCause
+from tools.ranking import ranking
 from tools.whatif.predict import Prediction, predict
 
 BOUNDS = ("expected", "low", "high")

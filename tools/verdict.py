@@ -5,36 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
-from tools.errors import UsageError
 from tools.findings import Check
-from tools.intervals import IntervalSet, covered, length, union
-from tools.metrics.registry import measure
 from tools.profilers.capture import capture_of
-from tools.profilers.pipeline import expected_bubble, pipeline
 from tools.profilers.profile import Profile
+from tools.ranked_cause import RankedCause
 from tools.run.events import EventKind
-from tools.run.model import Run
-from tools.whatif.change import Change, Scale
-
-if TYPE_CHECKING:
-    from tools.ranking import RankedCause
+from tools.start_up import lasting_pct, steps_marked
+from tools.unexplained import EXPLAINING, families, part_pct, worth_pct
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
 
-# Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
-EXPLAINING: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "exposed_communication": ("communication", "parallel"),
-        "exposed_memcpy": ("io", "memory", "cpu", "storage"),
-        "data_wait": ("io",),
-        "host": ("cpu", "io", "memory", "storage"),
-        "idle": (),
-    }
-)
 NEEDED: Mapping[str, str] = MappingProxyType(
     {
         "exposed_communication": "the traces of all ranks for the same steps, with collective sizes recorded",
@@ -52,7 +36,6 @@ LAUNCHES_TOLD = 20  # fewer launches than this may be chance
 MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
 STEPS_TO_BE_SURE = 3
 MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
-STARTED_SHARE = 0.05  # of all computation: before this much is done, an unmarked recording is still starting up
 
 
 @dataclass(frozen=True)
@@ -62,14 +45,6 @@ class Judgement:
     verdict: Verdict
     why: str
     needs: str = ""
-
-
-def steps_marked(run: Run) -> bool:
-    """Whether steps were found; without any, the whole recording stands for one step, its start-up included.
-
-    Records tell whole steps.
-    """
-    return not run.ranks or any(rank.step_origin != "window" for rank in run.ranks)
 
 
 def judge(
@@ -83,7 +58,7 @@ def judge(
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
     firm = [each for each in sure if each.alone is None or not each.alone.withheld]
-    lasting = [each for each in firm if _lasting_pct(profile, each) >= limits["cause_share_pct"]]
+    lasting = [each for each in firm if lasting_pct(profile, each) >= limits["cause_share_pct"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in lasting):
         return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
     if firm and not lasting:
@@ -146,11 +121,11 @@ def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
         return False
     if cause.alone is not None and cause.alone.withheld:
         return False
-    families, limits = _families(cause), profile.thresholds
-    shares = {part: _part_pct(profile, part) for part, explaining in EXPLAINING.items() if families & set(explaining)}
+    own, limits = families(cause), profile.thresholds
+    shares = {part: part_pct(profile, part) for part, explaining in EXPLAINING.items() if own & set(explaining)}
     return any(
         share >= limits["certain_loss_pct"]
-        and _worth_pct(profile, cause) >= share * limits["explained_part_pct"] / 100.0
+        and worth_pct(profile, cause) >= share * limits["explained_part_pct"] / 100.0
         for share in shares.values()
     )
 
@@ -170,31 +145,6 @@ def device_work_missing(profile: Profile) -> bool:
     return False
 
 
-def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[str, ...]:
-    """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
-    limits = profile.thresholds
-    shares = {part: _usual_pct(profile, part) for part in EXPLAINING}
-    told = {
-        part: sum(_worth_pct(profile, each) for each in causes if _families(each) & set(families))
-        for part, families in EXPLAINING.items()
-    }
-    open_parts = [
-        part
-        for part, share in shares.items()
-        if share >= limits["unexplained_part_pct"] and told[part] < share * limits["explained_part_pct"] / 100.0
-    ]
-    return tuple(sorted(open_parts, key=lambda part: -shares[part]))
-
-
-def _families(cause: RankedCause) -> set[str]:
-    """Its own family, and those in which its symptoms show."""
-    return {cause.finding.family, *(symptom.family for symptom in cause.symptoms)}
-
-
-def _worth_pct(profile: Profile, cause: RankedCause) -> float:
-    return max(cause.impact_pct, 100.0 * cause.then_ms / max(cause.step_ms, 1e-9))
-
-
 def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
     """Whether long steps lift the mean step so far over the usual one, unprofiled where known, and nobody says why."""
     series = profile.series
@@ -207,96 +157,16 @@ def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
     return over_pct >= limits["fluctuation_pct"] and told < over_pct * limits["explained_part_pct"] / 100.0
 
 
-def _usual_pct(profile: Profile, part: str) -> float:
-    """The part's share of the step; waiting no more than steps without a profiler tell or leave room for, and waiting
-    for others without the bubble that the schedule of a pipeline leaves by design.
-
-    A rank without a device runs on its core whenever it does not wait: profiled steps, which are few, may wait more.
-    And what it waits while the cores of its machine are busy no order of its exchanges gives back: who keeps them busy
-    is asked elsewhere.
-    """
-    share, series = _part_pct(profile, part), profile.series
-    if part == "data_wait":
-        return min(share, _unprofiled_wait_pct(profile, share))
-    if part != "exposed_communication":
-        return share
-    stages = pipeline(profile)
-    if stages is not None:
-        share -= 100.0 * min(stages.bubble_share, expected_bubble(stages.count, stages.micro_batches))
-    if profile.run.has_device or series is None:
-        return share
-    if series.origin != "monitor" or series.usual["thread_cpu_ms"].isna().any():
-        return share
-    off = 1.0 - float(series.usual["thread_cpu_ms"].sum()) / float(series.usual["wall_ms"].sum())
-    return min(share, 100.0 * off, _idle_cores_pct(profile))
-
-
-def _idle_cores_pct(profile: Profile) -> float:
-    """How idle the cores are on the machine where they are most so; 100 where no machine was counted."""
-    records = profile.host_records
-    shares = [] if records is None else [records.idle_share(rank) for rank in records.ranks]
-    known = [share for share in shares if share is not None]
-    return 100.0 * max(known, default=1.0)
-
-
-def _unprofiled_wait_pct(profile: Profile, otherwise_pct: float) -> float:
-    """Share of the unprofiled steps near the traced ones that the rank which waits most for data waits for it.
-
-    The share of the traced steps where it is not told; none at all means that nobody watched the loader.
-    """
-    if profile.series is None:
-        return otherwise_pct
-    ranks = profile.run.rank_numbers
-    try:
-        told = [measure(profile, "series_near_part_ms", part="data_wait", rank=rank).value for rank in ranks]
-    except UsageError:
-        return otherwise_pct
-    return 100.0 * max(told) / profile.series.mean_ms if min(told, default=0.0) > 0.0 else otherwise_pct
-
-
-def _part_pct(profile: Profile, part: str) -> float:
-    table = profile.breakdown
-    return 100.0 * float(table[f"{part}_ns"].sum()) / max(float(table["wall_ns"].sum()), 1.0)
-
-
 def _compute_pct(profile: Profile) -> float:
-    return _part_pct(profile, "compute")
+    return part_pct(profile, "compute")
 
 
 def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:
     """What to record next: marks for the steps, else what the largest open part needs, else the first open check."""
     if not steps_marked(profile.run):
         return MARKED_STEPS
-    parts = unexplained or [max(EXPLAINING, key=lambda part: _part_pct(profile, part))]
+    parts = unexplained or [max(EXPLAINING, key=lambda part: part_pct(profile, part))]
     if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
         return NEEDED[parts[0]]
     open_checks = [check.needs for check in checks if check.status == "cannot_answer" and check.needs]
     return open_checks[0] if open_checks else MORE_STEPS
-
-
-def _lasting_pct(profile: Profile, cause: RankedCause) -> float:
-    """The cause's share of the step without what falls into the start-up of an unmarked recording."""
-    if steps_marked(profile.run) or not cause.finding.change:
-        return cause.impact_pct
-    return cause.impact_pct * _share_after_start(profile, cause.finding.change)
-
-
-def _share_after_start(profile: Profile, change: Change) -> float:
-    """Share of what a change applies to that lies after the start-up."""
-    after = whole = 0.0
-    for part in change:
-        rank = profile.rank(part.rank)
-        spans = part.intervals if isinstance(part, Scale) else union(rank.start[part.rows], rank.end[part.rows])
-        if len(spans):
-            begin = np.array([_started_ns(rank.parts.compute, int(spans[0, 0]))], dtype=np.int64)
-            after += float(covered(spans, begin, np.maximum(spans[-1:, 1], begin)).sum())
-            whole += float(length(spans))
-    return after / whole if whole else 1.0
-
-
-def _started_ns(computing: IntervalSet, otherwise_ns: int) -> int:
-    """When the first computation beyond ``STARTED_SHARE`` began."""
-    if not len(computing):
-        return otherwise_ns
-    done = np.cumsum(computing[:, 1] - computing[:, 0])
-    return int(computing[int(np.searchsorted(done, STARTED_SHARE * done[-1], side="right")), 0])

@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from evals.synthetic.faults import inject_all
+from evals.synthetic.healthy import healthy_step
 from evals.synthetic.items import Call, Collective, Item, Pause, Work
 from evals.synthetic.kineto import write_trace
 from evals.synthetic.layout import simulated_ranks
-from evals.synthetic.models import Place, healthy_step
+from evals.synthetic.models import Place
 from evals.synthetic.records import first_traced_step, write_records
 from evals.synthetic.simulate import RankClock, Row, simulate
 from evals.synthetic.spec import SyntheticSpec

@@ -1,4 +1,4 @@
-"""The healthy step of each template, as items of one rank."""
+"""What the step of each template is made of, as items of one rank."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evals.synthetic.devices import ACCELERATORS, Accelerator, all_reduce_us, matrix_us, stream_us
-from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Pause, Sync, Unmark, Work
+from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Unmark, Work
 from evals.synthetic.layout import ParallelLayout, layout_of
 from evals.synthetic.spec import USUAL_TOKENS, SyntheticSpec
 
@@ -46,26 +46,8 @@ class Place:
         return self.layout.data_group(self.rank)
 
 
-def healthy_step(place: Place) -> list[Item]:
-    """Batch, forward, backward with collectives, optimizer and the loss, before noise."""
-    if place.spec.template == "pipeline":
-        from evals.synthetic.pipeline import pipeline_step
-
-        return pipeline_step(place)
-    items: list[Item] = [Pause(LOADER, 120.0), _upload(place.spec.tokens)]
-    forward = convolution_layers(place) if place.spec.template == "convolution" else transformer_layers(place)
-    items += [item for layer in forward for item in layer]
-    items += [loss(place)]
-    for layer in reversed(forward):
-        items += backward(layer, place)
-        items += gradients(place)
-    items += [Join(), *optimizer(place)]
-    if place.spec.reads_loss:
-        items.append(Sync())
-    return items
-
-
-def _upload(tokens: int) -> Item:
+def upload(tokens: int) -> Item:
+    """The copy of a batch to the device."""
     copy = Work("Memcpy HtoD (Pinned -> Device)", 9.0, "gpu_memcpy", "cudaMemcpyAsync", bytes=tokens * 8)
     return Call("aten::copy_", 9.0, (copy,), around="aten::to")
 

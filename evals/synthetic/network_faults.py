@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evals.synthetic.devices import all_reduce_us
+from evals.synthetic.healthy import healthy_step
 from evals.synthetic.items import Collective, Item, Join, Mark
 from evals.synthetic.measure import device_us
-from evals.synthetic.models import Place, healthy_step
+from evals.synthetic.models import Place
 
 SMALL_US, SMALL_ELEMENTS = 34.0, 4096
 

@@ -8,7 +8,8 @@ from hermes_agent.questions.question import Question
 from hermes_agent.report.diagnosis import CauseRecord
 from hermes_agent.report.wording import cause_title, on_ranks
 from tools.errors import UsageError
-from tools.ranking import RankedCause, ranking
+from tools.ranked_cause import RankedCause
+from tools.ranking import ranking
 from tools.savings import cause_key
 from tools.thresholds import DEFAULTS
 

@@ -8,7 +8,8 @@ from typing import Literal
 from hermes_agent.questions.coverage import CHECKS_OF_MECHANISM, checks_for
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.report.diagnosis import CauseRecord, CheckRecord
-from tools.ranking import RankedCause, ranking
+from tools.ranked_cause import RankedCause
+from tools.ranking import ranking
 
 Kind = Literal[
     "listed",  # among the ranked causes

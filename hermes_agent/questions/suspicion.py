@@ -13,7 +13,7 @@ from hermes_agent.questions.standing import Kind, Standing, found_instead, stand
 from hermes_agent.questions.subjects import Subject
 from hermes_agent.report.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.report.wording import cause_title, on_ranks, plain
-from tools.ranking import RankedCause
+from tools.ranked_cause import RankedCause
 from tools.savings import cause_key
 from tools.taxonomy import causes, family_of
 from tools.thresholds import DEFAULTS

@@ -28,9 +28,10 @@ from tools.catalog import measure
 from tools.compare import Comparison
 from tools.findings import Check, Fact, Sentence
 from tools.profilers.profile import Profile
-from tools.ranking import RankedCause, Ranking
+from tools.ranked_cause import RankedCause
+from tools.ranking import Ranking
 from tools.run.model import Run
-from tools.verdict import steps_marked
+from tools.start_up import steps_marked
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,10 +8,12 @@ from tools.catalog import measure
 from tools.findings import Fact, Sentence
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
-from tools.ranking import RankedCause, Ranking
+from tools.ranked_cause import RankedCause
+from tools.ranking import Ranking
 from tools.run.model import SourceStatus
 from tools.savings import cause_key
-from tools.verdict import NEEDED, steps_marked
+from tools.start_up import steps_marked
+from tools.verdict import NEEDED
 
 NO_TRACE = "No trace was read: this answer rests on what records tell of whole steps"
 UNSEEN_CAUSES = "slow operators, small launches and transfers would not be seen by it"

@@ -23,7 +23,7 @@ from hermes_agent.workflow.workspace import Context, Workspace
 from tools.analyzers.registry import ANALYZERS, Analyzer, analyzer, answer_instead, checks_of
 from tools.compare import compare
 from tools.findings import Check, cannot_answer
-from tools.ranking import RankedCause
+from tools.ranked_cause import RankedCause
 from tools.ranking import ranking as ranked
 
 LOG = logging.getLogger("hermes_dx.workflow")

@@ -14,7 +14,8 @@ from tools.findings import Check, Finding, Saving, Sentence, clean, found
 from tools.profilers.profile import Profile
 from tools.ranking import rank_causes, ranking
 from tools.run.model import Run
-from tools.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY, unexplained_parts
+from tools.unexplained import unexplained_parts
+from tools.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY
 from tools.whatif.change import Scale
 
 

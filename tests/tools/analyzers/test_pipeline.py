@@ -13,7 +13,7 @@ from tools.metrics.registry import measure
 from tools.profilers.pipeline import expected_bubble, pipeline
 from tools.profilers.profile import Profile
 from tools.run.events import EventKind
-from tools.verdict import unexplained_parts
+from tools.unexplained import unexplained_parts
 from tools.whatif.predict import predict
 
 TRANSFER_US = 20.0
