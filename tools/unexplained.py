@@ -28,8 +28,8 @@ def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[
     limits = profile.thresholds
     shares = {part: _usual_pct(profile, part) for part in EXPLAINING}
     told = {
-        part: sum(worth_pct(profile, each) for each in causes if families(each) & set(families))
-        for part, families in EXPLAINING.items()
+        part: sum(worth_pct(profile, each) for each in causes if families(each) & set(explaining))
+        for part, explaining in EXPLAINING.items()
     }
     open_parts = [
         part
