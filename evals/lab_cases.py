@@ -18,6 +18,7 @@ from tools.errors import InputError
 from tools.taxonomy import causes
 
 LABEL = "label.json"
+MEASURED = "measured.json"
 DEEPEST = 3  # folders between the lab folder and a label
 LARGEST_BYTES = 1 << 20
 
@@ -67,7 +68,14 @@ def lab_cases(folders: Sequence[Path]) -> tuple[Case, ...]:
 
 
 def _labels(folder: Path) -> list[Path]:
-    patterns = ("/".join(["*"] * depth + [LABEL]) for depth in range(1, DEEPEST + 1))
+    for file in _below(folder, MEASURED):
+        if not file.with_name(LABEL).is_file():
+            raise InputError(f"{file.parent} is a recording without {LABEL}; record it again, or take it away")
+    return _below(folder, LABEL)
+
+
+def _below(folder: Path, name: str) -> list[Path]:
+    patterns = ("/".join(["*"] * depth + [name]) for depth in range(1, DEEPEST + 1))
     return sorted(file for pattern in patterns for file in folder.glob(pattern))
 
 

@@ -25,6 +25,7 @@ class Places:
 
     traces: Path
     labs: tuple[Path, ...]  # the first one that holds a run is taken
+    own_labs: bool = False  # they were named: what they do not hold is skipped, and told
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Places:
@@ -40,6 +41,7 @@ class Places:
         return cls(
             traces=Path(environment.get("HERMES_TRACES", ROOT.parent / "shared" / "traces")),
             labs=labs or tuple(folder for folder in (RECORDED,) if folder.is_dir()),
+            own_labs=bool(labs),
         )
 
 
@@ -52,13 +54,21 @@ class Located:
 
 
 def missing_folder(case: Case, places: Places) -> str:
-    """Why the case has to be skipped: the optional folder that its run needs is absent; else nothing."""
+    """Why the case has to be skipped: the optional folder that its run needs is absent, or the
+    folders that were named do not hold it; else nothing.
+    """
     for ref in (case.run, case.baseline):
         if ref is not None and ref.traces is not None and not places.traces.is_dir():
             return "the folder with real traces is absent; set HERMES_TRACES"
         if ref is not None and ref.lab is not None and not places.labs:
             return "the folder with lab runs is absent; record them (make lab) or set HERMES_LAB"
+        if ref is not None and ref.lab is not None and places.own_labs and not _recorded(ref.lab, places):
+            return f"{ref.lab} is not among the recordings that HERMES_LAB names"
     return ""
+
+
+def _recorded(lab: str, places: Places) -> bool:
+    return any((folder / lab).exists() for folder in places.labs)
 
 
 LEAST_SAVING_PCT = 5.0  # a fault that costs less is no problem to be found

@@ -56,7 +56,7 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     """
     step_ms = profile.mean_step_ms
     candidates = _in_order(_candidates(profile, checks), step_ms, profile.thresholds["confidence"])
-    ordered = _symptoms_last(candidates, profile.thresholds["confidence"])
+    ordered = _symptoms_last(candidates, profile)
     ranked = [
         _ranked(each, saved, step_ms) for each, saved in zip(ordered, _marginal_ms(profile, ordered), strict=True)
     ]
@@ -129,47 +129,59 @@ def _method(finding: Finding) -> str:
     return finding.impact_method if finding.saving is None else finding.saving.method
 
 
-def _symptoms_last(candidates: list[_Candidate], enough: float) -> list[_Candidate]:
+def _symptoms_last(candidates: list[_Candidate], profile: Profile) -> list[_Candidate]:
     """Keeps the order, but moves each explained finding behind the last one that explains it.
 
-    A hypothesis explains only other hypotheses: what is well supported does not stand behind a guess.
+    A hypothesis explains only other hypotheses: what is well supported does not stand behind a guess. And what would
+    give back only a small part of what another would (``explained_part_pct``) does not explain it.
     """
     result: list[_Candidate] = []
     waiting = list(candidates)
     while waiting:
-        free = [each for each in waiting if not _explained(each.finding, waiting, enough)]
+        free = [each for each in waiting if not _explained(each, waiting, profile)]
         chosen = (free or waiting)[0]
         result.append(chosen)
         waiting.remove(chosen)
     return result
 
 
-def _explained(finding: Finding, waiting: Sequence[_Candidate], enough: float) -> bool:
-    needed = min(finding.confidence, enough)
-    others = {each.finding.cause for each in waiting if each.finding.confidence >= needed} - {finding.cause}
-    return bool(set(finding.symptom_of) & others)
+def _explained(explained: _Candidate, waiting: Sequence[_Candidate], profile: Profile) -> bool:
+    finding, step_ms = explained.finding, profile.mean_step_ms
+    sure = min(finding.confidence, profile.thresholds["confidence"])
+    worth_ms = profile.thresholds["explained_part_pct"] / 100.0 * explained.alone_ms(step_ms)
+    others = {
+        each.finding.cause for each in waiting if each.finding.confidence >= sure and each.alone_ms(step_ms) >= worth_ms
+    }
+    return bool(set(finding.symptom_of) & (others - {finding.cause}))
 
 
 def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
     """For each candidate what it saves after the ones before it, never more than is left of the step.
 
     A saving that records tell is not replayed, so what it shares with others is not seen there: of the time in exposed
-    communication, causes in communication together get no more than there is, once one of them rests on records.
+    communication, poor overlap and causes in communication together get no more than there is, once one of them rests
+    on records: that of the traced steps, or what records tell of all steps where that is more.
     """
     step_ms = profile.mean_step_ms
     changes = [each.finding.change for each in ordered if each.finding.change]
     marginal = iter(savings(profile, changes) if profile.traced else [])
-    left, transfer_left, told, result = step_ms, _exposed_communication_ms(profile), False, []
+    recorded = [each.alone_ms(step_ms) for each in ordered if _in_transfer(each) and each.finding.saving is not None]
+    left, told, result = step_ms, False, []
+    transfer_left = max(_exposed_communication_ms(profile), *recorded, 0.0)
     for each in ordered:
         saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
         saved = min(max(saved, 0.0), left)
-        if each.finding.family == "communication":
+        if _in_transfer(each):
             told = told or each.finding.saving is not None
             saved = min(saved, transfer_left) if told else saved
             transfer_left = max(transfer_left - saved, 0.0)
         left -= saved
         result.append(saved)
     return result
+
+
+def _in_transfer(candidate: _Candidate) -> bool:
+    return candidate.finding.family == "communication" or candidate.finding.cause == "poor_overlap"
 
 
 def _exposed_communication_ms(profile: Profile) -> float:

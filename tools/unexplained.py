@@ -27,16 +27,29 @@ def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[
     """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
     limits = profile.thresholds
     shares = {part: _usual_pct(profile, part) for part in EXPLAINING}
-    told = {
-        part: sum(worth_pct(profile, each) for each in causes if families(each) & set(explaining))
-        for part, explaining in EXPLAINING.items()
-    }
+    told = {part: _told_pct(profile, causes, set(explaining)) for part, explaining in EXPLAINING.items()}
     open_parts = [
         part
         for part, share in shares.items()
         if share >= limits["unexplained_part_pct"] and told[part] < share * limits["explained_part_pct"] / 100.0
     ]
     return tuple(sorted(open_parts, key=lambda part: -shares[part]))
+
+
+def _told_pct(profile: Profile, causes: Sequence[RankedCause], explaining: set[str]) -> float:
+    """Share of the step that causes of these families account for: together, or the largest of them alone.
+
+    A late rank's cause, ranked above, takes from the waiting for that rank what it would save; it explains it all the
+    same.
+    """
+    own = [each for each in causes if families(each) & explaining]
+    return max(sum(worth_pct(profile, each) for each in own), max(map(_alone_pct, own), default=0.0))
+
+
+def _alone_pct(cause: RankedCause) -> float:
+    if cause.alone is None or cause.alone.withheld:
+        return 0.0
+    return 100.0 * cause.alone.saving_ms / max(cause.alone.step_ms_before, 1e-9)
 
 
 def families(cause: RankedCause) -> set[str]:
@@ -64,7 +77,8 @@ def _usual_pct(profile: Profile, part: str) -> float:
         return share
     stages = pipeline(profile)
     if stages is not None:
-        share -= 100.0 * min(stages.bubble_share, expected_bubble(stages.count, stages.micro_batches))
+        measured = stages.bubble_ms / profile.mean_step_ms
+        share -= 100.0 * min(measured, expected_bubble(stages.count, stages.micro_batches))
     if profile.run.has_device or series is None:
         return share
     if series.origin != "monitor" or series.usual["thread_cpu_ms"].isna().any():

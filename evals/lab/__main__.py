@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +13,8 @@ from evals.lab.registry import FAULTS
 from evals.lab.relabel import relabel
 from evals.lab.sweep import Sweep
 from tools.errors import HermesError
+
+BUSY_SHARE = 0.25  # of the cores, over the last minute
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -68,6 +71,10 @@ def _relabel(out: Path) -> int:
 
 
 def _record(wanted: list[Job], out: Path, again: bool) -> int:
+    busy = os.getloadavg()[0]
+    if busy > BUSY_SHARE * (os.cpu_count() or 1):
+        print(f"evals.lab: other programs keep this machine busy (load {busy:.1f}); what is recorded now holds their"
+              " work as well, and labels may not hold", file=sys.stderr)  # fmt: skip
     sweep = Sweep(out, lambda text: print(text, file=sys.stderr, flush=True))
     for job in wanted:
         print(sweep.do(job, again), flush=True)

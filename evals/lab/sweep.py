@@ -102,7 +102,7 @@ def _told(job: Pair, recorded: Recorded) -> str:
         f"before  {_text(comparison.before_ms)} ms per step ({job.fault.statistic})",
         f"after   {_text(comparison.after_ms)} ms per step",
         f"speedup {_text(comparison.speedup)}, saves {_text(comparison.saving_pct)} % of the step",
-        f"label   {json.dumps(label(job.fault, job.variant))}",
+        f"label   {_label_text(label(job.fault, job.variant))}",
         f"written {recorded.folder}",
     ]
     if not recorded.losses_agree:
@@ -110,6 +110,13 @@ def _told(job: Pair, recorded: Recorded) -> str:
     elif not recorded.label_holds:
         told.insert(0, f"FAILED: mending saves less than {LEAST_SAVING_PCT:.0f} % or than the noise; strengthen it")
     return "\n".join([job.name, *told])
+
+
+def _label_text(told: dict[str, Any]) -> str:
+    """The right answer in a line; all of it is in ``label.json``."""
+    cause = "/".join(filter(None, (told["cause"], told["mechanism"])))
+    others = "".join(f", or {each['cause']}" for each in told["also_right"])
+    return f"{cause}{others}; ranks {told['ranks']}; the answer must name {', '.join(told['must_name'])}"
 
 
 def _text(interval: Interval) -> str:

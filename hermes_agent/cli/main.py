@@ -90,7 +90,7 @@ def _carried_out(args: argparse.Namespace) -> int:
             raise
         logging.getLogger("hermes_dx").debug("internal error", exc_info=True)
         said = printable(f"{type(error).__name__}: {error}", LONGEST_REASON)
-        print(f"hermes-dx: internal error, {said}; run again with --debug and report it", file=sys.stderr)
+        print(f"hermes-dx: internal error, {said}; run again as hermes-dx --debug ... and report it", file=sys.stderr)
         return int(ExitCode.INTERNAL)
 
 

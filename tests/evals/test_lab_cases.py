@@ -8,7 +8,7 @@ import pytest
 
 from evals.case_schema import Measured, RunRef
 from evals.lab_cases import lab_cases
-from evals.run_places import Places, check_label, locate
+from evals.run_places import Places, check_label, locate, missing_folder
 from tools.errors import InputError
 
 LABEL: dict[str, Any] = {
@@ -118,3 +118,22 @@ def test_a_saving_within_its_noise_is_no_label(tmp_path: Path) -> None:
 def test_a_lab_folder_that_was_named_and_is_not_there_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="HERMES_LAB"):
         Places.from_environment({"HERMES_LAB": str(tmp_path / "nowhere")})
+
+
+def test_a_recording_without_its_label_is_an_error_and_not_passed_over(tmp_path: Path) -> None:
+    _recorded(tmp_path, "fault/images-mild", LABEL, PAIR)
+    (tmp_path / "fault/images-mild/label.json").unlink()
+    with pytest.raises(InputError, match=r"fault/images-mild is a recording without label\.json"):
+        lab_cases((tmp_path,))
+
+
+def test_of_folders_that_were_named_the_runs_they_lack_are_skipped_and_told(tmp_path: Path) -> None:
+    _recorded(tmp_path, "fault/images-mild", LABEL, PAIR)
+    (slow, *_) = lab_cases((tmp_path,))
+    elsewhere = slow.model_copy(update={"run": RunRef(lab="other/images-mild/slow")})
+    named = Places.from_environment({"HERMES_LAB": str(tmp_path)})
+    assert missing_folder(slow, named) == ""
+    assert (
+        missing_folder(elsewhere, named) == "other/images-mild/slow is not among the recordings that HERMES_LAB names"
+    )
+    assert missing_folder(elsewhere, Places(tmp_path, (tmp_path,))) == ""

@@ -189,3 +189,14 @@ def test_waiting_for_data_in_the_traced_steps_alone_is_no_open_part_of_the_run()
     assert unexplained_parts(waiting_for_data(19.0), ()) == ("data_wait",)
     assert unexplained_parts(waiting_for_data(2.0), ()) == ()
     assert unexplained_parts(waiting_for_data(0.0), ()) == ("data_wait",)
+
+
+def test_waiting_for_a_late_rank_is_told_where_the_causes_above_take_what_the_finding_would_save() -> None:
+    profile = late_run(lambda rank, _: 3000.0 if rank == 2 else 0.0, how="host")
+    straggler = ranking(profile).causes[0]
+    assert straggler.alone is not None
+    assert straggler.alone.saving_ms / straggler.alone.step_ms_before == pytest.approx(0.39, abs=0.01)
+    left = replace(straggler, impact_ms=0.02, impact_pct=0.3, then_ms=0.02)
+    assert unexplained_parts(profile, ()) == ("exposed_communication",)
+    assert unexplained_parts(profile, (left,)) == ()
+    assert unexplained_parts(profile, (replace(left, alone=None),)) == ("exposed_communication",)
