@@ -36,6 +36,7 @@ STEP_FIELDS = {
     "result_queue": np.nan,
     "pinned_queue": np.nan,
     "captured": False,
+    "written": False,
     "first": False,
     "samples_per_s": np.nan,
     "mfu": np.nan,
@@ -79,7 +80,7 @@ def sample_rows(
 def told(rank: int, **fields: Any) -> RankEnvironment:  # noqa: ANN401 (any field of the record)
     """What a rank told of its settings: two cores, one thread per operator, nothing unusual."""
     usual = RankEnvironment(
-        rank, 0, START_NS, "3.11.7", "2.13.0", {}, {"torch_intra": 1}, {}, (700, 10, 10), True, 1000,
+        rank, 0, START_NS, "3.11.7", "2.13.0+cpu", {}, {"torch_intra": 1}, {}, (700, 10, 10), True, 1000,
         (0, 1), 2, None, {},
     )  # fmt: skip
     return replace(usual, **fields)

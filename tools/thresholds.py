@@ -93,8 +93,8 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
         "host_overlap_share": Threshold(
             0.75,
             "of what could be hidden",
-            "the last message stays, and threads of library and training meet on the cores: two recorded pairs gave"
-            " back 0.6 to 1.1",
+            "a judgement between half and all of it, not derived: the last message stays, and threads of library and"
+            " training meet on the cores; two recorded pairs gave back 0.6 to 1.1, within the range that is predicted",
             OWN,
         ),
         "link_busy_pct": Threshold(
@@ -237,10 +237,10 @@ DEFAULTS: Mapping[str, Threshold] = MappingProxyType(
             50e6, "bytes/s", "a single hard disk sustains twice this; below it is the place, not the amount", OWN
         ),
         "host_short_operators_pct": Threshold(
-            15.0,
+            12.5,
             "% of step",
-            "short operators called over and over: without the fault the lab's dev runs reach 12 %, those with it begin"
-            " at 28 %, at 22 % by the traced steps alone",
+            "from here on fusing short operators called over and over, seen cautiously (dispatch_left_cautious), gives"
+            " back cause_share_pct",
             OWN,
         ),
         "sent_again_pct": Threshold(

@@ -99,6 +99,8 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         ),
         # Autograd's anomaly detection looks at every gradient, once each.
         "anomaly_check": re.compile(r"^aten::(isnan|any)$"),
+        # Operators that hand on a tensor's numbers in another shape and compute nothing.
+        "view_operator": re.compile(r"^aten::(view|t|transpose|permute|expand|unsqueeze|squeeze|select|slice)$"),
         # The forward of a checkpointed region, computed again for the backward.
         "recomputation": re.compile(r"torch/utils/checkpoint\.py.*: recompute_fn$"),
         # Operators of a forward pass as a program calls them; inside a node of the backward they run a second time.

@@ -6,11 +6,10 @@ import argparse
 import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import RUN_HELP, add_baseline_argument, add_selection_arguments, request_of, settings
-from hermes_agent.cli.places import place
+from hermes_agent.cli.places import Place, local, place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -66,8 +65,9 @@ def openings(request: Request, chosen: Settings) -> Openings:
 
         return Session(wanted, chosen)
 
-    def path(paths: tuple[Path, ...]) -> ChatSession:
-        return session(replace(request, paths=paths, baseline=(), steps=None, ranks=()))
+    def path(paths: tuple[Place, ...]) -> ChatSession:
+        here = tuple(local(each, request.cache_dir) for each in paths)
+        return session(replace(request, paths=here, baseline=(), steps=None, ranks=()))
 
     def demo() -> ChatSession:
         from hermes_agent.demo.data import demo_run

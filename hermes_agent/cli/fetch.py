@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import atexit
-import hashlib
+import errno
 import re
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
+from hermes_agent.cli.copies import begun, dropped, placed
 from hermes_agent.monitor.places import CAPTURES, RECORDS
 from hermes_agent.watch.publish import said, without_credentials
 from tools.errors import InputError, UsageError
@@ -23,21 +20,20 @@ OF_RECORDS = re.compile(r"(rank[\w-]+\.(steps|events\.jsonl)|anomalies-[\w.-]+\.
 TRACE = re.compile(r".+\.json(\.gz)?\Z")
 ODD = re.compile(r"[\x00-\x1f\x7f/\\]|^\.")  # in a name: nothing of ours has that
 LONGEST_NAME = 255
-MOST_FOLDERS = 256
+MOST_FOLDERS = 1024
 MOST_FILES = 4096
 MOST_BYTES = 16 << 30
+TOO_MUCH = "too much to be copied from a URL; copy those you want into a local folder"
 CHUNK_BYTES = 1 << 20
-KEPT = 4  # copies in the cache; the oldest go first
+FULL = (errno.ENOSPC, errno.EDQUOT)  # told by the disk that takes the copy, never by what is read
 
 
 class _Files(Protocol):
     """What is used of an fsspec file system."""
 
-    def exists(self, path: str) -> bool: ...
-
     def isdir(self, path: str) -> bool: ...
 
-    def size(self, path: str) -> int | None: ...
+    def info(self, path: str) -> dict[str, Any]: ...
 
     def ls(self, path: str, detail: bool) -> list[dict[str, Any]]: ...
 
@@ -61,14 +57,25 @@ def fetched(url: str, cache_dir: Path | None) -> Path:
     try:
         found = list(_listed(files, root, shown))
         _check(found, shown)
-        target = _folder(url, cache_dir)
-        copied = _copied(files, found, target, shown)
+        folder, copied = _copy(files, found, cache_dir, shown)
     except (InputError, UsageError):
         raise
     except Exception as error:  # whatever the protocol's package raises where it cannot list or read
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise InputError(f"{shown}: the disk for the copy is full; free some space") from error
         raise InputError(f"{shown}: cannot be read ({said(error, url)}); check the URL and the rights") from error
     print(f"hermes-dx: copied {len(found)} file(s), {copied / (1 << 20):.1f} MiB, from {shown}", file=sys.stderr)
-    return target
+    return placed(folder, url, shown)
+
+
+def _copy(files: _Files, found: list[_Found], cache_dir: Path | None, shown: str) -> tuple[Path, int]:
+    """A folder with the files, and their bytes; nothing of it stays where it cannot be finished."""
+    folder = begun(cache_dir)
+    try:
+        return folder, _copied(files, found, folder, shown)
+    except BaseException:
+        dropped(folder)
+        raise
 
 
 def _copied(files: _Files, found: list[_Found], target: Path, shown: str) -> int:
@@ -93,7 +100,7 @@ def _opened(url: str, shown: str) -> tuple[_Files, str]:
         raise UsageError("fsspec is missing; install it, with the package for that kind of URL") from error
     try:
         files, root = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError, OSError) as error:
+    except Exception as error:  # whatever the protocol's package raises where it lacks something
         raise UsageError(
             f"{shown}: cannot be opened ({said(error, url)}); check the URL and install what it needs"
         ) from error
@@ -102,29 +109,49 @@ def _opened(url: str, shown: str) -> tuple[_Files, str]:
 
 def _listed(files: _Files, root: str, shown: str) -> Iterator[_Found]:
     """The run's files at the root and in the folders directly below; the file itself where the URL names one."""
-    if not files.exists(root):
-        raise InputError(f"{shown}: there is no such file or folder; check the URL")
+    told, name = _info(files, root, shown), _trace_name(root)
+    if told.get("type") == "file" and name:  # over HTTP a folder is a file as well, but not called like a trace
+        yield _Found(root, PurePosixPath(name), int(told.get("size") or 0))
+        return
     if not files.isdir(root):
-        name = root.rpartition("/")[2]
-        if TRACE.match(name) and _sound(name):
-            yield _Found(root, PurePosixPath(name), int(files.size(root) or 0))
         return
     folders = []
     for name, entry in _entries(files, root):
         if entry.get("type") == "directory":
             folders.append(name)
-        elif TOP.match(name):
+        elif TOP.match(name) and entry.get("type") == "file":
             yield _Found(str(entry["name"]), PurePosixPath(name), int(entry.get("size") or 0))
-    for folder in folders[:MOST_FOLDERS]:
+    if len(folders) > MOST_FOLDERS:
+        raise InputError(f"{shown}: holds {len(folders)} folders, {TOO_MUCH}")
+    for folder in folders:
         wanted = OF_RECORDS if folder == RECORDS else TRACE
         for name, entry in _entries(files, f"{root}/{folder}"):
-            if entry.get("type") != "directory" and wanted.match(name):
+            if entry.get("type") == "file" and wanted.match(name):
                 yield _Found(str(entry["name"]), PurePosixPath(folder, name), int(entry.get("size") or 0))
 
 
+def _info(files: _Files, root: str, shown: str) -> dict[str, Any]:
+    """What is told of the root; a store that knows no folders tells nothing of one."""
+    try:
+        return files.info(root)
+    except FileNotFoundError as error:
+        if files.isdir(root):
+            return {"type": "directory"}
+        raise InputError(
+            f"{shown}: nothing can be read there: it does not exist, or access was refused;"
+            " check the URL and the rights"
+        ) from error
+
+
+def _trace_name(root: str) -> str:
+    """The name of the trace that a URL names, which may be signed behind its name; empty where it names none."""
+    names = (root.rpartition("/")[2], re.split(r"[?#]", root, maxsplit=1)[0].rpartition("/")[2])
+    return next((name for name in names if TRACE.match(name) and _sound(name)), "")
+
+
 def _entries(files: _Files, folder: str) -> list[tuple[str, dict[str, Any]]]:
-    """The last part of each name in a folder, with what is told of it; odd names are passed over."""
-    listed = files.ls(folder, detail=True)
+    """The last part of each name in a folder, with what is told of it; odd names and links are passed over."""
+    listed = [entry for entry in files.ls(folder, detail=True) if not entry.get("islink")]
     named = [(str(entry["name"]).rstrip("/").rpartition("/")[2], entry) for entry in listed]
     return sorted(((name, entry) for name, entry in named if _sound(name)), key=lambda pair: pair[0])
 
@@ -144,26 +171,4 @@ def _check(found: list[_Found], shown: str) -> None:
 
 
 def _too_much(shown: str, count: int, size: int) -> str:
-    return (
-        f"{shown}: holds {count} files of a run with {size / (1 << 30):.1f} GiB or more, too much to be copied from a"
-        " URL; copy those you want into a local folder"
-    )
-
-
-def _folder(url: str, cache_dir: Path | None) -> Path:
-    """An empty folder for the copy."""
-    if cache_dir is None:
-        temporary = Path(tempfile.mkdtemp(prefix="hermes-dx-"))
-        atexit.register(shutil.rmtree, temporary, ignore_errors=True)
-        return temporary
-    kept = cache_dir / "fetched"
-    target = kept / hashlib.blake2b(url.encode(), digest_size=12).hexdigest()
-    try:
-        shutil.rmtree(target, ignore_errors=True)
-        target.mkdir(parents=True)
-        with suppress(OSError):  # another process may be clearing the same folder
-            for old in sorted(kept.iterdir(), key=lambda path: path.stat().st_mtime)[:-KEPT]:
-                shutil.rmtree(old, ignore_errors=True)
-    except OSError:
-        return _folder(url, None)
-    return target
+    return f"{shown}: holds {count} files of a run with {size / (1 << 30):.1f} GiB or more, {TOO_MUCH}"

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType
+
+_temporary: set[Path] = set()
 
 
 def leave_at_once() -> None:
@@ -25,6 +30,24 @@ def as_usual() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def removed_at_end(folder: Path) -> None:
+    """The folder goes when the process ends, by an interrupt as well."""
+    if not _temporary:
+        atexit.unregister(_remove)
+        atexit.register(_remove)
+    _temporary.add(folder)
+
+
+def not_removed(folder: Path) -> None:
+    """The folder is gone already, or stays."""
+    _temporary.discard(folder)
+
+
+def _remove() -> None:
+    for folder in tuple(_temporary):
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _leave(number: int, frame: FrameType | None) -> None:
     try:
         line = "\r\x1b[K" if os.isatty(2) else ""
@@ -32,4 +55,5 @@ def _leave(number: int, frame: FrameType | None) -> None:
         sys.stdout.flush()
     except (OSError, RuntimeError, ValueError):
         pass  # a closed stream, or one that was being written
+    _remove()
     os._exit(130)

@@ -24,6 +24,15 @@ def place(text: str) -> Place:
     return RunUrl(text) if URL.match(text) else Path(text)
 
 
+def name_of(where: Place) -> str:
+    """What a run is called where there is little room."""
+    if isinstance(where, Path):
+        return where.name or str(where)
+    from hermes_agent.watch.publish import without_credentials
+
+    return without_credentials(where.url)
+
+
 def local(where: Place, cache_dir: Path | None) -> Path:
     """A path of this machine: the one given, or a copy of what lies at the URL.
 

@@ -40,6 +40,7 @@ def rank_rows(profile: Profile) -> list[Row]:
     """Per rank its mean step, its parts and its clock; ``own_ms`` is the step without exposed communication.
 
     ``slowest_of`` names the groups in which the rank's own time is the longest; it is empty in a run of one rank.
+    ``unprofiled_ms``, the mean step that no profiler touched, is there where records tell it of every rank.
     """
     from hermes_agent.questions.slowest import slowest_per_group
     from tools.profilers.coarse import own_ms
@@ -58,6 +59,7 @@ def rank_rows(profile: Profile) -> list[Row]:
                 "device": view.rank.devices[0].name if view.rank.has_device and view.rank.devices else "",
                 "steps": len(view.steps),
                 "wall_ms": float(means["wall_ns"]),
+                **_unprofiled(profile, number),
                 "own_ms": float(own.loc[number]),
                 **{f"{part}_ms": float(means[f"{part}_ns"]) for part in PARTS},
                 "slowest_of": [group.group for group in groups if group.slowest == number],
@@ -67,6 +69,15 @@ def rank_rows(profile: Profile) -> list[Row]:
             }
         )
     return rows
+
+
+def _unprofiled(profile: Profile, rank: int) -> dict[str, float]:
+    """The rank's mean step by records; empty unless they tell it of all traced ranks."""
+    from tools.metrics.series import series_step_ms
+
+    if profile.series is None or not set(profile.rank_numbers) <= set(profile.series.ranks):
+        return {}
+    return {"unprofiled_ms": series_step_ms(profile, rank=rank).value}
 
 
 def table_text(rows: list[Row]) -> str:
@@ -87,7 +98,10 @@ def table_text(rows: list[Row]) -> str:
     lines = aligned([*header, ""], [[*cell, ""] for cell in cells], left=0).splitlines()
     marks = ["", *(_mark(row) for row in rows)]
     table = "\n".join(f"{line.rstrip()}{mark}" for line, mark in zip(lines, marks, strict=True))
-    return f"{table}\n\nms, means over steps; own: the step without exposed communication"
+    legend = "ms, means over steps; own: the step without exposed communication"
+    if "unprofiled_ms" in rows[0]:
+        legend = f"{legend.replace('steps', 'traced steps')}\nunprofiled: by records, steps that no profiler touched"
+    return f"{table}\n\n{legend}"
 
 
 def _clock(row: Row) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from hermes_agent.cli.arguments import RUN_HELP, add_baseline_argument, add_selection_arguments, request_of, settings
+from hermes_agent.cli.places import place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the arguments of ``show``."""
     parser.add_argument("id", metavar="ID", help="E7, C1 or A1 of a diagnosis, or the name of a check or cause")
     parser.add_argument(
-        "run_paths", nargs="*", metavar="RUN", type=Path, help="trace file or folder; without, the latest diagnosis"
+        "run_paths", nargs="*", metavar="RUN", type=place, help=f"{RUN_HELP}; without, the latest diagnosis"
     )
-    parser.add_argument("--baseline", action="append", default=[], type=Path, metavar="RUN", help="run to compare with")
+    add_baseline_argument(parser)
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
 
@@ -35,12 +35,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Prints what stands behind the id."""
     with _session(args) as session:
-        shown = session.show(args.id)
+        shown = _with_origin(session.show(args.id), session)
     if args.json:
         print(json.dumps({"schema": SCHEMA, **asdict(shown)}, indent=2))
     else:
         print(_text(shown))
     return 0
+
+
+def _with_origin(shown: Shown, session: Session) -> Shown:
+    """Also says from which URL the files were copied."""
+    from hermes_agent.cli.copies import origin
+    from hermes_agent.evidence.printable import printable
+
+    places = (*session.request.paths, *session.request.baseline)
+    told = [f"{path} is a copy of {printable(origin(path))}" for path in places if origin(path)]
+    return replace(shown, lines=(*shown.lines, *told))
 
 
 def _session(args: argparse.Namespace) -> Session:
@@ -58,6 +68,7 @@ def _session(args: argparse.Namespace) -> Session:
 
 def _latest(args: argparse.Namespace, chosen: Settings) -> Session:
     """The diagnosis made last, as it was stored: its ids are those that were printed."""
+    from hermes_agent.cli.copies import origin
     from hermes_agent.session import Session
     from hermes_agent.workflow import stored
 
@@ -67,6 +78,11 @@ def _latest(args: argparse.Namespace, chosen: Settings) -> Session:
     diagnosis = stored.find(chosen.cache_dir, latest[0]) if latest else None
     if latest is None or diagnosis is None:
         raise UsageError(f"no diagnosis is kept in {chosen.cache_dir}; name the run: hermes-dx show {args.id} RUN")
+    for path in (*latest[1].paths, *latest[1].baseline):
+        if origin(path) and not path.exists():
+            raise UsageError(
+                f"the copy of {origin(path)} that was diagnosed is gone; name the URL: hermes-dx show {args.id} URL"
+            )
     return Session(replace(latest[1], thresholds=chosen.thresholds), chosen, diagnosis)
 
 

@@ -59,6 +59,8 @@ ADDRESS = re.compile(  # of version 4, of version 6 or hardware, a name with a p
     r"|(?<!\w)(?=[0-9.-]*[A-Za-z])[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:\d{2,5}(?!\w)"
     r"|[^\s@,;=]+@[^\s,;=]+"
 )
+# Torch knows nothing of their devices.
+OTHER_FRAMEWORKS = frozenset(("jax", "mindspore", "paddle", "tensorflow", "torch_xla"))
 MOST_LOOKED_AT = 4096
 LONGEST_VALUE = 200
 MOST_INTERFACES = 64
@@ -108,8 +110,31 @@ def torch_flags() -> dict[str, bool | str]:
         "float32_matmul_precision": _asked(getattr(torch, "get_float32_matmul_precision", None)),
         "mkldnn": getattr(getattr(backends, "mkldnn", None), "enabled", None),
         "cudnn_benchmark": getattr(getattr(backends, "cudnn", None), "benchmark", None),
+        "accelerator": _accelerator(torch),
     }
     return {name: value for name, value in asked.items() if isinstance(value, bool | str)}
+
+
+def _accelerator(torch: object) -> str:
+    """The accelerator that this process uses so far; ``none``, or ``unknown`` where torch cannot tell.
+
+    No driver is asked, for that might wake a device up: of those that torch was built for one in use is initialized,
+    others are registered with it.
+    """
+    for name in ("cuda", "xpu"):
+        if _asked(getattr(getattr(torch, name, None), "is_initialized", None)):
+            return name
+    built = getattr(torch, "version", None)
+    current = getattr(getattr(torch, "accelerator", None), "current_accelerator", None)
+    if current is None or not OTHER_FRAMEWORKS.isdisjoint(sys.modules):
+        return "unknown"
+    if any(getattr(built, name, None) for name in ("cuda", "hip", "xpu")):
+        return "none"
+    try:
+        device = current()
+    except (RuntimeError, AttributeError):
+        return "unknown"
+    return "none" if device is None else str(getattr(device, "type", "unknown"))
 
 
 def interfaces(folder: Path = Path("/sys/class/net")) -> dict[str, dict[str, int | None]]:

@@ -63,9 +63,9 @@ class RecordFiles:
             view = view[written:]
 
     def close(self) -> None:
-        """Closes both files."""
-        os.close(self._steps)
-        os.close(self._events)
+        """Closes both files; the first call only."""
+        while self._written:
+            os.close(self._written.popitem()[0])
 
 
 class Flusher:
@@ -94,7 +94,12 @@ class Flusher:
         """Flushes a last time and ends; True when everything is in the files."""
         self._ended.set()
         self._thread.join(limit_s)
-        return not self._thread.is_alive() and self._flushed == self._ring.written and not self._files.full
+        return self.ended and self._flushed == self._ring.written and not self._files.full
+
+    @property
+    def ended(self) -> bool:
+        """Whether the thread runs no more."""
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         try:

@@ -26,35 +26,72 @@ def read_text(path: Path | str) -> str:
 
 
 class OpenFiles:
-    """Reads the same few files again and again; they stay open, since opening takes longer than reading."""
+    """Reads the same few files again and again; they stay open, since opening takes longer than reading.
+
+    The training may close every handle of the process (``os.closerange``), and a file of its own may get the number:
+    a handle is used and closed only while it is still that of the file that was opened.
+    """
 
     def __init__(self) -> None:
-        self._handles: dict[str, int] = {}
+        self._kept: dict[str, _Handle] = {}
 
     def read(self, path: str) -> str:
         """As ``read_text``."""
-        handle = self._handles.get(path)
-        if handle is None:
+        kept = self._kept.get(path)
+        if kept is None:
             return self._first(path)
         try:
-            return _text(handle)
+            if kept.is_ours():
+                return _text(kept.number)
         except OSError:  # of a control group that was removed, perhaps made anew
-            os.close(self._handles.pop(path))
-            return self._first(path)
+            kept.close()
+        del self._kept[path]
+        return self._first(path)
 
     def _first(self, path: str) -> str:
-        if len(self._handles) >= MOST_OPEN:
+        if len(self._kept) >= MOST_OPEN:
             return read_text(path)
         try:
-            handle = self._handles[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            return _text(handle)
+            kept = _Handle(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
         except OSError:
             return ""
+        try:
+            text = _text(kept.number)
+        except OSError:
+            kept.close()
+            return ""
+        self._kept[path] = kept
+        return text
 
     def close(self) -> None:
         """Closes all of them."""
-        while self._handles:
-            os.close(self._handles.popitem()[1])
+        while self._kept:
+            self._kept.popitem()[1].close()
+
+
+class _Handle:
+    """An open file, which the number alone does not name for ever."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self._file = _identity(number)
+
+    def is_ours(self) -> bool:
+        """Whether the number is still that file's."""
+        return self._file is not None and _identity(self.number) == self._file
+
+    def close(self) -> None:
+        """Closes the file, unless the number is another's by now."""
+        if self.is_ours():
+            os.close(self.number)
+
+
+def _identity(number: int) -> tuple[int, int] | None:
+    try:
+        told = os.fstat(number)
+    except OSError:
+        return None
+    return told.st_dev, told.st_ino
 
 
 def _text(handle: int) -> str:

@@ -205,13 +205,14 @@ class Monitor:
         try:
             idle = self._desk.finish(limit_s)
             whole = self._flusher.stop(limit_s)
+            if self._flusher.ended:  # else it may be in the middle of reading or writing
+                self._sampler.close()
+                self._files.close()
         finally:
             self._ring.beat(time_ns(), perf_counter_ns(), closed=True)
         if whole:
-            self._files.close()
-            self._sampler.close()
             self._ring.path.unlink(missing_ok=True)
-        if whole and idle:
+        if self._flusher.ended and idle:
             self._ring.close()
 
     def __enter__(self) -> Monitor:
@@ -239,6 +240,7 @@ class Monitor:
         """A child (a loader's worker) records nothing: it has no flushing thread, and the ring has one writer."""
         self.on = self._data.on = False
         self._garbage.stop()
+        self._sampler.close()
 
     def _let_go(self) -> None:
         self._garbage.stop()

@@ -7,16 +7,57 @@ from hermes_agent.questions.places import no_such_rank, step_list
 from hermes_agent.questions.prose import blocks, bullets
 from hermes_agent.questions.question import Question
 from hermes_agent.report.wording import PART_TITLES
+from tools.errors import UsageError
+from tools.metrics.series import run_series
 from tools.profilers.parts import PARTS
+from tools.profilers.profile import NO_TRACE
+
+RECORDED_PARTS = {
+    "data_wait": "waiting for data",
+    "waiting": "waiting for other ranks, as far as the training marks it",
+    "gc": "collecting garbage",
+}
+NOT_RECORDED = (
+    "What the rest of the step goes into is not recorded. "
+    "What it needs: a trace of a few steps, `hermes-dx monitor profile RUN_FOLDER`."
+)
 
 
 def break_down(discussion: Discussion, question: Question) -> str:
     """The parts of the step of each rank and step that was named, else of the mean over all."""
     if refusal := no_such_rank(discussion, question):
         return refusal
+    if not discussion.material.profile().traced and not question.steps:
+        return _by_records(discussion, question)
     ranks: tuple[int | None, ...] = question.ranks or (None,)
     steps: tuple[int | None, ...] = question.steps or (None,)
     return blocks(_parts(discussion, rank, step) for rank in ranks for step in steps)
+
+
+def _by_records(discussion: Discussion, question: Question) -> str:
+    """Where there is no trace: what the monitor saw of whole steps, on the ranks named or on the slowest."""
+    ranks = question.ranks or (run_series(discussion.material.profile()).slowest_rank,)
+    told = [each for each in (_recorded_parts(discussion, rank) for rank in ranks) if each]
+    if not told:
+        raise UsageError(NO_TRACE)
+    return blocks([*told, NOT_RECORDED])
+
+
+def _recorded_parts(discussion: Discussion, rank: int) -> str:
+    """The parts of a rank's step that its records tell; empty where they tell none, as step logs do."""
+    rows = []
+    for part, title in RECORDED_PARTS.items():
+        try:
+            fact = discussion.measure("series_part_ms", part=part, rank=rank)
+        except UsageError:
+            continue
+        if part == "data_wait" or fact.value > 0:
+            rows.append(discussion.say(f"{title}: {{0}}", fact))
+    if not rows:
+        return ""
+    wall = discussion.measure("series_step_ms", statistic="mean", rank=rank)
+    lead = discussion.say(f"By its records a step of rank {rank} takes {{0}} as the mean, in it:", wall)
+    return blocks([lead, bullets(rows)])
 
 
 def _parts(discussion: Discussion, rank: int | None, step: int | None) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
+from hermes_agent.questions.blamed import blamed, blamed_elsewhere, first_blamed, which_is_on
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import no_such_rank
-from hermes_agent.questions.prose import blocks, paragraph
+from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.slowest import WHOLE_RUN, slowest_per_group
 from hermes_agent.report.wording import PART_TITLES, cause_title, rank_list
@@ -24,17 +25,20 @@ YES_OR_NO = re.compile(
 
 
 def which_rank(discussion: Discussion, question: Question) -> str:
-    """The slowest rank of the run and of each group, or how the rank that was named compares."""
+    """The rank of the first cause, the slowest rank of the run and of each group, or how the named one compares."""
     if refusal := no_such_rank(discussion, question):
         return refusal
     numbers = discussion.diagnosis.run.ranks
+    cause = blamed(discussion)
+    lead = "" if cause is None else first_blamed(discussion, cause)
     if not numbers:
-        return _by_records(discussion)
+        return blocks([lead, _by_records(discussion)])
     if len(numbers) == 1:
-        return (
+        alone = (
             f"Only {rank_list(numbers)} was traced, so ranks cannot be compared. "
             "What it needs: the traces of the other ranks for the same steps."
         )
+        return paragraph([lead, alone])
     if question.ranks:
         asked = question.words if YES_OR_NO.search(question.words) else ""
         verdicts = {rank: _verdict(discussion, rank, asked) if asked else "" for rank in question.ranks}
@@ -44,9 +48,19 @@ def which_rank(discussion: Discussion, question: Question) -> str:
 
 def _by_records(discussion: Discussion) -> str:
     """What the coarse checks say of the ranks where there is no trace."""
+    recorded, layout = discussion.diagnosis.run.recorded, discussion.diagnosis.run.layout
+    if layout.get("world_size") == 1:
+        return "The run has one rank only, so there are no others to compare it with."
+    if recorded is not None and len(recorded.ranks) == 1:
+        return (
+            f"Only {rank_list(recorded.ranks)} was recorded, so ranks cannot be compared. "
+            "What it needs: the records of the other ranks."
+        )
     told = [check for check in discussion.diagnosis.checks if check.analyzer in OF_RECORDS]
     said = [" ".join(check.text) for check in told if check.status != "cannot_answer"]
-    open_ones = [f"{check.reason.rstrip('.')}. What it needs: {check.needs}." for check in told if not check.text]
+    open_ones = [
+        f"{capital(check.reason.rstrip('.'))}. What it needs: {check.needs}." for check in told if not check.text
+    ]
     return blocks(["No trace was read; records of whole steps say this of the ranks.", *(said or open_ones)])
 
 
@@ -55,7 +69,10 @@ def _slowest(discussion: Discussion) -> str:
     whole = next(group for group in groups if group.group == WHOLE_RUN)
     spread = discussion.measure("rank_spread_pct", of="own")
     own = discussion.measure("rank_time_ms", of="own", rank=whole.slowest)
-    if spread.value < EVEN_PCT:
+    cause, even = blamed(discussion), spread.value < EVEN_PCT
+    if cause is not None and (even or whole.slowest not in cause.ranks):
+        return blocks([first_blamed(discussion, cause), _traced_apart(discussion, whole.slowest, even)])
+    if even:
         text = "No rank stands out: without exposed communication the ranks lie {0} apart."
         return paragraph([discussion.say(text, spread), causes_on(discussion, whole.slowest)])
     lead = discussion.say(
@@ -74,6 +91,22 @@ def _slowest(discussion: Discussion) -> str:
     return blocks(parts)
 
 
+def _traced_apart(discussion: Discussion, slowest: int, even: bool) -> str:
+    """What the traced steps say of the ranks, where the first cause is on another rank than the slowest of those."""
+    spread = discussion.measure("rank_spread_pct", of="own")
+    if even:
+        text = "In the traced steps no rank stands out: without exposed communication they lie {0} apart."
+        return discussion.say(text, spread)
+    own = discussion.measure("rank_time_ms", of="own", rank=slowest)
+    text = (
+        f"In the traced steps rank {slowest} is the slowest: without exposed communication it takes {{0}} per step, "
+        "and the ranks lie {1} apart."
+    )
+    return paragraph(
+        [discussion.say(text, own, spread), longer_in(discussion, slowest), causes_on(discussion, slowest)]
+    )
+
+
 def _verdict(discussion: Discussion, rank: int, words: str) -> str:
     """Yes or no. Late is whom the others wait for; slow is who takes longer without exposed communication."""
     matched = not arrivals(discussion.material.profile()).empty
@@ -81,10 +114,12 @@ def _verdict(discussion: Discussion, rank: int, words: str) -> str:
         return _late(discussion, rank)
     excess = discussion.measure("rank_excess_pct", rank=rank)
     text = "Without exposed communication it differs from the median of the other ranks by {0}."
-    lead = (
-        f"Yes, rank {rank} is slow." if excess.value >= EVEN_PCT else f"No, rank {rank} is no slower than the others."
-    )
-    return paragraph([lead, discussion.say(text, excess)])
+    slow, cause = excess.value >= EVEN_PCT, blamed(discussion)
+    if not slow and cause is not None and rank in cause.ranks:
+        text = "In the traced steps it differs from the median of the other ranks by {0} without exposed communication."
+        return paragraph([f"Yes by the diagnosis: {which_is_on(discussion, cause)}.", discussion.say(text, excess)])
+    lead = f"Yes, rank {rank} is slow." if slow else f"No, rank {rank} is no slower than the others."
+    return paragraph([lead, discussion.say(text, excess), blamed_elsewhere(discussion, rank)])
 
 
 def _late(discussion: Discussion, rank: int) -> str:
@@ -95,6 +130,10 @@ def _late(discussion: Discussion, rank: int) -> str:
     named = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)
     if named or (rank == last and own.value >= MOST_PCT):
         return discussion.say(f"Yes, rank {rank} is late: {{0}} of the waiting in collectives is for it.", own)
+    cause = blamed(discussion)
+    if cause is not None and rank in cause.ranks:
+        text = "In the traced steps {0} of the waiting in collectives is for it."
+        return paragraph([f"Yes by the diagnosis: {which_is_on(discussion, cause)}.", discussion.say(text, own)])
     text = f"No, rank {rank} is not the one that the others wait for: {{0}} of the waiting in collectives is for it"
     if rank == last:
         return discussion.say(f"{text}, more than for any other but not most of it.", own)

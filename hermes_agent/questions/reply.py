@@ -38,13 +38,20 @@ def reply(discussion: Discussion, text: str) -> Reply:
     try:
         intent, written = answer_text(discussion, read_question(foreign.question if foreign else text))
     except UsageError as error:
-        intent, written = NOT_MEASURABLE, f"That cannot be measured on this run: `{str(error).replace('`', '')}`."
+        intent, written = NOT_MEASURABLE, _refused(discussion, str(error))
     if foreign:
         written = f"Understood from {foreign.language} as `{foreign.question}`; answers are in English.\n\n{written}"
     kept, notes = _verified(discussion, written)
     known = discussion.evidence
     cited = dict.fromkeys(name for name in cited_ids(kept) if name in known)
     return Reply(kept, tuple(known[name] for name in cited), intent, notes)
+
+
+def _refused(discussion: Discussion, reason: str) -> str:
+    """The reason in plain words, in back quotes where they could be mistaken for a measurement."""
+    lead, grounds = "That cannot be measured on this run", discussion.grounds()
+    plain, quoted = f"{lead}: {reason}.", f"{lead}: `{reason.replace('`', '')}`."
+    return quoted if verify(plain, grounds) else plain
 
 
 def _verified(discussion: Discussion, text: str) -> tuple[str, tuple[str, ...]]:

@@ -37,8 +37,21 @@ def which_step(discussion: Discussion, question: Question) -> str:
     series = step_series(profile)
     slowest = int(series.numbers[series.ms.argmax()])
     spikes = series.fluctuating(profile.thresholds["fluctuation_pct"])
-    lead = "" if len(spikes) else "No step stands out."
-    return blocks([paragraph([lead, _one_step(discussion, slowest, "the slowest")]), _steadiness(discussion)])
+    lead = "" if len(spikes) else "No step stands out." if profile.series is None else "No traced step stands out."
+    title = "the slowest" if profile.series is None else "the slowest traced one"
+    told = paragraph([lead, _one_step(discussion, slowest, title)])
+    return blocks([_unprofiled(discussion), told, _steadiness(discussion)])
+
+
+def _unprofiled(discussion: Discussion) -> str:
+    """The longest of the steps that no profiler touched, which cannot be looked into; empty where none is known."""
+    if discussion.material.profile().series is None:
+        return ""
+    text = (
+        "The longest unprofiled step takes {0}, where the median one takes {1}; only traced steps can be looked into."
+    )
+    longest, median = (discussion.measure("series_step_ms", statistic=name) for name in ("max", "median"))
+    return discussion.say(text, longest, median)
 
 
 def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
@@ -115,7 +128,8 @@ def _call(discussion: Discussion, step: int, rank: int, part: str, grown_ms: flo
 def _steadiness(discussion: Discussion) -> str:
     """How steady the step time is, in figures, and the drift, jump or rhythm that the coarse checks saw."""
     facts = (discussion.measure("step_variation_pct"), discussion.measure("fluctuating_steps"))
-    told = discussion.say("The step time varies by {0}; the steps far over the usual one number {1}.", *facts)
+    which = "step" if discussion.material.profile().series is None else "traced step"
+    told = discussion.say(f"The {which} time varies by {{0}}; the steps far over the usual one number {{1}}.", *facts)
     seen = [
         sentence
         for check in discussion.diagnosis.checks

@@ -48,6 +48,8 @@ def _no_collectives(discussion: Discussion, subject: Subject) -> str:
     families = {family_of(cause) for cause in subject.causes}
     if not families <= COMMUNICATING or "communication" not in families:
         return ""
+    if not discussion.material.profile().traced:  # records do not tell whether there are any
+        return ""
     none = none_recorded(discussion)
     if not none:
         return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes_agent.questions.blamed import blamed_elsewhere
 from hermes_agent.questions.collectives import none_recorded
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
@@ -42,7 +43,14 @@ def why_wait(discussion: Discussion, question: Question) -> str:
         wait,
         share,
     )
-    own = paragraph([f"Rank {last}:", longer_in(discussion, last), causes_on(discussion, last)])
+    own = paragraph(
+        [
+            f"Rank {last}:",
+            longer_in(discussion, last),
+            causes_on(discussion, last),
+            blamed_elsewhere(discussion, last),
+        ]
+    )
     return blocks([lead, own, _uneven(share.value, len(ranks))])
 
 

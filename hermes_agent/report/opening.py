@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_agent.report.wording import PART_TITLES, cause_title, on_ranks
-from tools.analyzers.series_steps import unprofiled
+from tools.analyzers.series_steps import unprofiled, untouched
 from tools.catalog import measure
 from tools.findings import Fact, Sentence
 from tools.profilers.parts import PARTS
@@ -82,7 +82,7 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> Sentence:
     title = cause_title(top.finding.cause, top.finding.mechanism)
     of = "an average step of {1}" if marked else "the {1} that the recording takes with its start-up"
     if top.finding.saving is not None and not top.finding.change:
-        of = "an average step of {1} that no profiler touched"
+        of = f"an average step of {{1}} {untouched(profile)}"
         step = measure(profile, "series_step_ms", statistic="mean")
     facts = (
         measure(profile, "cause_impact_ms", **about(top)),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from hermes_agent.cli.places import Place, place
 from hermes_agent.tui import sections, tables
 from hermes_agent.tui.prose import IDENTIFIER
 from tools.errors import UsageError
@@ -19,6 +20,11 @@ if TYPE_CHECKING:
     from hermes_agent.tui.tables import TableView
 
 
+NO_BREAKDOWN = (
+    "No trace was read, so what a step consists of is not known; capture one with hermes-dx monitor profile RUN_FOLDER."
+)
+
+
 class Chat(Protocol):
     """What a command may do."""
 
@@ -26,7 +32,7 @@ class Chat(Protocol):
     def diagnosis(self) -> Diagnosis:
         """The diagnosis under discussion; raises UsageError when no run is open."""
 
-    def open_paths(self, paths: tuple[Path, ...]) -> None:
+    def open_paths(self, paths: tuple[Place, ...]) -> None:
         """Diagnoses a run."""
 
     def open_demo(self) -> None:
@@ -96,12 +102,24 @@ def _open(chat: Chat, argument: str) -> None:
         words = shlex.split(argument)
     except ValueError as error:
         raise UsageError(f"/open: {argument} cannot be read ({error}); close the quotes.") from error
-    chat.open_paths(tuple(Path(word).expanduser() for word in words))
+    chat.open_paths(tuple(_place(word) for word in words))
+
+
+def _place(word: str) -> Place:
+    where = place(word)
+    return where.expanduser() if isinstance(where, Path) else where
 
 
 def _show(chat: Chat, argument: str) -> None:
     name = argument.strip("[]")
     chat.show(name.upper() if IDENTIFIER.fullmatch(name.upper()) else name)
+
+
+def _table(chat: Chat, view: Callable[[Diagnosis], TableView]) -> None:
+    made = view(chat.diagnosis)
+    if not made.rows:
+        raise UsageError(NO_BREAKDOWN)
+    chat.show_table(made)
 
 
 def _causes(chat: Chat, _: str) -> None:
@@ -124,7 +142,7 @@ def _report(chat: Chat, argument: str) -> None:
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("open", "PATH...", "diagnose a trace file, or a folder with traces", _open),
+    Command("open", "PATH...", "diagnose a trace file, a folder with traces or records, or a URL", _open),
     Command("demo", "", "diagnose the bundled recorded run", lambda chat, _: chat.open_demo()),
     Command("causes", "", "show the ranked causes", _causes),
     Command("show", "ID", "open what stands behind E7, C2, A1 or a check", _show),
@@ -142,10 +160,8 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         "whatif", "CAUSE", "what fixing a cause would bring", lambda chat, cause: chat.ask(f"what if I fix {cause}?")
     ),
-    Command("steps", "", "where each step goes", lambda chat, _: chat.show_table(tables.steps(chat.diagnosis))),
-    Command(
-        "ranks", "", "where the step goes on each rank", lambda chat, _: chat.show_table(tables.ranks(chat.diagnosis))
-    ),
+    Command("steps", "", "where each step goes", lambda chat, _: _table(chat, tables.steps)),
+    Command("ranks", "", "where the step goes on each rank", lambda chat, _: _table(chat, tables.ranks)),
     Command("report", "FILE", "write the diagnosis to FILE.md or FILE.json", _report),
     Command("copy", "", "copy the last answer, or the diagnosis", lambda chat, _: chat.copy_last()),
     Command("theme", "[NAME]", "change the colours", lambda chat, name: chat.choose_theme(name)),

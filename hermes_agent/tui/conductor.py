@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual.app import App
 from textual.screen import Screen
 
+from hermes_agent.cli.places import Place, name_of
 from hermes_agent.tui import jobs
 from hermes_agent.tui.answer import AnswerMessage
 from hermes_agent.tui.conversation import Conversation
@@ -102,9 +102,9 @@ class Conductor:
         if self._openings.given is not None:
             self._open(self._openings.given_title, self._openings.given)
 
-    def open_paths(self, paths: tuple[Path, ...]) -> None:
+    def open_paths(self, paths: tuple[Place, ...]) -> None:
         """Diagnoses a run."""
-        first = paths[0].name or str(paths[0])
+        first = name_of(paths[0])
         title = first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
         self._open(title, lambda: self._openings.path(paths))
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from hermes_agent.cli.places import Place
     from hermes_agent.report.diagnosis import Diagnosis
     from hermes_agent.session import Answer, Shown
     from hermes_agent.workflow.events import Emit
@@ -36,7 +36,7 @@ class Openings:
     ``given`` is the run named on the command line, ``model`` the configured language model's name.
     """
 
-    path: Callable[[tuple[Path, ...]], ChatSession]
+    path: Callable[[tuple[Place, ...]], ChatSession]
     demo: Callable[[], ChatSession]
     given: Callable[[], ChatSession] | None = None
     given_title: str = ""

@@ -111,5 +111,7 @@ def perform(job: Job, post: Callable[[Message], object]) -> None:
         outcome = Stopped()
     except Exception as error:  # the outermost boundary of this thread: everything else is a defect of ours
         LOG.exception("the work %s failed", job.title)
-        outcome = Failed(f"Internal error, {type(error).__name__}: {error}; run again as hermes-dx --debug ... and report it.")
+        outcome = Failed(
+            f"Internal error, {type(error).__name__}: {error}; run again as hermes-dx --debug ... and report it."
+        )
     post(Ended(job, Stopped() if job.stop.is_set() else outcome))

@@ -15,13 +15,21 @@ EVERY_S = 60.0
 
 
 def without_credentials(url: str) -> str:
-    """The URL as it may be shown: without user, password, query and fragment."""
-    return re.sub(r"//[^/]*@", "//", re.split(r"[?#]", url, maxsplit=1)[0])
+    """The URL as it may be shown: without user, password, query and fragment.
+
+    A password may hold anything: what stands before the last @ is not shown.
+    """
+    begin, slashes, rest = url.partition("//")
+    before, _, after = rest.rpartition("@")
+    if re.search(r"[?#]", before):  # a password, or a query with an @ in it: which one cannot be told
+        return f"{begin}{slashes}..."
+    cut = "...@" if "/" in before else ""
+    return re.split(r"[?#]", f"{begin}{slashes}{cut}{after}", maxsplit=1)[0]
 
 
 def said(error: Exception, url: str) -> str:
     """The error's text where it cannot hold a part of what is not to be shown."""
-    return str(error) if without_credentials(url) == url else type(error).__name__
+    return type(error).__name__ if re.search(r"[@?#]", url) else str(error)
 
 
 class Publisher:

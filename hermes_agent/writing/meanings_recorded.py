@@ -53,6 +53,8 @@ RECORDED_RULES: tuple[tuple[str, str, str], ...] = (
     (r"^collective_wire", r"send|sent|bytes|carr\w*|moves?", "communication"),
     (r"^small_message_count", r"small|collectives?|messages?", WIRE),
     (r"^small_message_start", r"start\w*|each", WIRE),
+    (r"^small_message_exposed", r"nothing else|wait\w*|under way", WIRE),
+    (r"^small_message_beside", r"beside|while it computes|under way", "computation " + WIRE),
     (r"^link_busy", r"link|continuous\w*|busy|begun|run", WIRE),
     (r"^foreign_", r"besides|others?|foreign|all bytes|not the runs?|same network", WIRE),
     (r"^sent_again", r"again|second time|retransmi\w*", "communication"),

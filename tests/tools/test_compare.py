@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
 from tests.synthetic import A100, V100, RankBuilder, profile_of
 from tools.compare import compare
 from tools.errors import ExitCode, NotComparableError
@@ -169,3 +170,96 @@ def test_more_loader_workers_are_accepted_and_explained_on_recorded_traces(trace
     assert comparison.likeness > 0.8
     paths = {comparison.step.before.path, comparison.step.after.path}
     assert len(paths) == 2
+
+
+def test_records_of_too_few_steps_are_told_from_none_at_all() -> None:
+    short, long = (untraced_profile(records_of([step_rows(0, [100.0] * steps)])) for steps in (4, 40))
+    with pytest.raises(NotComparableError, match="the first one has records of fewer than 5 steps") as refusal:
+        compare(short, long)
+    assert "no records" not in str(refusal.value)
+    with pytest.raises(NotComparableError, match="the first one has no records or step log"):
+        compare(small(), long)
+    with pytest.raises(NotComparableError, match=r"the first one has .* 5 steps.*; the second one has .* 5 steps"):
+        compare(short, short)
+
+
+def on_hosts(wall_ms: float, gc_ms: float = 0.0, wait_ms: float = 0.0, accelerator: str = "none") -> Profile:
+    """Two ranks without a device, traced steps of 50 ms, among unprofiled ones of ``wall_ms``; rank 1 loads data."""
+    steps = [step_rows(rank, [wall_ms] * 40, gc_ms=gc_ms * rank, data_wait_ms=wait_ms * rank) for rank in (0, 1)]
+    settings = [told(rank, flags={"accelerator": accelerator}) for rank in (0, 1)]
+    return recorded_profile(records_of(steps, environments=settings))
+
+
+def test_where_both_runs_tell_their_unprofiled_steps_the_headline_is_of_those() -> None:
+    comparison = compare(on_hosts(100.0), on_hosts(60.0))
+    assert comparison.headline.template == "The average unprofiled step fell from {0} to {1}."
+    assert [fact.value for fact in comparison.headline.facts] == [100.0, 60.0]
+    assert comparison.step.delta == -40.0
+
+
+def test_traced_steps_that_are_other_than_unprofiled_ones_are_told_in_one_sentence() -> None:
+    (change,) = compare(on_hosts(100.0), on_hosts(60.0)).changes
+    assert change.template == "The traced steps took {0} before and {1} now."
+    assert [(fact.metric, fact.value) for fact in change.facts] == [("step_time_ms", 50.0), ("step_time_ms", 50.0)]
+    assert compare(on_hosts(50.0), on_hosts(51.0)).changes == ()
+
+
+def test_what_records_tell_of_unprofiled_steps_comes_first_largest_change_before_others() -> None:
+    comparison = compare(on_hosts(100.0, gc_ms=30.0, wait_ms=10.0), on_hosts(60.0))
+    assert [(part.name, part.before.value, part.after.value) for part in comparison.recorded] == [
+        ("gc", 30.0, 0.0),
+        ("data_wait", 10.0, 0.0),
+    ]
+    collections, waits = comparison.changes[:2]
+    assert collections.template.startswith("Collections of Python's garbage collector fell from {0} to {1}")
+    assert waits.template == "On rank 1 waiting for data fell from {0} to {1} per unprofiled step."
+
+
+def test_records_without_traces_tell_the_same_parts() -> None:
+    slow, fixed = (
+        untraced_profile(records_of([step_rows(0, [wall_ms] * 40, data_wait_ms=wait_ms)]))
+        for wall_ms, wait_ms in ((100.0, 40.0), (60.0, 0.0))
+    )
+    (change,) = compare(slow, fixed).changes
+    assert change.template == "Waiting for data fell from {0} to {1} per unprofiled step."
+    assert [fact.value for fact in change.facts] == [40.0, 0.0]
+
+
+def test_where_one_run_alone_has_records_the_headline_says_that_it_is_of_traced_steps() -> None:
+    recorded = on_hosts(100.0)
+    bare = Profile(replace(recorded.run, records=None))
+    for comparison in (compare(recorded, bare), compare(bare, recorded)):
+        assert comparison.headline.template.startswith("The average traced step")
+        assert comparison.step.before.value == 50.0
+        assert comparison.recorded == ()
+
+
+def test_what_is_looked_into_is_said_to_be_of_traced_steps() -> None:
+    slow = recorded_profile(records_of([step_rows(0, [50.0] * 40)]))
+    fixed = recorded_profile(records_of([step_rows(0, [50.0] * 40)]), lambda _: shorter())
+    lead, *parts = compare(slow, fixed).changes
+    assert lead.template == "What follows is of the traced steps, which took {0} before and {1} now."
+    assert [fact.value for fact in lead.facts] == [50.0, 30.0]
+    assert parts
+
+
+def shorter() -> RankBuilder:
+    """A rank without a device whose traced steps compute for 30 ms."""
+    builder = RankBuilder(rank=0, device=None)
+    for step in range(3):
+        builder.operator("aten::mm", step * 30_000 + 10, 29_900)
+        builder.step(1000 + step, step * 30_000, step * 30_000 + 30_000)
+    return builder
+
+
+def unnamed_devices(a: Profile, b: Profile) -> bool:
+    return any("does not name its devices" in note for note in compare(a, b).notes)
+
+
+def test_runs_on_the_host_alone_have_no_devices_to_verify() -> None:
+    assert not unnamed_devices(on_hosts(100.0), on_hosts(60.0))
+    assert not unnamed_devices(layered(64), layered(64))
+
+
+def test_an_accelerator_that_only_the_records_tell_of_is_not_verified() -> None:
+    assert unnamed_devices(on_hosts(100.0, accelerator="cuda"), on_hosts(60.0, accelerator="cuda"))

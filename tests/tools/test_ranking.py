@@ -114,10 +114,28 @@ def test_savings_from_records_share_the_exposed_communication_that_there_is() ->
     profile = late_run(lambda rank, _: 4000.0 * rank, ranks=2)
     exposed_ms = float(profile.breakdown.groupby("rank")["exposed_communication_ns"].mean().max()) / 1e6
     step_ms = profile.mean_step_ms
-    both = [
+    several = [
         Finding(cause, Sentence("made up"), 0.9, saving=Saving(step_ms, exposed_ms, 0.0, exposed_ms, "made up"))
-        for cause in ("slow_link", "bandwidth_contention")
+        for cause in ("slow_link", "bandwidth_contention", "poor_overlap")
     ]
-    ranked = rank_causes(profile, [found(f"communication.made_up_{each.cause}", each) for each in both])
+    ranked = rank_causes(profile, [found(f"communication.made_up_{each.cause}", each) for each in several])
     assert exposed_ms > 1.0
     assert sum(each.impact_ms for each in (*ranked.causes, *ranked.below)) == pytest.approx(exposed_ms)
+
+
+@pytest.mark.parametrize(
+    ("pause_us", "first"), [(300.0, "operator_dispatch"), (3000.0, "garbage_collection")], ids=["small", "large"]
+)
+def test_a_cause_explains_no_symptom_that_is_worth_far_more_than_itself(pause_us: float, first: str) -> None:
+    profile = host_bound(STEP_MS)
+    launching = Finding(
+        "operator_dispatch",
+        Sentence("made up"),
+        0.95,
+        change=removal(profile, 4000, 8000),
+        symptom_of=("garbage_collection",),
+    )
+    pauses = finding(profile, "garbage_collection", 8000, 8000 + pause_us, confidence=0.6)
+    ranking = rank_causes(profile, [found("cpu.a", launching), found("cpu.b", pauses)])
+    assert ranking.causes[0].finding.cause == first
+    assert len(ranking.causes) == 2

@@ -1,15 +1,25 @@
-"""The change that makes chosen collectives shorter."""
+"""The change that makes chosen collectives shorter, or the exposed part of them."""
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tools.analyzers.row_change import shortened
+from tools.intervals import IntervalSet, intersect, length, union
 from tools.profilers.collectives import collectives
 from tools.profilers.profile import Profile
+from tools.profilers.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale
 
 
 def scaled(
-    profile: Profile, kind: str | None, factor: float, least_bytes: int = 0, longest_us: float = float("inf")
+    profile: Profile,
+    kind: str | None,
+    factor: float,
+    least_bytes: int = 0,
+    longest_us: float = float("inf"),
+    group: str | None = None,
 ) -> Change:
     """The chosen collectives take ``factor`` times as long on every rank."""
     table = collectives(profile)
@@ -17,9 +27,32 @@ def scaled(
     chosen &= (table["end_ns"] - table["start_ns"]) / 1e3 <= longest_us
     if kind is not None:
         chosen &= table["kind"] == kind
+    if group is not None:
+        chosen &= table["group"] == group
     table = table[chosen]
     result: list[Scale] = []
     for rank in profile.ranks:
         rows = table["row"].to_numpy()[(table["rank"] == rank.rank.rank).to_numpy()]
         result.extend(shortened(rank, rows, factor, 0.5 * (1.0 + factor)))
     return tuple(result)
+
+
+def hidden(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet, hidden_ms: float) -> Change:
+    """Of these collectives ``hidden_ms`` per step no longer show within the moments in which they now do."""
+    shown_ms = _within(view, rows, moments)[1] / 1e6 / max(len(view.rank.steps), 1)
+    if shown_ms <= 0.0 or hidden_ms <= 0.0:
+        return ()
+    factor = 1.0 - min(hidden_ms / shown_ms, 1.0)
+    tracks = view.track[rows]
+    by_track = {int(track): _within(view, rows[tracks == track], moments) for track in np.unique(tracks)}
+    return tuple(
+        Scale(view.rank.rank, track, intervals, factor, 0.5 * (1.0 + factor))
+        for track, (intervals, shown_ns) in by_track.items()
+        if shown_ns
+    )
+
+
+def _within(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -> tuple[IntervalSet, int]:
+    """When these events are under way within the moments, and for how long."""
+    intervals = intersect(moments, union(view.start[rows], view.end[rows]))
+    return intervals, length(intervals)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tools.analyzers.collective_change import scaled
 from tools.analyzers.communication_limit import order_suffices
-from tools.analyzers.communication_settings import slow_way, told_way
+from tools.analyzers.communication_settings import faster_way, slow_way, told_way
 from tools.analyzers.margin import confidence
 from tools.findings import Finding, Sentence
 from tools.metrics.registry import measure
@@ -46,7 +46,7 @@ def inside_one_machine(profile: Profile, kind: str, usual: float) -> Finding:
         ranks=profile.run.rank_numbers,
         steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(*told_way(slow_way(profile, inside=True)), *_details(profile, kind)),
+        details=(*told_way(profile, slow_way(profile, inside=True)), *_details(profile, kind)),
         disproved_by="the communication library's own test on these machines giving the same bandwidth",
         signals=(
             "bandwidth of large collectives far below the link",
@@ -60,17 +60,11 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
     """The link between machines, or a setting that keeps the library from the fast one."""
     bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
     ordered, variable = order_suffices(profile), slow_way(profile, inside=False)
-    text = (
-        "The link is slow: large {n0} collectives reach {0} on the bus, a lower bandwidth than any network that"
-        " training usually runs over, and exposed communication takes {1} of the step."
-        if below_any_network(profile, bandwidth.value)
-        else "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
-        " exposed communication takes {1} of the step."
-    )
+    avoidable = faster_way(profile, variable)
     return Finding(
-        cause="network_configuration" if variable else "slow_link",
-        mechanism="socket_fallback" if variable else None,
-        claim=Sentence(text, (bandwidth, exposed), (kind,)),
+        cause="network_configuration" if avoidable else "slow_link",
+        mechanism="socket_fallback" if avoidable else None,
+        claim=Sentence(_told(profile, bandwidth.value), (bandwidth, exposed), (kind,)),
         confidence=confidence(
             (_below(profile, bandwidth.value, usual), 1.0),
             (exposed.value, profile.thresholds["communication_exposed_pct"]),
@@ -79,13 +73,34 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
         ranks=profile.run.rank_numbers,
         steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(*told_way(variable), *_details(profile, kind), _without_order(profile)),
+        details=(*told_way(profile, variable), *_details(profile, kind), _without_order(profile)),
         against=(UNKNOWN_LINK,),
         disproved_by="the communication library's own test on these machines giving the same bandwidth",
         signals=("bandwidth of large collectives far below the link",),
         # A low bandwidth is what all of these look like; where counters or settings name one, that is the cause.
         symptom_of=("bandwidth_contention", "network_configuration", *(("poor_overlap",) if ordered else ())),
     )
+
+
+def _told(profile: Profile, bytes_per_s: float) -> str:
+    """What is said of the bandwidth: ranks of one machine need no link between machines, so none is blamed."""
+    if not below_any_network(profile, bytes_per_s):
+        return (
+            "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
+            " exposed communication takes {1} of the step."
+        )
+    told = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
+    return (
+        f"{told}: large {{n0}} collectives reach {{0}} on the bus, a lower bandwidth than any network that"
+        " training usually runs over, and exposed communication takes {1} of the step."
+    )
+
+
+def _one_machine(profile: Profile) -> bool:
+    """Whether the records of all ranks name one machine."""
+    hosts = {} if profile.host_records is None else profile.host_records.hosts
+    together = next(iter(hosts.values()), ())
+    return len(hosts) == 1 and len(together) >= (profile.run.layout.world_size or len(profile.ranks))
 
 
 def _below(profile: Profile, bytes_per_s: float, usual: float) -> float:

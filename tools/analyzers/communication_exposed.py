@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from tools.analyzers.collective_change import hidden
 from tools.analyzers.communication_exchange import exchange_finding
 from tools.analyzers.communication_limit import UNTRACED, all_traced, link_bound, order_suffices, overlap_known
 from tools.analyzers.margin import HIGHEST, confidence
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
-from tools.intervals import intersect, union
 from tools.metrics.registry import measure
 from tools.profilers.arrivals import arrivals
 from tools.profilers.collectives import collectives
 from tools.profilers.exchanges import NEEDED_AT_ONCE, moving
 from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Change
 
 NAME = "communication.exposed"
 LINK_BOUND_CAP = 0.45  # a hypothesis: the collectives overlap as they come, and the link has no pause left to use
@@ -134,21 +132,10 @@ def _hidden(profile: Profile) -> Change:
     return tuple(scale for rank in profile.ranks for scale in _hidden_on(profile, rank))
 
 
-def _hidden_on(profile: Profile, rank: RankProfile) -> list[Scale]:
+def _hidden_on(profile: Profile, rank: RankProfile) -> Change:
     number = rank.rank.rank
-    shown = measure(profile, "movable_transfer_ms", rank=number).value
-    hideable = measure(profile, "hideable_communication_ms", rank=number).value
-    if shown <= 0 or hideable <= 0:
-        return []
+    hideable_ms = measure(profile, "hideable_communication_ms", rank=number).value
     kept = 1.0 if profile.run.has_device else profile.thresholds["host_overlap_share"]
-    factor = 1.0 - kept * min(1.0, hideable / shown)
     table = collectives(profile)
     rows = table["row"].to_numpy()[((table["rank"] == number) & ~table["kind"].isin(NEEDED_AT_ONCE)).to_numpy()]
-    exposed_ns = moving(profile, rank)
-    result = []
-    for track in np.unique(rank.track[rows]):
-        own = rows[rank.track[rows] == track]
-        intervals = intersect(exposed_ns, union(rank.start[own], rank.end[own]))
-        if len(intervals):
-            result.append(Scale(number, int(track), intervals, factor, 0.5 * (1.0 + factor)))
-    return result
+    return hidden(rank, rows, moving(profile, rank), kept * hideable_ms)

@@ -9,6 +9,7 @@ from tools.profilers.profile import Profile
 from tools.profilers.transfers import transfers
 
 SOME_OVERLAP_PCT = 10.0  # of the communication: with less, nothing shows that the schedule overlaps at all
+MOST = 0.5  # of the exposed transfer
 UNTRACED = Sentence("Not of all ranks that meet a trace shows this, so a part of it may be waiting for another rank.")
 UNTRACED_REASON = (
     "no traces of all ranks that meet show it: waiting for one of the others would look like slow transfer"
@@ -35,6 +36,12 @@ def link_bound(profile: Profile) -> bool:
 def overlap_known(profile: Profile) -> bool:
     """Whether what computation could hide is known: without a device that takes cores which are seen to be idle."""
     return profile.run.has_device or measured(profile, "idle_cores_pct") is not None
+
+
+def cores_taken(profile: Profile) -> bool:
+    """Whether no core was free during most of the exposed transfer, which its own threads would have needed."""
+    free_ms = measure(profile, "movable_transfer_ms").value + measure(profile, "exposed_exchange_ms").value
+    return free_ms < MOST * measure(profile, "exposed_transfer_ms").value
 
 
 def order_suffices(profile: Profile) -> bool:

@@ -19,11 +19,17 @@ MANY = 20.0  # collectives per step from which merging them is a question at all
 
 
 def small_packet(profile: Profile) -> Check:
-    """Start-up cost of many small messages, from a line through duration over size, or from very short ones."""
+    """Cost of many small messages: on hosts by what ranks do meanwhile, else by a line through duration over size.
+
+    Where no such line fits, by how many are very short.
+    """
     name = "communication.small_packet"
+    on_host = small_on_host(profile)
+    if on_host is not None:
+        return on_host
     usable = [fit for fit in fits(profile) if 100.0 * fit.error <= profile.thresholds["fit_error_pct"]]
     if not usable:
-        return small_on_host(profile) or _many_short(profile, name)
+        return _many_short(profile, name)
     # Exchanges whose result is needed at once cannot be merged: what the next one carries is computed from it.
     free = [fit for fit in usable if fit.kind not in NEEDED_AT_ONCE]
     findings = [finding for fit in free if (finding := _mergeable(profile, fit)) is not None]
@@ -85,7 +91,7 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
         ),
         ranks=profile.run.rank_numbers,
         steps=saving.steps,
-        change=scaled(profile, fit.kind, 1.0 - fit.mergeable_ns / max(whole, 1.0)),
+        change=scaled(profile, fit.kind, 1.0 - fit.mergeable_ns / max(whole, 1.0), group=fit.group),
         details=(_fit_sentence(profile, fit),),
         against=(ONE_RANK,) if one_rank else (),
         disproved_by="a run with larger buckets whose time in these collectives is not shorter",

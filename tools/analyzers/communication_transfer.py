@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.communication_bandwidth import below_any_network, inside_one_machine, measured_bandwidth, slow
-from tools.analyzers.communication_limit import UNTRACED_NEEDS, UNTRACED_REASON, link_bound
+from tools.analyzers.communication_limit import UNTRACED_NEEDS, UNTRACED_REASON, cores_taken, link_bound
 from tools.findings import Check, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
@@ -11,6 +11,10 @@ from tools.profilers.transfers import LARGE_BYTES, large_transfers, transfers
 
 ONE_RANK = Sentence("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
 ONE_RANK_CAP = 0.45  # one rank cannot tell waiting from transfer: a hypothesis, below the confidence of a verdict
+BUSY_REASON = (
+    "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as well"
+)
+BUSY_NEEDS = "records of the same training while every rank has a free core"
 NAME = "communication.transfer"
 
 
@@ -40,6 +44,8 @@ def transfer(profile: Profile) -> Check:
         return _open(measured, UNTRACED_REASON, UNTRACED_NEEDS)
     if inside:
         return found(NAME, inside_one_machine(profile, kind, usual))
+    if cores_taken(profile):
+        return _open(measured, BUSY_REASON, BUSY_NEEDS)
     if below_any_network(profile, bandwidth.value) or link_bound(profile):
         return found(NAME, slow(profile, kind, usual))
     reason = "what the links between these ranks can carry is not known"

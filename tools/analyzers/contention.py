@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.interpreter_lock import interpreter_lock
@@ -15,6 +17,9 @@ from tools.profilers.profile import Profile
 
 NAME = "cpu.contention"
 UNNAMED = 0.45  # without a sign of who has the cores it is a hypothesis
+PASSING = 0.5  # of the waiting in one run of samples: then it is a stretch of the run, not the run
+NOBODY = "What keeps the cores busy is not in the records."
+SELDOM = "In the usual sample it waits for {0} of its time, so it comes and goes."
 HELD_BACK = "share of its time that the training thread waits for a core"
 
 
@@ -26,6 +31,7 @@ class Reading:
     facts: tuple[Sentence, ...]
     at_most: float
     signals: tuple[str, ...]
+    against: tuple[Sentence, ...] = ()
 
 
 def analyze(profile: Profile) -> tuple[Check, ...]:
@@ -47,12 +53,15 @@ def _contention(profile: Profile) -> Check:
         return clean(NAME, Sentence(text, (delays[worst],)))
     reading = _reading(profile, records, worst)
     usual = measure(profile, "usual_counter_share_pct", rank=worst, field="training_run_delay_us")
-    if reading.mechanism is None and usual.value < limit:
+    seldom = reading.mechanism is None and usual.value < limit
+    if seldom and _passing(records, worst, limit):
         text = (
             "The training thread waits for a core for {0} of its time, but for {1} in the usual sample: most of it in a"
             " passing stretch, with no sign of who had the cores then."
         )
         return clean(NAME, Sentence(text, (delays[worst], usual)))
+    if seldom:
+        reading = replace(reading, against=(Sentence(SELDOM, (usual,)), *reading.against))
     chosen = affected(values(delays), profile.thresholds["noted_pct"])
     waited = measure(profile, "counter_ms_per_step", rank=worst, field="training_run_delay_us")
     hidden = overlapped(profile, NAME, chosen, waited)
@@ -75,7 +84,7 @@ def _finding(
         ranks=ranks,
         saving=host_saving(profile, ranks, waited.value, (0.5, 1.25), HELD_BACK),
         details=reading.facts,
-        against=() if reading.mechanism else (Sentence("What keeps the cores busy is not in the records."),),
+        against=reading.against,
         disproved_by="the steps are as long with the machine to itself and with as many threads as cores",
         signals=reading.signals,
     )
@@ -87,7 +96,18 @@ def _reading(profile: Profile, records: HostRecords, rank: int) -> Reading:
         reading = candidate(profile, records, rank)
         if reading is not None:
             return reading
-    return Reading(None, (), UNNAMED, ("run-queue pressure",))
+    return Reading(None, (), UNNAMED, ("run-queue pressure",), (Sentence(NOBODY),))
+
+
+def _passing(records: HostRecords, rank: int, limit_pct: float) -> bool:
+    """Whether most of the waiting for a core lies in samples that follow one another."""
+    spans = records.spans(rank)
+    waited = spans["training_run_delay_us"].fillna(0.0).to_numpy(dtype=float)
+    share_pct = 100.0 * 1e3 * waited / (spans["end_ns"] - spans["begin_ns"]).to_numpy(dtype=float)
+    run = np.cumsum(share_pct < limit_pct)  # the same for all samples between two that hardly wait
+    often = share_pct >= limit_pct
+    longest = float(np.bincount(run[often], weights=waited[often]).max(initial=0.0))
+    return longest >= PASSING * float(waited.sum())
 
 
 def _throttled(profile: Profile, records: HostRecords, rank: int) -> Reading | None:

@@ -21,6 +21,7 @@ SIGNALS = ("device idle while launches are in flight", "launch queue length near
 FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes the host's time
 READS_SHARE = 0.1  # of the operators: one read for each handful of operators that make the value
 FEW_CAP = 0.45  # a hypothesis, below the confidence of a verdict
+LIMITS = ("least", "most")
 HOST_SIGNALS = ("many short operators", "time between and in short host operators")
 UNPROFILED = "time in short operators called over and over, of the traced step most like the unprofiled ones"
 
@@ -119,15 +120,16 @@ def _on_host(profile: Profile) -> Check:
     limit = profile.thresholds["host_short_operators_pct"]
     if share.value < limit:
         text = (
-            "Short operators that a step calls over and over ({0} of {1}) and the pauses between operators take {2} of"
-            " the step."
+            "Short operators that a step calls over and over ({0} of {1})"
+            + (" and the pauses beside them" if calls.value else "")
+            + " take {2} of the step."
         )
         return clean(NAME, Sentence(text, (calls, count, share)))
     chosen = affected(shares, profile.thresholds["cause_share_pct"])
     amount = measure(profile, "short_operator_ms", rank=worst)
     reads = measure(profile, "host_group_count", group="reads", rank=worst)
     text = (
-        "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses between operators:"
+        "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses beside them:"
         " {2} of the {3} that it calls."
     )
     return found(
@@ -141,7 +143,7 @@ def _on_host(profile: Profile) -> Check:
             ranks=chosen,
             steps=amount.steps,
             change=() if profile.series is not None else _host_removal(profile, chosen),
-            saving=None if profile.series is None else _host_saving(profile, amount),
+            saving=None if profile.series is None else _host_saving(profile, worst, amount),
             disproved_by="fusing or vectorising the operators leaves the step time as it is",
             signals=HOST_SIGNALS,
             symptom_of=("cpu_contention",),
@@ -163,11 +165,16 @@ def _reading(reads: Fact) -> tuple[Sentence, ...]:
     return (Sentence("Of these, {0} read a value out of a tensor.", (reads,)),) if reads.value else ()
 
 
-def _host_saving(profile: Profile, amount: Fact) -> Saving:
-    """Of the unprofiled step: the middle between what is left at best and in the cautious view."""
+def _host_saving(profile: Profile, rank: int, amount: Fact) -> Saving:
+    """Of the unprofiled step: the middle between what is left at best and in the cautious view.
+
+    The cautious view takes the least time as well that can be in short operators, the hopeful one the most.
+    """
     best, cautious = (1.0 - left for left in _left(profile))
     expected = 0.5 * (best + cautious)
-    return saving(profile, expected * amount.value, cautious / expected, best / expected, UNPROFILED)
+    least, most = (measure(profile, f"{end}_short_operator_ms", rank=rank).value / amount.value for end in LIMITS)
+    low, high = cautious * min(least, 1.0) / expected, best * max(most, 1.0) / expected
+    return saving(profile, expected * amount.value, low, high, UNPROFILED)
 
 
 def _reads_values(reads: Fact, operators: Fact) -> bool:

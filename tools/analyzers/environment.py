@@ -12,9 +12,11 @@ from tools.analyzers.margin import confidence
 from tools.analyzers.row_change import shortened
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
 from tools.metrics.registry import measure
+from tools.profilers.call_sites import noting_spans
 from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
-from tools.whatif.change import Change
+from tools.profilers.rank_profile import RankProfile
+from tools.whatif.change import Change, Scale
 
 ENVIRONMENT = "cpu.environment"
 # How environment variables are named; nothing else in a trace's head is.
@@ -118,7 +120,8 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
     traced = [rank for rank in ranks if rank in profile.run.rank_numbers]
     views = [profile.rank(rank) for rank in traced]
     rows = {view.rank.rank: view.in_steps(np.flatnonzero(view.named(CHECKING))) for view in views}
-    change = tuple(scale for view in views for scale in shortened(view, rows[view.rank.rank], 0.0, 0.5))
+    looking = tuple(scale for view in views for scale in shortened(view, rows[view.rank.rank], 0.0, 0.5))
+    change = (*looking, *(scale for view in views for scale in _noting(view)))
     facts = tuple(measure(profile, "host_span_ms", rank=rank, pattern=CHECKING) for rank in traced[:1])
     details = (Sentence("Looking at gradients for numbers that are none takes {0} per step.", facts),) if facts else ()
     return [
@@ -135,6 +138,12 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
             signals=("anomaly detection on",),
         )
     ]
+
+
+def _noting(view: RankProfile) -> Change:
+    """The forward operators without noting where they were called."""
+    tracks = ((int(track), noting_spans(view, int(track))) for track in view.training_tracks)
+    return tuple(Scale(view.rank.rank, track, spans, 0.0, 0.5) for track, spans in tracks if len(spans))
 
 
 def _versions(records: HostRecords) -> list[Finding]:

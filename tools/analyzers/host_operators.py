@@ -13,13 +13,16 @@ from tools.profilers.operator_speed import launching_rows, operator_speed
 from tools.profilers.profile import Profile
 
 NAME = "cpu.host_speed"
+FEW = "So few steps are compared that one moment may have done it."
 AGREEING = 0.6  # share of the compared time in operators that are slower, below which content rather than speed differs
 HELD_UP_PCT = 50.0  # of the excess in single calls: then the host was taken away, else all of its calls are slow
 HELD_UP_CAP, EVEN_CAP = 0.7, 0.45  # who had the core is not in a trace; even slowness may be a lower clock
+ENOUGH_STEPS = 3  # in fewer one moment may have done it, and then it is no more than a hypothesis
 OPEN = (
     "What else ran on that rank's cores is not in the trace: another process, too many threads of its own, a quota and"
     " a second Python thread look alike."
 )
+NO_WAITING = "a rank's host takes longer for the same operators, but the records tell that it hardly waits for a core"
 EVEN = "All calls are slower alike, as on a processor with a lower clock."
 
 
@@ -36,7 +39,9 @@ def host_speed(profile: Profile) -> Check:
     slow = {
         rank: measure(profile, "launching_operator_slowdown_pct", rank=rank).value
         for rank, speed in speeds.items()
-        if speed.slower_share >= AGREEING and speed.steps_slower >= 1.0
+        if speed.slower_share >= AGREEING
+        and speed.steps_slower >= 1.0
+        and speed.steadiness >= profile.thresholds["straggler_steadiness"]
     }
     worst = worst_of({rank: max(speed.excess_ms, 0.0) for rank, speed in speeds.items()})
     excess = measure(profile, "launching_operator_excess_ms", rank=worst)
@@ -44,10 +49,14 @@ def host_speed(profile: Profile) -> Check:
         text = "At the same operators the slowest rank's host takes {0} per step longer than the others'."
         return clean(NAME, Sentence(text, (excess,)))
     waited = measured(profile, "counter_share_pct", rank=worst, field="training_run_delay_us")
-    if waited is not None:
-        text = "A host takes {0} per step longer for the same operators; the records tell that it waits for a core {1}."
-        return clean(NAME, Sentence(text, (excess, waited)))
-    return found(NAME, _finding(profile, worst))
+    if waited is None:
+        return found(NAME, _finding(profile, worst))
+    if waited.value < profile.thresholds["run_delay_pct"]:
+        return cannot_answer(
+            NAME, NO_WAITING, "the traces with Python frames (with_stack=True), and the frequencies of the cores"
+        )
+    text = "A host takes {0} per step longer for the same operators; the records tell that it waits for a core {1}."
+    return clean(NAME, Sentence(text, (excess, waited)))
 
 
 def exposed_pct(profile: Profile, rank: int) -> float:
@@ -68,7 +77,7 @@ def _finding(profile: Profile, rank: int) -> Finding:
             "held_up_pct",
         )
     )
-    uneven = held_up.value >= HELD_UP_PCT
+    uneven, few = held_up.value >= HELD_UP_PCT, speed.steps < ENOUGH_STEPS
     factor = min(1.0, speed.expected_ns / max(speed.own_ns, 1.0))
     return Finding(
         cause="cpu_contention",
@@ -80,7 +89,7 @@ def _finding(profile: Profile, rank: int) -> Finding:
         confidence=confidence(
             (exposed_pct(profile, rank), limits["noted_pct"]),
             (slowdown.value, limits["host_slowdown_pct"]),
-            at_most=HELD_UP_CAP if uneven else EVEN_CAP,
+            at_most=HELD_UP_CAP if uneven and not few else EVEN_CAP,
         ),
         ranks=(rank,),
         steps=excess.steps,
@@ -91,7 +100,7 @@ def _finding(profile: Profile, rank: int) -> Finding:
                 (held_up,),
             ),
         ),
-        against=(Sentence(OPEN),) if uneven else (Sentence(OPEN), Sentence(EVEN)),
+        against=tuple(Sentence(text) for text in (OPEN, *((FEW,) if few else ()), *(() if uneven else (EVEN,)))),
         disproved_by="the monitor's records show that the training thread hardly waits for a core",
         signals=("host operators slow on one node only",),
         symptom_of=("garbage_collection", "operator_compilation"),

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from math import comb
+
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
 from tools.analyzers.recorded import by_rank, host_saving, measured, not_recorded, overlapped, values
 from tools.errors import UsageError
-from tools.findings import Check, Finding, Sentence, clean, found
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.host_dispatch import NEARBY
 from tools.metrics.registry import measure
 from tools.metrics.series import part_ms
 from tools.profilers.blocking import bursts
@@ -16,8 +19,11 @@ from tools.profilers.profile import Profile
 NAME = "cpu.interpreter_lock"
 EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able to account for
 UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
-SWITCHES = "A traced step has {0} between operators that last as long as the interpreter lets one thread run."
-PAUSES = 3.0  # of the interpreter's switch interval in the traced steps; one or two may be as long by chance
+SWITCHES = (
+    "A traced step has {0} between operators that last as long as the interpreter lets one thread run, of {1} that last"
+    " about as long."
+)
+CHANCE = 0.01  # that pauses of any length would be of that length so often
 
 
 def interpreter_lock(profile: Profile) -> Check:
@@ -48,8 +54,7 @@ def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float
     share = measure(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
     off = measure(profile, "off_core_ms", rank=rank)
     step_pct = 100.0 * lost_ms / (profile.series.mean_ms if profile.series else 1.0)
-    pauses = measured(profile, "switch_pauses_per_step", rank=rank)
-    seen = pauses is not None and pauses.value * len(pauses.steps) >= PAUSES
+    pauses = _telling_pauses(profile, rank)
     return Finding(
         cause="operator_dispatch",
         mechanism="gil_contention",
@@ -61,17 +66,32 @@ def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float
         confidence=confidence(
             (step_pct, profile.thresholds["cause_share_pct"]),
             (share.value, profile.thresholds["side_thread_pct"]),
-            at_most=0.9 if seen else 0.75,
+            at_most=0.9 if pauses else 0.75,
         ),
         ranks=ranks,
         saving=host_saving(
             profile, ranks, lost_ms, (0.4, 1.2), "time the training thread is blocked while other threads run"
         ),
-        details=(Sentence(SWITCHES, (pauses,)),) if seen and pauses is not None else (),
-        against=() if seen else (Sentence(UNSEEN),),
+        details=(Sentence(SWITCHES, pauses),) if pauses else (),
+        against=() if pauses else (Sentence(UNSEEN),),
         disproved_by="the steps are as long with the side thread's work moved to a process of its own",
         signals=("busy Python threads beside the training thread", "training thread blocked without run-queue delay"),
     )
+
+
+def _telling_pauses(profile: Profile, rank: int) -> tuple[Fact, ...]:
+    """Pauses of the switch interval and those about as long, where chance would hardly make so many of the former."""
+    hits = measured(profile, "switch_pauses_per_step", rank=rank)
+    near = measured(profile, "near_switch_pauses_per_step", rank=rank)
+    if hits is None or near is None:
+        return ()
+    least, tried = (round(each.value * len(each.steps)) for each in (hits, near))
+    return (hits, near) if _at_least(least, tried, 1.0 / NEARBY) <= CHANCE else ()
+
+
+def _at_least(hits: int, tried: int, share: float) -> float:
+    """The binomial probability of that many hits or more."""
+    return sum(comb(tried, each) * share**each * (1.0 - share) ** (tried - each) for each in range(hits, tried + 1))
 
 
 def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:

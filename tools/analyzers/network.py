@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from tools.analyzers.collective_change import scaled
 from tools.analyzers.margin import confidence
 from tools.analyzers.recorded import by_rank, measured, not_recorded, saving
 from tools.analyzers.sockets import carried_by_sockets
@@ -9,8 +12,9 @@ from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
 from tools.profilers.host_records import HostRecords
 from tools.profilers.profile import Profile
-from tools.profilers.transfers import large_transfers
+from tools.profilers.transfers import LARGE_BYTES, large_transfers
 from tools.sources.monitor_environment import RankEnvironment
+from tools.whatif.change import Change
 
 SHARED = "communication.shared_link"
 INTERFACE = "communication.interface"
@@ -22,8 +26,19 @@ VIRTUAL = (
 JOINED = ("bond", "team", "br", "vlan")  # made of others that are listed as well: those are no second network
 DELIVERS = 0.3  # of an interface's own speed: below it is not what it says
 OWN_READS = "Data that the run itself reads from a file server or an object store would look the same."
-LEFT = 0.3  # of the exposed transfer stays, on the faster network and on the free one alike
+SUSTAINED = 0.5  # of an interface's own speed is what large collectives are taken to reach on it
+LEFT = 0.3  # of the exposed transfer stays on a better network where the bandwidth of large collectives is not known
 FASTER = 2.0
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The interface that the collectives are told to use, and another one of the same machine."""
+
+    used: str
+    other: str
+    other_bytes_per_s: float
+    faster: bool  # the other one, by the speeds of both
 
 
 def shared_link(profile: Profile) -> Check:
@@ -41,10 +56,11 @@ def shared_link(profile: Profile) -> Check:
     if share.value < limits["foreign_traffic_pct"] or exposed.value < limits["cause_share_pct"]:
         text = "Of what goes over the network {0} is not the run's; {1} of the step is exposed transfer."
         return clean(SHARED, Sentence(text, (share, exposed)))
-    return found(SHARED, _contention(profile, foreign[worst], share, exposed))
+    alone = _alone_share(profile, foreign[worst], len(records.neighbours(worst)))
+    return found(SHARED, _contention(profile, foreign[worst], share, exposed, alone))
 
 
-def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact) -> Finding:
+def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact, alone: float) -> Finding:
     limits = profile.thresholds
     return Finding(
         cause="bandwidth_contention",
@@ -58,7 +74,11 @@ def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact) -> 
         ),
         ranks=profile.run.rank_numbers,
         saving=saving(
-            profile, _gain_ms(profile), 0.4, 1.3, "exposed transfer of the trace, less what a free link needs"
+            profile,
+            (1.0 - alone) * measure(profile, "exposed_transfer_ms").value,
+            0.4,
+            1.3,
+            "exposed transfer of the trace, less what a free link needs",
         ),
         against=(Sentence("What the link carries at most is not recorded."), Sentence(OWN_READS)),
         disproved_by="the collectives are as slow while nobody else uses the link",
@@ -66,8 +86,16 @@ def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact) -> 
     )
 
 
-def _gain_ms(profile: Profile) -> float:
-    return (1.0 - LEFT) * measure(profile, "exposed_transfer_ms").value
+def _alone_share(profile: Profile, foreign: Fact, senders: int) -> float:
+    """Which share of its time a transfer takes on a free link: one that carries what this one does for all."""
+    each = _bus_bytes_per_s(profile)
+    return LEFT if each is None else senders * each / (senders * each + foreign.value)
+
+
+def _bus_bytes_per_s(profile: Profile) -> float | None:
+    """How fast large collectives are; None where none were recorded, or waiting cannot be told from transfer."""
+    table = large_transfers(profile)
+    return float(table["bus_bytes_per_s"].median()) if len(table) and bool(table["complete"].all()) else None
 
 
 def interface(profile: Profile) -> Check:
@@ -76,42 +104,55 @@ def interface(profile: Profile) -> Check:
     told = {rank: each for rank in records.ranks if (each := records.environment(rank))} if records else {}
     if not told:
         return not_recorded(INTERFACE, "the records hold no network interfaces")
-    others = {rank: _unused(profile, records, rank, each) for rank, each in told.items()} if records else {}
+    unused = {rank: _unused(profile, records, rank, each) for rank, each in told.items()} if records else {}
+    choices = {rank: each for rank, each in unused.items() if each is not None}
     exposed = measured(profile, "exposed_transfer_pct")
-    chosen = tuple(rank for rank, unused in others.items() if unused is not None)
-    if not chosen:
+    if not choices:
         return clean(INTERFACE, Sentence("No setting keeps the collectives from a network interface known to serve."))
     limit = profile.thresholds["communication_exposed_pct"]
     if exposed is None or exposed.value < limit:
         text = "The run is told which interface to use, and its transfers are hardly exposed."
         return clean(INTERFACE, Sentence(text))
-    used, unused, faster = others[chosen[0]] or ("", "", False)
+    return found(INTERFACE, _wrong_interface(profile, choices, exposed))
+
+
+def _wrong_interface(profile: Profile, choices: dict[int, _Choice], exposed: Fact) -> Finding:
+    choice = next(iter(choices.values()))
+    change = _on_the_other(profile, min(each.other_bytes_per_s for each in choices.values()))
     claim = "The run is told to use the interface {n0} while the machine has {n1} as well"
-    return found(
-        INTERFACE,
-        Finding(
-            cause="network_configuration",
-            mechanism="wrong_interface",
-            claim=Sentence(
-                claim + (", which is faster" if faster else "") + "; {0} of the step is exposed transfer.",
-                (exposed,),
-                (used, unused),
-            ),
-            confidence=confidence((exposed.value, limit), at_most=0.9 if faster else 0.65),
-            ranks=chosen,
-            saving=saving(
-                profile, _gain_ms(profile), 0.4, 1.3, "exposed transfer of the trace, less what is left of it"
-            ),
-            against=() if faster else (Sentence("What the other interface can carry is not recorded."),),
-            disproved_by="the collectives are as slow with the other interface named",
-            signals=("interface forced by environment", "wrong HCA or interface"),
-            hints={"interface": used},
+    left_ms = (1.0 - LEFT) * measure(profile, "exposed_transfer_ms").value
+    by_share = saving(profile, left_ms, 0.4, 1.3, "exposed transfer of the trace, less what is left of it")
+    return Finding(
+        cause="network_configuration",
+        mechanism="wrong_interface",
+        claim=Sentence(
+            claim + (", which is faster" if choice.faster else "") + "; {0} of the step is exposed transfer.",
+            (exposed,),
+            (choice.used, choice.other),
         ),
+        confidence=confidence(
+            (exposed.value, profile.thresholds["communication_exposed_pct"]), at_most=0.9 if choice.faster else 0.65
+        ),
+        ranks=tuple(choices),
+        change=change,
+        saving=None if change else by_share,
+        against=() if choice.faster else (Sentence("What the other interface can carry is not recorded."),),
+        disproved_by="the collectives are as slow with the other interface named",
+        signals=("interface forced by environment", "wrong HCA or interface"),
+        hints={"interface": choice.used},
     )
 
 
-def _unused(profile: Profile, records: HostRecords, rank: int, told: RankEnvironment) -> tuple[str, str, bool] | None:
-    """The interface that a variable makes the collectives use, another one, and whether that is known to be faster.
+def _on_the_other(profile: Profile, bytes_per_s: float) -> Change:
+    """Large collectives as fast as the other interface lets them be, at least twice as fast; () where not known."""
+    own = _bus_bytes_per_s(profile)
+    if own is None:
+        return ()
+    return scaled(profile, None, min(own / (SUSTAINED * bytes_per_s), 1.0 / FASTER), LARGE_BYTES)
+
+
+def _unused(profile: Profile, records: HostRecords, rank: int, told: RankEnvironment) -> _Choice | None:
+    """The interface that a variable makes the collectives use, and another one of the machine.
 
     The other one must be a network of its own and known to be no slower; where both say the same speed, the used one
     must be seen to deliver far less than that.
@@ -125,7 +166,8 @@ def _unused(profile: Profile, records: HostRecords, rank: int, told: RankEnviron
     if not best or not speed or speeds[best] < speed:
         return None
     faster = speeds[best] >= FASTER * speed
-    return (used, best, faster) if faster or _delivers_less(profile, speed) else None
+    choice = _Choice(used, best, speeds[best] * 1e6 / 8.0, faster)
+    return choice if faster or _delivers_less(profile, speed) else None
 
 
 def _named(profile: Profile, told: RankEnvironment) -> str:

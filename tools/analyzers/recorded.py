@@ -13,7 +13,7 @@ from tools.profilers.profile import Profile
 
 WAITED_FOR = ("host", "data_wait")  # parts in which a device has nothing to do because the host has launched nothing
 BEHIND_DEVICE = 0.45  # below what makes a verdict
-DEVICE_OPEN = "Whether the device had work meanwhile is not recorded; then the step loses nothing to it."
+DEVICE_OPEN = "Whether a device had work meanwhile is not recorded; then the step loses nothing to it."
 WAITED_FOR_OTHERS = (*WAITED_FOR, "exposed_communication")  # and for the host of a rank that was not traced
 NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step()` after each step"
 

@@ -25,8 +25,8 @@ def recorded_straggler(profile: Profile) -> Check:
     limits = profile.thresholds
     if excess.value < limits["host_slowdown_pct"] or 100.0 * cost.value < limits["noted_pct"] * series.mean_ms:
         text = (
-            f"Beyond data wait, collections and waiting for a core rank {late.rank} takes longest by itself, {{0}} more"
-            " than the others, which makes steps {1} longer."
+            f"Beyond data wait, collections and waiting for a core rank {late.rank} takes longest by itself, {{0}} of"
+            " the others' own time more than they, which makes steps {1} longer."
         )
         return clean(NAME, Sentence(text, (excess, cost)))
     return found(NAME, _finding(profile, series, late))
@@ -40,8 +40,8 @@ def _figures(profile: Profile, late: Lateness) -> tuple[Fact, Fact]:
 def _finding(profile: Profile, series: RunSeries, late: Lateness) -> Finding:
     (cost, excess), limits = _figures(profile, late), profile.thresholds
     text = (
-        f"Rank {late.rank} takes {{0}} longer by itself than the others, which wait {{1}} per step for it; data wait,"
-        " collections and waiting for a core are taken off already."
+        f"Rank {late.rank} takes longer by itself than the others, by {{0}} of their own time, and they wait {{1}} per"
+        " step for it; data wait, collections and waiting for a core are taken off already."
     )
     return Finding(
         cause="straggler",

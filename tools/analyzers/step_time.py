@@ -7,18 +7,10 @@ import numpy as np
 from tools.analyzers.series_steps import series_checks, unprofiled
 from tools.findings import Check, Sentence, cannot_answer, clean
 from tools.metrics.registry import measure
-from tools.profilers.coarse import (
-    KENDALL_Z,
-    PERIOD_STEPS,
-    PETTITT_P,
-    TREND_STEPS,
-    StepSeries,
-    own_ms,
-    spread_pct,
-    step_series,
-)
+from tools.profilers.coarse import own_ms, spread_pct, step_series
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
+from tools.profilers.step_shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, StepSeries
 
 SPIKE_STEPS = 3
 IN_WORDS = {TREND_STEPS: "ten", PERIOD_STEPS: "twenty"}  # what is needed is no measured figure, so it is no digit

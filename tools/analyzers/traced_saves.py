@@ -5,15 +5,22 @@ from __future__ import annotations
 from tools.analyzers.affected import affected, worst_of
 from tools.analyzers.margin import confidence
 from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.intervals import length
 from tools.metrics.registry import measure
 from tools.profilers.profile import Profile
-from tools.profilers.saves import saves
+from tools.profilers.saves import FEW_STEPS, saves
 from tools.whatif.change import Change, Scale
 
 NAME = "storage.traced_save"
 NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
-NAMED_CAP, SEVERAL_CAP, ONCE_CAP = 0.92, 0.75, 0.6  # by frames; by copies and pauses in several steps; in one
-OPEN = "What the host does in these pauses is not recorded; writing out results or images would look the same."
+NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps tell how often it happens
+SEVERAL_CAP, ONCE_CAP = 0.45, 0.35  # hypotheses: by copies and pauses alone, in several steps and in one
+OPEN = "What the host does in these pauses is not recorded; computing or writing out results would look the same."
+RARE = "So few steps are recorded that the saving may come far more seldom than in them."
+NOT_TOLD = (
+    "a large copy to the host in so few steps may be what every step does, and no Python frame tells what it is for"
+)
+NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
 
 
 def traced_saves(profile: Profile) -> Check:
@@ -23,7 +30,12 @@ def traced_saves(profile: Profile) -> Check:
         return cannot_answer(
             NAME, "no work on a device is recorded, so no copy of a state to the host", "a trace with device activity"
         )
-    saving = [rank for rank in devices if saves(profile, rank).steps]
+    copying = [rank for rank in devices if saves(profile, rank).steps]
+    saving = [rank for rank in copying if not _otherwise(profile, rank)]
+    if copying and not saving:
+        text = "Some steps copy {0} to the host and then pause, but Python frames that save fill {1} of the pauses."
+        facts = (measure(profile, name, rank=copying[0]) for name in ("saved_bytes", "save_frames_pct"))
+        return clean(NAME, Sentence(text, tuple(facts)))
     if not saving:
         text = "No step stands out by copying a state to the host; a step has {0} that wait for the device."
         return clean(NAME, Sentence(text, (measure(profile, "blocking_calls_per_step", rank=devices[0]),)))
@@ -34,7 +46,23 @@ def traced_saves(profile: Profile) -> Check:
     if not chosen:
         text = "Some steps copy {0} to the host, for which the device waits {1} per step on average."
         return clean(NAME, Sentence(text, (copied, cost)))
+    if _few(profile, worst) and not _named(profile, worst):
+        return cannot_answer(NAME, NOT_TOLD, NEEDS)
     return found(NAME, _finding(profile, chosen, worst, shares[worst]))
+
+
+def _otherwise(profile: Profile, rank: int) -> bool:
+    """Whether the frames tell what the host does in the pauses, and none of them saves."""
+    found = saves(profile, rank)
+    return not len(found.frames) and 100.0 * length(found.framed) > NAMED_PCT * length(found.moments)
+
+
+def _named(profile: Profile, rank: int) -> bool:
+    return measure(profile, "save_frames_pct", rank=rank).value >= NAMED_PCT
+
+
+def _few(profile: Profile, rank: int) -> bool:
+    return len(profile.rank(rank).steps) <= FEW_STEPS
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
@@ -42,8 +70,8 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: fl
         measure(profile, name, rank=worst)
         for name in ("save_stall_ms", "save_pause_ms", "save_steps", "saved_bytes", "save_frames_pct")
     )
-    named = frames.value >= NAMED_PCT
-    cap = NAMED_CAP if named else SEVERAL_CAP if steps.value > 1 else ONCE_CAP
+    named, few = _named(profile, worst), _few(profile, worst)
+    cap = (FEW_CAP if few else NAMED_CAP) if named else SEVERAL_CAP if steps.value > 1 else ONCE_CAP
     pausing = 100.0 * pause.value / profile.mean_step_ms
     return Finding(
         cause="checkpoint_stall",
@@ -63,7 +91,7 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: fl
             Sentence("Of that the pauses after the copies take {0}.", (pause,)),
             *((Sentence("Frames that save fill {0} of the pauses.", (frames,)),) if named else ()),
         ),
-        against=() if named else (Sentence(OPEN),),
+        against=(*(() if named else (Sentence(OPEN),)), *((Sentence(RARE),) if few else ())),
         disproved_by="the long steps stay with saving turned off for a few intervals",
         signals=("periodic long steps at the save interval",),
     )

@@ -6,9 +6,10 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, Metric
-from tools.profilers.coarse import StepSeries, own_ms, spread_pct, step_series
+from tools.profilers.coarse import own_ms, spread_pct, step_series
 from tools.profilers.parts import PARTS
 from tools.profilers.profile import Profile
+from tools.profilers.step_shape import StepSeries
 
 RANK_TIMES = ("wall", "own")
 

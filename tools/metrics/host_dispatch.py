@@ -6,28 +6,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.metrics.measurement import Measurement, Metric
-from tools.metrics.scope import event_rows, interval_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.metrics.scope import event_rows, interval_rows, of_rank, step_ms, wall_ms
 from tools.profilers.host_dispatch import host_dispatch
 from tools.profilers.profile import Profile
 
 ALIKE = 0.5  # of the usual step's length that a traced one may differ by
 SWITCHES = 3  # intervals; of more, a tenth over each leaves no length that would not fit
 SWITCH_EARLY, SWITCH_LATE = 0.02, 0.1  # of an interval: what clocks round off, and waking up
-REPEATED = "short outermost operators of kinds called very often, and pauses"
+NEARBY = 3  # the windows around those lengths, the windows themselves included, over the windows
+REPEATED = "short outermost operators of kinds called very often, and the pauses beside them"
 
 
 def short_operator_ms(profile: Profile, rank: int) -> Measurement:
-    """Time per step in short operators of kinds called very often and in the short pauses between operators.
+    """Time per step in short operators of kinds called very often and in the short pauses beside them.
 
     On a rank without a device. Where unprofiled steps are known it is the median of the traced steps that are like
     them, or the one nearest to them: recording stretches steps where there are many operators, some many times over.
+    A traced step that is longer than an unprofiled one counts as stretched evenly; ``least_short_operator_ms`` has all
+    of what it takes longer in the short operators.
     """
     view = profile.rank(rank)
-    moments = host_dispatch(profile, rank).repeated_moments
-    per_step = step_ms(view, moments)
+    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    if profile.series is not None:
+        per_step = per_step * np.minimum(profile.series.mean_ms / wall_ms(view), 1.0)
     like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
-    value = float(np.median(per_step[like])) if like.any() else over_steps(per_step, "mean")
-    return of_rank(view, value, lambda: interval_rows(moments), REPEATED)
+    return _short_operators(profile, rank, float(np.median(per_step[like])) if like.any() else float(per_step.mean()))
+
+
+def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """The least that it can be: what a traced step takes longer than an unprofiled one is taken off.
+
+    Every traced step gives such a bound, and the highest one counts.
+    """
+    view, series = profile.rank(rank), profile.series
+    if series is None:
+        return short_operator_ms(profile, rank)
+    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    bounds = per_step - np.maximum(wall_ms(view) - series.mean_ms, 0.0)
+    return _short_operators(profile, rank, max(float(bounds.max()), 0.0))
+
+
+def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """The most that it can be: as long as in the traced steps like an unprofiled one, and no longer than that one."""
+    view, series = profile.rank(rank), profile.series
+    if series is None:
+        return short_operator_ms(profile, rank)
+    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
+    value = float(np.median(per_step[like])) if like.any() else float(per_step.mean())
+    return _short_operators(profile, rank, min(value, series.mean_ms))
 
 
 def short_operator_pct(profile: Profile, rank: int) -> Measurement:
@@ -35,7 +62,12 @@ def short_operator_pct(profile: Profile, rank: int) -> Measurement:
     view, series = profile.rank(rank), profile.series
     spent = short_operator_ms(profile, rank)
     whole_ms = float(wall_ms(view).mean()) if series is None else series.mean_ms
-    return of_rank(view, min(100.0 * spent.value / whole_ms, 100.0), spent.rows, REPEATED)
+    return of_rank(view, 100.0 * spent.value / whole_ms, spent.rows, REPEATED)
+
+
+def _short_operators(profile: Profile, rank: int, value_ms: float) -> Measurement:
+    moments = host_dispatch(profile, rank).repeated_moments
+    return of_rank(profile.rank(rank), value_ms, lambda: interval_rows(moments), REPEATED)
 
 
 def _usual_steps(profile: Profile) -> NDArray[np.int64]:
@@ -62,18 +94,37 @@ def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
 
 def switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
     """Pauses between operators per step that last one to three of the interpreter's switch intervals, a tenth over."""
+    return _pauses(profile, rank, SWITCH_EARLY, SWITCH_LATE, "pauses of the switch interval")
+
+
+def near_switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
+    """The same and the pauses up to the width of that window shorter or longer: three times as wide.
+
+    Where pauses last as long as it happens, a third of these have the switch interval's length.
+    """
+    width = SWITCH_EARLY + SWITCH_LATE
+    return _pauses(profile, rank, SWITCH_EARLY + width, SWITCH_LATE + width, "pauses near the switch interval")
+
+
+def _pauses(profile: Profile, rank: int, early: float, late: float, selector: str) -> Measurement:
+    """Pauses of one to three switch intervals, up to those parts of one shorter or longer."""
     view, interval_ms = profile.rank(rank), profile.thresholds["switch_interval_ms"]
     pauses = view.parts.host
     turns = (pauses[:, 1] - pauses[:, 0]) / 1e6 / interval_ms
-    whole = np.floor(turns + SWITCH_EARLY)
-    chosen = pauses[(whole >= 1) & (whole <= SWITCHES) & (turns - whole <= SWITCH_LATE)]
-    return of_rank(view, len(chosen) / len(view.steps), lambda: interval_rows(chosen), "pauses of the switch interval")
+    whole = np.floor(turns + early)
+    chosen = pauses[(whole >= 1) & (whole <= SWITCHES) & (turns - whole <= late)]
+    return of_rank(view, len(chosen) / len(view.steps), lambda: interval_rows(chosen), selector)
 
 
 METRICS = (
     Metric("short_operator_ms", "ms", "How long does a step spend in short operators?", short_operator_ms),
     Metric("short_operator_pct", "%", "What share of a step is spent in short operators?", short_operator_pct),
+    Metric("least_short_operator_ms", "ms", "How long at least?", least_short_operator_ms),
+    Metric("most_short_operator_ms", "ms", "How long at most?", most_short_operator_ms),
     Metric("operators_per_step", "operators", "How many operators does a step call?", operators_per_step),
     Metric("repeated_operator_calls", "calls", "How many of them repeat a short one?", repeated_operator_calls),
+    Metric(
+        "near_switch_pauses_per_step", "pauses", "How often does it wait about as long?", near_switch_pauses_per_step
+    ),
     Metric("switch_pauses_per_step", "pauses", "How often does it wait a switch interval?", switch_pauses_per_step),
 )

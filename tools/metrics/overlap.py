@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tools.errors import UsageError
+from tools.intervals import IntervalSet, covered, intersect, subtract, union
 from tools.metrics.communication import breakdown_of, exposed_transfer_ms, exposed_wait_ms, measured
 from tools.metrics.measurement import Measurement, Metric
 from tools.profilers.collectives import collectives
-from tools.profilers.exchanges import exchange_rows, exposed_exchange_ns, pipelined_ns
+from tools.profilers.exchanges import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
+from tools.profilers.host_records import HostRecords
+from tools.profilers.machines import TICKS_PER_S
 from tools.profilers.profile import Profile
+from tools.profilers.rank_profile import RankProfile
 from tools.run.model import MONITOR_FORMAT
 
 REDUCING = ("all_reduce", "reduce_scatter", "reduce")
@@ -60,8 +65,8 @@ def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Meas
     Reductions of gradients can hide behind the backward pass only.
     """
     table = breakdown_of(profile, rank)
-    free_ns = (table["compute_ns"] - table["overlapped_communication_ns"]).clip(lower=0) * _beside(profile)
-    hidden_ms = float(table["exposed_communication_ns"].clip(upper=free_ns).mean()) / 1e6
+    views = profile.ranks if rank is None else (profile.rank(rank),)
+    hidden_ms = float(np.mean(np.concatenate([_hideable_ns(profile, view) for view in views]))) / 1e6
     value = min(hidden_ms, movable_transfer_ms(profile, rank).value)
     return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
 
@@ -104,24 +109,43 @@ def _exchanged_ms(profile: Profile, rank: int | None) -> float:
     return float(np.mean([exposed_exchange_ns(profile, view) for view in views])) / 1e6
 
 
-def _beside(profile: Profile) -> float:
-    """Share of the computation beside which the exposed transfers could run."""
-    kinds = set(collectives(profile)["kind"].unique()) - set(exchange_rows(profile)["kind"].unique())
-    return BACKWARD_SHARE if kinds and kinds <= set(REDUCING) else 1.0
+def _hideable_ns(profile: Profile, view: RankProfile) -> NDArray[np.float64]:
+    """Exposed communication of each step that fits beside its computation: reductions beside a part of it only."""
+    start, end = view.steps["start_ns"].to_numpy(), view.steps["end_ns"].to_numpy()
+    free_ns = covered(subtract(view.parts.compute, view.parts.overlapped_communication), start, end)
+    exposed = view.parts.exposed_communication
+    reducing = intersect(exposed, _under_way(profile, view, REDUCING))
+    others = subtract(subtract(exposed, reducing), _under_way(profile, view, NEEDED_AT_ONCE))
+    reduced_ns = np.minimum(covered(reducing, start, end), BACKWARD_SHARE * free_ns)
+    beside: NDArray[np.float64] = np.minimum(reduced_ns + covered(others, start, end), free_ns)
+    return beside
+
+
+def _under_way(profile: Profile, view: RankProfile, kinds: tuple[str, ...]) -> IntervalSet:
+    table = collectives(profile)
+    mine = table[(table["rank"] == view.rank.rank) & table["kind"].isin(kinds)]
+    return union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
 
 
 def _idle_ms(profile: Profile) -> float:
-    """What runs beside computation without a device needs a core: the time per step that the cores are idle.
+    """What runs beside computation without a device needs a core: the time per step that every rank has one idle.
 
     Cores that idle because a rank waits for a late one stay idle. Without records nothing limits it.
     """
-    if profile.run.has_device:
+    records = None if profile.run.has_device else profile.host_records
+    known = [] if records is None else [_idle_cores_each(records, rank) for rank in records.ranks]
+    idle = [cores for cores in known if cores is not None]
+    if not idle:
         return float("inf")
-    try:
-        share = idle_cores_pct(profile).value / 100.0
-    except UsageError:
-        return float("inf")
-    return max(share * profile.mean_step_ms - exposed_wait_ms(profile).value, 0.0)
+    step_ms = profile.mean_step_ms
+    return min(max(min(idle) * step_ms - exposed_wait_ms(profile).value, 0.0), step_ms)
+
+
+def _idle_cores_each(records: HostRecords, rank: int) -> float | None:
+    """Idle cores of the rank's machine for each rank on it."""
+    near = records.around(rank)
+    rates = [records.per_second(each, "cpu_idle_ticks") for each in near]
+    return next((rate / TICKS_PER_S / len(near) for rate in rates if rate is not None), None)
 
 
 def _of_step(profile: Profile, value_ms: float, rows_of: str) -> Measurement:

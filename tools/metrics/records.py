@@ -125,7 +125,7 @@ def sampled_cores(profile: Profile, rank: int, whose: str) -> Measurement:
     if whose not in values:
         raise UsageError(f"there is no {whose!r}; choose one of {', '.join(values)}")
     fields = ("cpu_total_ticks", "cpu_idle_ticks", "process_cpu_us", "children_cpu_us")
-    rows = pd.concat([records.spans(each).assign(rank=each) for each in records.neighbours(rank)], ignore_index=True)
+    rows = pd.concat([records.spans(each).assign(rank=each) for each in records.around(rank)], ignore_index=True)
     return _measured(profile, rank, values[whose], "samples of the machine's cores", rows, ("rank", *fields))
 
 

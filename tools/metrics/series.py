@@ -7,10 +7,10 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, Metric
-from tools.profilers.coarse import StepSeries
 from tools.profilers.profile import Profile
 from tools.profilers.series import RunSeries
 from tools.profilers.stalls import Stalls, periodic_stalls
+from tools.profilers.step_shape import StepSeries
 
 STATISTICS = ("mean", "median", "p95", "max")
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
@@ -56,7 +56,8 @@ def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
     part_ms(series, part, rank)
     own = _rank_table(series, rank)
     if not series.captured.empty:
-        middle = float(series.captured["step"].median())
+        profiled = series.captured[series.captured["rank"] == rank]
+        middle = float((series.captured if profiled.empty else profiled)["step"].median())
         own = own.loc[(own["step"] - middle).abs().sort_values(kind="stable").index[:NEAR]].sort_values("step")
     column = own["wall_ms"] - own["own_ms"] if part == "rest" else own[f"{part}_ms"]
     steps = tuple(int(step) for step in own["step"])
@@ -114,12 +115,12 @@ def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
 
 
 def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
-    """Change of the median step time at the clearest change of level."""
+    """Change of the median step time at the clearest change of level in the whole run."""
     series = run_series(profile)
-    change = step_series_of(series, rank).change_point()
+    change = step_series_of(series.whole, rank).change_point()
     if change is None:
         raise UsageError("the series has too few steps, or too equal ones, for a change of level")
-    return _measured(series, change.shift_pct, rank, "usual steps")
+    return _measured(series.whole, change.shift_pct, rank, "usual steps")
 
 
 def stall_period_steps(profile: Profile, rank: int) -> Measurement:

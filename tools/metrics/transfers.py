@@ -6,6 +6,7 @@ from tools.errors import UsageError
 from tools.metrics.communication import measured, selector
 from tools.metrics.measurement import Measurement, Metric
 from tools.profilers.link_use import busy_share, link_use
+from tools.profilers.message_cost import mergeable_messages, message_cost
 from tools.profilers.profile import Profile
 from tools.profilers.transfers import Fit, fits, large_transfers, small_messages, small_start_ns, transfers
 
@@ -52,6 +53,16 @@ def small_message_start_ms(profile: Profile) -> Measurement:
     return measured(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
 
 
+def small_message_exposed_ms(profile: Profile) -> Measurement:
+    """Time per step in which a rank computes nothing while one is under way; of the rank that has least of it."""
+    return _of_messages(profile, message_cost(profile).exposed_ms, "waiting in collectives of 64 KiB and less")
+
+
+def small_message_beside_ms(profile: Profile) -> Measurement:
+    """Time per step in which the same rank computes while one is under way."""
+    return _of_messages(profile, message_cost(profile).beside_ms, "collectives of 64 KiB and less beside computation")
+
+
 def collective_fixed_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Part of one collective's duration that does not depend on its size, by a line through duration over size."""
     return _of_fit(profile, kind, group, _fit(profile, kind, group).fixed_ns / 1e6)
@@ -65,6 +76,11 @@ def collective_fixed_pct(profile: Profile, kind: str, group: str = "") -> Measur
 def mergeable_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Fixed parts per step that fewer, larger collectives would not have, overlapped or not."""
     return _of_fit(profile, kind, group, _fit(profile, kind, group).mergeable_ns / 1e6)
+
+
+def _of_messages(profile: Profile, value: float, rows_of: str) -> Measurement:
+    rank, table = message_cost(profile).rank, mergeable_messages(profile)
+    return measured(profile, value, table[table["rank"] == rank], rows_of, rank)
 
 
 def _fit(profile: Profile, kind: str, group: str) -> Fit:
@@ -85,6 +101,8 @@ METRICS = (
     Metric("best_bus_bandwidth", "B/s", "How fast is the fastest large collective?", best_bus_bandwidth),
     Metric("small_message_count", "count", "How many small collectives does a step have?", small_message_count),
     Metric("small_message_start_ms", "ms", "What does starting a small one cost?", small_message_start_ms),
+    Metric("small_message_exposed_ms", "ms", "How long do ranks only wait in small ones?", small_message_exposed_ms),
+    Metric("small_message_beside_ms", "ms", "How long do small ones run beside computation?", small_message_beside_ms),
     Metric("link_busy_pct", "%", "How continuously do collectives run once begun?", link_busy_pct),
     Metric("message_bytes", "B", "How large is a collective?", message_bytes),
     Metric("collective_fixed_ms", "ms", "What does a collective cost however small it is?", collective_fixed_ms),

@@ -22,7 +22,8 @@ class HostDispatch:
     ``repeated``: all calls of the kinds that a step calls very often and whose typical call is short, as in a loop over
     rows or numbers; one operator over all of them would take the place of all calls, the slow ones included. Gradients
     of parts count however long they take: only because the loop takes part after part are there so many.
-    ``repeated_moments``: time in those, and the same pauses. Neither holds any data wait or exposed communication.
+    ``repeated_moments``: time in those, and the pauses right before and after one of them. Neither holds any data wait
+    or exposed communication.
     """
 
     rows: NDArray[np.int64]
@@ -47,9 +48,8 @@ def _host_dispatch(profile: Profile, view: RankProfile) -> HostDispatch:
     spans = intersect(union(view.start[rows[brief]], view.end[rows[brief]]), view.parts.compute)
     repeated = rows[_repeated(view, rows, limit_ns, profile.thresholds["repeated_calls"])]
     calls = intersect(union(view.start[repeated], view.end[repeated]), view.parts.compute)
-    return HostDispatch(
-        rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses) if len(calls) else calls
-    )
+    beside = np.isin(pauses[:, 0], view.end[repeated]) | np.isin(pauses[:, 1], view.start[repeated])
+    return HostDispatch(rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses[beside]))
 
 
 def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls_per_step: float) -> NDArray[np.bool_]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.profilers.machines import TICKS_PER_S, Counted, same_machines
 from tools.profilers.series import RunSeries
 from tools.run.model import Run
 from tools.sources.monitor import MonitorRecords
@@ -16,16 +17,20 @@ from tools.sources.monitor_environment import RankEnvironment, flag_values, last
 
 US_PER_S = 1e6
 NS_PER_S = 1e9
-TICKS_PER_S = 100.0  # USER_HZ, the unit of /proc/stat on every Linux
 LEAST_S = 0.3  # less sampled time than this tells no rate
 
 
 @dataclass(frozen=True, eq=False)
 class HostRecords:
-    """Samples of all ranks with the usual steps of the series."""
+    """Samples of all ranks with the usual steps of the series.
+
+    Where the run changed on its way and too little was sampled since, ``sampled`` is the whole run: rates are over all
+    of its usual steps then.
+    """
 
     records: MonitorRecords
     series: RunSeries
+    sampled: RunSeries
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -58,8 +63,32 @@ class HostRecords:
         return {host: tuple(sorted(ranks)) for host, ranks in found.items()}
 
     def neighbours(self, rank: int) -> tuple[int, ...]:
-        """The ranks on the machine of this rank, itself among them."""
+        """The ranks that share the host name and so the interfaces of this rank, itself among them."""
         return next((ranks for ranks in self.hosts.values() if rank in ranks), (rank,))
+
+    def around(self, rank: int) -> tuple[int, ...]:
+        """The ranks that share the cores of this rank's machine, itself among them.
+
+        Containers on one machine have names of their own, but count the same cores, or one of them counts for all.
+        """
+        return next((ranks for ranks in self._machines if rank in ranks), (rank,))
+
+    @cached_property
+    def _machines(self) -> tuple[tuple[int, ...], ...]:
+        speaking = {each.rank for each in self.records.ranks if not each.local_rank}
+        counted = [(ranks, self._counted(ranks)) for ranks in self.hosts.values()]
+        return same_machines(counted, {rank for rank in self.ranks if rank not in speaking})
+
+    def _counted(self, ranks: tuple[int, ...]) -> Counted | None:
+        for rank in ranks:
+            known = self.samples(rank).dropna(subset=["cpu_total_ticks", "cpu_idle_ticks", "cores"])
+            idle = self.per_second(rank, "cpu_idle_ticks")
+            if len(known) and idle is not None:
+                at = known.iloc[-1]
+                time_s = float(at["unix_ns"]) / NS_PER_S
+                cores = float(at["cores"])
+                return Counted(time_s, cores, float(at["cpu_total_ticks"]), float(at["cpu_idle_ticks"]), idle)
+        return None
 
     def spans(self, rank: int) -> pd.DataFrame:
         """Pairs of neighbouring samples: begin_ns, end_ns, and the fields' differences, over usual steps only."""
@@ -70,13 +99,18 @@ class HostRecords:
         return {rank: self._usual_spans(rank) for rank in self.ranks}
 
     def _usual_spans(self, rank: int) -> pd.DataFrame:
-        samples, steps = self.samples(rank), self.series.of(rank)
+        samples, steps = self.samples(rank), self.sampled.of(rank)
         counted = [name for name in samples.columns if name not in ("rank", "attempt", "unix_ns", "step")]
         change = samples[counted].diff().iloc[1:].reset_index(drop=True)
         at = samples["unix_ns"].to_numpy(dtype=np.int64)
         change.insert(0, "end_ns", at[1:])
         change.insert(0, "begin_ns", at[:-1])
         return change[_inside(at[:-1], at[1:], steps)].reset_index(drop=True)
+
+    def sampled_s(self, rank: int) -> float:
+        """Time between samples that the rates are over."""
+        spans = self.spans(rank)
+        return float((spans["end_ns"] - spans["begin_ns"]).sum()) / NS_PER_S
 
     def seconds(self, rank: int, field: str) -> float:
         """Sampled time over which the counter is known."""
@@ -103,7 +137,7 @@ class HostRecords:
 
     def busy_cores(self, rank: int) -> float | None:
         """Cores of the rank's machine that were busy, whoever used them."""
-        for each in self.neighbours(rank):
+        for each in self.around(rank):
             total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
             if total is not None and idle is not None:
                 return (total - idle) / TICKS_PER_S
@@ -111,7 +145,7 @@ class HostRecords:
 
     def idle_share(self, rank: int) -> float | None:
         """Share of the time that the cores of the rank's machine were idle."""
-        for each in self.neighbours(rank):
+        for each in self.around(rank):
             total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
             if total and idle is not None:
                 return min(max(idle / total, 0.0), 1.0)
@@ -119,10 +153,10 @@ class HostRecords:
 
     def own_cores(self, rank: int) -> float | None:
         """Cores that the ranks on the rank's machine used, with their child processes."""
-        used = [self.share(each, "process_cpu_us") for each in self.neighbours(rank)]
+        used = [self.share(each, "process_cpu_us") for each in self.around(rank)]
         if any(each is None for each in used):
             return None
-        children = [self.share(each, "children_cpu_us") or 0.0 for each in self.neighbours(rank)]
+        children = [self.share(each, "children_cpu_us") or 0.0 for each in self.around(rank)]
         return sum(each for each in used if each is not None) + sum(children)
 
 
@@ -130,7 +164,9 @@ def host_records_of(run: Run, series: RunSeries | None) -> HostRecords | None:
     """None when the run has no samples, or no usual steps to relate them to."""
     if run.records is None or series is None or series.origin != "monitor" or run.records.system.empty:
         return None
-    return HostRecords(run.records, series)
+    own = HostRecords(run.records, series, series)
+    enough = series.every is None or all(own.sampled_s(rank) >= LEAST_S for rank in own.ranks)
+    return own if enough else HostRecords(run.records, series, series.whole)
 
 
 def _inside(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], steps: pd.DataFrame) -> NDArray[np.bool_]:

@@ -25,7 +25,8 @@ class OperatorSpeed:
 
     ``own_ns`` is all of it, ``expected_ns`` what the median of the other ranks takes for the same calls, and
     ``delayed_ns`` what goes beyond a slowness that its fastest calls show as well. ``slower_share`` is the part of the
-    time in kinds of operators that are slower there, ``steps_slower`` that of the steps.
+    time in kinds of operators that are slower there, ``steps_slower`` that of the steps. ``steadiness`` is the mean
+    excess of a call over the same call of the others, in standard errors: small where chance may have made it.
     """
 
     own_ns: float
@@ -34,6 +35,7 @@ class OperatorSpeed:
     slower_share: float
     steps_slower: float
     steps: int
+    steadiness: float
 
     @property
     def excess_ms(self) -> float:
@@ -73,7 +75,21 @@ def _operator_speed(profile: Profile) -> dict[int, OperatorSpeed]:
     even = np.maximum(kinds["fastest"].to_numpy() / np.maximum(usual["fastest"], 1.0), 1.0)
     kinds = kinds.assign(usual_ns=usual["mean"], even_ns=usual["mean"] * even)
     table = table.merge(kinds[["key", "rank", "usual_ns", "even_ns"]], on=["key", "rank"])
-    return {int(str(rank)): _speed(rows) for rank, rows in table.groupby("rank")}
+    steady = _steadiness(table)
+    return {int(str(rank)): _speed(rows, steady[int(str(rank))]) for rank, rows in table.groupby("rank")}
+
+
+def _steadiness(table: pd.DataFrame) -> dict[int, float]:
+    """Of each rank: the mean over its standard error of what each call takes beyond the others' median at its place."""
+    placed = table.assign(place=table.groupby(["key", "rank"]).cumcount())
+    calls = placed.set_index(["key", "place", "rank"])["ns"].unstack("rank")
+    beyond = {rank: calls[rank] - calls.drop(columns=rank).median(axis=1) for rank in calls.columns}
+    return {int(str(rank)): _in_errors(excess.to_numpy()) for rank, excess in beyond.items()}
+
+
+def _in_errors(excess: NDArray[np.float64]) -> float:
+    error = float(excess.std(ddof=1)) / np.sqrt(len(excess))
+    return float(excess.mean()) / error if error > 0 else float(np.sign(excess.mean())) * np.inf
 
 
 def _own_times(view: RankProfile) -> pd.DataFrame:
@@ -87,7 +103,7 @@ def _own_times(view: RankProfile) -> pd.DataFrame:
     return pd.DataFrame({"key": keys, "rank": view.rank.rank, "step": view.step_of(rows), "ns": ns})
 
 
-def _speed(rows: pd.DataFrame) -> OperatorSpeed:
+def _speed(rows: pd.DataFrame, steadiness: float) -> OperatorSpeed:
     own_ns = float(rows["ns"].sum())
     by_kind = rows.groupby("key")[["ns", "usual_ns"]].sum()
     by_step = rows.groupby("step")[["ns", "usual_ns"]].sum()
@@ -99,4 +115,5 @@ def _speed(rows: pd.DataFrame) -> OperatorSpeed:
         slower_share=float(by_kind.loc[slower, "ns"].sum() / max(own_ns, 1.0)),
         steps_slower=float((by_step["ns"] > by_step["usual_ns"]).mean()),
         steps=len(by_step),
+        steadiness=steadiness,
     )

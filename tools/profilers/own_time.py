@@ -22,18 +22,19 @@ NAMED = ("data_wait_ms", "gc_ms")  # parts of a rank's own time that are causes 
 class Lateness:
     """By how much a rank's own time exceeds the median of the other ranks' in each usual step, in ms.
 
-    Own time without data wait, collections and waiting for a core. ``cost_ms`` is by how much the longest own time of
-    each step would be shorter without that: nothing where another rank takes longest for a reason that has a name.
+    The excess is of own time without data wait, collections and waiting for a core. ``cost_ms`` is by how much the
+    longest own time of each step would be shorter without that: nothing where another rank takes longest for a reason
+    that has a name.
     """
 
     rank: int
-    others_ms: pd.Series[float]  # the median of the others, by step
+    others_ms: pd.Series[float]  # the median of the others' whole own time, by step
     excess_ms: pd.Series[float]
     cost_ms: pd.Series[float]
 
     @property
     def excess_pct(self) -> float:
-        """The mean excess, of what the others take."""
+        """The mean excess, of the others' whole own time: what is left beyond named parts may be almost nothing."""
         return 100.0 * float(self.excess_ms.mean()) / max(float(self.others_ms.mean()), 1e-9)
 
     @property
@@ -61,7 +62,7 @@ def data_wait_cost(series: RunSeries) -> pd.Series[float] | None:
     """What each step loses to waiting for data: the longest own time less the longest one without that wait.
 
     A wait that ends while another rank still computes costs nothing. Where own times are not told it is the longest
-    wait. None where data waits are not told.
+    wait, which of several ranks is the most that it can be. None where data waits are not told.
     """
     waits = side_by_side(series, "data_wait_ms")
     if waits is None:
@@ -72,6 +73,17 @@ def data_wait_cost(series: RunSeries) -> pd.Series[float] | None:
     shared = own.index.intersection(waits.index)
     own, waits = own.loc[shared], waits.loc[shared]
     return (own.max(axis=1) - (own - waits).max(axis=1)).clip(lower=0.0)
+
+
+def least_data_wait_ms(series: RunSeries) -> float | None:
+    """What the mean step loses to waiting for data at least, where own times do not tell how much it is.
+
+    Every rank waits that long, so the last one does too. None where the cost is known, or data waits are not told.
+    """
+    waits = side_by_side(series, "data_wait_ms")
+    if waits is None or len(waits.columns) < 2 or side_by_side(series, "own_ms") is not None:
+        return None
+    return float(waits.min(axis=1).mean())
 
 
 def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
@@ -88,7 +100,6 @@ def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
         delay = None if records is None else records.share(int(rank), "training_run_delay_us")
         rest[rank] -= (delay or 0.0) * own[rank]
     late = int(str(rest.mean().idxmax()))
-    others = rest.drop(columns=late).median(axis=1)
-    excess = rest[late] - others
+    excess = rest[late] - rest.drop(columns=late).median(axis=1)
     without = own.assign(**{"late": own[late] - excess.clip(lower=0.0)}).drop(columns=late)
-    return Lateness(late, others, excess, own.max(axis=1) - without.max(axis=1))
+    return Lateness(late, own.drop(columns=late).median(axis=1), excess, own.max(axis=1) - without.max(axis=1))

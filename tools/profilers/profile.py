@@ -13,11 +13,15 @@ from tools.profilers.host_records import HostRecords, host_records_of
 from tools.profilers.rank_profile import RankProfile
 from tools.profilers.series import RunSeries, series_of
 from tools.run.model import Run
+from tools.sources.monitor import MonitorRecords
+from tools.sources.monitor_environment import flag_values, last_environment
 from tools.thresholds import Thresholds
 
 NO_TRACE = (
     "the run holds no trace, only records of whole steps; record some with `hermes-dx monitor profile RUN_FOLDER`"
 )
+CPU_BUILD = "+cpu"
+OUT_OF_TREE = ("ASCEND_", "HCCL_")  # variables of an accelerator that is added to a torch built for the CPU
 Derived = TypeVar("Derived")
 
 
@@ -45,11 +49,16 @@ class Profile:
 
     @cached_property
     def accelerated(self) -> bool:
-        """Whether the ranks use accelerators, by their trace or else by the monitor's samples."""
-        if self.traced or self.run.records is None:
+        """Whether the ranks use accelerators, by their trace or else by the monitor's records.
+
+        So too where these do not tell: what only the host loses is uncertain then.
+        """
+        if self.traced:
             return self.run.has_device
+        if self.run.records is None:
+            return True
         used = self.run.records.system[["device_allocated_bytes", "device_utilisation_pct"]]
-        return bool((used.fillna(0.0) > 0).to_numpy().any())
+        return bool((used.fillna(0.0) > 0).to_numpy().any()) or not _without_accelerator(self.run.records)
 
     @property
     def ranks(self) -> tuple[RankProfile, ...]:
@@ -103,3 +112,19 @@ class Profile:
     def median_step_ms(self) -> float:
         """Median over steps of the slowest rank's wall time."""
         return float(self.step_ms.median())
+
+
+def _without_accelerator(records: MonitorRecords) -> bool:
+    """Whether the settings of every rank rule an accelerator out."""
+    return all(_cpu_only(records, rank) for rank in {each.rank for each in records.ranks})
+
+
+def _cpu_only(records: MonitorRecords, rank: int) -> bool:
+    """By the accelerators that torch used; where older records do not hold that, by what torch was built for."""
+    told = flag_values(records.environments, rank, "accelerator")
+    if told:
+        return told == ("none",)
+    last = last_environment(records.environments, rank)
+    if last is None or not (last.torch or "").endswith(CPU_BUILD):
+        return False
+    return not any(name.startswith(OUT_OF_TREE) for name in last.variables)

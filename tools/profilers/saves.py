@@ -2,7 +2,8 @@
 
 A saving that the training waits for first brings tensors to the host, in blocking copies of far more bytes than a loss
 or a metric has, and then keeps the host from launching anything while it packs and writes them. It comes in few steps;
-what is copied in most steps is offloaded or read, not saved. Where Python frames are recorded they name it.
+what is copied in most steps is offloaded or read, not saved; in ``FEW_STEPS`` that cannot be told. Where Python frames
+are recorded they name it, or show that it is something else.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from tools.profilers.profile import Profile
 from tools.profilers.rank_profile import RankProfile
 from tools.run.events import EventKind
 
+FEW_STEPS = 2  # recorded: one that copies may then be like all the others
 MOST_STEPS = 0.5  # of the steps: what happens in more of them is not the saving of a state at intervals
 
 
@@ -29,7 +31,8 @@ class Saves:
 
     ``steps``: numbers of the steps that hold one; ``copied_bytes``: what these bring to the host, in all; ``copies``:
     the copies' rows; ``moments``: when the device is idle for the host's pause from the first copy on; ``copying``:
-    when nothing but the copies runs; ``frames``: the part of the moments inside Python frames that save.
+    when nothing but the copies runs; ``frames``: the part of the moments inside Python frames that save; ``framed``:
+    inside any Python frames.
     """
 
     steps: tuple[int, ...]
@@ -38,10 +41,11 @@ class Saves:
     moments: IntervalSet
     copying: IntervalSet
     frames: IntervalSet
+    framed: IntervalSet
     track: int
 
 
-NO_SAVES = Saves((), 0, np.empty(0, dtype=np.int64), EMPTY, EMPTY, EMPTY, -1)
+NO_SAVES = Saves((), 0, np.empty(0, dtype=np.int64), EMPTY, EMPTY, EMPTY, EMPTY, -1)
 
 
 def saves(profile: Profile, rank: int) -> Saves:
@@ -53,14 +57,15 @@ def _saves(profile: Profile, view: RankProfile) -> Saves:
     copies = _copied_back(profile, view)
     per_step = copies.groupby("step")["bytes"].sum()
     large = per_step[per_step >= profile.thresholds["state_copy_bytes"]]
-    if large.empty or len(large) > MOST_STEPS * len(view.steps):
+    if large.empty or FEW_STEPS < len(view.steps) < len(large) / MOST_STEPS:
         return NO_SAVES
     copies = copies[copies["step"].isin(large.index)]
     begun = copies.groupby("step")["start_ns"].min()
     ends = view.steps.set_index("number")["end_ns"].loc[begun.index]
     after = np.column_stack((begun.to_numpy(), ends.to_numpy()))
     moments = intersect(idle_time(profile, view.rank.rank).sets["stall"], after)
-    named = np.flatnonzero(view.named("saving_frame") & (view.kind == EventKind.PYTHON) & view.on_training_thread)
+    python = (view.kind == EventKind.PYTHON) & view.on_training_thread
+    named, framed = np.flatnonzero(view.named("saving_frame") & python), np.flatnonzero(python)
     return Saves(
         steps=tuple(int(number) for number in begun.index),
         copied_bytes=int(large.sum()),
@@ -68,6 +73,7 @@ def _saves(profile: Profile, view: RankProfile) -> Saves:
         moments=moments,
         copying=intersect(view.parts.exposed_memcpy, after),
         frames=intersect(moments, union(view.start[named], view.end[named])),
+        framed=intersect(moments, union(view.start[framed], view.end[framed])),
         track=int(copies["track"].iloc[0]),
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -13,7 +13,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import InputError
+from tools.profilers.level import LEAST_STEPS as LEVEL_STEPS
+from tools.profilers.level import Level, level_at
 from tools.profilers.log_match import profiled_in_log
+from tools.profilers.step_shape import StepSeries
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT, Run
 
 LEAST_STEPS = 5  # fewer usual steps than this are no series
@@ -25,7 +28,9 @@ NS_PER_MS = 1e6
 
 @dataclass(frozen=True, eq=False)
 class RunSeries:
-    """Steps of the run. ``usual`` are those that no profiler touched, after the first ones; ``captured`` the profiled.
+    """Steps of the run. ``usual`` are those that no profiler touched, after the first ones; ``captured`` the profiled
+    ones of the traces that were read. Where the run changed on its way both are of the ``level`` of the last traced
+    step, and ``every`` holds the usual steps of all levels.
 
     Columns: rank, step, wall_ms and, from the monitor, begin_unix_ns, end_unix_ns, data_wait_ms, own_ms, waiting_ms,
     gc_ms, gc_longest_ms, thread_cpu_ms, switches, queue depths (see ``MonitorRecords.steps``).
@@ -35,6 +40,13 @@ class RunSeries:
     captured: pd.DataFrame
     origin: Literal["monitor", "step_log"]
     notes: tuple[str, ...] = ()  # what was left out or assumed, one sentence each
+    level: Level = field(default_factory=Level)
+    every: pd.DataFrame | None = None
+
+    @property
+    def whole(self) -> RunSeries:
+        """The same of the whole run, its changes included."""
+        return self if self.every is None else replace(self, usual=self.every, level=Level(), every=None)
 
     @property
     def source(self) -> str:
@@ -89,7 +101,7 @@ def series_of(run: Run) -> RunSeries | None:
     """From the monitor's records, else from step logs, else None; None too when hardly a step was left alone."""
     for series in (_from_records(run), _from_log(run)):
         if series is not None and not series.usual.empty and len(series.slowest_ms) >= LEAST_STEPS:
-            return series
+            return _at_level(series)
     return None
 
 
@@ -105,16 +117,32 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
         )
 
 
+def _at_level(series: RunSeries) -> RunSeries:
+    """The steps of the level that the last traced step is of; all where every rank has too few of them."""
+    if series.captured.empty:
+        return series
+    slowest = series.slowest_ms
+    steps = StepSeries(slowest.index.to_numpy(dtype=np.int64), np.asarray(slowest, dtype=np.float64))
+    level = level_at(steps, int(series.captured["step"].max()))
+    usual = series.usual[level.holds(series.usual["step"].to_numpy(dtype=np.int64))]
+    counts = usual.groupby("rank").size().reindex(list(series.ranks), fill_value=0)
+    if level.whole or counts.min() < LEVEL_STEPS:
+        return series
+    captured = series.captured[level.holds(series.captured["step"].to_numpy(dtype=np.int64))]
+    return replace(series, usual=usual, captured=captured, level=level, every=series.usual)
+
+
 def _from_records(run: Run) -> RunSeries | None:
     if run.records is None or run.records.steps.empty:
         return None
     table, notes = _in_order(run.records.steps, ["attempt", "end_unix_ns"])
     begin = table["end_unix_ns"] - (table["wall_ms"] * NS_PER_MS).astype("int64")
     table = table.assign(begin_unix_ns=begin)
-    captured = table["captured"].to_numpy(dtype=bool) | _traced(run, table)
-    beside = captured | _next_to(table["rank"], captured)
+    traced = _traced(run, table)
+    captured = table["captured"].to_numpy(dtype=bool) | traced
+    beside = _of_all_ranks(table, captured | _next_to(table["rank"], captured))
     usual = ~(beside | table["first"].to_numpy(dtype=bool) | _settling(table))
-    return RunSeries(table[usual], table[captured], "monitor", notes)
+    return RunSeries(table[usual], table[_of_these_traces(table, captured, traced)], "monitor", notes)
 
 
 def _from_log(run: Run) -> RunSeries | None:
@@ -143,17 +171,35 @@ def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tupl
 
 
 def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Steps that lie in the time of their rank's trace: the script may have profiled by itself."""
+    """Steps that lie in the time of a traced step of their rank: the script may have profiled by itself."""
     found = np.zeros(len(table), dtype=bool)
     if run.origin_unix_ns is None:
         return found
     for rank in run.ranks:
         if not rank.steps:
             continue
-        start, end = (run.origin_unix_ns - rank.clock.offset_ns + each for each in rank.window())
-        middle = (table["begin_unix_ns"] + table["end_unix_ns"]) // 2
-        found |= np.asarray((table["rank"] == rank.rank) & (middle > start) & (middle < end), dtype=bool)
+        zero = run.origin_unix_ns - rank.clock.offset_ns
+        starts = np.array([step.start_ns for step in rank.steps], dtype=np.int64) + zero
+        ends = np.array([step.end_ns for step in rank.steps], dtype=np.int64) + zero
+        middle = ((table["begin_unix_ns"] + table["end_unix_ns"]) // 2).to_numpy(dtype=np.int64)
+        at = np.searchsorted(starts, middle, side="right") - 1
+        inside = (at >= 0) & (middle < ends[np.maximum(at, 0)])
+        found |= np.asarray(table["rank"] == rank.rank, dtype=bool) & inside
     return found
+
+
+def _of_these_traces(table: pd.DataFrame, captured: NDArray[np.bool_], traced: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Profiled steps in the time of the traces that were read, all where their time is not known; never steps in which
+    a trace was written, which tell of the disk.
+    """
+    profiled = captured & ~table["written"].to_numpy(dtype=bool)
+    of_these = np.asarray(profiled & traced, dtype=bool)
+    return of_these if of_these.any() else profiled
+
+
+def _of_all_ranks(table: pd.DataFrame, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """These steps on every rank: where one is held up by its profiler the others wait for it."""
+    return np.asarray(table["step"].isin(table["step"][found]), dtype=bool)
 
 
 def _next_to(ranks: pd.Series[int], captured: NDArray[np.bool_]) -> NDArray[np.bool_]:

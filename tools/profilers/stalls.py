@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.profilers.coarse import StepSeries
+from tools.profilers.step_shape import StepSeries
 
 LEAST_STALLS = 3
 ROBUST_SPREADS = 4.0  # of the usual step's scatter: a long step is no chance

@@ -33,6 +33,7 @@ class MonitoredRank:
     ended_in_order: bool
     peak_flops_per_s: float | None
     flops_per_step: float | None
+    local_rank: int | None = None  # 0 and None speak for their machine
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class MonitorRecords:
     steps:     step, end_unix_ns, wall_ms, data_wait_ms, own_ms (NaN when no model was watched), waiting_ms, gc_ms,
                gc_longest_ms, thread_cpu_ms, gc_runs, fetches, samples, in_flight, result_queue,
                pinned_queue (NaN where there is no such queue),
-               captured, first (bool), samples_per_s, mfu (NaN when not told), voluntary_switches,
+               captured, written (a profiler was ended or its trace written), first (bool), samples_per_s, mfu (NaN
+               when not told), voluntary_switches,
                involuntary_switches, major_faults (NaN where they were not counted per step)
     gc:        step, end_unix_ns, generation, pause_ms, collected: pauses of 1 ms and more
     system:    unix_ns, step and the sampled fields (``tools.sources.monitor_events.System``), counters since boot or
@@ -130,4 +132,5 @@ def _about(attempt: int, each: RankSteps) -> MonitoredRank:
         ended_in_order=each.ended_in_order,
         peak_flops_per_s=head.peak_flops_per_s,
         flops_per_step=head.flops_per_step,
+        local_rank=head.local_rank,
     )

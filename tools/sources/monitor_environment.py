@@ -46,8 +46,9 @@ class RankEnvironment:
     """What one start of one rank told at ``unix_ns``: at its start, at its end, and when torch's switches changed.
 
     ``threads`` torch_intra and torch_inter; ``flags`` anomaly_mode, distributed_debug (OFF, INFO, DETAIL),
-    deterministic, default_dtype, float32_matmul_precision, mkldnn, cudnn_benchmark, each left out where torch was not
-    loaded or did not tell; ``interfaces`` name to speed (None: not told) and MTU.
+    deterministic, default_dtype, float32_matmul_precision, mkldnn, cudnn_benchmark, accelerator (the one in use so
+    far, none, unknown), each left out where torch was not loaded or did not tell; ``interfaces`` name to speed (None:
+    not told) and MTU.
     """
 
     rank: int

@@ -213,20 +213,22 @@ def _decode(path: Path, decoder: msgspec.json.Decoder[T]) -> _Lines[T]:
     try:
         if not path.resolve().is_relative_to(path.parent.resolve()):
             return _Lines([], (f"{path}: lies outside of its folder; it was left out",))
+        if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+            return _Lines([], (f"{path}: is no file; it was left out",))
         content = beginning(path, LARGEST_BYTES)
     except OSError as error:
         return _Lines([], (f"{path}: cannot be read ({error.strerror})",))
     notes = [f"{path}: is larger than {LARGEST_BYTES} bytes; what follows was left out"] if content.more else []
     notes += [f"{path}: {content.damage}; what follows was left out"] if content.damage else []
     data = content.data
-    data = data[: data.rfind(b"\n") + 1]  # a killed process may leave half a line
+    del data[data.rfind(b"\n") + 1 :]  # a killed process may leave half a line
     try:
         return _Lines(decoder.decode_lines(data), tuple(notes))
     except UNREADABLE:
         return _one_by_one(path, decoder, data, notes)
 
 
-def _one_by_one(path: Path, decoder: msgspec.json.Decoder[T], data: bytes, notes: list[str]) -> _Lines[T]:
+def _one_by_one(path: Path, decoder: msgspec.json.Decoder[T], data: bytearray, notes: list[str]) -> _Lines[T]:
     read: list[T] = []
     bad = 0
     for line in filter(None, data.split(b"\n")):

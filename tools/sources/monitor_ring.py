@@ -41,7 +41,7 @@ def own_ring(steps: Path) -> Path | None:
     return next((path for path in places if _is_own_file(path)), None)
 
 
-def ring_rows(data: bytes, dtype: np.dtype[np.void]) -> NDArray[np.void]:
+def ring_rows(data: bytes | bytearray, dtype: np.dtype[np.void]) -> NDArray[np.void]:
     """The steps in a ring as records of a step file, in order; what was being overwritten is left out."""
     count = max(len(data) - RECORDS_AT, 0) // (8 * WORDS)
     if not count:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.sources.beginning import beginning
+from tools.sources.beginning import Beginning, beginning
 from tools.sources.monitor_environment import LARGEST, Amount, Whole
 from tools.sources.monitor_ring import MAGIC as RING_MAGIC
 from tools.sources.monitor_ring import UNKNOWN_US, own_ring, ring_rows
@@ -47,6 +47,7 @@ class _Description(msgspec.Struct):
     fields: list[tuple[str, str]]
     host: str = ""
     world_size: Whole | None = None
+    local_rank: Whole | None = None
     pid: Whole = 0
     workload: _Workload = msgspec.field(default_factory=_Workload)
 
@@ -62,6 +63,7 @@ class Head:
     batch_size: int | None
     flops_per_step: float | None
     peak_flops_per_s: float | None
+    local_rank: int | None
 
 
 @dataclass(frozen=True)
@@ -78,13 +80,15 @@ class RankSteps:
 
 def read_steps(path: Path) -> RankSteps:
     """Decodes a step file; raises StepFileError."""
-    data = _content(path, path.parent)
+    content = _content(path, path.parent)
+    data = content.data
     about = _description(path, data, STEPS_MAGIC)
     dtype = _dtype(path, about.fields)
     begin = PREAMBLE_BYTES + int.from_bytes(data[8:12], "little")
     count, torn = divmod(len(data) - begin, dtype.itemsize)
     rows = np.frombuffer(data, dtype, count, begin)
-    notes = [f"{path} ends within a record; its last {torn} bytes were left out"] if torn else []
+    notes = [f"{path}: {content.damage}; the steps before that were read"] if content.damage else []
+    notes += [f"{path} ends within a record; its last {torn} bytes were left out"] if torn else []
     left = _left_in_ring(path, about, dtype)
     rows = rows if left is None else np.concatenate([rows, left])
     _, kept = np.unique(rows["sequence"], return_index=True)
@@ -104,8 +108,10 @@ def read_steps(path: Path) -> RankSteps:
         about.workload.batch_size,
         about.workload.flops_per_step,
         about.workload.peak_flops_per_s,
+        about.local_rank,
     )
-    return RankSteps(path, head, rows, lost, left is None, tuple(notes))
+    in_order = left is None and not content.damage
+    return RankSteps(path, head, rows, lost, in_order, tuple(notes))
 
 
 def _possible(rows: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -115,7 +121,7 @@ def _possible(rows: NDArray[np.void]) -> NDArray[np.bool_]:
     return took & dated & (rows["step"] >= -LARGEST) & (rows["step"] <= LARGEST)
 
 
-def _content(path: Path, inside: Path) -> bytes:
+def _content(path: Path, inside: Path) -> Beginning:
     try:
         if not path.resolve().is_relative_to(inside.resolve()) or not path.is_file():
             raise StepFileError(f"{path}: lies outside of its folder or is no file; it was left out")
@@ -123,11 +129,12 @@ def _content(path: Path, inside: Path) -> bytes:
     except OSError as error:
         raise StepFileError(f"{path}: cannot be read ({error.strerror}); check the rights") from error
     if content.more:
-        raise StepFileError(f"{path}: is larger than {LARGEST_BYTES} bytes; it was left out")
-    return content.data
+        why = content.damage or f"is larger than {LARGEST_BYTES} bytes"
+        raise StepFileError(f"{path}: {why}; it was left out")
+    return content
 
 
-def _description(path: Path, data: bytes, magic: bytes) -> _Description:
+def _description(path: Path, data: bytearray, magic: bytes) -> _Description:
     length = int.from_bytes(data[8:12], "little")
     if data[:8] != magic or length > HEADER_BYTES or len(data) < PREAMBLE_BYTES + length:
         raise StepFileError(f"{path}: is no file of the monitor, or was cut off in its head")
@@ -155,7 +162,7 @@ def _left_in_ring(path: Path, about: _Description, dtype: np.dtype[np.void]) -> 
     if ring is None:
         return None
     try:
-        data = _content(ring, ring.parent)
+        data = _content(ring, ring.parent).data
         own = _description(ring, data, RING_MAGIC)
     except StepFileError:
         return None

@@ -15,6 +15,7 @@ from tools.sources.monitor_ring import UNKNOWN_US
 from tools.sources.monitor_steps import Head, RankSteps
 
 CAPTURED = 3  # a profiler ran in the step, or was ended before it or written during it
+WRITTEN = 2
 FIRST = 4
 DURATIONS = ("wall", "data_wait", "own", "waiting", "gc", "gc_longest", "thread_cpu")
 QUEUES = ("in_flight", "result_queue", "pinned_queue")
@@ -79,6 +80,7 @@ def _step_columns(numbered: Sequence[tuple[int, RankSteps]]) -> Columns:
         **{name: _counted(rows, name) for name in NOT_ALWAYS},
         **{name: np.where(rows[name] < 0, np.nan, rows[name]) for name in QUEUES},
         "captured": (rows["flags"] & CAPTURED) > 0,
+        "written": (rows["flags"] & WRITTEN) > 0,
         "first": (rows["flags"] & FIRST) > 0,
         **_speed(rows, [each.head for _, each in numbered], counts),
     }

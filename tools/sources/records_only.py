@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.model import Layout, Run
+from tools.run.model import Layout, Run, Source
 from tools.sources.companions import Anchor, Companions, read_companions
 from tools.sources.environment import read_environment
 
@@ -20,7 +20,7 @@ def load_records(paths: Sequence[Path], notes: Sequence[str] = ()) -> Run:
     """
     beside = read_companions(paths, Anchor((), None, None))
     if beside.records is None and beside.step_log is None:
-        reasons = [source.note for source in beside.sources if source.note] or list(beside.notes)
+        reasons = [_told(source) for source in beside.sources if source.note] or list(beside.notes)
         raise InputError(
             f"{', '.join(map(str, paths))}: holds no trace, and what else lies there cannot be used"
             + (f": {reasons[0]}" if reasons else "; capture some steps of the running training")
@@ -36,6 +36,11 @@ def load_records(paths: Sequence[Path], notes: Sequence[str] = ()) -> Run:
         step_log=beside.step_log,
         variables=variables,
     )
+
+
+def _told(source: Source) -> str:
+    """What is wrong with a source, which is named."""
+    return source.note if source.path.name in source.note else f"{source.path.name}: {source.note}"
 
 
 def _world_size(beside: Companions) -> int | None:

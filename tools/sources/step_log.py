@@ -63,7 +63,9 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
         return None, f"it cannot be read ({error.strerror})"
     # The last line of a file that was cut is half a line; one that merely lacks its end of line is whole.
     data, cut = content.data, content.more or bool(content.damage)
-    lines, bad = _decoded(data[: data.rfind(b"\n") + 1] if cut else data)
+    if cut:
+        del data[data.rfind(b"\n") + 1 :]
+    lines, bad = _decoded(data)
     kept = [each for each in lines if 0 <= each.step < 1 << 62 and 0.0 < each.wall_ms < 1e12]
     bad += len(lines) - len(kept)
     if not kept:
@@ -76,7 +78,7 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
     return table, "; ".join(notes)
 
 
-def _decoded(data: bytes) -> tuple[list[_Line], int]:
+def _decoded(data: bytearray) -> tuple[list[_Line], int]:
     """The lines in order of the file, and how many are none."""
     decoder = msgspec.json.Decoder(_Line)
     try:

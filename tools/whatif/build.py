@@ -12,6 +12,7 @@ from tools.whatif.graph import ORIGIN, EdgeKind, Edges, Graph, NodeKind, Nodes, 
 from tools.whatif.links import Links, joined, link
 from tools.whatif.operations import NONE, Rows
 from tools.whatif.rank_graph import RankGraph, rank_graph
+from tools.whatif.untraced_members import ALIKE, with_parallel_groups
 from tools.whatif.window import Window, choose_window
 
 
@@ -36,7 +37,7 @@ def build(profile: Profile, window: Window) -> Graph:
 
 
 def _shared(profile: Profile, parts: list[RankGraph], first: Rows) -> pd.DataFrame:
-    """Operations that are one collective on several ranks, with its nodes.
+    """Operations that are one collective on several ranks, or waited for the same as one, with its nodes.
 
     Columns: op (node), rank, track, row, start_ns, end_ns, arrival (node), transfer (node), last_ns (last arrival),
     transfer_ns.
@@ -47,7 +48,7 @@ def _shared(profile: Profile, parts: list[RankGraph], first: Rows) -> pd.DataFra
     if known is None or known.empty:
         table = table.iloc[:0].assign(match=0)
     else:
-        table = table.merge(known.loc[known["match"] >= 0, ["rank", "row", "match"]], on=["rank", "row"])
+        table = with_parallel_groups(table.merge(known[["rank", "row", "match", *ALIKE]], on=["rank", "row"]))
     table = table.sort_values(["match", "op"], ignore_index=True)
     grouped = table.groupby("match", sort=False)
     table["last_ns"] = grouped["start_ns"].transform("max")

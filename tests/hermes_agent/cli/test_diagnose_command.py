@@ -131,7 +131,7 @@ def test_a_baseline_of_another_machine_is_refused_with_the_reasons(
 def test_a_baseline_of_the_same_job_is_told_in_cited_sentences(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diagnose", str(demo_run()), "--baseline", str(demo_fixed_run())]) == 0
     out = capsys.readouterr().out
-    assert "Against the baseline\nThe average step rose from" in out
+    assert "Against the baseline\nThe average unprofiled step rose from" in out
 
 
 def test_strict_makes_an_inconclusive_verdict_exit_code_4(traces: Path) -> None:

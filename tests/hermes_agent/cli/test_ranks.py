@@ -11,6 +11,7 @@ from hermes_agent.cli import ranks
 from hermes_agent.cli.ranks import rank_rows
 from hermes_agent.demo.data import demo_run
 from tests.hermes_agent.cli.commands import execute
+from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.profilers.profile import Profile
 from tools.run.model import ClockOffset, Layout, ProcessGroup
@@ -68,3 +69,10 @@ def test_the_table_marks_the_slowest_at_the_end_of_its_line(capsys: pytest.Captu
     execute(ranks, DEMO)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines if "slowest of" in line] == ["1"]
+
+
+def test_steps_that_no_profiler_touched_are_told_beside_the_traced_ones() -> None:
+    rows = rank_rows(recorded_profile(records_of([step_rows(0, [70.0] * 40), step_rows(1, [80.0] * 40)])))
+    assert [(row["wall_ms"], row["unprofiled_ms"]) for row in rows] == [(50.0, 70.0), (50.0, 80.0)]
+    assert "unprofiled: by records, steps that no profiler touched" in ranks.table_text(rows)
+    assert "unprofiled_ms" not in rank_rows(grouped())[0]

@@ -4,13 +4,16 @@ import gc
 import os
 import platform
 import stat
+import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from hermes_agent.monitor import Monitor
-from hermes_agent.monitor.environment import EnvironmentWatch, interfaces, variables
+from hermes_agent.monitor.environment import EnvironmentWatch, interfaces, torch_flags, variables
 from tests.hermes_agent.monitor.monitored import options
 from tools.analyzers.environment import SLOW_SETTINGS
 from tools.sources.monitor import read_monitor
@@ -102,6 +105,44 @@ def test_it_is_told_once_more_at_the_end_and_not_in_between() -> None:
     assert len(watch.news(last=False)) == 1
     assert watch.news(last=False) == []
     assert len(watch.news(last=True)) == 1
+
+
+class Part(SimpleNamespace):
+    """A part of torch: what is given to it, and nothing else."""
+
+
+def torch_of(current: Callable[[], object], cuda: str | None = None, initialized: bool = False) -> Part:
+    return Part(
+        get_default_dtype=lambda: "torch.float32",
+        cuda=Part(is_initialized=lambda: initialized),
+        version=Part(cuda=cuda),
+        accelerator=Part(current_accelerator=current),
+    )
+
+
+def a_driver_is_asked() -> object:
+    raise AssertionError("a build for a device asks its driver")
+
+
+@pytest.mark.parametrize(
+    ("torch", "accelerator"),
+    [
+        pytest.param(torch_of(lambda: None), "none", id="built for the CPU"),
+        pytest.param(torch_of(lambda: Part(type="npu")), "npu", id="another one is registered"),
+        pytest.param(torch_of(a_driver_is_asked, "13.0"), "none", id="built for a device that is not in use"),
+        pytest.param(torch_of(a_driver_is_asked, "13.0", True), "cuda", id="and that is"),
+        pytest.param(Part(get_default_dtype=lambda: "torch.float32"), "unknown", id="an older torch"),
+    ],
+)
+def test_the_accelerator_in_use_is_told(torch: Part, accelerator: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    assert torch_flags()["accelerator"] == accelerator
+
+
+def test_beside_a_framework_with_devices_of_its_own_torch_cannot_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", torch_of(lambda: None))
+    monkeypatch.setitem(sys.modules, "jax", Part())
+    assert torch_flags()["accelerator"] == "unknown"
 
 
 def test_interfaces_are_read_without_the_loopback_and_an_unknown_speed_is_none(tmp_path: Path) -> None:

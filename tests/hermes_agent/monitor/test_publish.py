@@ -11,7 +11,7 @@ from tools.sources.monitor import read_monitor
 
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 
-from hermes_agent.watch.publish import Publisher, without_credentials
+from hermes_agent.watch.publish import Publisher, said, without_credentials
 
 
 def test_records_and_traces_are_copied_once_and_again_when_they_grow(run_folder: Path, tmp_path: Path) -> None:
@@ -50,6 +50,27 @@ def test_what_a_url_signs_in_with_is_not_shown(run_folder: Path) -> None:
     assert "nowhere://host/x" in str(refused.value)
     assert "secret" not in str(refused.value)
     assert "hidden" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("ftp://user:se/cret@127.0.0.1:1/x", "ftp://...@127.0.0.1:1/x"),
+        ("ftp://user:p#w0rd@host/x", "ftp://..."),
+        ("ftp://user:se?cret@host/x", "ftp://..."),
+        ("https://host/x?token=secret@more", "https://..."),
+        ("zip://a.json::ftp://user:pw@host/x", "zip://...@host/x"),
+        ("s3://bucket/run", "s3://bucket/run"),
+        ("/data/run", "/data/run"),
+    ],
+)
+def test_no_part_of_a_password_is_shown_whatever_signs_it_holds(url: str, shown: str) -> None:
+    assert without_credentials(url) == shown
+
+
+def test_an_error_that_may_repeat_a_password_is_told_by_its_kind_only() -> None:
+    assert said(ValueError("no p#w0rd"), "ftp://user:p#w0rd@host") == "ValueError"
+    assert said(ValueError("no such place"), "s3://bucket") == "no such place"
 
 
 def test_a_linked_capture_folder_is_not_copied(run_folder: Path, tmp_path: Path) -> None:

@@ -210,6 +210,25 @@ def test_a_forked_child_records_nothing(run_folder: Path) -> None:
     assert list(read_monitor(run_folder).steps["step"]) == [0, 1]
 
 
+def kept_files(process: int) -> list[Path]:
+    """What this process holds open of the kernel's files on a process."""
+    opened = (each.resolve() for each in Path("/proc/self/fd").iterdir())
+    return [each for each in opened if each.parent == Path(f"/proc/{process}")]
+
+
+def test_a_forked_child_keeps_none_of_the_monitors_files_on_the_process_open(run_folder: Path) -> None:
+    before = len(kept_files(os.getpid()))
+    with Monitor(run_folder, options=options()):
+        deadline = time.monotonic() + 5
+        while len(kept_files(os.getpid())) < before + 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert len(kept_files(os.getpid())) >= before + 3
+        child = os.fork()
+        if child == 0:
+            os._exit(len(kept_files(os.getppid())))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == before
+
+
 def test_a_folder_that_cannot_be_made_is_said_once_and_training_goes_on(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -256,6 +275,21 @@ def test_files_do_not_grow_beyond_their_limit_and_the_ring_goes_on(
     records = read_monitor(run_folder)
     assert list(records.steps["step"]) == list(range(100))
     assert all(path.stat().st_size <= 2500 for path in (run_folder / "monitor").glob("*.steps"))
+
+
+def test_monitors_whose_files_are_full_leave_no_file_open(run_folder: Path) -> None:
+    from dataclasses import replace
+
+    from hermes_agent.monitor.flush import FlushPlan
+
+    full = replace(options(), plan=FlushPlan(flush_s=0.01, largest_file_bytes=2500))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for rank in range(3):
+        with Monitor(run_folder, rank=rank, options=full) as monitor:
+            for _ in range(100):
+                monitor.step()
+    assert len(rings_of(run_folder)) == 3
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_an_error_in_the_loader_reaches_the_script_unchanged(run_folder: Path) -> None:

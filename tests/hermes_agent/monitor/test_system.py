@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import errno
 import os
+import socket
 import threading
 from itertools import count
 from pathlib import Path
+
+import pytest
 
 from hermes_agent.monitor.cgroups import GroupWatch, cgroup_sample
 from hermes_agent.monitor.kernel import MOST_OPEN, OpenFiles
@@ -83,18 +87,45 @@ def handles() -> list[Path]:
     return [each.resolve() for each in Path("/proc/self/fd").iterdir()]
 
 
-def test_a_handle_that_reads_no_more_is_opened_anew(tmp_path: Path) -> None:
+def handle_of(path: Path) -> int:
+    (handle,) = (int(each.name) for each in Path("/proc/self/fd").iterdir() if each.resolve() == path)
+    return handle
+
+
+def test_the_file_of_a_group_that_is_gone_is_closed_and_opened_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     files, path = OpenFiles(), put(tmp_path / "counter", "1\n")
     assert files.read(str(path)) == "1\n"
-    (handle,) = (int(each.name) for each in Path("/proc/self/fd").iterdir() if each.resolve() == path)
-    source, sink = os.pipe()
-    os.dup2(source, handle)  # a pipe cannot be read at a place, as a removed group cannot be read at all
+    read, gone = os.pread, [OSError(errno.ENODEV, "No such device")]
+
+    def pread(handle: int, count: int, at: int) -> bytes:
+        if gone:
+            raise gone.pop()
+        return read(handle, count, at)
+
+    monkeypatch.setattr(os, "pread", pread)
     assert files.read(str(path)) == "1\n"
+    assert gone == []
     assert handles().count(path) == 1
     files.close()
     assert path not in handles()
-    os.close(source)
-    os.close(sink)
+
+
+@pytest.mark.parametrize("kind", ["socket", "file"])
+def test_a_number_that_has_become_the_trainings_is_neither_read_nor_closed(tmp_path: Path, kind: str) -> None:
+    files, path = OpenFiles(), put(tmp_path / "counter", "1\n")
+    other = put(tmp_path / "other", "77\n")
+    theirs = socket.socket().detach() if kind == "socket" else os.open(other, os.O_RDONLY)
+    taken = []
+    for _ in range(2):
+        assert files.read(str(path)) == "1\n"
+        taken.append(handle_of(path))
+        os.dup2(theirs, taken[-1])  # as when all was closed, and the training opened something since
+    files.close()
+    for each in (*taken, theirs):
+        assert os.path.samestat(os.fstat(each), os.fstat(theirs))
+        os.close(each)
 
 
 def test_only_so_many_files_stay_open(tmp_path: Path) -> None:
@@ -143,6 +174,7 @@ def test_a_source_that_goes_on_failing_is_named_and_left_out() -> None:
         assert sample["broken_failed"] == "DriverError: not supported"
         assert "resident_bytes" in sample
     assert "broken_failed" not in sampler.sample()
+    sampler.close()
 
 
 def test_a_source_that_fails_now_and_then_is_kept() -> None:
@@ -156,3 +188,4 @@ def test_a_source_that_fails_now_and_then_is_kept() -> None:
     sampler = Sampler(False, threading.get_native_id())
     sampler.add("shaky", shaky)
     assert sum("shaky" in sampler.sample() for _ in range(10)) == 5
+    sampler.close()

@@ -10,6 +10,10 @@ from hermes_agent.questions.reply import NOT_MEASURABLE, reply
 from tests.hermes_agent.questions.discussed import discuss
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 
+INSIDE_STEPS = {  # what only a trace tells
+    *("kernels", "host_calls", "collectives", "waiting", "launch_queue", "utilisation", "steps"),
+}
+
 
 @pytest.fixture(scope="module")
 def recorded() -> Discussion:
@@ -21,6 +25,8 @@ def recorded() -> Discussion:
 @pytest.mark.parametrize("example", [intent.example for intent in INTENTS if intent.example])
 def test_every_kind_of_question_gets_an_answer(recorded: Discussion, example: str) -> None:
     found = reply(recorded, example)
+    asked = next(intent.name for intent in INTENTS if intent.example == example)
+    assert found.intent == (NOT_MEASURABLE if asked in INSIDE_STEPS else asked)
     assert found.text
     assert found.notes == ()
 
@@ -41,3 +47,34 @@ def test_what_lies_inside_of_steps_is_refused_with_what_to_record(recorded: Disc
     found = reply(recorded, "Which kernel takes the most time?")
     assert found.intent == NOT_MEASURABLE
     assert "hermes-dx monitor profile" in found.text
+
+
+def test_a_refusal_is_said_in_plain_words(recorded: Discussion) -> None:
+    said = reply(recorded, "Which kernel takes the most time?").text
+    assert said.startswith("That cannot be measured on this run: the run holds no trace")
+
+
+def test_where_the_time_goes_is_told_as_far_as_records_do() -> None:
+    run = untraced_profile(records_of([step_rows(0, [100.0] * 60, data_wait_ms=30.0)]))
+    found = reply(discuss(run), "Where does the time go?")
+    assert {each.metric for each in found.evidence} == {"series_step_ms", "series_part_ms"}
+    assert "Waiting for data: 30.0 ms" in found.text
+    assert "What the rest of the step goes into is not recorded." in found.text
+
+
+def test_the_network_is_answered_from_the_checks_of_records(recorded: Discussion) -> None:
+    found = reply(recorded, "Is the network slow?")
+    assert found.intent == "suspicion"
+    assert "Nothing found points to the network" in found.text
+
+
+def test_one_rank_alone_is_not_asked_for_the_records_of_others() -> None:
+    run = untraced_profile(records_of([step_rows(0, [100.0] * 60)]))
+    assert reply(discuss(run), "Which rank is slow?").text.startswith("The run has one rank only")
+
+
+def test_what_records_lack_to_compare_ranks_is_said_in_sentences() -> None:
+    run = untraced_profile(records_of([step_rows(rank, [100.0] * 60) for rank in (0, 1)]))
+    parts = reply(discuss(run), "Which rank is slow?").text.split("\n\n")
+    assert len(parts) > 1
+    assert all(part[0].isupper() for part in parts)

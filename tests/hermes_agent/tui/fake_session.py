@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
 
+from hermes_agent.cli.places import Place
 from hermes_agent.report.diagnosis import (
     AdviceRecord,
     BreakdownRow,
@@ -254,8 +255,8 @@ class FakeSession:
 def openings(session: FakeSession, *, given: bool = True, model: str | None = None) -> Openings:
     """Ways that all lead to the same session; a path that does not exist raises as the reader does."""
 
-    def path(paths: tuple[Path, ...]) -> ChatSession:
-        if not paths[0].exists():
+    def path(paths: tuple[Place, ...]) -> ChatSession:
+        if isinstance(paths[0], Path) and not paths[0].exists():
             raise InputError(f"{paths[0]}: there is no such file or folder; check the path.")
         return session
 

@@ -9,12 +9,13 @@ import pytest
 from textual.app import App
 from textual.widgets import DataTable, Static
 
+from hermes_agent.report.diagnosis import Diagnosis
 from hermes_agent.tui.answer import AnswerMessage
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.commands import COMMANDS
 from hermes_agent.tui.messages import CitedMessage, SectionMessage
 from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, TableScreen
-from hermes_agent.workflow.events import AnswerDelta
+from hermes_agent.workflow.events import AnswerDelta, Emit
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, said, typed, until
 from tests.hermes_agent.tui.fake_session import HOSTILE, STREAMED, FakeSession
 
@@ -287,6 +288,32 @@ async def test_an_error_of_ours_is_shown_and_the_chat_lives_on(monkeypatch: pyte
         assert "Internal error, ZeroDivisionError: E1" in said(app)
         await typed(pilot, "still there?")
         assert "Rank 1 loses 60 ms [E2]" in said(app)
+
+
+async def test_a_url_is_opened_as_one_and_shown_without_its_password() -> None:
+    app = chat(FakeSession(), given=False)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/open ftp://user:secret@host/run")
+        assert "Reading and diagnosing ftp://host/run" in said(app)
+        assert app.conductor.diagnosis.verdict == "problem"
+        assert not app.query(".error")
+
+
+@pytest.mark.parametrize("command", ["/steps", "/ranks"])
+async def test_a_table_that_only_a_trace_fills_is_not_opened_empty(command: str) -> None:
+    class Untraced(FakeSession):
+        def diagnose(self, emit: Emit) -> Diagnosis:
+            return super().diagnose(emit).model_copy(update={"breakdown": []})
+
+    app = chat(Untraced())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, command)
+        assert not isinstance(app.screen, TableScreen)
+        errors = [str(message.query("Static").first(Static).visual) for message in app.query(".error")]
+    assert len(errors) == 1
+    assert errors[0].startswith("No trace was read, so what a step consists of is not known")
 
 
 async def test_nothing_can_be_asked_before_a_run_is_open() -> None:

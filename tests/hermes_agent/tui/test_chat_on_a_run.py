@@ -4,13 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hermes_agent.cli.chat import openings
+from hermes_agent.cli.places import RunUrl
 from hermes_agent.config import Settings
+from hermes_agent.demo.data import demo_run
+from hermes_agent.questions.material import ignore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import SectionMessage
 from hermes_agent.tui.screens import EvidenceScreen
 from hermes_agent.workflow.request import Request
 from tests.hermes_agent.tui.driving import WIDE, said, typed
+
+
+def test_a_run_at_a_url_is_copied_when_it_is_opened(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec", reason="fsspec is not installed")
+    ways = openings(Request(paths=(), cache_dir=tmp_path), Settings(cache_dir=tmp_path))
+    session = ways.path((RunUrl(f"file://{demo_run()}"),))
+    assert session.diagnose(ignore).causes[0].ranks == [1]
+    assert len([path for path in (tmp_path / "fetched").iterdir() if path.is_dir()]) == 1
+    session.close()
 
 
 async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(tmp_path: Path) -> None:

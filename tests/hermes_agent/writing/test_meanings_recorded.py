@@ -75,8 +75,15 @@ TRUE: list[tuple[str, list[Figure]]] = [
         [("work_uneven_pct", 30.0, "%", {}), ("work_compute_spread_ms", 12.0, "ms", {})],
     ),
     (
-        "A step has 120 [E1] collectives so small that starting them, 0.3 ms [E2] each, is their cost.",
-        [("small_message_count", 120.0, "count", {}), ("small_message_start_ms", 0.3, "ms", {})],
+        "A step has 120 [E1] collectives so small that starting them, 0.3 ms [E2] each, is their cost: while they are"
+        " under way a rank does nothing else for 40 ms [E3] per step, and beside its computation they run for 12 ms"
+        " [E4].",
+        [
+            ("small_message_count", 120.0, "count", {}),
+            ("small_message_start_ms", 0.3, "ms", {}),
+            ("small_message_exposed_ms", 40.0, "ms", {}),
+            ("small_message_beside_ms", 12.0, "ms", {}),
+        ],
     ),
 ]
 FALSE: list[tuple[str, list[Figure]]] = [
@@ -94,6 +101,7 @@ FALSE: list[tuple[str, list[Figure]]] = [
     ("Kernels run for 97 % [E1] of the time.", [("worker_busy_pct", 97.0, "%", {"rank": 0})]),
     ("Allocations take 12 ms [E1] longer.", [("work_compute_spread_ms", 12.0, "ms", {})]),
     ("The loader makes 120 [E1] reads.", [("small_message_count", 120.0, "count", {})]),
+    ("The disk writes for 40 ms [E1] per step.", [("small_message_exposed_ms", 40.0, "ms", {})]),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -123,6 +124,28 @@ def test_pauses_of_the_switch_interval_tell_that_it_is_the_interpreter() -> None
     assert finding.against == ()
 
 
+def pausing(chance: np.random.Generator, rank: int) -> RankBuilder:
+    """Three steps with ten pauses each, of any length between one and twelve milliseconds."""
+    builder, at = RankBuilder(rank=rank, device=None), 0.0
+    for step in range(3):
+        begin = at
+        for _ in range(10):
+            builder.operator("aten::mm", at, 2000)
+            at += 2000 + chance.uniform(1000, 12_000)
+        builder.step(1000 + step, begin, at)
+    return builder
+
+
+def test_pauses_of_any_length_do_not_tell_that_it_is_the_interpreter() -> None:
+    records = records_of([step_rows(0, [85.0] * 40, thread_cpu_ms=20.0)], {0: {"python_threads_cpu_us": 0.8e6}})
+    told_by_pauses = 0
+    for seed in range(10):
+        profile = recorded_profile(records, partial(pausing, np.random.default_rng(seed)))
+        (finding,) = analyze(profile)[1].findings
+        told_by_pauses += finding.confidence > 0.75
+    assert told_by_pauses == 0
+
+
 def test_waiting_for_a_core_in_a_passing_stretch_with_nobody_to_name_is_no_contention() -> None:
     records = records_of([step_rows(0, STEPS)], {0: contended(process_cpu_us=1.8e6)})
     system = records.system.copy()
@@ -133,6 +156,15 @@ def test_waiting_for_a_core_in_a_passing_stretch_with_nobody_to_name_is_no_conte
     whole, usual = check.support[0].facts
     assert whole.value > 10.0
     assert usual.value == 0.0
+
+
+def test_waiting_in_every_third_sample_is_no_passing_stretch() -> None:
+    records = records_of([step_rows(0, STEPS)], {0: contended(process_cpu_us=1.8e6)})
+    system = records.system.copy()
+    system["training_run_delay_us"] = np.cumsum(np.where(np.arange(len(system)) % 3 == 0, 60e3, 0.0))
+    finding = contention(recorded_profile(replace(records, system=system)))
+    assert finding.confidence < 0.5
+    assert finding.against[0].facts[0].value == 0.0
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows
@@ -17,14 +18,14 @@ from tools.whatif.change import Scale
 OPERATORS, STEPS = 20, 3
 
 
-def rank_of(number: int, lasting_us: list[float]) -> RankBuilder:
-    """Three steps of twenty operators of the given lengths, each launching 80 us of work at its end."""
+def rank_of(number: int, lasting_us: list[float], steps: int = STEPS) -> RankBuilder:
+    """Steps of twenty operators of the given lengths, each launching 80 us of work at its end."""
     rank = RankBuilder(number)
     at = 0.0
-    for step in range(STEPS):
+    for step in range(steps):
         begun = at
         for place in range(OPERATORS):
-            us = lasting_us[place % len(lasting_us)]
+            us = lasting_us[(step * OPERATORS + place) % len(lasting_us)]
             rank.operator("aten::mm", at, us + 4)
             rank.kernel("gemm", start_us=at + us + 4, duration_us=80, call_us=at + us)
             at += us + 6
@@ -89,10 +90,32 @@ def test_waits_for_the_device_inside_an_operator_are_not_its_own_time() -> None:
     assert speeds[1].own_ns == pytest.approx(speeds[0].own_ns - 18_000, abs=10)
 
 
-@pytest.mark.parametrize("delay_us", [0.0, 0.3e6])
-def test_records_that_tell_of_waiting_for_a_core_answer_instead(delay_us: float) -> None:
+@pytest.mark.parametrize(("delay_us", "status"), [(0.0, "cannot_answer"), (0.3e6, "clean")])
+def test_records_that_tell_of_waiting_for_a_core_answer_instead_and_others_leave_the_loss_open(
+    delay_us: float, status: str
+) -> None:
     slow: dict[int, list[float]] = {1: [20.0, 20.0, 20.0, 1220.0]}
     rates: dict[int, dict[str, Any]] = {rank: {"training_run_delay_us": delay_us} for rank in range(3)}
     records = records_of([row for rank in range(3) for row in [step_rows(rank, [50.0] * 40)]], rates)
     profile = recorded_profile(records, lambda rank: rank_of(rank, slow.get(rank, [20.0])))
-    assert host_speed(profile).status == "clean"
+    assert host_speed(profile).status == status
+
+
+def test_a_host_held_up_in_two_steps_is_a_hypothesis() -> None:
+    ranks = [rank_of(number, slow, steps=2) for number, slow in enumerate(([20.0], [20.0, 20.0, 20.0, 1220.0], [20.0]))]
+    (finding,) = host_speed(profile_of(*ranks)).findings
+    assert finding.confidence < 0.5
+    assert len(finding.against) == 2
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_equal_hosts_whose_operators_vary_by_chance_are_clean(steps: int) -> None:
+    def rank(number: int, lasting_us: np.ndarray) -> RankBuilder:
+        return rank_of(number, lasting_us.tolist(), steps)
+
+    found = 0
+    for seed in range(20):
+        chance = np.random.default_rng(seed)
+        lasting_us = chance.lognormal(np.log(30.0), 0.8, size=(2, OPERATORS * steps))
+        found += host_speed(profile_of(rank(0, lasting_us[0]), rank(1, lasting_us[1]))).status == "found"
+    assert found <= 1

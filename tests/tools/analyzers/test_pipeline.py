@@ -119,6 +119,19 @@ def test_the_bubble_that_a_schedule_leaves_is_no_open_part_of_the_step_and_waiti
     assert unexplained_parts(profile_of(*uneven, unexplained_part_pct=limit_pct), ()) == ("exposed_communication",)
 
 
+def test_no_more_bubble_than_was_measured_is_taken_for_the_schedules() -> None:
+    few = chain(0, 2)
+    profile = profile_of(*few)
+    stages = pipeline(profile)
+    assert stages is not None
+    table = profile.breakdown
+    waiting_pct = 100.0 * table["exposed_communication_ns"].sum() / table["wall_ns"].sum()
+    measured_pct = 100.0 * stages.bubble_ms / profile.mean_step_ms
+    assert measured_pct < waiting_pct < 100 / 3  # the schedule may leave a third of a step
+    limit_pct = waiting_pct - measured_pct - 1.0
+    assert "exposed_communication" in unexplained_parts(profile_of(*few, unexplained_part_pct=limit_pct), ())
+
+
 def test_a_stage_that_computes_longer_is_an_imbalance() -> None:
     profile = two_stages(8, compute_us=(1000.0, 2000.0))
     check = named(profile, "pipeline.imbalance")

@@ -15,6 +15,7 @@ from tools.analyzers.step_time import analyze as step_time
 from tools.metrics.registry import measure
 from tools.ranking import ranking
 from tools.sources.monitor_environment import Interface
+from tools.whatif.change import Scale
 
 
 def pausing(rank: int, every: int, phase: int, pause_ms: float = 60.0) -> list[float]:
@@ -231,6 +232,9 @@ def test_others_bytes_on_the_link_share_its_bandwidth() -> None:
     (finding,) = retransmission.analyze(profile)[1].findings
     assert finding.cause == "bandwidth_contention"
     assert finding.claim.facts[1].value == pytest.approx(80.0)
+    assert finding.saving is not None
+    bus = 4e6 / 19.9e-3  # beside 320 MB/s of others, all of which is the run's on a free link
+    assert finding.saving.saved_ms == pytest.approx(19.9 * 320e6 / (bus + 320e6))
     alone = {rank: {"net_sent_bytes": 85e6, "net_received_bytes": 85e6} for rank in (0, 1)}
     quiet = replace(records_of(steps, alone), ranks=hosts)
     assert retransmission.analyze(recorded_profile(quiet, sending))[1].status == "clean"
@@ -262,7 +266,12 @@ def test_an_interface_named_by_a_variable_while_a_faster_one_is_there(
     check = retransmission.analyze(recorded_profile(records, sending))[2]
     assert check.status == status
     if check.findings:
-        assert (check.findings[0].mechanism, check.findings[0].claim.names) == ("wrong_interface", ("eth1", "eth0"))
+        (finding,) = check.findings
+        assert (finding.mechanism, finding.claim.names, finding.saving) == ("wrong_interface", ("eth1", "eth0"), None)
+        half = 0.5 * (interfaces["eth0"] or 0) * 1e6 / 8.0
+        assert [part.factor for part in finding.change if isinstance(part, Scale)] == [
+            pytest.approx(4e6 / 19.9e-3 / half)
+        ] * 2
 
 
 def test_a_rank_that_is_late_in_the_profiled_steps_alone_costs_the_run_nothing() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -152,3 +153,14 @@ def test_the_interface_of_nccl_matters_only_where_sockets_carry_its_bytes(
 
     profile = recorded({"net_sent_bytes": bytes_per_s, "net_received_bytes": bytes_per_s}, on_device, environment)
     assert retransmission.analyze(profile)[2].status == status
+
+
+def test_on_a_better_interface_most_of_the_transfer_goes_where_messages_have_no_size() -> None:
+    there = {"eth0": Interface(1500, 25_000), "eth1": Interface(1500, 1_000)}
+    environment = partial(told, variables={"GLOO_SOCKET_IFNAME": "eth1"}, interfaces=there)
+    for sized in (True, False):
+        profile = recorded({}, partial(on_cpu, sized=sized), environment)
+        (finding,) = retransmission.analyze(profile)[2].findings
+        assert (bool(finding.change), finding.saving is None) == (sized, sized)
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(0.7 * 19.9)

@@ -13,8 +13,9 @@ from tools.analyzers.step_time import analyze
 from tools.errors import UsageError
 from tools.findings import Check
 from tools.metrics.registry import measure
-from tools.profilers.coarse import StepSeries, step_series
+from tools.profilers.coarse import step_series
 from tools.profilers.profile import Profile
+from tools.profilers.step_shape import StepSeries
 
 NOISE = np.random.default_rng(7).normal(0.0, 0.5, 60)
 

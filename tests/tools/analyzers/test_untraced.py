@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
@@ -16,7 +17,7 @@ from tools.findings import Check
 from tools.profilers.capture import capture_of
 from tools.profilers.profile import Profile
 from tools.ranking import ranking
-from tools.run.model import Layout
+from tools.run.model import Layout, Run
 
 WALL_MS = 100.0
 STEPS = 60
@@ -103,10 +104,78 @@ def test_host_time_of_a_run_with_accelerators_is_a_hypothesis() -> None:
 
 
 def test_an_empty_queue_of_workers_starves_accelerators_for_certain() -> None:
-    waiting = {"own_ms": 90.0, "data_wait_ms": 40.0, "in_flight": 4.0}
+    waiting = {"own_ms": 90.0, "data_wait_ms": 40.0, "in_flight": 4.0, "result_queue": 0.0}
     result = ranking(profile_of(waiting, waiting, levels={"device_allocated_bytes": 1e9}))
     assert result.verdict == "problem"
     assert result.causes[0].finding.cause == "slow_data_processing"
+
+
+@pytest.mark.parametrize(
+    "depths",
+    [
+        pytest.param({"result_queue": 4.0, "pinned_queue": 2.0}, id="batches are ready"),
+        pytest.param({"result_queue": 0.0, "pinned_queue": 2.0}, id="in pinned memory alone"),
+        pytest.param({}, id="not told"),
+    ],
+)
+def test_workers_that_may_have_batches_ready_do_not_starve_accelerators_for_certain(depths: dict[str, float]) -> None:
+    waiting = {"own_ms": 90.0, "data_wait_ms": 40.0, "in_flight": 4.0, **depths}
+    result = ranking(profile_of(waiting, waiting, levels={"device_allocated_bytes": 1e9}))
+    assert result.verdict == "inconclusive"
+    assert result.causes[0].finding.confidence == 0.45
+
+
+@pytest.mark.parametrize(
+    "told_fields",
+    [
+        pytest.param({"torch": "2.13.0"}, id="torch may have been built for one"),
+        pytest.param({"torch": None}, id="no torch"),
+        pytest.param({"variables": {"ASCEND_RT_VISIBLE_DEVICES": "0"}}, id="one is added to a torch for the CPU"),
+        pytest.param({"flags": {"accelerator": "npu"}}, id="torch uses one that no sample counts"),
+        pytest.param({"flags": {"accelerator": "unknown"}}, id="torch cannot tell"),
+    ],
+)
+def test_host_time_is_a_hypothesis_where_an_accelerator_is_not_ruled_out(told_fields: dict[str, Any]) -> None:
+    waiting = {"own_ms": 90.0, "data_wait_ms": 40.0, "thread_cpu_ms": 90.0}
+    steps = [step_rows(rank, [WALL_MS] * STEPS, **waiting) for rank in range(2)]
+    settings = (told(0), told(1, **told_fields))
+    result = ranking(untraced_profile(records_of(steps, environments=settings)))
+    assert result.verdict == "inconclusive"
+    assert result.causes[0].finding.confidence == 0.45
+
+
+def test_host_time_is_certain_where_torch_says_that_it_uses_no_accelerator() -> None:
+    steps = [step_rows(0, [WALL_MS] * STEPS, data_wait_ms=40.0)]
+    settings = (told(0, torch="2.13.0+cu130", flags={"accelerator": "none"}),)
+    assert ranking(untraced_profile(records_of(steps, environments=settings))).verdict == "problem"
+
+
+def test_a_step_log_alone_does_not_rule_an_accelerator_out() -> None:
+    log = pd.DataFrame({"rank": 0, "step": range(STEPS), "wall_ms": WALL_MS})
+    assert Profile(Run((), (), Layout(), None, step_log=log)).accelerated
+
+
+def test_a_wait_of_one_rank_whose_own_time_nobody_told_is_a_hypothesis_and_costs_that_at_most() -> None:
+    unwatched = {"own_ms": float("nan")}
+    result = ranking(profile_of({**unwatched, "data_wait_ms": 20.0}, unwatched))
+    (finding,) = (cause.finding for cause in result.causes)
+    assert (result.verdict, finding.confidence) == ("inconclusive", 0.45)
+    assert "at most {1} shorter" in finding.claim.template
+    assert any("watch_model" in sentence.template for sentence in finding.against)
+    assert finding.saving is not None
+    assert (finding.saving.least_ms, finding.saving.most_ms) == (0.0, 20.0)
+
+
+def test_a_wait_of_all_ranks_is_certain_without_their_own_times() -> None:
+    waiting = {"own_ms": float("nan"), "data_wait_ms": 20.0}
+    assert ranking(profile_of(waiting, waiting)).verdict == "problem"
+
+
+def test_ranks_that_hardly_do_anything_but_wait_for_data_are_not_worlds_apart() -> None:
+    waiting = {"data_wait_ms": 50.0}
+    check = named(profile_of({"own_ms": 50.0, **waiting}, {"own_ms": 52.0, **waiting}), "communication.slowest_rank")
+    assert check.status == "clean"
+    assert check.support[0].facts[0].value == pytest.approx(4.0)
 
 
 def test_a_profiler_that_always_runs_is_told_and_its_cost_is_not_made_up() -> None:

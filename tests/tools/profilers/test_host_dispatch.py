@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
+from tools.analyzers.cpu import analyze
 from tools.intervals import length
+from tools.metrics.registry import measure
 from tools.profilers.host_dispatch import host_dispatch
+from tools.thresholds import Thresholds
 
 
 def test_short_outermost_operators_and_the_pauses_between_them_are_counted() -> None:
@@ -72,3 +78,44 @@ def test_gradients_of_parts_are_repeated_however_long_they_take() -> None:
     name = "autograd::engine::evaluate_function: SelectBackward0"
     assert len(host_dispatch(profile_of(looping(name, 200, 80)), 0).repeated) == 200
     assert len(host_dispatch(profile_of(looping(name, 20, 80)), 0).repeated) == 0
+
+
+@pytest.mark.parametrize("calls", [99, 100])
+def test_pauses_away_from_repeated_calls_are_not_theirs(calls: int) -> None:
+    rank = RankBuilder(device=None)
+    for number in range(400):
+        rank.operator("aten::mm", 245 * number, 200)
+    for number in range(calls):
+        rank.operator("aten::mul", 98_000 + number, 1)
+    rank.step(0, 0, 98_000 + calls)
+    beside_us = 0 if calls < 100 else 45
+    assert length(host_dispatch(profile_of(rank), 0).repeated_moments) == pytest.approx(
+        (calls * (calls >= 100) + beside_us) * 1000
+    )
+
+
+def test_what_a_recorded_step_takes_longer_is_spread_over_it_and_at_the_least_all_in_short_operators() -> None:
+    def recorded(rank: int) -> RankBuilder:
+        builder = RankBuilder(rank=rank, device=None)
+        for step in range(3):
+            begin = 5800 * step
+            builder.operator("aten::conv2d", begin, 2000)
+            for number in range(100):
+                builder.operator("aten::mul", begin + 2000 + 38 * number, 25)
+            builder.step(1000 + step, begin, begin + 5800)
+        return builder
+
+    profile = recorded_profile(records_of([step_rows(0, [4.0] * 40)]), recorded)
+    assert measure(profile, "short_operator_ms", rank=0).value == pytest.approx(3.8 * 4.0 / 5.8)
+    assert measure(profile, "short_operator_pct", rank=0).value == pytest.approx(100.0 * 3.8 / 5.8)
+    assert measure(profile, "least_short_operator_ms", rank=0).value == pytest.approx(2.0)
+    (check,) = [check for check in analyze(profile) if check.name == "cpu.small_operators"]
+    assert (saving := check.findings[0].saving) is not None
+    assert saving.least_ms == pytest.approx(0.4 * 2.0)
+    assert saving.most_ms == pytest.approx(0.9 * 3.8)
+
+
+def test_short_operators_are_a_finding_from_where_fusing_them_gives_back_a_cause_worth_naming() -> None:
+    limits = Thresholds()
+    cautious = limits["host_short_operators_pct"] * (1.0 - limits["dispatch_left_cautious"])
+    assert cautious == pytest.approx(limits["cause_share_pct"])

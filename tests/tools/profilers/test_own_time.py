@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.recorded_runs import records_of, step_rows, untraced_profile
-from tools.profilers.own_time import data_wait_cost, lateness
+from tools.profilers.own_time import data_wait_cost, lateness, least_data_wait_ms
 from tools.profilers.series import RunSeries
 
 WALL_MS = 100.0
@@ -39,8 +39,21 @@ def test_a_data_wait_costs_what_the_longest_own_time_loses_with_it(other_own_ms:
     assert mean(data_wait_cost(series)) == pytest.approx(cost_ms)
 
 
-def test_without_own_times_the_longest_wait_is_the_cost() -> None:
-    assert mean(data_wait_cost(series_of({"data_wait_ms": 30.0}, {"data_wait_ms": 10.0}))) == pytest.approx(30.0)
+def test_without_own_times_the_cost_lies_between_what_all_ranks_wait_and_the_longest_wait() -> None:
+    series = series_of({"data_wait_ms": 30.0}, {"data_wait_ms": 10.0})
+    assert mean(data_wait_cost(series)) == pytest.approx(30.0)
+    assert least_data_wait_ms(series) == pytest.approx(10.0)
+
+
+def test_the_wait_of_a_rank_alone_is_the_cost_and_so_is_none_that_own_times_tell() -> None:
+    assert least_data_wait_ms(series_of({"data_wait_ms": 30.0})) is None
+    assert least_data_wait_ms(series_of({"own_ms": 50.0, "data_wait_ms": 30.0}, {"own_ms": 50.0})) is None
+
+
+def test_how_much_longer_a_rank_takes_is_told_of_the_others_whole_own_time() -> None:
+    late = lateness(series_of({"own_ms": 50.0, "data_wait_ms": 50.0}, {"own_ms": 55.0, "data_wait_ms": 50.0}), None)
+    assert late is not None
+    assert late.excess_pct == pytest.approx(10.0)
 
 
 def test_a_rank_is_late_by_what_has_no_name() -> None:

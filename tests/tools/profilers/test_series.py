@@ -12,10 +12,10 @@ from tests.recorded_runs import recorded_profile, records_of, step_rows, told, t
 from tests.synthetic import run_of
 from tools.errors import UsageError
 from tools.metrics.registry import measure
-from tools.profilers.coarse import StepSeries
 from tools.profilers.profile import Profile
 from tools.profilers.series import series_of
 from tools.profilers.stalls import periodic_stalls
+from tools.profilers.step_shape import StepSeries
 
 
 def test_profiled_steps_their_neighbours_and_the_first_ones_are_left_out() -> None:

@@ -82,6 +82,7 @@ def expected_step(rank: int, attempt: int, row: Row, workload: Workload) -> Row:
         },
         **{name: known(name) for name in NEWER},
         "captured": bool(row["flags"] & 3),
+        "written": bool(row["flags"] & 2),
         "first": bool(row["flags"] & 4),
         "samples_per_s": samples / seconds,
         "mfu": (workload.flops_per_step or float("nan")) / seconds / (workload.peak_flops_per_s or float("nan")),

@@ -1,14 +1,19 @@
 from __future__ import annotations
 
 import gzip
+import os
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 from tests.tools.sources.test_monitor_tables import events_of, step_row, write
 from tools.sources.beginning import beginning
 from tools.sources.monitor import read_monitor
+from tools.sources.monitor_events import read_anomalies, read_events
+from tools.sources.monitor_steps import StepFileError, read_steps
 from tools.sources.run_folder import companion_files
 from tools.sources.step_log import read_step_logs
 
@@ -63,8 +68,56 @@ def test_of_a_compressed_log_that_was_cut_off_the_whole_lines_before_it_count(tm
     assert "gzip stream ends before its end mark" in logs.notes[0]
 
 
+def test_of_compressed_records_that_were_cut_off_the_steps_before_it_count_and_the_run_did_not_end_in_order(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(3)
+    write(tmp_path, 0, [step_row(rng, number) for number in range(2000)], [])
+    pack(tmp_path, "*.steps")
+    assert read_monitor(tmp_path).ranks[0].ended_in_order
+    (file,) = tmp_path.rglob("*.steps.gz")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    records = read_monitor(tmp_path)
+    assert 100 < len(records.steps) < 2000
+    assert not records.ranks[0].ended_in_order
+    assert "gzip stream ends before its end mark" in records.notes[0]
+
+
 def test_no_more_of_a_small_file_is_expanded_than_was_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "steps_rank0.jsonl.gz"
     file.write_bytes(gzip.compress(bytes(200 * MIB)))
     read = beginning(file, 3 * MIB)
     assert (len(read.data), read.more) == (3 * MIB, True)
+
+
+def test_reading_a_file_takes_its_size_in_memory_once(tmp_path: Path) -> None:
+    file = tmp_path / "steps_rank0.jsonl.gz"
+    file.write_bytes(gzip.compress(os.urandom(MIB) * 32))
+    tracemalloc.start()
+    read = beginning(file, 24 * MIB)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(read.data) == 24 * MIB
+    assert peak < 1.5 * 24 * MIB
+
+
+def test_a_step_file_that_expands_beyond_what_the_monitor_writes_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tools.sources.beginning.LARGEST_UNPACKED", MIB)
+    plain, packed = tmp_path / "rank00000-1-1.steps", tmp_path / "rank00001-1-1.steps.gz"
+    content = os.urandom(1000) * 2000
+    plain.write_bytes(content)
+    packed.write_bytes(gzip.compress(content))
+    assert beginning(plain, 4 * MIB).data == content
+    assert (len(beginning(packed, 4 * MIB).data), beginning(packed, 4 * MIB).more) == (MIB, True)
+    with pytest.raises(StepFileError, match="expands more than any such file does; it was left out"):
+        read_steps(packed)
+
+
+def test_a_pipe_in_place_of_events_or_anomalies_is_left_out_and_not_waited_for(tmp_path: Path) -> None:
+    events, anomalies = tmp_path / "rank00000-1-1.events.jsonl", tmp_path / "anomalies-host.jsonl"
+    os.mkfifo(events)
+    os.mkfifo(anomalies)
+    assert read_events(events).notes == (f"{events}: is no file; it was left out",)
+    assert read_anomalies(tmp_path).notes == (f"{anomalies}: is no file; it was left out",)

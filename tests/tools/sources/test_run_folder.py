@@ -235,6 +235,12 @@ def test_records_that_cannot_be_read_and_no_trace_are_no_run(tmp_path: Path) -> 
         load_run([tmp_path])
 
 
+def test_a_log_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "steps_rank3.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match=r"steps_rank3\.jsonl: it holds no step with a number and a time"):
+        load_run([tmp_path])
+
+
 def test_too_few_recorded_steps_and_no_trace_are_no_run(tmp_path: Path) -> None:
     monitored(tmp_path, steps=4)
     with pytest.raises(InputError, match="fewer than 5 steps"):

@@ -1,0 +1,81 @@
+"""A trace of a few steps beside records of many: both are told, the unprofiled steps and the diagnosis first."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.reply import Reply, reply
+from tests.hermes_agent.questions.discussed import discuss
+from tests.recorded_runs import recorded_profile, records_of, step_rows
+from tests.synthetic import RankBuilder
+
+USUAL_MS, PAUSE_MS, EVERY = 50.0, 300.0, 6
+STEPS = 60
+
+
+def computing(rank: int) -> RankBuilder:
+    """Three traced steps of 50 ms in which rank 1 waits for rank 0 and nobody collects garbage."""
+    builder = RankBuilder(rank=rank, device=None)
+    for step in range(3):
+        builder.operator("aten::mm", step * 50_000 + 10, 49_900 - 20_000 * rank)
+        if rank:
+            builder.annotation("gloo:all_reduce", step * 50_000 + 30_000, 19_900, track=builder.host_thread("gloo"))
+        builder.step(1000 + step, step * 50_000, step * 50_000 + 50_000)
+    return builder
+
+
+@pytest.fixture(scope="module")
+def collecting() -> Discussion:
+    """Every sixth unprofiled step rank 1 collects garbage for 300 ms, for which rank 0 waits."""
+    pauses = [PAUSE_MS if step % EVERY == EVERY - 1 else 0.0 for step in range(STEPS)]
+    walls = [USUAL_MS + pause for pause in pauses]
+    records = records_of(
+        [
+            step_rows(0, walls),
+            step_rows(1, walls, gc_ms=pauses, gc_longest_ms=pauses, gc_runs=[int(pause > 0) for pause in pauses]),
+        ]
+    )
+    return discuss(recorded_profile(records, computing))
+
+
+def values(answer: Reply, metric: str) -> list[tuple[object, float]]:
+    return [(each.arguments.get("statistic"), each.value) for each in answer.evidence if each.metric == metric]
+
+
+def test_the_diagnosis_singles_out_the_rank_that_collects(collecting: Discussion) -> None:
+    cause = collecting.diagnosis.causes[0]
+    assert (cause.cause, cause.ranks) == ("garbage_collection", [1])
+
+
+def test_a_step_takes_what_unprofiled_steps_take_and_the_traced_ones_come_second(collecting: Discussion) -> None:
+    answer = reply(collecting, "How long is a step?")
+    recorded = dict(values(answer, "series_step_ms"))
+    assert (recorded["median"], recorded["max"]) == (USUAL_MS, USUAL_MS + PAUSE_MS)
+    assert recorded["mean"] == pytest.approx(collecting.diagnosis.step_time_ms.unprofiled.mean)  # type: ignore[union-attr]
+    assert dict(values(answer, "step_time_ms")) == {"median": 50.0, "mean": 50.0, "max": 50.0}
+    assert answer.text.index("unprofiled step") < answer.text.index("The traced steps take")
+
+
+def test_the_rank_of_the_first_cause_is_named_before_the_slowest_of_the_traced_steps(collecting: Discussion) -> None:
+    text = reply(collecting, "Which rank is slow?").text
+    assert text.startswith("By the diagnosis it is rank 1: its first cause, garbage collection, was found there.")
+    assert "not on all ranks: the others wait" in text
+    assert text.index("rank 1") < text.index("In the traced steps rank 0 is the slowest")
+
+
+def test_the_rank_of_the_first_cause_is_slow_although_its_traced_steps_are_not(collecting: Discussion) -> None:
+    text = reply(collecting, "Is rank 1 slow?").text
+    assert text.startswith("Yes by the diagnosis: its first cause, garbage collection, is on rank 1.")
+
+
+def test_a_rank_slow_in_the_traced_steps_alone_is_told_where_the_diagnosis_looks(collecting: Discussion) -> None:
+    text = reply(collecting, "Is rank 0 slow?").text
+    assert text.startswith("Yes, rank 0 is slow.")
+    assert "the diagnosis looks elsewhere: its first cause, garbage collection, is on rank 1" in text
+
+
+def test_the_longest_unprofiled_step_is_told_before_the_slowest_traced_one(collecting: Discussion) -> None:
+    answer = reply(collecting, "Which step is slow?")
+    assert dict(values(answer, "series_step_ms"))["max"] == USUAL_MS + PAUSE_MS
+    assert answer.text.index("The longest unprofiled step") < answer.text.index("the slowest traced one")
