@@ -133,3 +133,16 @@ def recorded_profile(
     numbers = sorted({each.rank for each in records.ranks})
     run = run_of(*(build(rank) for rank in numbers))
     return Profile(replace(run, records=records), Thresholds(thresholds))
+
+
+def loading_rank(
+    rank: int, step_us: float, wait_us: float, loader: str = "_SingleProcessDataLoaderIter"
+) -> RankBuilder:
+    """A rank without a device whose trace holds three full steps that begin with waiting for the loader."""
+    builder = RankBuilder(rank=rank, device=None)
+    for step in range(3):
+        begin = step * step_us
+        builder.annotation(f"enumerate(DataLoader)#{loader}.__next__", begin, wait_us)
+        builder.operator("aten::mm", begin + wait_us, step_us - wait_us - 100)
+        builder.step(1000 + step, begin, begin + step_us)
+    return builder

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.collective_runs import late_run
-from tests.recorded_runs import recorded_profile, records_of, step_rows
+from tests.recorded_runs import loading_rank, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
 from tools.findings import Check, Finding, Saving, Sentence, clean, found
 from tools.profilers.profile import Profile
@@ -174,13 +174,7 @@ def waiting_for_data(data_wait_ms: float) -> Profile:
     steps = step_rows(0, [100.0] * 40, data_wait_ms=data_wait_ms, thread_cpu_ms=95.0)
 
     def build(rank: int) -> RankBuilder:
-        builder = RankBuilder(rank=rank, device=None)
-        for step in range(3):
-            begin = step * 120_000
-            builder.annotation("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", begin, 24_000)
-            builder.operator("aten::mm", begin + 24_000, 95_900)
-            builder.step(1000 + step, begin, begin + 120_000)
-        return builder
+        return loading_rank(rank, 120_000, 24_000, "_MultiProcessingDataLoaderIter")
 
     return recorded_profile(records_of([steps]), build)
 

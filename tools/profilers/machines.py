@@ -52,7 +52,7 @@ def _by_counts(hosts: Sequence[tuple[tuple[int, ...], Counted | None]]) -> list[
     if not known:
         return []
     now_s = known[0][1].time_s
-    known.sort(key=lambda each: (each[1].cores, round(each[1].idle_at(now_s) / TOLERANCE_S), each[1].booted_s))
+    known.sort(key=lambda each: (each[1].cores, each[1].idle_at(now_s)))
     together, last = known[0]
     for ranks, counted in known[1:]:
         if _alike(last, counted, now_s):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.recorded_runs import recorded_profile, records_of, step_rows
+from tests.recorded_runs import loading_rank, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, run_of
 from tools.analyzers.io import analyze
 from tools.analyzers.series_doubt import DOUBTED, doubted
@@ -18,13 +18,7 @@ from tools.thresholds import Thresholds
 
 def waiting(rank: int) -> RankBuilder:
     """Half of each traced step of 100 ms goes into the loader."""
-    builder = RankBuilder(rank=rank, device=None)
-    for step in range(3):
-        begin = step * 100_000
-        builder.annotation("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", begin, 50_000)
-        builder.operator("aten::mm", begin + 50_000, 49_900)
-        builder.step(1000 + step, begin, begin + 100_000)
-    return builder
+    return loading_rank(rank, 100_000, 50_000)
 
 
 def judged(data_wait_ms: float) -> tuple[Finding, Finding]:
