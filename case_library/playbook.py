@@ -1,22 +1,74 @@
-"""One page for each cause: how it looks, its look-alikes, how to fix and verify it, and the cases that show it.
-
-The pages lie in ``playbooks/<cause>.md``. People write them; the blocks between ``<!-- name -->`` and ``<!-- end -->``
-are made from the taxonomy, the table of advice and the cases: ``python -m case_library.playbook --write`` renews them,
-without ``--write`` it names what is stale.
-"""
+"""How many cases there are of each cause, and how sure they are."""
 
 from __future__ import annotations
 
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from case_library.library import CaseError, load_cases
-from case_library.tally import confirmed
-from tools.advisor import Optimization, table
-from tools.taxonomy import causes
+from tools.knowledge.advice import Optimization, table
+from tools.knowledge.taxonomy import causes
+
+if TYPE_CHECKING:
+    from case_library.schema import Case
+
+ENOUGH = 3  # confirmed cases below which a cause is thin
+
+
+@dataclass(frozen=True)
+class CauseTally:
+    """The cases of one cause by confidence; ``private`` of them are a team's own."""
+
+    cause: str
+    family: str
+    high: int
+    medium: int
+    low: int
+    private: int
+
+    @property
+    def total(self) -> int:
+        """All cases of the cause."""
+        return self.high + self.medium + self.low
+
+    @property
+    def confirmed(self) -> int:
+        """Cases whose cause the source bears out; in the others it is the source's guess."""
+        return self.high + self.medium
+
+
+def tally(cases: Iterable[Case]) -> tuple[CauseTally, ...]:
+    """One row for each cause of the taxonomy, in its order, those without a case as well."""
+    chosen = list(cases)
+    counts = Counter((case.cause, case.confidence) for case in chosen)
+    private = Counter(case.cause for case in chosen if case.private)
+    return tuple(
+        CauseTally(
+            name,
+            cause.family,
+            counts[name, "high"],
+            counts[name, "medium"],
+            counts[name, "low"],
+            private[name],
+        )
+        for name, cause in causes().items()
+    )
+
+
+def confirmed(case: Case) -> bool:
+    """Whether the source bears the cause out, rather than guessing it."""
+    return case.confidence != "low"
+
+
+# The pages lie in ``playbooks/<cause>.md``. People write them; the blocks between ``<!-- name -->`` and ``<!-- end
+# -->`` are made from the taxonomy, the table of advice and the cases: ``python -m case_library.playbook --write``
+# renews them, without ``--write`` it names what is stale.
+
 
 if TYPE_CHECKING:
     from case_library.schema import Case

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator, model_validator
 
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2000)]
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=200)]

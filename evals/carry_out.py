@@ -14,12 +14,12 @@ from evals.outcome import CaseResult, NamedCause, Outcome
 from evals.run_places import Places, check_label, locate, missing_folder
 from evals.scorers.gain import gain, only_cause
 from evals.scorers.registry import misses, score
-from hermes_agent.config import Settings
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.config.settings import Settings
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Event
+from hermes_agent.model.request import Request
 from hermes_agent.session import Answer, Session
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.events import Event
-from hermes_agent.workflow.request import Request
 from tools.errors import HermesError, InputError, NotComparableError
 
 NAMED = 5  # causes kept in the saved result

@@ -1,18 +1,152 @@
-"""Reads the case files and picks the cases to run."""
+"""Makes cases out of recorded lab runs: every ``label.json`` says what a right answer to its runs is.
+
+A pair gives three cases: the slow run has its cause, the fixed run does not (and is healthy where the label does not
+say otherwise), and the fixed run held against the slow one does not either. A healthy recording gives one.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any, Literal
 
 import yaml
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evals.case_schema import Case, CaseFile, Tags
-from evals.lab_cases import lab_cases
+from evals.case_schema import Case, CaseFile, Split, Tags
 from tools.errors import InputError, UsageError
+from tools.knowledge.taxonomy import causes
+
+LABEL = "label.json"
+MEASURED = "measured.json"
+DEEPEST = 3  # folders between the lab folder and a label
+LARGEST_BYTES = 1 << 20
+
+
+class Named(BaseModel):
+    """A cause that the label names beside its own: a symptom, or one that is right as well."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    cause: str
+
+
+class Label(BaseModel):
+    """The label of a recording; what the evaluation does not need is ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    verdict: Literal["problem", "healthy"]
+    cause: str | None = None
+    mechanism: str | None = None
+    also_right: tuple[Named, ...] = ()
+    ranks: tuple[int, ...] | None = None
+    symptoms: tuple[Named, ...] = ()
+    split: Split = "dev"
+    workload: str = ""
+    strength: str = ""
+    must_name: tuple[str, ...] = ()
+    not_causes: tuple[str, ...] = ()
+    injected: str = ""
+    fixed_verdict: Literal["healthy", "unlabelled"] = "healthy"
+
+    @property
+    def named_cause(self) -> str:
+        """``cause`` or ``cause/mechanism``."""
+        return f"{self.cause}/{self.mechanism}" if self.mechanism else str(self.cause)
+
+
+def lab_cases(folders: Sequence[Path]) -> tuple[Case, ...]:
+    """The cases of all labels below the folders, by path.
+
+    Raises InputError for a label that cannot be read, or names what is not in the taxonomy.
+    """
+    found: dict[str, Case] = {}
+    for folder in folders:
+        for file in _labels(folder):
+            for case in _of_label(file, folder):
+                found.setdefault(case.id, case)  # the same recording in two folders: the first one counts, as in locate
+    return tuple(found.values())
+
+
+def _labels(folder: Path) -> list[Path]:
+    for file in _below(folder, MEASURED):
+        if not file.with_name(LABEL).is_file():
+            raise InputError(f"{file.parent} is a recording without {LABEL}; record it again, or take it away")
+    return _below(folder, LABEL)
+
+
+def _below(folder: Path, name: str) -> list[Path]:
+    patterns = ("/".join(["*"] * depth + [name]) for depth in range(1, DEEPEST + 1))
+    return sorted(file for pattern in patterns for file in folder.glob(pattern))
+
+
+def _of_label(file: Path, folder: Path) -> list[Case]:
+    try:
+        with file.open("rb") as stream:
+            label = Label.model_validate_json(stream.read(LARGEST_BYTES))
+        if label.verdict == "problem" and label.cause is None:
+            raise InputError(f"{file} labels a problem without its cause; record it again")
+        return _made(label, file.parent.relative_to(folder))
+    except OSError as error:
+        raise InputError(f"{file} cannot be read ({error.strerror}); check the rights") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{file} is no valid label ({where}: {first['msg']}); mend it or record it again") from error
+
+
+def _made(label: Label, place: Path) -> list[Case]:
+    name = "lab-" + re.sub(r"[^a-z0-9]+", "-", str(place).lower()).strip("-")
+    tags = {"source": "lab", "split": label.split, "fault": place.parts[0], "workload": label.workload}
+    tags |= {"strength": label.strength, "difficulty": "hard" if label.strength == "mild" else "medium"}
+    if label.verdict == "healthy":
+        what = label.injected or f"healthy run of the workload {label.workload or place.name}"
+        run = {"lab": str(place / "run")}
+        return [_case(name, what, run, {"verdict": ["healthy"]}, {**tags, "kind": "healthy"})]
+    slow, fixed = {"lab": str(place / "slow")}, {"lab": str(place / "fixed")}
+    known = causes().get(str(label.cause))
+    tags |= {"family": known.family if known else "none"}
+    what = label.injected or label.named_cause
+    kind = "masked" if label.symptoms else "cause"
+    gone: dict[str, Any] = {"not_causes": [label.cause]}
+    healthy = label.fixed_verdict == "healthy"
+    calm = {**gone, "verdict": ["healthy"]} if healthy else gone
+    calm_tags = {**tags, "kind": "healthy" if healthy else "unlabelled", "family": "none"}
+    return [
+        _case(name, what, slow, _expected(label), {**tags, "kind": kind}),
+        _case(f"{name}-fixed", f"mended: {what}", fixed, calm, calm_tags),
+        _case(
+            f"{name}-compared", f"mended and held against the slow run: {what}", fixed, gone,
+            {**tags, "kind": "unlabelled"}, slow,
+        ),
+    ]  # fmt: skip
+
+
+def _expected(label: Label) -> dict[str, Any]:
+    return {
+        "verdict": ["problem"],
+        "any_of": [label.named_cause],
+        "also_right": [each.cause for each in label.also_right],
+        "ranks": label.ranks,
+        "besides": [symptom.cause for symptom in label.symptoms],
+        "not_causes": label.not_causes,
+        "names": label.must_name,
+    }
+
+
+def _case(
+    name: str,
+    what: str,
+    run: dict[str, str],
+    expected: dict[str, Any],
+    tags: dict[str, str],
+    baseline: dict[str, str] | None = None,
+) -> Case:
+    fields = {"id": name, "what": what, "run": run, "expected": expected, "tags": tags, "baseline": baseline}
+    return Case.model_validate(fields)
+
 
 CASES = Path(__file__).resolve().parent / "cases"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from evals.synthetic.spec import SyntheticSpec
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
 Source = Literal["real", "lab", "synthetic"]

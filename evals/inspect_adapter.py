@@ -28,13 +28,12 @@ from evals.case_schema import Case
 from evals.models import use_of
 from evals.outcome import CaseResult, ModelUse
 from evals.run_places import Places
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.llm.connect import new_budget
 from hermes_agent.llm.model import Finished, Message, ModelEvent, ModelRequest, TextDelta, Usage
-from hermes_agent.llm.redact import Redactor
-from hermes_agent.llm.redacted_model import RedactedModel
-from hermes_agent.report.diagnosis import Diagnosis
-from hermes_agent.workflow.events import Event
+from hermes_agent.llm.redact import RedactedModel, Redactor
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Event
 from hermes_agent.writing.answer import write_answer
 from hermes_agent.writing.facts import hosts_of
 from tools.errors import UsageError

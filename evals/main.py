@@ -1,26 +1,60 @@
-"""The evaluation as a command: choose cases, run them, print, save and compare."""
+"""Carries a selection of cases out, several at once, and tells how far it has come."""
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shlex
 import sys
+import tempfile
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.carry_out import workers
+from evals.carry_out import Conditions, carry_out, workers
 from evals.case_files import CASES, all_cases, load_cases, select
+from evals.case_schema import Case
 from evals.markdown_report import write_report
-from evals.models import model_choice
+from evals.models import ModelChoice, model_choice
 from evals.outcome import CaseResult
 from evals.regression import against, read_results
 from evals.run_places import Places
-from evals.suite import run_suite
 from evals.summary import Results, summarise
 from evals.tables import text_report
 from hermes_agent.evidence.printable import printable
 from hermes_agent.version import VERSION
+
+Tell = Callable[[int, int, CaseResult], None]
+
+
+def run_suite(
+    cases: Sequence[Case], places: Places, model: ModelChoice | None, tell: Tell, at_once: int | None = None
+) -> list[CaseResult]:
+    """Results in the order of the cases. The cache is the suite's own: nothing stored before is taken for an answer."""
+    with tempfile.TemporaryDirectory(prefix="hermes-eval-cache-") as cache:
+        conditions = Conditions(places, Path(cache), model)
+        count = min(workers(at_once), len(cases))
+        if count <= 1:
+            return _one_by_one(cases, conditions, tell)
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(max_workers=count, mp_context=context) as pool:
+            running = {pool.submit(carry_out, case, conditions): case.id for case in cases}
+            done: dict[str, CaseResult] = {}
+            for future in as_completed(running):
+                done[running[future]] = future.result()
+                tell(len(done), len(cases), done[running[future]])
+        return [done[case.id] for case in cases]
+
+
+def _one_by_one(cases: Sequence[Case], conditions: Conditions, tell: Tell) -> list[CaseResult]:
+    results: list[CaseResult] = []
+    for case in cases:
+        results.append(carry_out(case, conditions))
+        tell(len(results), len(cases), results[-1])
+    return results
+
 
 FAILED = 5  # exit code: a case failed, nothing ran, or something became worse
 TEMPLATES = "templates (no model)"

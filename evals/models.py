@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 from evals.outcome import ModelUse
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.connect import connect, new_budget
 from hermes_agent.llm.model import ChatModel
 from hermes_agent.llm.recording import RecordingModel, ReplayModel
-from hermes_agent.report.diagnosis import Diagnosis
-from hermes_agent.workflow.events import Event
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Event
 from hermes_agent.writing.answer import write_answer
 from hermes_agent.writing.facts import hosts_of
 from tools.errors import ModelError, UsageError

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from evals.case_schema import Case, Measured, Tags
-from hermes_agent.report.diagnosis import CauseRecord, Diagnosis
+from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.session import Answer
 
 ASSERTED_PCT, ASSERTED_CONFIDENCE = 5.0, 0.5  # a cause above both is asserted, not merely noted

@@ -1,4 +1,4 @@
-"""Results of a suite in groups. Recorded and synthetic runs are never pooled: the latter say nothing of real runs."""
+"""What a model did over the whole suite: how reliably it answered, and what that took."""
 
 from __future__ import annotations
 
@@ -10,9 +10,46 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from evals.model_totals import ModelTotals, model_totals
 from evals.outcome import CaseResult
-from evals.statistics import Bin, Gains, Mean, calibration, confusion, gains, means
+from evals.statistics import Bin, Gains, Mean, calibration, confusion, gains, mean, means
+
+
+class ModelTotals(BaseModel):
+    """Means per case over those that asked a model. ``pass_all`` is pass^k: all k attempts at a case without a miss."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    cases: int
+    attempts: int  # at each case
+    pass_all: Mean
+    pass_one: Mean  # share of attempts that pass
+    written_by_model: Mean  # the rest are templates: what was written did not stand
+    calls: float
+    tokens: float
+    seconds: float
+    cost: float | None  # None where no prices are known
+
+
+def model_totals(results: Sequence[CaseResult]) -> ModelTotals | None:
+    """The totals of the scored results; None when no model was asked."""
+    used = [result.model for result in results if result.model is not None]
+    pass_all = mean([float(use.passes == use.attempts) for use in used])
+    pass_one = mean([use.passes / use.attempts for use in used])
+    written = mean([float(use.answer_by == "model") for use in used])
+    if pass_all is None or pass_one is None or written is None:
+        return None
+    costs = [use.cost for use in used if use.cost is not None]
+    return ModelTotals(
+        cases=len(used),
+        attempts=min(use.attempts for use in used),
+        pass_all=pass_all,
+        pass_one=pass_one,
+        written_by_model=written,
+        calls=sum(use.calls for use in used) / len(used),
+        tokens=sum(use.tokens for use in used) / len(used),
+        seconds=sum(use.seconds for use in used) / len(used),
+        cost=sum(costs) / len(costs) if len(costs) == len(used) else None,
+    )
+
 
 Schema = Literal["hermes-dx/eval/2"]
 SCHEMA: Schema = "hermes-dx/eval/2"

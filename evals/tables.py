@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from evals.model_totals import ModelTotals
 from evals.regression import Regression
 from evals.statistics import Gains, Mean
-from evals.summary import Group, Results
+from evals.summary import Group, ModelTotals, Results
 
 COLUMNS = (
     ("top_1", "first cause"),

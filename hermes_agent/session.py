@@ -11,17 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.journal import journal_of
 from hermes_agent.evidence.verifier import cited_ids
+from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.model.events import Emit
+from hermes_agent.model.request import Request
 from hermes_agent.questions.behind import Shown, Table, behind
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Cancelled, RunMaterial, ignore, never
 from hermes_agent.questions.reply import reply
-from hermes_agent.report.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.workflow.diagnose import Writer, diagnose
-from hermes_agent.workflow.events import Emit
-from hermes_agent.workflow.request import Request
 from hermes_agent.writing.attempt import Accepted
 from hermes_agent.writing.form import introduction, without_words
 from tools.errors import InputError, UsageError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tests.synthetic import V100, RankBuilder, run_of
-from tools.profilers.profile import Profile
 from tools.run.model import Layout
+from tools.views.profile import Profile
 
 COMPUTE_US = 4000.0
 TRANSFER_US = 500.0

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from tests.synthetic import RankBuilder, run_of
-from tools.profilers.profile import Profile
+from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Layout, Run
-from tools.sources.monitor import MonitoredRank, MonitorRecords
-from tools.sources.monitor_environment import RankEnvironment
-from tools.sources.monitor_events import System
-from tools.thresholds import Thresholds
+from tools.sources.monitor.environment import RankEnvironment
+from tools.sources.monitor.events import System
+from tools.sources.monitor.reader import MonitoredRank, MonitorRecords
+from tools.views.profile import Profile
 
 START_NS = 1_700_000_000_000_000_000
 SAMPLED = tuple(name for name in System.__struct_fields__ if name not in ("unix_ns", "step"))

@@ -19,10 +19,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.profilers.profile import Profile
+from tools.knowledge.thresholds import Thresholds
 from tools.run.events import DETAIL_COLUMNS, FRAME_COLUMNS, TRACK_COLUMNS, Details, EventKind, EventTable
 from tools.run.model import Device, Layout, Rank, Run, Step
-from tools.thresholds import Thresholds
+from tools.views.profile import Profile
 
 NS_PER_US = 1000
 V100 = Device(0, "Tesla V100-SXM2-32GB", 34_000_000_000, "7.0", 80)

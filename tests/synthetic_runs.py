@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.synthetic import RankBuilder, profile_of
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 
 STEPS = 5
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 from tools.whatif.change import Change
 
 Argument: TypeAlias = str | int | float | None

@@ -1,10 +1,4 @@
-"""What the monitor adds to the steps of a real training, in one process: neighbouring blocks with and without it.
-
-``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``). A pair is two neighbouring blocks of steps in random
-order, so that a machine that changes its speed changes it for both; a block is one step unless told otherwise. In the
-bare ones neither the fetch is timed nor ``step`` called. The monitor's own thread goes on through both: its CPU is read
-from its clock and added as if the training had stood still meanwhile, which is the most that it can cost.
-"""
+"""The median of paired differences, and how sure it is."""
 
 from __future__ import annotations
 
@@ -21,10 +15,50 @@ from random import Random
 from typing import Any
 
 from evals.benchmarks.monitor_cost import own_thread
-from evals.benchmarks.paired import median_with_interval
 from hermes_agent.monitor.options import Options
 from hermes_agent.monitor.session import Monitor
 from hermes_agent.monitor.tasks import thread_cpu_us
+
+RESAMPLES = 2000
+OUTSIDE = 0.025  # on each side of a 95 % interval
+
+
+@dataclass(frozen=True)
+class Median:
+    """A median with its bootstrap interval of 95 %."""
+
+    value: float
+    low: float
+    high: float
+
+    def plus(self, more: float) -> Median:
+        """With what is known for certain added."""
+        return Median(self.value + more, self.low + more, self.high + more)
+
+    def times(self, factor: float) -> Median:
+        """In another unit; the factor is not negative."""
+        return Median(self.value * factor, self.low * factor, self.high * factor)
+
+    def text(self, digits: int) -> str:
+        """As it is shown."""
+        return f"{self.value:+.{digits}f} ({self.low:+.{digits}f} to {self.high:+.{digits}f})"
+
+
+def median_with_interval(differences: Sequence[float]) -> Median:
+    """Resamples the differences, the same way each time."""
+    random = Random(1)
+    count = len(differences)
+    medians = sorted(statistics.median(random.choices(differences, k=count)) for _ in range(RESAMPLES))
+    low, high = medians[int(OUTSIDE * RESAMPLES)], medians[RESAMPLES - 1 - int(OUTSIDE * RESAMPLES)]
+    return Median(statistics.median(differences), low, high)
+
+
+# ``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``). A pair is two neighbouring blocks of steps in
+# random order, so that a machine that changes its speed changes it for both; a block is one step unless told
+# otherwise. In the bare ones neither the fetch is timed nor ``step`` called. The monitor's own thread goes on through
+# both: its CPU is read from its clock and added as if the training had stood still meanwhile, which is the most that
+# it can cost.
+
 
 MODULE = "evals.benchmarks.monitor_overhead"
 # Memory that goes back to the system after one step and is faulted in again in the next makes steps jump by a third.

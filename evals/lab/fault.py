@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from evals.lab.worlds import World
+from evals.lab.scenarios import World
 
 Strength = Literal["mild", "strong"]
 Split = Literal["dev", "test"]

@@ -12,8 +12,8 @@ from evals.lab.launch import Launch, launch
 from evals.lab.measure import CONFIDENCE, compare
 from evals.lab.plan import MEASURED_STEPS, WARMUP_STEPS
 from evals.lab.record import one_launch, write
+from evals.lab.scenarios import Data, Habits, World
 from evals.lab.variants import SPLITS, healthy, told
-from evals.lab.worlds import Data, Habits, World
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evals.lab.environment_faults.placement import Placement, surrounded
 from evals.lab.plan import Plan, write_plan
-from evals.lab.surroundings.placement import Placement, surrounded
-from evals.lab.worlds import World
+from evals.lab.scenarios import World
 from tools.errors import HermesError
 
 LAUNCH_LIMIT_S = 90.0

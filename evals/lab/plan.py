@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from evals.lab.worlds import Training
+from evals.lab.scenarios import Training
 
 WARMUP_STEPS = 4
 MEASURED_STEPS = 34  # per launch; two launches of each world

@@ -2,10 +2,10 @@
 
 To add one, take the file of its family in ``evals/lab/faults`` and append a ``Fault``: a function that makes the slow
 and the fixed world of an amount, and the amounts per workload and strength. Where no knob carries it yet, give
-``evals/lab/worlds.py`` a field whose default is the healthy choice and let the program obey it, or write what surrounds
-the training in ``evals/lab/surroundings``. A fault lives in the data, the model or the surroundings of the training,
-never as a mark in what is recorded. Then ``python -m evals.lab record FAULT`` says whether mending saves enough for
-the label to be true.
+``evals/lab/scenarios.py`` a field whose default is the healthy choice and let the program obey it, or write the
+environment fault in ``evals/lab/environment_faults``. A fault lives in the data, the model or the environment, never as
+a mark in what is recorded. Then ``python -m evals.lab record FAULT`` says whether fixing saves enough for the label to
+be true.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch.utils.data import Dataset
 
-from evals.lab.surroundings.store import store_of
+from evals.lab.environment_faults.store import store_of
+from evals.lab.scenarios import Data
 from evals.lab.workloads.workload import Batch
-from evals.lab.worlds import Data
 
 PACKERS: dict[str, Callable[[bytes], bytes]] = {"zlib": zlib.compress, "lzma": lzma.compress}
 UNPACKERS: dict[str, Callable[[bytes], bytes]] = {"zlib": zlib.decompress, "lzma": lzma.decompress}

@@ -15,14 +15,12 @@ import torch
 import torch.distributed as dist
 
 from evals.lab.batches import batches
-from evals.lab.habits.heap import Heap
-from evals.lab.habits.saving import Saving, StepLines
-from evals.lab.habits.side_thread import SideThread
 from evals.lab.plan import Plan, read_plan
+from evals.lab.scenarios import Training
+from evals.lab.script_options import Heap, Saving, SideThread, StepLines
 from evals.lab.watching import monitor, profiled
 from evals.lab.workloads.registry import workload
 from evals.lab.workloads.workload import Workload
-from evals.lab.worlds import Training
 from hermes_agent.cli.env import environment
 
 SAME_MODEL = ("images", "tokens", "sounds")  # workloads whose ranks hold the same model

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeVar, cast, get_args
 
 from evals.lab.fault import Split, Strength, Variant
-from evals.lab.worlds import Training, WorkloadName, World
+from evals.lab.scenarios import Training, WorkloadName, World
 
 # Thresholds and rules are made with the development split only.
 SPLITS: dict[str, Split] = {

@@ -6,10 +6,9 @@ import argparse
 from pathlib import Path
 
 from case_library.library import BUNDLED_CASES, load_cases
-from case_library.minilm import MiniLmEmbedding
-from evals.retrieval.asked import ask_all
+from case_library.retrieval.minilm import MiniLmEmbedding
+from evals.retrieval.asking import Library, ask_all
 from evals.retrieval.cost import measured, measured_enlarged
-from evals.retrieval.library import Library
 from evals.retrieval.questions import load_questions
 from evals.retrieval.report import report
 

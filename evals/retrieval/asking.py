@@ -1,15 +1,73 @@
-"""The ways a case or a user asks recall, and what came of each asking."""
+"""The library in memory with any of its cases left out: as if that case had never been indexed."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from case_library.query import CaseQuery
-from case_library.ranker import CaseRanker
+import numpy as np
+from numpy.typing import NDArray
+
+from case_library.retrieval.cards import CaseCard, card_of, document
+from case_library.retrieval.embedding_choice import TextEmbedding
+from case_library.retrieval.fusion import Weights
+from case_library.retrieval.hashed_embedding import HashedTextEmbedding, Vector, bucket_counts
+from case_library.retrieval.query import CaseQuery
+from case_library.retrieval.ranker import CaseRanker
+from case_library.retrieval.words import terms
 from case_library.schema import Case
-from case_library.words import terms
-from tools.taxonomy import causes
+from evals.retrieval.questions import UserQuestion
+from tools.knowledge.taxonomy import causes
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vector ranker without a store: exact cosine to every case, ``matrix`` of shape ``(cases, dimension)``."""
+
+    ids: Sequence[str]
+    embed: Callable[[str], Vector]
+    matrix: NDArray[np.float32]
+
+    def nearest(self, text: str, limit: int) -> Mapping[str, float]:
+        """Cosine of the nearest cases by id."""
+        cosine = self.matrix @ self.embed(text)
+        best = np.argsort(-cosine, kind="stable")[:limit]
+        return {self.ids[row]: float(cosine[row]) for row in best}
+
+
+class Library:
+    """Cases ready to be ranked, all of them or all but one; ``embedding`` stands in for the hashed one."""
+
+    def __init__(self, cases: Sequence[Case], embedding: TextEmbedding | None = None) -> None:
+        self.cases = cases
+        self._cards: list[CaseCard] = [card_of(case) for case in cases]
+        self._counts = np.array([bucket_counts(document(case)) for case in cases])
+        self._embedding = embedding
+        self._matrix = np.array(embedding([document(case) for case in cases])) if embedding else None
+        self._known: dict[str, Vector] = {}  # by text: what another embedding gives does not depend on the cases
+
+    def without(self, id: str, *weights: Weights) -> list[CaseRanker]:
+        """One ranker for each of the weights; no weight, rarity, vote or vector in it knows the case of that id."""
+        kept = [row for row, card in enumerate(self._cards) if card.id != id]
+        cards = [self._cards[row] for row in kept]
+        vectors, close_angle = self._vectors(kept)
+        first = CaseRanker(cards, vectors.nearest, weights[0], close_angle)
+        return [first, *(first.weighed(other) for other in weights[1:])]
+
+    def _vectors(self, kept: Sequence[int]) -> tuple[Vectors, float]:
+        ids = [self._cards[row].id for row in kept]
+        if self._embedding is not None and self._matrix is not None:
+            return Vectors(ids, self._embedded, self._matrix[kept]), self._embedding.close_angle
+        hashed = HashedTextEmbedding.fit_counts(self._counts[kept])
+        return Vectors(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept])), hashed.close_angle
+
+    def _embedded(self, text: str) -> Vector:
+        assert self._embedding is not None
+        if text not in self._known:
+            self._known[text] = self._embedding([text])[0]
+        return self._known[text]
+
 
 SHOWN = 10
 TOP = 3
@@ -88,3 +146,48 @@ WAYS: Mapping[str, Callable[[Case], CaseQuery]] = {
 
 def _place(found: Sequence[str], cause: str) -> int:
     return next((place for place, name in enumerate(found, start=1) if name == cause), 0)
+
+
+ABLATIONS: Mapping[str, Weights] = {
+    "all": Weights(),
+    "words only": Weights(vector=0, votes=0, signature=0),
+    "vector only": Weights(words=0, votes=0, signature=0),
+    "votes only": Weights(words=0, vector=0, signature=0),
+    "without words": Weights(words=0),
+    "without vector": Weights(vector=0),
+    "without votes": Weights(votes=0),
+    "without signature": Weights(signature=0),
+    "without one case of each cause in front": Weights(spread=False),
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Outcomes of cases by way and of questions by half; places without abstention by ablation and set."""
+
+    cases: Mapping[str, Sequence[Outcome]]
+    questions: Mapping[str, Sequence[Outcome]]
+    ablations: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+
+
+def ask_all(library: Library, questions: Sequence[UserQuestion]) -> Asked:
+    """Ask everything; a case asks rankers that never saw it."""
+    ways: defaultdict[str, list[Outcome]] = defaultdict(list)
+    places: dict[str, defaultdict[str, list[int]]] = {name: defaultdict(list) for name in ABLATIONS}
+    for case in library.cases:
+        rankers = dict(zip(ABLATIONS, library.without(case.id, *ABLATIONS.values()), strict=True))
+        for way, query_of in WAYS.items():
+            ways[way].append(ask(rankers["all"], query_of(case), case.cause))
+        for name, ranker in rankers.items():
+            places[name]["symptom alone"].append(forced_place(ranker, by_symptom(case), case.cause))
+            places[name]["title and symptom"].append(forced_place(ranker, by_text(case), case.cause))
+            places[name]["family and signals"].append(forced_place(ranker, by_signals(case), case.cause))
+    rankers = dict(zip(ABLATIONS, library.without("", *ABLATIONS.values()), strict=True))
+    halves: defaultdict[str, list[Outcome]] = defaultdict(list)
+    for question in questions:
+        query = CaseQuery(text=question.text)
+        halves[question.half].append(ask(rankers["all"], query, question.cause))
+        if question.cause:
+            for name, ranker in rankers.items():
+                places[name]["user questions"].append(forced_place(ranker, query, question.cause))
+    return Asked(ways, halves, places)

@@ -50,8 +50,8 @@ def measured(folder: Path, builds: int = 3) -> Timing:
 def time_index(folder: Path) -> Timing:
     """Build, open and ask in this process; imports count towards the build."""
     begun = time.perf_counter()
-    from case_library.query import CaseQuery
-    from case_library.recall import CaseIndex
+    from case_library.retrieval.query import CaseQuery
+    from case_library.retrieval.recall import CaseIndex
 
     texts = [question.text for question in load_questions()]
     loaded = time.perf_counter()

@@ -11,7 +11,7 @@ from typing import Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 QUESTIONS = Path(__file__).parent / "questions.yaml"
 Half = Literal["development", "held out", "later"]

@@ -7,7 +7,7 @@ from typing import get_args
 
 from evals.case_schema import Verdict
 from evals.outcome import Outcome
-from hermes_agent.report.diagnosis import CauseRecord
+from hermes_agent.model.diagnosis import CauseRecord
 
 VERDICTS = get_args(Verdict)
 

@@ -62,6 +62,6 @@ def slow_transfer(items: list[Item], strength: float, place: Place) -> list[Item
 
 def few_micro_batches(items: list[Item], strength: float, place: Place) -> list[Item]:
     """As few micro-batches as stages."""
-    from evals.synthetic.pipeline import pipeline_step
+    from evals.synthetic.healthy import pipeline_step
 
     return pipeline_step(place, micro_batches=place.layout.pipeline)

@@ -1,15 +1,11 @@
-"""The monitor's records of a synthetic run: the steps of all ranks, in the form that the monitor itself writes.
-
-Steps scatter as those of a recorded training do. A rank's own time is what it would take alone; all ranks leave a
-step together, when the last one is done, so the others wait. A fault shows only in what it does to the process: time
-in the loader, pauses of the collector, time off the CPU.
-"""
+"""How steps of a recorded training scatter, taken from its step logs; the size of the scatter is the spec's own."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +14,41 @@ from numpy.typing import NDArray
 
 from evals.synthetic.kineto import BASE_NS
 from evals.synthetic.spec import FaultSpec, SyntheticSpec
-from evals.synthetic.step_shape import recorded_shape
+from hermes_agent.demo.data import demo_fixed_run
 from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.layout import CAPTURE_ENDED, CAPTURED, FIELDS, FIRST, STEPS_MAGIC, UNKNOWN_DEPTH
+from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIELDS, FIRST, STEPS_MAGIC, UNKNOWN_DEPTH
+from tools.errors import InputError
+
+WARM_UP = 4
+MOST_DEVIATION = 4.0  # in standard deviations; what is beyond came from the machine, not from the training
+
+
+@cache
+def recorded_shape(folder: Path | None = None) -> NDArray[np.float64]:
+    """Deviations of recorded steps from their rank's median, with mean 0 and standard deviation 1.
+
+    ``folder`` is a run folder with ``steps_rank*.jsonl``, by default the bundled recorded run without a fault. Raises
+    InputError when it holds too few steps.
+    """
+    run = demo_fixed_run() if folder is None else folder
+    logs = [_steps_ms(file) for file in sorted(run.glob("steps_rank*.jsonl"))]
+    relative = [log / np.median(log) - 1.0 for log in logs if len(log) > 1]
+    if not relative or sum(len(each) for each in relative) < 20:
+        raise InputError(f"{run} holds too few logged steps to learn their scatter from; name another recorded run")
+    together = np.concatenate(relative)
+    deviations = np.clip((together - together.mean()) / together.std(), -MOST_DEVIATION, MOST_DEVIATION)
+    return np.asarray((deviations - deviations.mean()) / deviations.std())
+
+
+def _steps_ms(file: Path) -> NDArray[np.float64]:
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
+    return np.array([row["wall_ms"] for row in rows[WARM_UP:]], dtype=float)
+
+
+# Steps scatter as those of a recorded training do. A rank's own time is what it would take alone; all ranks leave a
+# step together, when the last one is done, so the others wait. A fault shows only in what it does to the process: time
+# in the loader, pauses of the collector, time off the CPU.
+
 
 CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
 DTYPE = np.dtype([(name, CODES[code]) for name, code in FIELDS])

@@ -7,12 +7,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.places import local, place
+from hermes_agent.locations.places import local, place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
-    from hermes_agent.config import Settings
-    from hermes_agent.workflow.request import Request
+    from hermes_agent.config.settings import Settings
+    from hermes_agent.model.request import Request
 
 MOST_RANKS = 1 << 20
 RUN_HELP = "trace file, folder with traces or monitor records, or a URL of one (fsspec)"
@@ -69,15 +69,15 @@ def rank_numbers(text: str) -> tuple[int, ...]:
 
 def settings() -> Settings:
     """The configuration in force here."""
-    from hermes_agent.config import Settings
+    from hermes_agent.config.settings import Settings
 
     return Settings.load(Path.cwd(), os.environ)
 
 
 def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
     """What the arguments ask to have diagnosed."""
-    from hermes_agent.cases_embedding import embedding_choice
-    from hermes_agent.workflow.request import Request
+    from hermes_agent.config.embedding import embedding_choice
+    from hermes_agent.model.request import Request
 
     cache_dir = None if args.no_cache else chosen.cache_dir
     return Request(

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import add_baseline_argument, add_selection_arguments, request_of, settings
-from hermes_agent.cli.places import URL, Place, place
+from hermes_agent.locations.places import URL, Place, place
 from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declares the actions of ``cases`` and their arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name in ACTIONS:
-        action: Action = import_module(f"hermes_agent.cli.cases_{name}")
+        action: Action = import_module(f"hermes_agent.cli.library.{name}")
         subparser = actions.add_parser(name, help=action.HELP, description=action.HELP)
         action.add_arguments(subparser)
         subparser.set_defaults(action=action.run)

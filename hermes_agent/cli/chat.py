@@ -9,13 +9,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import RUN_HELP, add_baseline_argument, add_selection_arguments, request_of, settings
-from hermes_agent.cli.places import Place, local, place
+from hermes_agent.locations.places import Place, local, place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
-    from hermes_agent.config import Settings
-    from hermes_agent.tui.port import ChatSession, Openings
-    from hermes_agent.workflow.request import Request
+    from hermes_agent.config.settings import Settings
+    from hermes_agent.model.request import Request
+    from hermes_agent.tui.session_protocol import ChatSession, Openings
 
 NAME = "chat"
 HELP = "discuss a run in the terminal"
@@ -58,7 +58,7 @@ def _chat(request: Request, chosen: Settings) -> int:
 
 def openings(request: Request, chosen: Settings) -> Openings:
     """The ways to a session; ``request`` holds what the command line asked for, perhaps without a run."""
-    from hermes_agent.tui.port import Openings
+    from hermes_agent.tui.session_protocol import Openings
 
     def session(wanted: Request) -> ChatSession:
         from hermes_agent.session import Session

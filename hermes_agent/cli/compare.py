@@ -7,7 +7,7 @@ import json
 from dataclasses import replace
 
 from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
-from hermes_agent.cli.places import local, place
+from hermes_agent.locations.places import local, place
 
 NAME = "compare"
 HELP = "say what changed between two runs, or why they cannot be compared"
@@ -30,8 +30,8 @@ def run(args: argparse.Namespace) -> int:
     from hermes_agent.evidence.numbers import without_citations
     from hermes_agent.evidence.sentences import render
     from hermes_agent.report.records import evidence_record
-    from tools.compare import compare
-    from tools.profilers.profile import Profile
+    from tools.comparison.compare import compare
+    from tools.views.profile import Profile
 
     args.run_paths = [args.after]
     request = request_of(args, settings())

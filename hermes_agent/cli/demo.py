@@ -20,12 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Diagnoses the bundled run; on a terminal, offers to go on in the chat."""
-    from hermes_agent.cases_embedding import embedding_choice
     from hermes_agent.cli.diagnose import print_diagnosis
     from hermes_agent.cli.progress import TerminalProgress
+    from hermes_agent.config.embedding import embedding_choice
     from hermes_agent.demo.data import demo_run
+    from hermes_agent.model.request import Request
     from hermes_agent.workflow.diagnose import diagnose
-    from hermes_agent.workflow.request import Request
 
     chosen = settings()
     request = Request(

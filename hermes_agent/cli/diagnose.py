@@ -10,8 +10,8 @@ from hermes_agent.cli.arguments import add_run_arguments, request_of, settings, 
 from tools.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hermes_agent.config import Settings
-    from hermes_agent.report.diagnosis import Diagnosis
+    from hermes_agent.config.settings import Settings
+    from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.workflow.diagnose import Writer
 
 NAME = "diagnose"
@@ -71,7 +71,7 @@ def print_diagnosis(
 
         print(render_markdown(diagnosis), end="")
         return
-    from hermes_agent.cli.style import terminal_style, terminal_width
+    from hermes_agent.cli.terminal import terminal_style, terminal_width
     from hermes_agent.report.text import render_text
 
     print(render_text(diagnosis, terminal_width(), terminal_style(), verbose), end="")

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return SHADOWED
     if argv is None:
         from hermes_agent.cli.interrupt import leave_at_once
-        from hermes_agent.cli.streams import settle_streams
+        from hermes_agent.cli.terminal import settle_streams
 
         settle_streams()
         leave_at_once()

@@ -161,7 +161,7 @@ def _profile(folder: Path, args: argparse.Namespace) -> int:
 
 def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int:
     """Waits until every rank has written its trace or said why not; prints the traces."""
-    from hermes_agent.monitor.layout import Answer
+    from hermes_agent.monitor.format import Answer
     from hermes_agent.monitor.places import capture_folder
 
     waiting, failed = set(ranks), False

@@ -8,14 +8,7 @@ import time
 from types import TracebackType
 from typing import TextIO
 
-from hermes_agent.workflow.events import (
-    CheckFinished,
-    Event,
-    Notice,
-    StageFinished,
-    StageProgress,
-    StageStarted,
-)
+from hermes_agent.model.events import CheckFinished, Event, Notice, StageFinished, StageProgress, StageStarted
 
 DELAY_S = 0.3  # work that ends sooner shows no bar
 BAR = 20

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
 
 if TYPE_CHECKING:
-    from tools.profilers.profile import Profile
+    from tools.views.profile import Profile
 
 NAME = "ranks"
 HELP = "list the ranks, the slowest of each communication group marked"
@@ -43,8 +43,8 @@ def rank_rows(profile: Profile) -> list[Row]:
     ``unprofiled_ms``, the mean step that no profiler touched, is there where records tell it of every rank.
     """
     from hermes_agent.questions.slowest import slowest_per_group
-    from tools.profilers.coarse import own_ms
-    from tools.profilers.parts import PARTS
+    from tools.views.coarse import own_ms
+    from tools.views.parts import PARTS
 
     groups = slowest_per_group(profile)
     own = own_ms(profile)
@@ -73,7 +73,7 @@ def rank_rows(profile: Profile) -> list[Row]:
 
 def _unprofiled(profile: Profile, rank: int) -> dict[str, float]:
     """The rank's mean step by records; empty unless they tell it of all traced ranks."""
-    from tools.metrics.series import series_step_ms
+    from tools.metrics.recorded.series import series_step_ms
 
     if profile.series is None or not set(profile.rank_numbers) <= set(profile.series.ranks):
         return {}
@@ -82,7 +82,7 @@ def _unprofiled(profile: Profile, rank: int) -> dict[str, float]:
 
 def table_text(rows: list[Row]) -> str:
     """The rows as a table for a terminal; the slowest of each group is marked at the end of its line."""
-    from hermes_agent.cli.columns import aligned
+    from hermes_agent.cli.terminal import aligned
 
     measured = [name for name in rows[0] if name.endswith("_ms")]
     header = ["rank", "steps", *(name.removesuffix("_ms").replace("_", " ") for name in measured), "clock offset"]

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.progress import TerminalProgress
-from hermes_agent.workflow.events import Stage, StageProgress
+from hermes_agent.model.events import Stage, StageProgress
 
 if TYPE_CHECKING:
-    from hermes_agent.workflow.request import Request
-    from tools.profilers.profile import Profile
+    from hermes_agent.model.request import Request
+    from tools.views.profile import Profile
 
 
 def profile_of(request: Request) -> Profile:
     """Reads the run of a request; raises InputError when there is none, UsageError for unknown ranks or steps."""
-    from tools.profilers.profile import Profile
+    from tools.knowledge.thresholds import Thresholds
     from tools.sources.load import load_run
     from tools.sources.options import LoadOptions
-    from tools.thresholds import Thresholds
+    from tools.views.profile import Profile
 
     options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
     with TerminalProgress() as progress:

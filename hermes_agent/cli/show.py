@@ -8,11 +8,11 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import RUN_HELP, add_baseline_argument, add_selection_arguments, request_of, settings
-from hermes_agent.cli.places import place
+from hermes_agent.locations.places import place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
-    from hermes_agent.config import Settings
+    from hermes_agent.config.settings import Settings
     from hermes_agent.session import Session, Shown
 
 NAME = "show"
@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _with_origin(shown: Shown, session: Session) -> Shown:
     """Also says from which URL the files were copied."""
-    from hermes_agent.cli.copies import origin
     from hermes_agent.evidence.printable import printable
+    from hermes_agent.locations.fetch import origin
 
     places = (*session.request.paths, *session.request.baseline)
     told = [f"{path} is a copy of {printable(origin(path))}" for path in places if origin(path)]
@@ -68,7 +68,7 @@ def _session(args: argparse.Namespace) -> Session:
 
 def _latest(args: argparse.Namespace, chosen: Settings) -> Session:
     """The diagnosis made last, as it was stored: its ids are those that were printed."""
-    from hermes_agent.cli.copies import origin
+    from hermes_agent.locations.fetch import origin
     from hermes_agent.session import Session
     from hermes_agent.workflow import stored
 
@@ -90,7 +90,7 @@ def _text(shown: Shown) -> str:
     lines = [shown.title, *(f"  {line}" for line in shown.lines)]
     table = shown.table
     if table is not None and table.rows:
-        from hermes_agent.cli.columns import aligned
+        from hermes_agent.cli.terminal import aligned
 
         part = (
             f"the first {len(table.rows)} of {table.total}" if len(table.rows) < table.total else f"all {table.total}"

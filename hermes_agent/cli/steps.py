@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
 
 if TYPE_CHECKING:
-    from tools.profilers.profile import Profile
+    from tools.views.profile import Profile
 
 NAME = "steps"
 HELP = "list the steps and where each one's time went"
@@ -42,8 +42,8 @@ def step_rows(profile: Profile) -> list[dict[str, int | float]]:
     ``marked_ms`` is the time from mark to mark: less than ``wall_ms`` where the recorded window of the last step also
     holds what was still in the device's queue.
     """
-    from tools.profilers.coarse import step_series
-    from tools.profilers.parts import PARTS
+    from tools.views.coarse import step_series
+    from tools.views.parts import PARTS
 
     series = {view.rank.rank: step_series(profile, view.rank.rank) for view in profile.ranks}
     columns = ("wall", *PARTS, "overlapped_communication")
@@ -58,7 +58,7 @@ def step_rows(profile: Profile) -> list[dict[str, int | float]]:
 
 
 def _print_table(rows: list[dict[str, int | float]]) -> None:
-    from hermes_agent.cli.columns import aligned
+    from hermes_agent.cli.terminal import aligned
 
     shown = [name for name in rows[0] if name != "marked_ms"]
     header = ["wall ms" if name == "wall_ms" else name.removesuffix("_ms").replace("_", " ") for name in shown]

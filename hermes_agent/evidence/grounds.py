@@ -10,7 +10,7 @@ from case_library.library import BUNDLED_CASES, CaseError, parse_case, read_case
 from case_library.schema import Case
 from hermes_agent.evidence.hosts import Hosts
 from hermes_agent.evidence.verifier import Evidence, Grounds
-from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, Diagnosis, EvidenceRecord, RecordedRecord
+from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, Diagnosis, EvidenceRecord, RecordedRecord
 
 
 @dataclass(frozen=True)

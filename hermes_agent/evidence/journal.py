@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from hermes_agent.report.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
 
 try:
     import fcntl

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hermes_agent.evidence.journal import Journal
+from hermes_agent.model.diagnosis import EvidenceRecord
+from hermes_agent.report.records import evidence_record
 from tools.findings import Fact
 
 
@@ -37,3 +41,35 @@ class Ledger:
     def entries(self) -> tuple[Entry, ...]:
         """All entries in order."""
         return tuple(self._entries.values())
+
+
+class ContinuedLedger(Ledger):
+    """Knows the figures of a diagnosis by their measurement; a new one is numbered after the last of them.
+
+    With a journal the numbers go on where earlier calls ended, and what they measured keeps its id.
+    """
+
+    def __init__(self, known: Sequence[EvidenceRecord], journal: Journal | None = None) -> None:
+        super().__init__()
+        self._journal = journal or Journal(None)
+        self._known = {_key(record): record.id for record in known}
+        self._last = max((int(record.id[1:]) for record in known), default=0)
+
+    def cite(self, fact: Fact) -> str:
+        """The id the measurement has in the diagnosis or got since; a new one when it has none."""
+        if fact.key not in self._known:
+            record = self._journal.add_evidence(
+                lambda other: _key(other) == fact.key and other.value == fact.value,
+                lambda identifier: evidence_record(identifier, fact),
+                self._last,
+            )
+            self._known[fact.key] = record.id
+        return self._known[fact.key]
+
+    def added(self) -> tuple[EvidenceRecord, ...]:
+        """What was cited beyond the diagnosis, in this call and in earlier ones, in order."""
+        return self._journal.evidence()
+
+
+def _key(record: EvidenceRecord) -> object:
+    return record.run, record.metric, tuple(sorted(record.arguments.items()))

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget, Prices
 from hermes_agent.llm.capabilities import Capabilities, profile_for, with_overrides
 from hermes_agent.llm.endpoint import Endpoint, EndpointModel
+from hermes_agent.llm.failures import RetryPolicy
 from hermes_agent.llm.model import ChatModel
-from hermes_agent.llm.redact import Redactor
-from hermes_agent.llm.redacted_model import RedactedModel
-from hermes_agent.llm.retries import RetryPolicy
+from hermes_agent.llm.redact import RedactedModel, Redactor
 
 
 def connect(settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> ChatModel | None:

@@ -1,21 +1,88 @@
-"""Every OpenAI-compatible endpoint, through the plain ``openai`` client and Chat Completions."""
+"""A blocking source read in a thread, so that a user can break it off while it waits."""
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from hermes_agent.llm.capabilities import Capabilities
-from hermes_agent.llm.failures import FailureSentences
-from hermes_agent.llm.fallback import CONTEXT_OVERFLOW, Step, step_down, structured_mode
+from hermes_agent.llm.budget import request_tokens
+from hermes_agent.llm.capabilities import CONTEXT_OVERFLOW, Capabilities, Step, step_down, structured_mode
+from hermes_agent.llm.failures import FailureSentences, RetryPolicy
 from hermes_agent.llm.model import Degraded, Finished, ModelEvent, ModelRequest
-from hermes_agent.llm.pump import Interrupted, pumped
 from hermes_agent.llm.reply import ReplyAssembler
-from hermes_agent.llm.retries import RetryPolicy
-from hermes_agent.llm.tokens import request_tokens
 from hermes_agent.llm.wire import Body, encode
 from tools.errors import ModelError
+
+T = TypeVar("T")
+
+POLL_S = 0.05
+QUEUE_SIZE = 256
+
+
+class Interrupted(Exception):
+    """The user broke it off."""
+
+
+@dataclass(frozen=True)
+class _Item(Generic[T]):
+    value: T
+
+
+@dataclass(frozen=True)
+class _End:
+    error: Exception | None
+
+
+def pumped(produce: Callable[[], Iterator[T]], cancelled: Callable[[], bool]) -> Iterator[T]:
+    """What ``produce()`` yields, read in a thread; raises its error, or Interrupted once ``cancelled``.
+
+    After an interruption the thread ends as soon as its source yields or times out.
+    """
+    items: queue.Queue[_Item[T] | _End] = queue.Queue(QUEUE_SIZE)
+    stop = threading.Event()
+    thread = threading.Thread(target=_read, args=(produce, items, stop), name="hermes-model-stream", daemon=True)
+    thread.start()
+    try:
+        while True:
+            if cancelled():
+                raise Interrupted
+            try:
+                item = items.get(timeout=POLL_S)
+            except queue.Empty:
+                continue
+            if isinstance(item, _Item):
+                yield item.value
+            elif item.error is not None:
+                raise item.error
+            else:
+                return
+    finally:
+        stop.set()
+
+
+def _read(produce: Callable[[], Iterator[T]], items: queue.Queue[_Item[T] | _End], stop: threading.Event) -> None:
+    error: Exception | None = None
+    try:
+        for value in produce():
+            if not _put(items, _Item(value), stop):
+                return
+    except Exception as caught:  # whatever it is belongs to the thread that asked, where it is raised again
+        error = caught
+    _put(items, _End(error), stop)
+
+
+def _put(items: queue.Queue[_Item[T] | _End], item: _Item[T] | _End, stop: threading.Event) -> bool:
+    while not stop.is_set():
+        try:
+            items.put(item, timeout=POLL_S)
+        except queue.Full:
+            continue
+        return True
+    return False
+
 
 if TYPE_CHECKING:
     from openai import APIError, OpenAI, Stream

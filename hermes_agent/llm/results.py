@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hermes_agent.llm.sanitize import clean
 from hermes_agent.llm.tool import FunctionTool, Output, ToolOutput
-from hermes_agent.llm.untrusted import clean
 from tools.errors import UsageError
 
 MAX_STORED_CHARS = 4_000_000  # of one result

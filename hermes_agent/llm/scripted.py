@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
+from hermes_agent.llm.budget import estimated_tokens, request_tokens
 from hermes_agent.llm.model import (
     Finished,
     ModelEvent,
@@ -14,7 +15,6 @@ from hermes_agent.llm.model import (
     ToolCall,
     Usage,
 )
-from hermes_agent.llm.tokens import estimated_tokens, request_tokens
 from tools.errors import ModelError
 
 TurnItem: TypeAlias = str | ReasoningDelta | ToolCall | Usage | Finished | ModelError

@@ -8,10 +8,10 @@ from dataclasses import replace
 
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.model import ChatModel, Message, ModelRequest
+from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.schema_check import complaints
 from hermes_agent.llm.tool import json_object
 from hermes_agent.llm.turn import listen
-from hermes_agent.llm.untrusted import one_line
 from tools.errors import ModelError
 
 _FENCE = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n\s*```\s*$", re.DOTALL | re.IGNORECASE)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from hermes_agent.llm.model import ToolCall, ToolSpec
+from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.schema_check import complaints
-from hermes_agent.llm.untrusted import one_line
 from tools.errors import ModelError
 
 QUOTED_CHARS = 200

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from hermes_agent.llm.budget import estimated_tokens, request_tokens
 from hermes_agent.llm.model import (
     ChatModel,
     Degraded,
@@ -17,7 +18,6 @@ from hermes_agent.llm.model import (
     ToolCall,
     Usage,
 )
-from hermes_agent.llm.tokens import estimated_tokens, request_tokens
 from hermes_agent.llm.tool import json_object
 from tools.errors import ModelError
 

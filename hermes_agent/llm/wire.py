@@ -6,8 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes_agent.llm.capabilities import Capabilities
-from hermes_agent.llm.fallback import structured_mode
+from hermes_agent.llm.capabilities import Capabilities, structured_mode
 from hermes_agent.llm.model import Message, ModelRequest, ResponseSchema, ToolSpec
 
 Body = dict[str, object]

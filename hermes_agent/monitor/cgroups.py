@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from hermes_agent.monitor.kernel import Read, fields_of, read_text, whole_number
+from hermes_agent.monitor.procfs import Read, fields_of, read_text, whole_number
 
 ROOT = Path("/sys/fs/cgroup")
 OWN = Path("/proc/self/cgroup")

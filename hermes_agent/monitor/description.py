@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_agent.monitor.layout import FIELDS, HEADER_BYTES, PREAMBLE, SCHEMA
+from hermes_agent.monitor.format import FIELDS, HEADER_BYTES, PREAMBLE, SCHEMA
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from time import time_ns
 from typing import Any
 
 from hermes_agent.monitor.cgroups import cgroup_sample
-from hermes_agent.monitor.kernel import read_text, whole_number
+from hermes_agent.monitor.procfs import read_text, whole_number
 
 # Each of them is known to cost or save time, and none is made to hold a name, an address or a secret.
 NAMES = frozenset(

@@ -12,7 +12,7 @@ from time import perf_counter_ns, time_ns
 from typing import Any
 
 from hermes_agent.monitor.description import Description
-from hermes_agent.monitor.layout import STEPS_MAGIC
+from hermes_agent.monitor.format import STEPS_MAGIC
 from hermes_agent.monitor.ring import RingWriter
 
 EVENTS = ".events.jsonl"

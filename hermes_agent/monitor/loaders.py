@@ -9,7 +9,7 @@ from functools import wraps
 from time import perf_counter_ns
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from hermes_agent.monitor.layout import UNKNOWN_DEPTH
+from hermes_agent.monitor.format import UNKNOWN_DEPTH
 from hermes_agent.monitor.raw import DATA, DEPTHS, FETCHES, packed_depths
 
 T = TypeVar("T")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from hermes_agent.monitor.capture import CaptureLimits
+from hermes_agent.monitor.capture import CaptureLimits, Profiler, TorchProfiler
 from hermes_agent.monitor.flush import FlushPlan
-from hermes_agent.monitor.profiler import Profiler, TorchProfiler
 
 
 @dataclass(frozen=True)

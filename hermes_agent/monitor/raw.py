@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from hermes_agent.monitor.layout import LARGEST_US, RECORDS_AT, REQUEST_AT, STATE_AT, UNKNOWN_US, StepRecord
+from hermes_agent.monitor.format import LARGEST_US, RECORDS_AT, REQUEST_AT, STATE_AT, UNKNOWN_US, StepRecord
 
 RAW = struct.Struct("<16q")
 WORDS = 16

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hermes_agent.monitor.layout import (
+from hermes_agent.monitor.format import (
     ANSWER,
     ANSWER_AT,
     BEGIN_AT,

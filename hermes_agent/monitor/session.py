@@ -17,9 +17,9 @@ from hermes_agent.monitor.capture import CaptureDesk
 from hermes_agent.monitor.description import Description, Workload, default_folder, host_name, identity
 from hermes_agent.monitor.environment import EnvironmentWatch
 from hermes_agent.monitor.flush import Flusher, RecordFiles
+from hermes_agent.monitor.format import FIRST, RECORDS_AT
 from hermes_agent.monitor.garbage import GarbageWatch
 from hermes_agent.monitor.gradients import GradientWatch, Model
-from hermes_agent.monitor.layout import FIRST, RECORDS_AT
 from hermes_agent.monitor.loaders import DataWatch, WatchedLoader
 from hermes_agent.monitor.options import Options
 from hermes_agent.monitor.places import open_ring_folder, records_folder

@@ -1,7 +1,4 @@
-"""What the process and its machine are doing, as the kernel tells it; a source that is missing is left out.
-
-Counters are as the kernel gives them (since boot or since the start of the process); a reader takes differences.
-"""
+"""What torch does in the whole process beside the training: profilers that run, and compilations."""
 
 from __future__ import annotations
 
@@ -11,15 +8,93 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from time import process_time_ns
 from typing import Any
 
 from hermes_agent.monitor.cgroups import GroupWatch
-from hermes_agent.monitor.frameworks import framework_sample
-from hermes_agent.monitor.kernel import OpenFiles, Read, fields_of, read_text, whole_number
+from hermes_agent.monitor.procfs import OpenFiles, Read, fields_of, read_text, whole_number
 from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
-from hermes_agent.monitor.traffic import RdmaWatch, network_sample
+
+COMPILATION = "_compile.compile_inner"  # torch.compile's own name for turning one frame into code
+
+
+def framework_sample() -> dict[str, Any]:
+    """Whether a profiler runs (1 or 0), compilations so far and the time they took; never imports torch.
+
+    What a release of torch does not keep under these names is left out.
+    """
+    sample: dict[str, Any] = {}
+    profiling = getattr(sys.modules.get("torch.autograd.profiler"), "_is_profiler_enabled", None)
+    if isinstance(profiling, bool):
+        sample["profiler_active"] = int(profiling)
+    metrics = getattr(sys.modules.get("torch._dynamo.utils"), "compilation_time_metrics", None)
+    if isinstance(metrics, dict):
+        took_s = tuple(metrics.get(COMPILATION, ()))
+        sample |= {"compilations": len(took_s), "compile_us": round(1e6 * sum(took_s))}
+    return sample
+
+
+PROC = "/proc"
+INFINIBAND = Path("/sys/class/infiniband")
+MOST_COUNTERS = 32
+# A NAK received, or no answer in time: the sender has to send again. Other vendors name it retransmission.
+SENT_AGAIN = frozenset({"packet_seq_err", "local_ack_timeout_err"})
+TrafficSample = dict[str, int | float]
+
+
+def network_sample(proc: str = PROC, read: Read = read_text) -> TrafficSample:
+    """Bytes sent and received by all interfaces but the loopback, the loopback's, and TCP segments sent again."""
+    sample: TrafficSample = {}
+    for line in read(f"{proc}/net/dev").splitlines()[2:]:
+        name, _, counters = line.partition(":")
+        words = counters.split()
+        received, sent = (whole_number(words[at]) if len(words) > 8 else None for at in (0, 8))
+        if received is None or sent is None:
+            continue
+        if name.strip() == "lo":
+            sample["lo_sent_bytes"] = sent
+        else:
+            sample["net_sent_bytes"] = sample.get("net_sent_bytes", 0) + sent
+            sample["net_received_bytes"] = sample.get("net_received_bytes", 0) + received
+    return sample | _segments(read(f"{proc}/net/snmp"))
+
+
+def _segments(text: str) -> TrafficSample:
+    lines = [line.split()[1:] for line in text.splitlines() if line.startswith("Tcp:")]
+    if len(lines) != 2:
+        return {}
+    named = dict(zip(*lines, strict=False))
+    known = {"OutSegs": "tcp_sent_segments", "RetransSegs": "tcp_retransmitted_segments"}
+    numbers = {name: whole_number(named.get(key, "")) for key, name in known.items()}
+    return {name: number for name, number in numbers.items() if number is not None}
+
+
+class RdmaWatch:
+    """Retransmissions that the machine's RDMA devices count; which counters there are is looked up once."""
+
+    def __init__(self, devices: Path = INFINIBAND) -> None:
+        try:
+            files = sorted(devices.glob("*/ports/*/hw_counters/*"))
+        except OSError:
+            files = []
+        self._files = [file for file in files if _counts_retransmits(file.name)][:MOST_COUNTERS]
+
+    def sample(self) -> TrafficSample:
+        """Their sum, nothing where there is no such counter."""
+        values = [whole_number(read_text(file).strip()) for file in self._files]
+        known = [value for value in values if value is not None]
+        return {"rdma_retransmits": sum(known)} if known else {}
+
+
+def _counts_retransmits(name: str) -> bool:
+    lower = name.lower()
+    return lower in SENT_AGAIN or ("retrans" in lower and "bytes" not in lower)
+
+
+# Counters are as the kernel gives them (since boot or since the start of the process); a reader takes differences.
+
 
 Sample = dict[str, Any]
 MOST_FAILURES = 3

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from time import clock_gettime_ns
 
-from hermes_agent.monitor.kernel import fields_of, read_text, whole_number
+from hermes_agent.monitor.procfs import fields_of, read_text, whole_number
 
 MOST_CHILDREN = 64
 MOST_THREADS = 512

@@ -10,16 +10,16 @@ import pandas as pd
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.grounds import case_fields, recalled_case
 from hermes_agent.evidence.printable import printable
+from hermes_agent.evidence.recalled import kind_of
+from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord
+from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain, rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import capital
-from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord
-from hermes_agent.report.recalled import kind_of
 from hermes_agent.report.text import EFFORTS
-from hermes_agent.report.wording import FAMILY_TITLES, cause_title, plain, rank_list
-from tools.catalog import measurement, metrics
 from tools.errors import InputError, UsageError
+from tools.judgement.catalog import measurement, metrics
+from tools.knowledge.taxonomy import causes
 from tools.metrics.measurement import Measurement
-from tools.taxonomy import causes
 
 ROWS_SHOWN = 20
 CELL_CHARS = 120

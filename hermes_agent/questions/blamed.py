@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.diagnosis import CauseRecord
+from hermes_agent.model.display import cause_title, rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import paragraph
-from hermes_agent.report.diagnosis import CauseRecord
-from hermes_agent.report.wording import cause_title, rank_list
 
 
 def blamed(discussion: Discussion) -> CauseRecord | None:

@@ -6,8 +6,8 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, table
 from hermes_agent.questions.question import Question
-from tools.profilers.coarse import own_ms
-from tools.profilers.host_calls import host_calls, names_by_time
+from tools.views.coarse import own_ms
+from tools.views.host_calls import host_calls, names_by_time
 
 LISTED = 5
 

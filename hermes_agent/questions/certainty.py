@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.diagnosis import CauseRecord
+from hermes_agent.model.display import cause_title, on_ranks
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph
 from hermes_agent.questions.question import Question
-from hermes_agent.report.diagnosis import CauseRecord
-from hermes_agent.report.wording import cause_title, on_ranks
 from tools.errors import UsageError
-from tools.ranked_cause import RankedCause
-from tools.ranking import ranking
-from tools.savings import cause_key
-from tools.thresholds import DEFAULTS
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranking import ranking
+from tools.judgement.savings import cause_key
+from tools.knowledge.thresholds import DEFAULTS
 
 CAUSES_TOLD = 5
 VERDICTS = {

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hermes_agent.model.diagnosis import AdviceRecord
+from hermes_agent.model.display import cause_title
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.suspicion import about
-from hermes_agent.report.diagnosis import AdviceRecord
 from hermes_agent.report.text import EFFORTS
-from hermes_agent.report.wording import cause_title
 
 FURTHER = 4
 

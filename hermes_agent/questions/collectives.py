@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+from hermes_agent.model.display import plain
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, paragraph, table
 from hermes_agent.questions.question import Question
-from hermes_agent.report.wording import plain
-from tools.profilers.collectives import collectives
-from tools.vocabulary import COLLECTIVE_KINDS
+from tools.knowledge.name_patterns import COLLECTIVE_KINDS
+from tools.views.collectives import collectives
 
 NAMES = {kind: plain(kind).replace(" ", " ?") for kind, _ in COLLECTIVE_KINDS}
 UNNAMED = "of a kind the trace does not tell"

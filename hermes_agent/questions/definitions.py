@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.display import FAMILY_TITLES, plain
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, general
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.suspicion import about, signs_of
-from hermes_agent.report.wording import FAMILY_TITLES, plain
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 CAUSES_TOLD = 3
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from case_library.query import CaseHit, CaseQuery, Recall
-from hermes_agent.evidence.continued import ContinuedLedger
+from case_library.retrieval.query import CaseHit, CaseQuery, Recall
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.grounds import grounds
 from hermes_agent.evidence.journal import Journal
+from hermes_agent.evidence.ledger import ContinuedLedger
+from hermes_agent.evidence.recalled import recalled
 from hermes_agent.evidence.sentences import render
 from hermes_agent.evidence.verifier import Grounds
+from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
-from hermes_agent.report.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
-from hermes_agent.report.recalled import recalled
-from tools.catalog import measure
 from tools.findings import Argument, Fact, Sentence
+from tools.judgement.catalog import measure
 
 
 class Discussion:

@@ -7,8 +7,8 @@ from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.steps import which_step
-from tools.metrics.series import run_series
-from tools.profilers.profile import Profile
+from tools.metrics.recorded.series import run_series
+from tools.views.profile import Profile
 
 FEW_STEPS = 3
 

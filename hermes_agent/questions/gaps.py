@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.display import plain
 from hermes_agent.questions.coverage import CHECKS_OF_CAUSE
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, listed
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.suspicion import check_text
-from hermes_agent.report.wording import plain
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 
 def what_is_open(discussion: Discussion, _: Question) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.grounds import case_fields, recalled_case
+from hermes_agent.evidence.recalled import kind_of
 from hermes_agent.evidence.sentences import quoted
+from hermes_agent.model.diagnosis import CaseRecord, EvidenceRecord
+from hermes_agent.model.display import plain, rank_list
 from hermes_agent.questions.changes import in_full
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question
-from hermes_agent.report.diagnosis import CaseRecord, EvidenceRecord
-from hermes_agent.report.recalled import kind_of
-from hermes_agent.report.wording import plain, rank_list
-from tools.catalog import metrics
+from tools.judgement.catalog import metrics
 
 ASKED = re.compile(r"^(show|open|explain|cite|whats?( is)?|where does|why|tell me about)?( me)? ?[eac]\d+\b")
 

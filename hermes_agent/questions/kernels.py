@@ -6,8 +6,8 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, table
 from hermes_agent.questions.question import Question
-from tools.profilers.host_calls import names_by_time, step_kernels
-from tools.profilers.work import kernel_work
+from tools.views.host_calls import names_by_time, step_kernels
+from tools.views.work import kernel_work
 
 LISTED = 5
 NO_DEVICE = (

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_agent.workflow.events import Emit, Event, Notice, Stage, StageProgress
-from hermes_agent.workflow.request import Request
+from hermes_agent.model.events import Emit, Event, Notice, Stage, StageProgress
+from hermes_agent.model.request import Request
 from tools.errors import ExitCode, HermesError
 
 if TYPE_CHECKING:
-    from case_library.recall import CaseIndex
+    from case_library.retrieval.recall import CaseIndex
     from hermes_agent.workflow.workspace import Workspace
-    from tools.profilers.profile import Profile
+    from tools.views.profile import Profile
 
 
 class Cancelled(HermesError):
@@ -95,7 +95,7 @@ class RunMaterial:
 
     @cached_property
     def _index(self) -> CaseIndex:
-        from case_library.recall import CaseIndex
+        from case_library.retrieval.recall import CaseIndex
 
         asked = self._request
         return CaseIndex.open(cache_dir=asked.cache_dir, private_folder=asked.private_cases, embedding=asked.embedding)

@@ -7,7 +7,7 @@ from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, bullets, paragraph
 from hermes_agent.questions.question import Question
 from tools.errors import UsageError
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 
 RANKS_TOLD = 8
 NEEDS = (

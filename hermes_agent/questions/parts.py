@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.display import PART_TITLES
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import no_such_rank, step_list
 from hermes_agent.questions.prose import blocks, bullets
 from hermes_agent.questions.question import Question
-from hermes_agent.report.wording import PART_TITLES
 from tools.errors import UsageError
-from tools.metrics.series import run_series
-from tools.profilers.parts import PARTS
-from tools.profilers.profile import NO_TRACE
+from tools.metrics.recorded.series import run_series
+from tools.views.parts import PARTS
+from tools.views.profile import NO_TRACE
 
 RECORDED_PARTS = {
     "data_wait": "waiting for data",

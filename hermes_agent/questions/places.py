@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.display import rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.question import Question
-from hermes_agent.report.wording import rank_list
 
 
 def no_such_rank(discussion: Discussion, question: Question) -> str:

@@ -7,7 +7,7 @@ from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, bullets, paragraph
 from hermes_agent.questions.question import Question
 from tools.errors import UsageError
-from tools.profilers.idle import REASONS
+from tools.metrics.idle import REASONS
 
 NO_LAUNCHES = (
     "No launch on the host is joined to work on a device, so neither the queue nor the reasons of idle time can be "

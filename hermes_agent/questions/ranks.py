@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 
+from hermes_agent.model.display import PART_TITLES, cause_title, rank_list
 from hermes_agent.questions.blamed import blamed, blamed_elsewhere, first_blamed, which_is_on
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import no_such_rank
 from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.slowest import WHOLE_RUN, slowest_per_group
-from hermes_agent.report.wording import PART_TITLES, cause_title, rank_list
-from tools.profilers.arrivals import arrivals, blame
-from tools.profilers.parts import PARTS
+from tools.views.arrivals import arrivals, blame
+from tools.views.parts import PARTS
 
 EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
 GROUPS_TOLD = 4

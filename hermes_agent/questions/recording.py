@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hermes_agent.evidence.sentences import quoted
+from hermes_agent.model.display import plain, rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import step_list
 from hermes_agent.questions.prose import blocks, bullets, capital, listed
 from hermes_agent.questions.question import Question
-from hermes_agent.report.wording import plain, rank_list
-from tools.profilers.operator_cost import tensor_shapes
-from tools.profilers.profile import Profile
-from tools.profilers.work import operator_rows, operator_work
+from tools.views.operator_cost import tensor_shapes
+from tools.views.profile import Profile
+from tools.views.work import operator_rows, operator_work
 
 SHAPES_TOLD = 5
 NOT_RECORDED = (

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermes_agent.evidence.verifier import cited_ids, verify
+from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.foreign import in_english
 from hermes_agent.questions.intents import answer_text
 from hermes_agent.questions.question import read_question
-from hermes_agent.report.diagnosis import EvidenceRecord
 from tools.errors import UsageError
 
 NOT_MEASURABLE = "not_measurable"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from case_library.query import CaseQuery
+from case_library.retrieval.query import CaseQuery
+from hermes_agent.evidence.recalled import similar_cases_title
+from hermes_agent.model.diagnosis import CaseRecord
+from hermes_agent.model.display import plain
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, paragraph, quoted_from
 from hermes_agent.questions.question import Question
-from hermes_agent.report.diagnosis import CaseRecord
-from hermes_agent.report.recalled import similar_cases_title
-from hermes_agent.report.wording import plain
 
 CASES_TOLD = 3
 DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(?P<what>.+)$", re.IGNORECASE)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.profilers.coarse import own_ms
-from tools.profilers.profile import Profile
+from tools.views.coarse import own_ms
+from tools.views.profile import Profile
 
 WHOLE_RUN = "all ranks"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.questions.coverage import CHECKS_OF_MECHANISM, checks_for
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.report.diagnosis import CauseRecord, CheckRecord
-from tools.ranked_cause import RankedCause
-from tools.ranking import ranking
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranking import ranking
 
 Kind = Literal[
     "listed",  # among the ranked causes

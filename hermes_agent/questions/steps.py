@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.display import PART_TITLES
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.places import step_list
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.question import Question
-from hermes_agent.report.wording import PART_TITLES
 from tools.findings import Argument
-from tools.profilers.coarse import step_series
-from tools.profilers.host_calls import host_calls, most_grown, step_kernels
-from tools.profilers.parts import PARTS
-from tools.profilers.profile import Profile
+from tools.views.coarse import step_series
+from tools.views.host_calls import host_calls, most_grown, step_kernels
+from tools.views.parts import PARTS
+from tools.views.profile import Profile
 
 COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
 QUEUED = "what was still in the device's queue after the last mark"

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from hermes_agent.report.wording import FAMILY_TITLES, plain
-from tools.taxonomy import causes
+from hermes_agent.model.display import FAMILY_TITLES, plain
+from tools.knowledge.taxonomy import causes
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
+from hermes_agent.model.display import cause_title, on_ranks, plain
 from hermes_agent.questions.collectives import none_recorded
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.standing import Kind, Standing, found_instead, standing
 from hermes_agent.questions.subjects import Subject
-from hermes_agent.report.diagnosis import CauseRecord, CheckRecord
-from hermes_agent.report.wording import cause_title, on_ranks, plain
-from tools.ranked_cause import RankedCause
-from tools.savings import cause_key
-from tools.taxonomy import causes, family_of
-from tools.thresholds import DEFAULTS
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.savings import cause_key
+from tools.knowledge.taxonomy import causes, family_of
+from tools.knowledge.thresholds import DEFAULTS
 
 COMMUNICATING = {"communication", "parallel"}
 WHY_NOT = re.compile(r"\bwhy (is |are |was )?(it |this |that )?(not|isnt|wasnt|arent|dont|didnt)\b|\bwhynot\b")

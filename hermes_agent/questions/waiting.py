@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from hermes_agent.model.display import rank_list
 from hermes_agent.questions.blamed import blamed_elsewhere
 from hermes_agent.questions.collectives import none_recorded
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.ranks import causes_on, longer_in, which_rank
-from hermes_agent.report.wording import rank_list
-from tools.profilers.arrivals import arrivals, blame
+from tools.views.arrivals import arrivals, blame
 
 
 def why_wait(discussion: Discussion, question: Question) -> str:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 
 from hermes_agent.evidence.sentences import quoted
+from hermes_agent.model.diagnosis import CauseRecord
+from hermes_agent.model.display import cause_title, on_ranks
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, capital, listed, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.subjects import Subject
 from hermes_agent.questions.suspicion import about
-from hermes_agent.report.diagnosis import CauseRecord
-from hermes_agent.report.wording import cause_title, on_ranks
 from tools.errors import UsageError
 
 ALL = re.compile(r"\b(everything|every (cause|problem)|both|all (of )?(them|causes|problems|these|this)|all)\b")

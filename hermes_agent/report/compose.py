@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from case_library.recall import CaseHit, Recall
+from case_library.retrieval.recall import CaseHit, Recall
 from hermes_agent.evidence.ledger import Ledger
+from hermes_agent.evidence.recalled import recalled
 from hermes_agent.evidence.sentences import render, render_all
-from hermes_agent.report import diagnosis as record
+from hermes_agent.model import diagnosis as record
+from hermes_agent.model.display import cause_title, on_ranks
 from hermes_agent.report.opening import about, opening
-from hermes_agent.report.recalled import recalled
 from hermes_agent.report.records import (
     attribution_rows,
     breakdown_rows,
@@ -22,16 +23,15 @@ from hermes_agent.report.records import (
     run_record,
     source_record,
 )
-from hermes_agent.report.wording import cause_title, on_ranks
-from tools.advisor import Optimization, optimizations
-from tools.catalog import measure
-from tools.compare import Comparison
+from tools.comparison.compare import Comparison
 from tools.findings import Check, Fact, Sentence
-from tools.profilers.profile import Profile
-from tools.ranked_cause import RankedCause
-from tools.ranking import Ranking
+from tools.judgement.catalog import measure
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranking import Ranking
+from tools.judgement.start_up import steps_marked
+from tools.knowledge.advice import Optimization, optimizations
 from tools.run.model import Run
-from tools.start_up import steps_marked
+from tools.views.profile import Profile
 
 
 @dataclass(frozen=True, eq=False)

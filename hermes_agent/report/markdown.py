@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.printable import printable
-from hermes_agent.report.diagnosis import CaseRecord, Diagnosis
-from hermes_agent.report.recalled import similar_cases_title
+from hermes_agent.evidence.recalled import similar_cases_title
+from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
+from hermes_agent.model.display import cause_title, rank_list
 from hermes_agent.report.text import EFFORTS, MARKS, interval_meaning, notes_of
-from hermes_agent.report.wording import cause_title, rank_list
 
 PART_COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
 CELL_CHARS = 400

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from hermes_agent.report.wording import PART_TITLES, cause_title, on_ranks
-from tools.analyzers.series_steps import unprofiled, untouched
-from tools.catalog import measure
+from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks
+from tools.analyzers.steps.series_steps import unprofiled, untouched
 from tools.findings import Fact, Sentence
-from tools.profilers.parts import PARTS
-from tools.profilers.profile import Profile
-from tools.ranked_cause import RankedCause
-from tools.ranking import Ranking
+from tools.judgement.catalog import measure
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranking import Ranking
+from tools.judgement.savings import cause_key
+from tools.judgement.start_up import steps_marked
+from tools.judgement.verdict import NEEDED
 from tools.run.model import SourceStatus
-from tools.savings import cause_key
-from tools.start_up import steps_marked
-from tools.verdict import NEEDED
+from tools.views.parts import PARTS
+from tools.views.profile import Profile
 
 NO_TRACE = "No trace was read: this answer rests on what records tell of whole steps"
 UNSEEN_CAUSES = "slow operators, small launches and transfers would not be seen by it"

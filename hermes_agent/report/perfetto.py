@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from hermes_agent.evidence.printable import printable
-from hermes_agent.report.diagnosis import Diagnosis
-from hermes_agent.report.wording import PART_TITLES, cause_title
-from hermes_agent.workflow.request import Request
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.display import PART_TITLES, cause_title
+from hermes_agent.model.request import Request
 from tools.errors import UsageError
 from tools.intervals import merge
-from tools.profilers.parts import PARTS
-from tools.profilers.profile import Profile
-from tools.profilers.rank_profile import RankProfile
-from tools.ranking import ranking
+from tools.judgement.ranking import ranking
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
+from tools.views.parts import PARTS
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Scale
 
 STEPS_SHOWN = 3  # around the median step

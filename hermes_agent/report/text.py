@@ -5,16 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable
 
-from hermes_agent.report.diagnosis import (
-    AdviceRecord,
-    BreakdownRow,
-    CauseRecord,
-    CheckRecord,
-    Diagnosis,
-    SourceRecord,
-)
-from hermes_agent.report.recalled import similar_cases_title
-from hermes_agent.report.wording import cause_title, rank_list
+from hermes_agent.evidence.recalled import similar_cases_title
+from hermes_agent.model.diagnosis import AdviceRecord, BreakdownRow, CauseRecord, CheckRecord, Diagnosis, SourceRecord
+from hermes_agent.model.display import cause_title, rank_list
 
 Style = Callable[[str, str], str]  # (text, style name) -> text
 

@@ -11,7 +11,7 @@ from textual.widgets import Markdown, Static
 from textual.widgets.markdown import MarkdownStream
 
 from hermes_agent.evidence.numbers import CITATION
-from hermes_agent.llm.untrusted import clean
+from hermes_agent.llm.sanitize import clean
 from hermes_agent.tui.messages import CitedMessage
 from hermes_agent.tui.prose import plain
 

@@ -15,13 +15,13 @@ from textual.screen import Screen
 from textual.widgets import Input, Markdown, Static
 
 from hermes_agent.tui.commands import COMMANDS, Command, completions, run_command
-from hermes_agent.tui.conductor import Conductor
+from hermes_agent.tui.controller import Conductor
 from hermes_agent.tui.conversation import Conversation
 from hermes_agent.tui.glyphs import ASCII, UNICODE, Glyphs
 from hermes_agent.tui.messages import CitedMessage
 from hermes_agent.tui.panel import SidePanel
-from hermes_agent.tui.port import Openings
 from hermes_agent.tui.prompt import Prompt
+from hermes_agent.tui.session_protocol import Openings
 from hermes_agent.tui.status import StatusLine
 from hermes_agent.tui.work import Ended, Happened
 from hermes_agent.tui.worker import Worker

@@ -1,18 +1,101 @@
-"""The scrolling conversation: it stays at its end until a person scrolls away."""
+"""Where a step goes, as one stacked bar per rank drawn with block characters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from textual.containers import VerticalScroll
 from textual.content import Content
+from textual.widget import Widget
 
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
+from hermes_agent.model.display import PART_TITLES
 from hermes_agent.tui import sections
 from hermes_agent.tui.answer import AnswerMessage
-from hermes_agent.tui.breakdown import BreakdownBars
 from hermes_agent.tui.glyphs import Glyphs
 from hermes_agent.tui.messages import PlainMessage, QuestionMessage, SectionMessage
+
+PARTS = tuple(PART_TITLES)
+PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")
+RANKS_SHOWN = 16
+LABEL_CELLS = 10  # "rank 1023 "
+FIGURE_CELLS = 13  # " 123456.7 ms"
+LEGEND_GAP = "  "
+
+
+def part_ms(row: BreakdownRow) -> tuple[float, ...]:
+    """The parts of a row in ms, in the order of ``PARTS``."""
+    return tuple(float(getattr(row, f"{part}_ms")) for part in PARTS)
+
+
+def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
+    """How many of ``width`` cells each value gets when ``whole`` fills them; by largest remainder, so sums agree."""
+    if whole <= 0 or width <= 0:
+        return (0,) * len(values)
+    exact = [max(value, 0.0) * width / whole for value in values]
+    counts = [int(each) for each in exact]
+    spare = min(round(sum(exact)), width) - sum(counts)
+    order = sorted(range(len(values)), key=lambda index: counts[index] - exact[index])
+    for index in order[: max(spare, 0)]:
+        counts[index] += 1
+    return tuple(counts)
+
+
+def bar(row: BreakdownRow, longest_ms: float, width: int, glyphs: Glyphs) -> Content:
+    """One rank's bar, ``width`` cells for the longest rank."""
+    counts = cells(part_ms(row), longest_ms, width)
+    pieces = [
+        (sign * count, style) for sign, count, style in zip(glyphs.parts, counts, PART_STYLES, strict=True) if count
+    ]
+    return Content.assemble(*pieces, " " * (width - sum(counts)))
+
+
+def picture(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content:
+    """The bars of all ranks with a legend under them; ``rows`` hold one mean per rank."""
+    shown = rows[:RANKS_SHOWN]
+    longest_ms = max((row.wall_ms for row in shown), default=0.0)
+    bar_cells = max(width - LABEL_CELLS - FIGURE_CELLS, 8)
+    lines = [
+        Content.assemble(
+            f"rank {row.rank}".ljust(LABEL_CELLS), bar(row, longest_ms, bar_cells, glyphs), f"{row.wall_ms:>9.1f} ms"
+        )
+        for row in shown
+    ]
+    if len(rows) > RANKS_SHOWN:
+        lines.append(Content(f"and {len(rows) - RANKS_SHOWN} more ranks: /ranks"))
+    return Content("\n").join([*lines, *legend(shown, width, glyphs)])
+
+
+def legend(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> list[Content]:
+    """What the signs mean, for the parts that occur, wrapped between entries."""
+    occurring = [index for index, part in enumerate(PARTS) if any(part_ms(row)[index] > 0 for row in rows)]
+    lines: list[Content] = []
+    for index in occurring:
+        entry = Content.assemble((glyphs.parts[index], PART_STYLES[index]), f" {PART_TITLES[PARTS[index]]}")
+        if lines and lines[-1].cell_length + len(LEGEND_GAP) + entry.cell_length <= width:
+            lines[-1] = Content.assemble(lines[-1], LEGEND_GAP, entry)
+        else:
+            lines.append(entry)
+    return lines
+
+
+class BreakdownBars(Widget):
+    """The picture, drawn again for every width."""
+
+    DEFAULT_CSS = "BreakdownBars { height: auto; width: 1fr; }"
+
+    def __init__(self, rows: Sequence[BreakdownRow], glyphs: Glyphs) -> None:
+        super().__init__()
+        self._rows = tuple(rows)
+        self._glyphs = glyphs
+
+    def get_content_height(self, container: object, viewport: object, width: int) -> int:
+        """Lines the picture takes at a width."""
+        return picture(self._rows, width, self._glyphs).plain.count("\n") + 1
+
+    def render(self) -> Content:
+        """The picture at the present width."""
+        return picture(self._rows, self.content_size.width, self._glyphs)
 
 
 class Conversation(VerticalScroll, can_focus=False):

@@ -9,12 +9,12 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Static
 
-from hermes_agent.llm.untrusted import clean
-from hermes_agent.report.wording import FAMILY_TITLES, cause_title, plain, rank_list
+from hermes_agent.llm.sanitize import clean
+from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain, rank_list
+from hermes_agent.model.events import Stage
 from hermes_agent.tui.glyphs import Glyphs
 from hermes_agent.tui.progress import STAGES, CauseLine, CheckLine, Progress
 from hermes_agent.tui.prose import plain as outside
-from hermes_agent.workflow.events import Stage
 
 STAGE_TITLES = {
     Stage.LOAD: "load the run",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hermes_agent.report.diagnosis import Diagnosis
-from hermes_agent.workflow.events import (
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import (
     CauseRanked,
     CheckFinished,
     DiagnosisReady,

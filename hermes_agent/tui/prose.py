@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.style import Style
 
 from hermes_agent.evidence.numbers import CITATION
-from hermes_agent.llm.untrusted import clean
+from hermes_agent.llm.sanitize import clean
 
 IDENTIFIER = re.compile(r"[EAC]\d+")
 CODE = re.compile(r"`([^`\n]+)`")

@@ -12,7 +12,7 @@ from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import DataTable, Static
 
-from hermes_agent.llm.untrusted import one_line
+from hermes_agent.llm.sanitize import one_line
 from hermes_agent.tui.commands import help_rows
 from hermes_agent.tui.messages import PlainMessage
 from hermes_agent.tui.prose import plain

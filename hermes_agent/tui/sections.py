@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hermes_agent.report.diagnosis import AdviceRecord, CauseRecord, Diagnosis, SourceRecord
-from hermes_agent.report.recalled import similar_cases_title
+from hermes_agent.evidence.recalled import similar_cases_title
+from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, Diagnosis, SourceRecord
+from hermes_agent.model.display import cause_title, plain, rank_list
 from hermes_agent.report.text import EFFORTS
-from hermes_agent.report.wording import cause_title, plain, rank_list
 
 NUMBER = re.compile(r"\d+")
 CASES_SHOWN = 3

@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from hermes_agent.llm.untrusted import one_line
+from hermes_agent.llm.sanitize import one_line
 from hermes_agent.tui.glyphs import UNICODE, Glyphs
 
 TITLE_LIMIT = 40

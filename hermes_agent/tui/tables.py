@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hermes_agent.report.diagnosis import BreakdownRow, CheckRecord, Diagnosis
-from hermes_agent.report.wording import PART_TITLES, plain
+from hermes_agent.model.diagnosis import BreakdownRow, CheckRecord, Diagnosis
+from hermes_agent.model.display import PART_TITLES, plain
 
 PARTS = tuple(PART_TITLES)
 

@@ -13,10 +13,10 @@ from textual.message import Message
 from tools.errors import HermesError
 
 if TYPE_CHECKING:
-    from hermes_agent.report.diagnosis import Diagnosis
+    from hermes_agent.model.diagnosis import Diagnosis
+    from hermes_agent.model.events import Emit, Event
     from hermes_agent.session import Answer, Shown
-    from hermes_agent.tui.port import ChatSession
-    from hermes_agent.workflow.events import Emit, Event
+    from hermes_agent.tui.session_protocol import ChatSession
 
 LOG = logging.getLogger("hermes_dx.tui")
 

@@ -1,4 +1,4 @@
-"""One job at a time, in a thread; what comes meanwhile waits its turn."""
+"""The kinds of work the chat gives to its worker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,44 @@ from functools import partial
 from textual.app import App
 from textual.message import Message
 
-from hermes_agent.tui.work import Job, perform
+from hermes_agent.model.events import Emit
+from hermes_agent.tui.session_protocol import ChatSession
+from hermes_agent.tui.work import Answered, Job, Opened, ShownAgain, perform
+
+
+def opening(title: str, opener: Callable[[], ChatSession], before: ChatSession | None = None) -> Job:
+    """Opens a run and diagnoses it; the session ``before`` is closed when that has worked, the new one when not."""
+
+    def act(emit: Emit, _: Callable[[], bool]) -> Opened:
+        session = opener()
+        try:
+            diagnosis = session.diagnose(emit)
+        except BaseException:
+            session.close()
+            raise
+        if before is not None:
+            before.close()
+        return Opened(title, session, diagnosis)
+
+    return Job(f"diagnosing {title}", act, opens=True)
+
+
+def question(session: ChatSession, text: str) -> Job:
+    """Answers a question."""
+
+    def act(emit: Emit, cancelled: Callable[[], bool]) -> Answered:
+        return Answered(session.ask(text, emit, cancelled))
+
+    return Job("answering", act)
+
+
+def lookup(session: ChatSession, identifier: str) -> Job:
+    """Looks up what stands behind an id."""
+
+    def act(_: Emit, __: Callable[[], bool]) -> ShownAgain:
+        return ShownAgain(session.show(identifier))
+
+    return Job(f"measuring {identifier} again", act)
 
 
 class Worker:

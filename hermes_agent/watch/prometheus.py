@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes_agent.monitor.layout import UNKNOWN_DEPTH, UNKNOWN_US
+from hermes_agent.monitor.format import UNKNOWN_DEPTH, UNKNOWN_US
 from hermes_agent.watch.agent import Snapshot
 from hermes_agent.watch.anomaly import AnomalyKind
 from tools.errors import UsageError

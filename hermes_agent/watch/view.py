@@ -6,7 +6,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from hermes_agent.monitor.layout import CAPTURED, UNKNOWN_DEPTH, UNKNOWN_US, StepRecord
+from hermes_agent.monitor.format import CAPTURED, UNKNOWN_DEPTH, UNKNOWN_US, StepRecord
 from hermes_agent.watch.agent import Noticed, RankNow, Snapshot
 
 LAST_SHOWN = 8

@@ -6,10 +6,10 @@ import os
 import time
 from collections.abc import Callable, Mapping
 
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageProgress
+from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
-from hermes_agent.workflow.events import DiagnosisReady, Emit, Event, Stage, StageProgress
-from hermes_agent.workflow.request import Request
 
 Writer = Callable[[Diagnosis, Emit], Diagnosis]
 

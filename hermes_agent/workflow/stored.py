@@ -10,14 +10,13 @@ from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
-from hermes_agent.report.diagnosis import SCHEMA, Diagnosis
-from hermes_agent.workflow.request import Request
+from hermes_agent.model.diagnosis import SCHEMA, Diagnosis
+from hermes_agent.model.request import Request
 from tools.errors import InputError
 from tools.sources.digest import digest
-from tools.sources.discover import discover
 from tools.sources.environment import environment_files
+from tools.sources.inventory import companion_files, discover
 from tools.sources.options import Limits
-from tools.sources.run_folder import companion_files
 
 CODE = ("tools", "hermes_agent", "case_library")
 KEPT = 256  # stored diagnoses; the oldest go first

@@ -7,18 +7,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
 
-from case_library.recall import CaseIndex, Recall
-from hermes_agent.workflow.request import Request
+from case_library.retrieval.recall import CaseIndex, Recall
+from hermes_agent.model.request import Request
 from tools.analyzers.registry import ANALYZERS
-from tools.compare import Comparison
+from tools.comparison.compare import Comparison
 from tools.findings import Check
-from tools.profilers.profile import Profile
-from tools.profilers.series import require_steps
-from tools.ranking import Ranking
+from tools.judgement.ranking import Ranking
+from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
-from tools.thresholds import Thresholds
+from tools.views.profile import Profile
+from tools.views.series import require_steps
 
 Report = Callable[[str, int, int, str], None]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.grounds import grounds
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
-from hermes_agent.llm.dispatch import DialogueResult, Limits, run_dialogue
 from hermes_agent.llm.model import ChatModel, Message
+from hermes_agent.llm.tool_loop import DialogueResult, Limits, run_dialogue
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Emit, Notice
 from hermes_agent.questions.material import never
-from hermes_agent.report.diagnosis import Diagnosis
 from hermes_agent.workflow.diagnose import Writer
-from hermes_agent.workflow.events import Emit, Notice
 from hermes_agent.writing.attempt import Accepted, Fault, checked_text, passing_on, spent_line
 from hermes_agent.writing.claims import Bearings, faults
 from hermes_agent.writing.facts import answer_facts, hosts_of

@@ -10,8 +10,8 @@ from hermes_agent.evidence.clauses import Clause, clauses
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.numbers import agrees, figures
 from hermes_agent.evidence.verifier import Grounds, cited_ids
+from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.questions.question import normalised
-from hermes_agent.report.diagnosis import EvidenceRecord
 from hermes_agent.writing.meanings import Meaning, meaning_of
 from hermes_agent.writing.rivals import names_it, rival
 from hermes_agent.writing.scope import out_of_scope, words_of

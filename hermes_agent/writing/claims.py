@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from hermes_agent.evidence.numbers import CITATION
 from hermes_agent.evidence.verifier import CODE, Grounds, cited_ids, sentences, verify
+from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
 from hermes_agent.questions.coverage import CHECKS_OF_MECHANISM, checks_for
 from hermes_agent.questions.question import normalised
 from hermes_agent.questions.subjects import Subject, subject_of
-from hermes_agent.report.diagnosis import Diagnosis, EvidenceRecord
 from hermes_agent.writing.amounts import amount_in_words
 from hermes_agent.writing.attempt import Fault
 from hermes_agent.writing.binding import Told, unbound

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.grounds import case_fields, recalled_case
 from hermes_agent.evidence.verifier import cited_ids
-from hermes_agent.llm.untrusted import fence, one_line
-from hermes_agent.report.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
-from hermes_agent.report.wording import cause_title, plain, rank_list
+from hermes_agent.llm.sanitize import fence, one_line
+from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.model.display import cause_title, plain, rank_list
 
 LINE_CHARS = 1_200
 CASE_FIELDS = ("Symptom", "Optimization", "Effect")

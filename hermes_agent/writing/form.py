@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hermes_agent.llm.untrusted import one_line
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.llm.sanitize import one_line
+from hermes_agent.model.diagnosis import Diagnosis
 
 FENCED = re.compile(r"```[^\n`]*\n(?P<code>.*?)\n?```", re.DOTALL)
 HEADING = re.compile(r"^#{1,6}\s+")

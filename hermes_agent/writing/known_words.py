@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from hermes_agent.report.diagnosis import Diagnosis, EvidenceRecord
+from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
 
 
 def told_of(diagnosis: Diagnosis, evidence: Iterable[EvidenceRecord], more: Iterable[str] = ()) -> str:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, cast
 
+from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.questions.question import normalised
-from hermes_agent.report.diagnosis import EvidenceRecord
 from hermes_agent.writing.meanings_recorded import LONGER, RECORDED_RULES
 from hermes_agent.writing.topics import OF_FAMILY, pattern_of, topics_of, topics_of_cause
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 Mood = Literal["any", "conditional", "measured"]
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from case_library.query import CaseHit, CaseQuery, Recall
-from hermes_agent.config import Settings
+from case_library.retrieval.query import CaseHit, CaseQuery, Recall
+from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.grounds import grounds
 from hermes_agent.evidence.verifier import Grounds, cited_ids
+from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.report.diagnosis import CaseRecord, Diagnosis
 
 
 def sendable(diagnosis: Diagnosis, settings: Settings) -> Diagnosis:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
-from hermes_agent.llm.dispatch import DialogueResult, Limits, run_dialogue
 from hermes_agent.llm.model import ChatModel, Message
 from hermes_agent.llm.results import ResultStore
-from hermes_agent.llm.untrusted import one_line
+from hermes_agent.llm.sanitize import one_line
+from hermes_agent.llm.tool_loop import DialogueResult, Limits, run_dialogue
+from hermes_agent.model.events import Emit
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.workflow.events import Emit
 from hermes_agent.writing.answer import answer_tokens, facts_chars
 from hermes_agent.writing.attempt import Accepted, Declined, Fault, checked_text, passing_on, spent_line
 from hermes_agent.writing.claims import Bearings, faults

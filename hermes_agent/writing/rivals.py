@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from hermes_agent.evidence.clauses import Clause
 from hermes_agent.evidence.sentences import quoted
+from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.questions.question import normalised
 from hermes_agent.questions.subjects import subject_of
-from hermes_agent.report.diagnosis import EvidenceRecord
 from hermes_agent.writing.scope import words_of
 from hermes_agent.writing.topics import causes_named, mechanisms_named
 

@@ -6,7 +6,7 @@ import re
 
 from hermes_agent.evidence.clauses import Clause
 from hermes_agent.evidence.verifier import PLACES
-from hermes_agent.report.diagnosis import EvidenceRecord
+from hermes_agent.model.diagnosis import EvidenceRecord
 
 RANGE = re.compile(r"(\d+)\s*(?:to|-|–|:)\s*(\d+)")
 TOGETHER = re.compile(r"\b(the|all|other|of all) ranks\b|\bcollectives\b", re.IGNORECASE)

@@ -13,6 +13,7 @@ from typing import TypeVar
 from pydantic import Field
 
 from hermes_agent.llm.tool import FunctionTool, Output, ToolOutput
+from hermes_agent.model.display import plain
 from hermes_agent.questions.behind import behind
 from hermes_agent.questions.changes import what_to_change
 from hermes_agent.questions.comparison import against_baseline
@@ -24,13 +25,12 @@ from hermes_agent.questions.similar import for_text
 from hermes_agent.questions.subjects import Subject
 from hermes_agent.questions.suspicion import about
 from hermes_agent.questions.whatif import what_if as predicted
-from hermes_agent.report.wording import plain
+from tools.agent_tools.registry import RUN_TOOLS
+from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, read_tool
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
-from tools.profilers.profile import Profile
-from tools.registry import RUN_TOOLS
-from tools.taxonomy import causes
-from tools.toolbox.tool import Arguments, NoArguments, ReadTool, read_tool
+from tools.knowledge.taxonomy import causes
+from tools.views.profile import Profile
 
 Context = TypeVar("Context")
 ANYTHING = Question("", "")
@@ -169,7 +169,7 @@ def _subject(asked: OfCause) -> Subject:
 
 @dataclass(frozen=True)
 class _MeasuredRun:
-    """The run of a discussion as the tools of ``tools.registry`` want it."""
+    """The run of a discussion as the tools of ``tools.agent_tools.registry`` want it."""
 
     discussion: Discussion
 

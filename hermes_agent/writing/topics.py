@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 # Topic -> pattern over normalised words (lower case, no punctuation, single blanks).
 VOCABULARY: dict[str, str] = {

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from case_library.embedding_choice import HASHED, EmbeddingChoice
 from case_library.library import BUNDLED_CASES, CaseError, case_files, read_case_bytes
-from case_library.recall import CaseIndex, CaseQuery
-from case_library.snapshot import KEPT, index_key, take_snapshot
+from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
+from case_library.retrieval.recall import CaseIndex, CaseQuery
+from case_library.retrieval.snapshot import KEPT, index_key, take_snapshot
 from tests.case_library.toy_weights import toy_weights
 
 SYNC = CaseQuery(text="loss.item() synchronizes in every step")
@@ -228,7 +228,7 @@ def test_three_processes_ask_while_a_fourth_changes_destroys_and_rebuilds(folder
 
 def test_importing_recall_loads_none_of_the_heavy_packages() -> None:
     heavy = "{'chromadb', 'pydantic', 'numpy', 'pandas', 'yaml', 'langgraph', 'openai'}"
-    command = f"import sys, case_library.recall; print(sorted({heavy} & set(sys.modules)))"
+    command = f"import sys, case_library.retrieval.recall; print(sorted({heavy} & set(sys.modules)))"
     place = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, env=place, check=True)
     assert run.stdout.strip() == "[]"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from case_library.library import CaseError
-from case_library.recall import CaseIndex, CaseQuery
+from case_library.retrieval.recall import CaseIndex, CaseQuery
 from tests.case_library.small_library import SMALL, write_small_library
 
 

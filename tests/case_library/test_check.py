@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from case_library.check import examine
-from case_library.dead_fields import dead_fields
+from case_library.check import dead_fields, examine
 from case_library.library import CaseError, load_cases, validated
-from case_library.tally import tally
+from case_library.playbook import tally
 from tests.case_library.own_cases import draft, public_fields, put
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 PAPER = "https://example.org/paper.pdf"
 

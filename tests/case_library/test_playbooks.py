@@ -12,13 +12,13 @@ from case_library.library import CaseError, load_cases, validated
 from case_library.playbook import BLOCK, PLAYBOOKS, case_list, faults, printed, read_playbook, renewed
 from hermes_agent.demo.data import demo_run
 from tests.case_library.own_cases import public_fields
-from tools.advisor import table
 from tools.analyzers.registry import all_checks
-from tools.profilers.profile import Profile
+from tools.knowledge.advice import table
+from tools.knowledge.taxonomy import causes
+from tools.knowledge.thresholds import Thresholds
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
-from tools.taxonomy import causes
-from tools.thresholds import Thresholds
+from tools.views.profile import Profile
 
 INDEX = Path(__file__).parents[2] / "docs" / "playbooks" / "README.md"
 CHECK = re.compile(r"`((?:cpu|io|computation|communication|memory|parallel|step_time)\.(?!stat`)[a-z0-9_]+)`")

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from case_library.library import load_cases
-from case_library.private import load_private
-from case_library.recall import CaseIndex, CaseQuery
+from case_library.library import load_cases, load_private
+from case_library.retrieval.recall import CaseIndex, CaseQuery
 from tests.case_library.own_cases import draft, public_fields, put
 
 SEEN = CaseQuery(text="Step grows from 310 to 640 ms at night on one rack, run queue longer than the cores")

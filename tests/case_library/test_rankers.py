@@ -10,28 +10,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from case_library.embedding import DIMENSION, HashedTextEmbedding, bucket_counts
-from case_library.fusion import (
+from case_library.retrieval.fusion import (
     STRONG,
     UNDECIDED,
     WEAK,
+    CauseVotes,
     Strength,
     Weights,
     abstention,
     blended,
     covered,
+    scaled,
     similarity,
     spread,
     strength_of,
     text_strength,
 )
-from case_library.lexical import LexicalIndex
-from case_library.lexicon import lexicon, parse_lexicon, search_terms
-from case_library.question import read_question
-from case_library.spelling import Vocabulary, edits
-from case_library.vendors import vendor_conflict
-from case_library.votes import CauseVotes, scaled
-from case_library.words import surface_forms, terms
+from case_library.retrieval.hashed_embedding import DIMENSION, HashedTextEmbedding, bucket_counts
+from case_library.retrieval.lexical import LexicalIndex
+from case_library.retrieval.lexicon import lexicon, parse_lexicon, search_terms
+from case_library.retrieval.question import Vocabulary, edits, read_question
+from case_library.retrieval.ranker import vendor_conflict
+from case_library.retrieval.words import surface_forms, terms
 
 
 def test_identifiers_are_found_whole_and_by_their_parts() -> None:

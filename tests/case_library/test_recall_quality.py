@@ -6,14 +6,22 @@ from collections.abc import Sequence
 
 import pytest
 
-from case_library.fusion import Weights
 from case_library.library import load_cases
-from case_library.query import CaseQuery
-from case_library.ranker import CaseRanker
-from evals.retrieval.asking import Outcome, ask, by_candidates, by_masked_symptom, by_signals, by_symptom, by_text
-from evals.retrieval.library import Library
+from case_library.retrieval.fusion import Weights
+from case_library.retrieval.query import CaseQuery
+from case_library.retrieval.ranker import CaseRanker
+from evals.retrieval.asking import (
+    Library,
+    Outcome,
+    ask,
+    by_candidates,
+    by_masked_symptom,
+    by_signals,
+    by_symptom,
+    by_text,
+)
 from evals.retrieval.questions import UserQuestion, load_questions
-from evals.retrieval.scores import abstaining, found
+from evals.retrieval.report import abstaining, found
 
 WAYS = {
     "symptom": by_symptom,

@@ -15,8 +15,8 @@ import pytest
 import yaml
 
 from tools.metrics.registry import measure
-from tools.profilers.profile import Profile
 from tools.sources.load import load_run
+from tools.views.profile import Profile
 from tools.whatif.critical_path import critical_path
 
 Figure = Callable[[Profile], float]

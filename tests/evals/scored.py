@@ -7,8 +7,8 @@ from typing import Any
 
 from evals.case_schema import Case
 from evals.outcome import CaseResult, Outcome
-from hermes_agent.report.diagnosis import CauseRecord, Diagnosis
-from tools.taxonomy import family_of
+from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
+from tools.knowledge.taxonomy import family_of
 
 Named = tuple[str, float, float]  # cause, confidence, impact in % of the step
 

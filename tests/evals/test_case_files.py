@@ -10,7 +10,7 @@ import yaml
 from evals.case_files import load_cases, select
 from evals.synthetic.faults import FAULTS
 from tools.errors import InputError, UsageError
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 CASE: dict[str, Any] = {
     "id": "one",

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from evals.case_schema import RunEdit, RunRef
-from evals.edited_runs import edited
+from evals.run_places import edited
 from hermes_agent.demo.data import demo_run
 from tools.errors import InputError
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from evals.case_files import lab_cases
 from evals.case_schema import Measured, RunRef
-from evals.lab_cases import lab_cases
 from evals.run_places import Places, check_label, locate, missing_folder
 from tools.errors import InputError
 

@@ -8,11 +8,10 @@ import pytest
 
 from evals.synthetic.generate import generate, mended_step_ms, true_step_ms
 from evals.synthetic.layout import ParallelLayout, layout_of, simulated_ranks
-from evals.synthetic.records import first_traced_step
+from evals.synthetic.records import first_traced_step, recorded_shape
 from evals.synthetic.spec import SyntheticSpec
-from evals.synthetic.step_shape import recorded_shape
 from tools.errors import InputError
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 
 def _spec(**fields: Any) -> SyntheticSpec:  # noqa: ANN401 (fields of the spec)

@@ -10,9 +10,9 @@ from evals.run_places import Places, locate
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.recording import RecordingModel
 from hermes_agent.llm.scripted import ScriptedModel
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.request import Request
 from hermes_agent.writing.answer import write_answer
 from tools.errors import ModelError, UsageError
 

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from evals.case_schema import Measured
-from evals.scorers import citations, ranking, restraint
+from evals.scorers import ranking, restraint
+from evals.scorers import texts as citations
 from evals.scorers.gain import gain
 from evals.scorers.registry import misses, score
 from tests.evals.scored import case, diagnosis, outcome

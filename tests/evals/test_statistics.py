@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from evals.model_totals import model_totals
-from evals.pictures import calibration_svg
+from evals.markdown_report import calibration_svg
 from evals.statistics import calibration, confusion, gains, mean, means
-from evals.summary import summarise
+from evals.summary import model_totals, summarise
 from evals.tables import fault_rows, gains_line, model_lines, percent
 from tests.evals.scored import result
 

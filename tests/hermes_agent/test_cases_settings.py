@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from case_library.embedding_choice import HASHED, EmbeddingChoice
-from hermes_agent.cases_embedding import embedding_choice
-from hermes_agent.config import Settings
-from hermes_agent.workflow.request import Request
+from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
+from hermes_agent.config.embedding import embedding_choice
+from hermes_agent.config.settings import Settings
+from hermes_agent.model.request import Request
 from hermes_agent.workflow.stored import key
 from tests.case_library.own_cases import draft, put
 from tools.errors import UsageError

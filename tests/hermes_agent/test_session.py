@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
+from hermes_agent.model.events import Event, Notice, StageProgress
+from hermes_agent.model.request import Request
 from hermes_agent.questions.material import ignore
 from hermes_agent.session import Cancelled, Session
-from hermes_agent.workflow.events import Event, Notice, StageProgress
-from hermes_agent.workflow.request import Request
 from tools.errors import InputError, UsageError
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.collective_runs import RING
 from tests.synthetic import A100, H100, V100, RankBuilder, profile_of
-from tools.profilers.profile import Profile
-from tools.ranking import Ranking, ranking
+from tools.judgement.ranking import Ranking, ranking
 from tools.run.model import Device, Layout
+from tools.views.profile import Profile
 
 A100_GEMM = "ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_32x3_tn"
 H100_GEMM = "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_execute_segment_k_off_kernel__5x_cublas"

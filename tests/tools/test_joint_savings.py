@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
-from tools.catalog import measurement
 from tools.errors import UsageError
-from tools.profilers.profile import Profile
-from tools.ranking import ranking
+from tools.judgement.catalog import measurement
+from tools.judgement.ranking import ranking
+from tools.views.profile import Profile
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 

@@ -5,27 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tools.analyzers import (
-    checkpoint,
-    communication,
-    computation,
-    contention,
-    cpu,
-    critical_path,
-    garbage_collection,
-    idle,
-    io,
-    memory,
-    page_faults,
-    pipeline,
-    retransmission,
-    step_time,
-    uneven_work,
-    untraced,
-)
+from tools.analyzers import untraced
+from tools.analyzers.communication import checks as communication
+from tools.analyzers.communication import retransmission, uneven_work
+from tools.analyzers.computation import checks as computation
+from tools.analyzers.cpu import checks as cpu
+from tools.analyzers.cpu import contention, garbage_collection
+from tools.analyzers.io import data_wait as io
+from tools.analyzers.memory import allocation as memory
+from tools.analyzers.memory import page_faults
+from tools.analyzers.overlap import critical_path, idle, pipeline
+from tools.analyzers.steps import step_time
+from tools.analyzers.storage import checkpoint
 from tools.errors import UsageError
 from tools.findings import Check
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 
 
 @dataclass(frozen=True)

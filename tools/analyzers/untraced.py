@@ -10,21 +10,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from tools.analyzers.checkpoint import periodic_stall
-from tools.analyzers.compilation_records import recorded_compilation
-from tools.analyzers.contention import analyze as contention
-from tools.analyzers.environment import environment
-from tools.analyzers.garbage_collection import analyze as garbage_collection
-from tools.analyzers.page_faults import analyze as page_faults
-from tools.analyzers.profiling_records import untraced_profiler
-from tools.analyzers.recorded import behind_device
-from tools.analyzers.recorded_data_wait import recorded_data_wait
-from tools.analyzers.recorded_straggler import recorded_straggler
-from tools.analyzers.retransmission import retransmission
-from tools.analyzers.series_steps import level, series_checks
+from tools.analyzers.communication.retransmission import retransmission
+from tools.analyzers.cpu.compilation import recorded_compilation
+from tools.analyzers.cpu.contention import analyze as contention
+from tools.analyzers.cpu.environment import environment
+from tools.analyzers.cpu.garbage_collection import analyze as garbage_collection
+from tools.analyzers.cpu.profiling import untraced_profiler
+from tools.analyzers.io.loader_records import recorded_data_wait
+from tools.analyzers.memory.page_faults import analyze as page_faults
+from tools.analyzers.steps.recorded_straggler import recorded_straggler
+from tools.analyzers.steps.series_steps import level, series_checks
+from tools.analyzers.storage.checkpoint import periodic_stall
+from tools.analyzers.support.recorded import behind_device
 from tools.findings import Check, cannot_answer
-from tools.profilers.capture import capture_of
-from tools.profilers.profile import Profile
+from tools.views.coarse import capture_of
+from tools.views.profile import Profile
 
 Answer = Callable[[Profile], tuple[Check, ...]]
 REASON = "no trace was read, and records do not tell what a step consists of"

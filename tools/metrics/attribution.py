@@ -1,21 +1,239 @@
-"""Figures by other tools' definitions, to be put beside theirs."""
+"""Where a rank's time goes by the definitions of three other tools, so that figures can be put side by side.
+
+Every function computes another tool's published definition with our own interval arithmetic. The product's own
+breakdown is ``tools.views.parts``; these are for comparison only.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, Metric
-from tools.metrics.scope import event_rows, of_rank
-from tools.profilers.attribution import (
-    ROLES,
-    device_timeline,
-    device_utilization,
-    loader_share,
-    plugin_steps,
-    priority_attribution,
-    temporal_breakdown,
+from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.run.events import DEVICE_WORK, EventKind
+from tools.views.kernels import kernel_table
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "operator")
+KEPT_TAIL = (
+    0.8  # the TensorBoard plugin drops a last step with fewer device operations than this share of the one before
 )
-from tools.profilers.kernels import kernel_table
-from tools.profilers.profile import Profile
+
+
+@dataclass(frozen=True)
+class TemporalBreakdown:
+    """HolisticTraceAnalysis' temporal breakdown of a device: first start to last end of its work, in ns."""
+
+    span_ns: int
+    compute_ns: int
+    non_compute_ns: int
+    communication_ns: int
+    overlapped_communication_ns: int
+
+    @property
+    def idle_ns(self) -> int:
+        """Time in which nothing ran on the device."""
+        return self.span_ns - self.compute_ns - self.non_compute_ns
+
+
+@dataclass(frozen=True)
+class DeviceTimeline:
+    """TraceLens' timeline of a device: first start to last end of its work, in ns; copies only where exposed."""
+
+    total_ns: int
+    compute_ns: int
+    communication_ns: int
+    exposed_communication_ns: int
+    exposed_memcpy_ns: int
+
+    @property
+    def idle_ns(self) -> int:
+        """Time in which nothing ran on the device."""
+        return self.total_ns - self.compute_ns - self.exposed_communication_ns - self.exposed_memcpy_ns
+
+
+def plugin_steps(rank: RankProfile) -> pd.DataFrame:
+    """Steps as the PyTorch Profiler TensorBoard plugin bounds them: columns start_ns, end_ns, device_operations.
+
+    A step ends when both its host span and the device work launched from calls wholly inside that span have ended,
+    and starts no earlier than the one before ended. A last step with clearly less device work is left out, because
+    the recording may have stopped before its work was complete.
+    """
+    marks = np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
+    host_start, host_end = rank.start[marks], rank.end[marks]
+    if not len(marks):
+        return pd.DataFrame({"start_ns": host_start, "end_ns": host_end, "device_operations": marks})
+    links = rank.launches
+    place = np.searchsorted(host_start, links["call_start_ns"].to_numpy(), side="right") - 1
+    inside = (place >= 0) & (links["call_end_ns"].to_numpy() <= host_end[np.maximum(place, 0)])
+    steps = pd.DataFrame({"start_ns": host_start, "end_ns": host_end})
+    work = links[inside].groupby(place[inside])
+    steps["device_start_ns"] = work["start_ns"].min().reindex(steps.index, fill_value=np.iinfo(np.int64).max)
+    steps["device_end_ns"] = work["end_ns"].max().reindex(steps.index, fill_value=0)
+    steps["device_operations"] = work.size().reindex(steps.index, fill_value=0)
+    if not len(steps) or not steps["device_operations"].any():
+        return steps[["start_ns", "end_ns", "device_operations"]]
+    before = _end_of_earlier_work(rank, links["device_row"].to_numpy()[inside], int(steps["device_start_ns"].iloc[0]))
+    ends = np.maximum(steps["end_ns"].to_numpy(), steps["device_end_ns"].to_numpy())
+    reached = np.maximum.accumulate(np.append(max(before, int(host_start[0])), ends))
+    steps["start_ns"] = np.maximum(host_start, reached[:-1])
+    steps["end_ns"] = reached[1:]
+    return _without_cut_tail(steps[["start_ns", "end_ns", "device_operations"]])
+
+
+def _end_of_earlier_work(rank: RankProfile, matched: NDArray[np.int64], first_ns: int) -> int:
+    device = np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
+    strangers = np.setdiff1d(device, matched)
+    ends = rank.end[strangers]
+    return int(ends[ends < first_ns].max(initial=0))
+
+
+def _without_cut_tail(steps: pd.DataFrame) -> pd.DataFrame:
+    operations = steps["device_operations"].to_numpy()
+    last = int(np.flatnonzero(operations)[-1])
+    if last > 0 and operations[last - 1] * KEPT_TAIL > operations[last]:
+        last -= 1
+    return steps.iloc[: last + 1]
+
+
+def priority_attribution(rank: RankProfile) -> pd.DataFrame:
+    """Each moment of a step given to the first role that is active, as the TensorBoard plugin does.
+
+    Columns start_ns, end_ns, step_ns, <role>_ns for ``ROLES`` in that order of priority, and other_ns; one row per
+    step of ``plugin_steps``.
+    """
+    steps = plugin_steps(rank)
+    start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    table = {"start_ns": start, "end_ns": end, "step_ns": end - start}
+    rest = union(start, end)
+    for role, busy in _role_intervals(rank).items():
+        table[f"{role}_ns"] = covered(intersect(rest, busy), start, end)
+        rest = subtract(rest, busy)
+    table["other_ns"] = covered(rest, start, end)
+    return pd.DataFrame(table)
+
+
+def _role_intervals(rank: RankProfile) -> dict[str, IntervalSet]:
+    span = rank.named("communication_span")
+    communication = ((rank.kind == EventKind.KERNEL) & rank.named("communication_kernel")) | span
+    loader = rank.named("loader_span")
+    host = np.isin(rank.kind, [int(EventKind.OPERATOR), int(EventKind.ANNOTATION)])
+    masks = {
+        "kernel": (rank.kind == EventKind.KERNEL) & ~communication,
+        "memcpy": rank.kind == EventKind.MEMCPY,
+        "memset": rank.kind == EventKind.MEMSET,
+        "communication": communication,
+        "runtime": rank.kind == EventKind.RUNTIME,
+        "data_loader": host & loader,
+        "operator": host & ~loader & ~span & ~rank.named("profiler_step"),
+    }
+    return {role: union(rank.start[mask], rank.end[mask]) for role, mask in masks.items()}
+
+
+def device_utilization(rank: RankProfile) -> float:
+    """Share of the time from the first plugin step's start to the last one's end in which a kernel ran, 0 to 1."""
+    steps = plugin_steps(rank)
+    window = union(steps["start_ns"].iloc[:1].to_numpy(), steps["end_ns"].iloc[-1:].to_numpy())
+    kernels = union(rank.start[rank.kernels], rank.end[rank.kernels])
+    return length(intersect(kernels, window)) / max(length(window), 1)
+
+
+def loader_share(rank: RankProfile) -> float:
+    """Share of the host's step spans during which a training thread asks its data loader for a batch, 0 to 1."""
+    marks = np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
+    spans = union(rank.start[marks], rank.end[marks])
+    rows = rank.loader_rows
+    return length(intersect(union(rank.start[rows], rank.end[rows]), spans)) / max(length(spans), 1)
+
+
+def temporal_breakdown(
+    rank: RankProfile, last_step: bool = False, resolution_ns: int = 1, origin_ns: int = 0
+) -> TemporalBreakdown:
+    """HolisticTraceAnalysis' breakdown of a device into compute, other work and idle.
+
+    Its window runs from the first start to the last end of device work whose launching call was recorded; with
+    several steps and ``last_step`` false, only work launched before the last step began. HTA cuts fractional times
+    inwards to whole microseconds; ``resolution_ns=1000`` does the same on the clock whose time is ``origin_ns`` at 0.
+    """
+    rows = _launched_rows(rank, last_step)
+    start, end = _cut(rank.start[rows], rank.end[rows], resolution_ns, origin_ns % resolution_ns)
+    kernel = rank.kind[rows] == EventKind.KERNEL
+    communication = kernel & rank.named("communication_kernel")[rows]
+    busy = union(start, end)
+    compute = _select(start, end, kernel & ~communication)
+    moved = _select(start, end, communication)
+    return TemporalBreakdown(
+        span_ns=int(end.max() - start.min()) if len(rows) else 0,
+        compute_ns=length(compute),
+        non_compute_ns=length(busy) - length(compute),
+        communication_ns=length(moved),
+        overlapped_communication_ns=length(intersect(moved, compute)),
+    )
+
+
+def _launched_rows(rank: RankProfile, last_step: bool) -> NDArray[np.int64]:
+    marks = np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
+    if len(marks) < 2:
+        return np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
+    links = rank.launches
+    limit = rank.end[marks].max() + 1 if last_step else rank.start[marks].max()
+    return np.unique(links["device_row"].to_numpy()[links["call_start_ns"].to_numpy() < limit])
+
+
+def _cut(
+    start: NDArray[np.int64], end: NDArray[np.int64], resolution_ns: int, phase_ns: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    inward_start = -(-(start + phase_ns) // resolution_ns) * resolution_ns
+    return inward_start - phase_ns, (end + phase_ns) // resolution_ns * resolution_ns - phase_ns
+
+
+def _select(start: NDArray[np.int64], end: NDArray[np.int64], mask: NDArray[np.bool_]) -> IntervalSet:
+    return union(start[mask], end[mask])
+
+
+def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = True) -> DeviceTimeline:
+    """TraceLens' timeline over device work whose launching call was recorded.
+
+    Memsets count as compute; copies count only where neither compute nor communication runs. TraceLens can leave out
+    what activation checkpointing computes again (``recomputed`` false), and leaves out device work that no arrow in
+    the trace joins to its call, which on some recordings are all memsets (``memsets`` false).
+    """
+    links = rank.launches if recomputed else rank.launches[~_recomputed(rank)]
+    rows = np.unique(links["device_row"].to_numpy())
+    if not memsets:
+        rows = rows[rank.kind[rows] != EventKind.MEMSET]
+    start, end = rank.start[rows], rank.end[rows]
+    communication = (rank.kind[rows] == EventKind.KERNEL) & rank.named("communication_kernel")[rows]
+    copies = rank.kind[rows] == EventKind.MEMCPY
+    compute = _select(start, end, ~communication & ~copies)
+    moved = _select(start, end, communication)
+    copied = _select(start, end, copies)
+    return DeviceTimeline(
+        total_ns=int(end.max() - start.min()) if len(rows) else 0,
+        compute_ns=length(compute),
+        communication_ns=length(moved),
+        exposed_communication_ns=length(subtract(moved, compute)),
+        exposed_memcpy_ns=length(subtract(subtract(copied, compute), moved)),
+    )
+
+
+def _recomputed(rank: RankProfile) -> NDArray[np.bool_]:
+    """For each launch, whether it was made while a checkpointed forward was computed again on the same thread."""
+    links = rank.launches
+    frames = np.flatnonzero(rank.named("recomputation") & (rank.kind == EventKind.PYTHON))
+    again = np.zeros(len(links), dtype=bool)
+    for track in np.unique(rank.track[frames]):
+        inside = union(rank.start[frames[rank.track[frames] == track]], rank.end[frames[rank.track[frames] == track]])
+        calls = links["call_start_ns"].to_numpy()
+        again |= (links["host_track"].to_numpy() == track) & (covered(inside, calls, calls + 1) > 0)
+    return again
+
 
 TEMPORAL = ("idle", "compute", "non_compute")
 TIMELINE = ("total", "compute", "communication", "exposed_communication", "exposed_memcpy", "idle")

@@ -1,18 +1,37 @@
-"""Device time by kernel class and group, achieved rates, and how ranks' kernels compare."""
+"""Matrix operators that ran on the host, by the type of their operands."""
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, length, union
-from tools.metrics.measurement import Measurement, Metric
-from tools.metrics.scope import event_rows, of_rank
-from tools.profilers.device_speed import device_speed
-from tools.profilers.host_math import host_math_rows
-from tools.profilers.kernel_groups import group_rows, group_time
-from tools.profilers.kernels import kernel_table, spec_for
-from tools.profilers.profile import Profile
-from tools.profilers.rank_profile import RankProfile
-from tools.profilers.roofline import roofline
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.rank_speed import device_speed
+from tools.run.events import name_mask
+from tools.views.kernel_groups import group_rows, group_time
+from tools.views.kernels import kernel_table, spec_for
+from tools.views.operator_cost import MATH_OPERATORS, precision_of
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.views.roofline import roofline
+
+
+def host_math_rows(profile: Profile, rank: int, precision: str) -> NDArray[np.int64]:
+    """Rows of matrix operators inside the steps whose first floating operand has that type ("" for any type)."""
+    return profile.memo(f"host_math:{precision}:{rank}", lambda: _rows(profile.rank(rank), precision))
+
+
+def _rows(rank: RankProfile, precision: str) -> NDArray[np.int64]:
+    names = rank.events.frame["name"]
+    wanted = name_mask(names, np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool))
+    recorded = rank.events.details.operators
+    types = [precision_of(str(kind)) for kind in recorded["types"].cat.categories]
+    fits = np.array([bool(kind) if not precision else kind == precision for kind in types], dtype=bool)
+    rows = recorded["row"].to_numpy()
+    chosen = np.append(fits, False)[recorded["types"].cat.codes.to_numpy()] & wanted[rows]
+    return rank.in_steps(np.asarray(rows[chosen], dtype=np.int64))
 
 
 def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measurement:

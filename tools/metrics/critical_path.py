@@ -9,7 +9,7 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, Metric
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 from tools.whatif.critical_path import critical_path, family_savings
 from tools.whatif.families import FAMILIES, REMOVABLE
 from tools.whatif.predict import baseline

@@ -1,17 +1,175 @@
-"""Device idle time by reason."""
+"""Why the device was idle: every gap of a rank's device time, split by what the host did meanwhile.
+
+A gap is a stretch inside one step in which no kernel, copy or memset runs on any stream. Its time belongs to the
+first of these that holds:
+
+==================  ==================================================================================================
+data                a training thread asks its data loader for a batch
+launched            launched work has not started yet: launch latency, a stream that waits for another, a full device
+upload              the host prepares a pageable host-to-device copy
+allocation          the host allocates or frees memory
+compilation         the host compiles
+collection          Python collects garbage
+stall               a long pause: for longer than an operator takes the host neither begins nor ends one, nor a call
+synchronization     the host lost its lead because it had waited for the device (``tools.views.blocking``)
+dispatch            the rest of a short gap: the host needs longer to launch than the device to run
+stall               the rest of a long gap: the host does something else than launching
+==================  ==================================================================================================
+
+Without a wait for the device the host would be ahead, and its lead would hide a long pause as well. But what makes the
+device wait then is the pause: the same wait costs next to nothing where the host goes straight on.
+
+HTA's idle breakdown asks the same per stream: its "host wait" is a gap whose next kernel was launched after the
+previous one ended (here everything but ``launched``), its "kernel wait" a gap below 30 ns. A stream may wait while
+another works, so the figures here, for the whole device, are smaller.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import union
-from tools.metrics.measurement import Measurement, Metric
-from tools.metrics.scope import event_rows, of_rank, over_steps, step_ms, wall_ms
-from tools.profilers.idle import REASONS, idle_by_step, idle_time
-from tools.profilers.profile import Profile
+from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtract, union
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.run.events import EventKind
+from tools.views.blocking import bursts, upload_calls
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+HOST_SPANS = {"allocation": "device_allocation", "compilation": "compilation", "collection": "garbage_collection"}
+REASONS = ("data", "launched", "upload", *HOST_SPANS, "synchronization", "dispatch", "stall")
+
+
+@dataclass(frozen=True, eq=False)
+class IdleTime:
+    """The gaps of one rank.
+
+    ``gaps``: start_ns, end_ns, step, host_track (whose launch ended the gap, -1 unknown) and ``<reason>_ns`` for each
+    of ``REASONS``. ``sets`` holds the moments of every reason; those of ``synchronization`` are the gaps that it
+    explains for more than half of what the reasons before it leave, and these are left out of ``dispatch`` and of the
+    rest of long gaps.
+    """
+
+    gaps: pd.DataFrame
+    sets: Mapping[str, IntervalSet]
+
+    def by_track(self, reason: str) -> dict[int, IntervalSet]:
+        """The moments of a reason, by the host thread that had to launch next."""
+        tracks = self.gaps["host_track"].to_numpy()
+        return {int(track): self._on_track(reason, tracks == track) for track in np.unique(tracks[tracks >= 0])}
+
+    def _on_track(self, reason: str, chosen: NDArray[np.bool_]) -> IntervalSet:
+        spans = self.gaps[["start_ns", "end_ns"]].to_numpy()[chosen]
+        return intersect(self.sets[reason], union(spans[:, 0], spans[:, 1]))
+
+
+def idle_time(profile: Profile, rank: int) -> IdleTime:
+    """The idle time of one rank's device inside its steps; empty on a rank without a device."""
+    return profile.memo(f"idle:{rank}", lambda: _idle_time(profile, profile.rank(rank)))
+
+
+def idle_by_step(profile: Profile, rank: int) -> pd.DataFrame:
+    """Idle ns of a rank in each of its steps: a column per reason and their sum ``all``; rows in step order."""
+
+    def make() -> pd.DataFrame:
+        gaps = idle_time(profile, rank).gaps
+        sums = gaps[[f"{reason}_ns" for reason in REASONS]].groupby(gaps["step"]).sum()
+        table = sums.set_axis(list(REASONS), axis=1).reindex(profile.rank(rank).steps["number"], fill_value=0)
+        return table.assign(all=table.sum(axis=1))
+
+    return profile.memo(f"idle_by_step:{rank}", make)
+
+
+def _idle_time(profile: Profile, rank: RankProfile) -> IdleTime:
+    parts = rank.parts
+    steps = rank.steps[["start_ns", "end_ns"]].to_numpy()
+    if rank.rank.has_device:
+        unused = merge(parts.data_wait, parts.host, parts.idle)
+        gaps = intersect(unused, steps)
+    else:
+        gaps = EMPTY
+    sets = {"data": parts.data_wait, "launched": parts.idle}
+    rest = parts.host
+    for reason, spans in _host_spans(profile, rank).items():
+        sets[reason] = intersect(rest, spans)
+        rest = subtract(rest, spans)
+    paused = long_pauses(rank, rest, profile.thresholds["dispatch_gap_us"])
+    rest = subtract(rest, paused)
+    start, end = gaps[:, 0], gaps[:, 1]
+    columns = {reason: covered(moments, start, end) for reason, moments in sets.items()}
+    left = covered(rest, start, end)
+    columns["synchronization"] = explained_by_bursts(bursts(profile, rank.rank.rank), start, left)
+    short = (end - start) <= profile.thresholds["dispatch_gap_us"] * 1e3
+    remainder = left - columns["synchronization"]
+    columns["dispatch"] = np.where(short, remainder, 0)
+    columns["stall"] = np.where(short, 0, remainder) + covered(paused, start, end)
+    lost = columns["synchronization"] * 2 > left
+    for reason, chosen in (("synchronization", lost), ("dispatch", short & ~lost), ("stall", ~short & ~lost)):
+        sets[reason] = intersect(rest, gaps[chosen])
+    sets["stall"] = merge(sets["stall"], paused)
+    return IdleTime(_gap_frame(rank, gaps, columns), sets)
+
+
+def long_pauses(rank: RankProfile, moments: IntervalSet, limit_us: float) -> IntervalSet:
+    """The stretches of the moments, cut wherever a training thread begins or ends an operator or a call, that last
+    longer than the limit.
+    """
+    if not len(moments):
+        return EMPTY
+    active = np.isin(rank.kind, (int(EventKind.OPERATOR), int(EventKind.RUNTIME))) & rank.on_training_thread
+    cuts = np.unique(np.concatenate((moments.ravel(), rank.start[active], rank.end[active])))
+    pieces = np.column_stack((cuts[:-1], cuts[1:]))
+    return intersect(pieces[pieces[:, 1] - pieces[:, 0] > limit_us * 1e3], moments)
+
+
+def _host_spans(profile: Profile, rank: RankProfile) -> dict[str, IntervalSet]:
+    uploads = upload_calls(profile, rank.rank.rank)
+    spans = {"upload": union(uploads["start_ns"].to_numpy(), uploads["end_ns"].to_numpy())}
+    for reason, pattern in HOST_SPANS.items():
+        rows = np.flatnonzero(rank.named(pattern) & rank.on_training_thread)
+        spans[reason] = union(rank.start[rows], rank.end[rows])
+    return spans
+
+
+def explained_by_bursts(waits: pd.DataFrame, start: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How much of each gap the waits before it explain; ``left`` is what other reasons leave of each gap.
+
+    Without a wait the host would be ahead by as long as it stood still while the device worked. This lead covers the
+    gaps that follow, the first ones first; what is left of it when the next wait comes adds to that one's.
+    """
+    explained = np.zeros(len(start), dtype=np.int64)
+    if waits.empty or not len(start):
+        return explained
+    place = np.searchsorted(waits["start_ns"].to_numpy(), start, side="right") - 1
+    after = np.flatnonzero(place >= 0)
+    place, left = place[after], left[after]
+    waited = waits["waited_ns"].to_numpy()
+    total = np.cumsum(left)
+    following = np.zeros(len(waits), dtype=np.int64)
+    np.add.at(following, place, left)
+    balance = np.cumsum(waited - following)
+    kept = balance - np.minimum(np.minimum.accumulate(balance), 0)
+    lead = waited + np.concatenate((np.zeros(1, dtype=np.int64), kept[:-1]))
+    first = np.searchsorted(place, place, side="left")
+    before = total - left - (total[first] - left[first])
+    explained[after] = np.clip(lead[place] - before, 0, left)
+    return explained
+
+
+def _gap_frame(rank: RankProfile, gaps: IntervalSet, columns: dict[str, NDArray[np.int64]]) -> pd.DataFrame:
+    links = rank.launches
+    place = np.searchsorted(links["start_ns"].to_numpy(), gaps[:, 1])
+    known = place < len(links)
+    track = np.full(len(gaps), -1, dtype=np.int64)
+    track[known] = links["host_track"].to_numpy()[place[known]]
+    step = np.searchsorted(rank.steps["start_ns"].to_numpy(), gaps[:, 0], side="right") - 1
+    frame = {"start_ns": gaps[:, 0], "end_ns": gaps[:, 1], "step": rank.steps["number"].to_numpy()[step]}
+    return pd.DataFrame({**frame, "host_track": track, **{f"{reason}_ns": columns[reason] for reason in REASONS}})
 
 
 def idle_ms_by_step(profile: Profile, rank: int, reason: str) -> NDArray[np.float64]:
@@ -20,7 +178,7 @@ def idle_ms_by_step(profile: Profile, rank: int, reason: str) -> NDArray[np.floa
 
 
 def device_idle_ms(profile: Profile, rank: int, reason: str = "all", statistic: str = "mean") -> Measurement:
-    """Idle time of a rank's device per step, for one reason of ``tools.profilers.idle`` or for all."""
+    """Idle time of a rank's device per step, for one reason of ``tools.metrics.idle`` or for all."""
     return _measured(profile, rank, reason, over_steps(_checked(profile, rank, reason), statistic))
 
 

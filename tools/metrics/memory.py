@@ -1,17 +1,37 @@
-"""Device memory as the allocator's marks show it, and allocation calls."""
+"""Allocation of device memory inside steps."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import intersect, union
-from tools.metrics.cpu import starved
-from tools.metrics.measurement import Measurement, Metric
-from tools.metrics.scope import event_rows, of_rank, step_ms
-from tools.profilers.allocation import allocation_rows, device_marks
-from tools.profilers.profile import Profile
+from tools.intervals import EMPTY, IntervalSet, intersect, length, merge, union
+from tools.metrics.host.program import starved
+from tools.metrics.measurement import Measurement, Metric, event_rows, interval_rows, of_rank, step_ms
+from tools.run.events import EventKind
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+ON_DEVICE = 1
+
+
+def allocation_rows(view: RankProfile) -> NDArray[np.int64]:
+    """Rows of calls that allocate or free device or pinned memory in the steps after the first, which may warm up."""
+    named = view.named("device_allocation") | view.named("host_allocation")
+    calls = np.flatnonzero(named & (view.kind == EventKind.RUNTIME) & view.on_training_thread)
+    number = view.step_of(calls)
+    later = (number >= 0) & (number != int(view.steps["number"].iloc[0]))
+    return np.asarray(calls[later], dtype=np.int64)
+
+
+def device_marks(view: RankProfile) -> pd.DataFrame:
+    """The allocator's marks on a device: columns of ``Details.memory`` and start_ns."""
+    marks = view.events.details.memory
+    marks = marks[marks["device_type"] == ON_DEVICE]
+    return marks.assign(start_ns=view.start[marks["row"].to_numpy()])
+
 
 MIB = 2**20
 
@@ -78,6 +98,81 @@ def _marks(profile: Profile, rank: int) -> pd.DataFrame:
     return marks
 
 
+def recomputed(profile: Profile, rank: int) -> dict[int, IntervalSet]:
+    """By host thread, the stretches inside steps that recompute.
+
+    Such a stretch begins with the first operator of a forward inside a node of the backward, and lasts until the node
+    does what it is there for (an operator named ``..._backward``, or a node of a backward of its own) or ends.
+    """
+    return profile.memo(f"recomputed:{rank}", lambda: _recomputed(profile.rank(rank)))
+
+
+def recomputed_kernels(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Rows of device work launched in these stretches."""
+    view = profile.rank(rank)
+    links = view.launches
+    called = links["call_start_ns"].to_numpy()
+    inside = np.zeros(len(links), dtype=bool)
+    for track, moments in recomputed(profile, rank).items():
+        place = np.searchsorted(moments[:, 0], called, side="right") - 1
+        within = (place >= 0) & (called < moments[np.maximum(place, 0), 1])
+        inside |= within & (links["host_track"].to_numpy() == track)
+    return np.sort(links["device_row"].to_numpy()[inside])
+
+
+def _recomputed(view: RankProfile) -> dict[int, IntervalSet]:
+    forward = view.in_steps(np.flatnonzero(view.named("forward_operator")))
+    found = {
+        int(track): _stretches(view, forward[view.track[forward] == track], int(track))
+        for track in np.unique(view.track[forward])
+    }
+    return {track: moments for track, moments in found.items() if len(moments)}
+
+
+def _stretches(view: RankProfile, forward: NDArray[np.int64], track: int) -> IntervalSet:
+    nodes = view.in_steps(np.flatnonzero(view.named("backward_node") & (view.track == track)))
+    if not len(nodes):
+        return EMPTY
+    at = np.searchsorted(view.start[forward], view.start[nodes], side="left")
+    begin = np.append(view.start[forward], np.iinfo(np.int64).max)[at]
+    holding = begin < view.end[nodes]
+    begin, last = begin[holding], view.end[nodes[holding]]
+    marks = np.flatnonzero(view.named("backward_work") & (view.track == track))
+    after = np.searchsorted(view.start[marks], begin, side="right")
+    until = np.append(view.start[marks], np.iinfo(np.int64).max)[after]
+    return union(begin, np.minimum(until, last))
+
+
+def recomputed_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step of recomputation: of the device where the rank has one, else of the host."""
+    return _of(profile, rank, length(_moments(profile, rank)) / 1e6 / len(profile.rank(rank).steps))
+
+
+def recomputed_pct(profile: Profile, rank: int) -> Measurement:
+    """The same as a share of the rank's steps."""
+    wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
+    return _of(profile, rank, 100.0 * length(_moments(profile, rank)) / wall_ns)
+
+
+def recomputed_regions(profile: Profile, rank: int) -> Measurement:
+    """How many regions a step computes again."""
+    count = sum(len(moments) for moments in recomputed(profile, rank).values())
+    return _of(profile, rank, count / len(profile.rank(rank).steps))
+
+
+def _moments(profile: Profile, rank: int) -> IntervalSet:
+    view = profile.rank(rank)
+    if not view.rank.has_device:
+        return merge(*recomputed(profile, rank).values()) if recomputed(profile, rank) else EMPTY
+    rows = recomputed_kernels(profile, rank)
+    return union(view.start[rows], view.end[rows])
+
+
+def _of(profile: Profile, rank: int, value: float) -> Measurement:
+    view, moments = profile.rank(rank), _moments(profile, rank)
+    return of_rank(view, value, lambda: interval_rows(moments), "forward operators inside nodes of the backward")
+
+
 METRICS = (
     Metric("memory_peak_mib", "MiB", "How much device memory does the run use?", memory_peak_mib),
     Metric("memory_unused_pct", "%", "How much reserved memory is unused at the peak?", memory_unused_pct),
@@ -85,4 +180,7 @@ METRICS = (
     Metric("allocation_calls", "calls", "How often does a step allocate device memory?", allocation_calls),
     Metric("allocation_ms", "ms", "How long does a step allocate device memory?", allocation_ms),
     Metric("allocation_exposed_ms", "ms", "How long does the device wait for allocation?", allocation_exposed_ms),
+    Metric("recomputed_ms", "ms", "How long does a step recompute activations?", recomputed_ms),
+    Metric("recomputed_pct", "%", "What share of the step is recomputation?", recomputed_pct),
+    Metric("recomputed_regions", "count", "How many regions does a step compute again?", recomputed_regions),
 )

@@ -7,75 +7,46 @@ from functools import lru_cache
 
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
-from tools.metrics import (
-    attribution,
-    calls,
-    coarse,
-    communication,
-    compiled,
-    computation,
-    cpu,
-    critical_path,
-    host_dispatch,
-    host_groups,
-    idle,
-    io,
-    launches,
-    memory,
-    names,
-    network,
-    operator_speed,
-    overlap,
-    own_time,
-    pipeline,
-    rank_work,
-    recomputed,
-    records,
-    saves,
-    series,
-    steps,
-    transfers,
-    work,
-)
+from tools.metrics import attribution, computation, critical_path, idle, io, memory, named_time, step_time
+from tools.metrics.communication import collectives, network, overlap, pipeline, rank_work, transfers
+from tools.metrics.host import calls, compiled, dispatch, launches, operator_groups, operator_speed, program
 from tools.metrics.measurement import Measurement, Metric
-from tools.profilers.profile import Profile
+from tools.metrics.recorded import own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
+from tools.views.profile import Profile
 
 
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, Metric]:
-    """All metrics that analyzers may use, by name; ``tools.catalog`` adds those on the ranking."""
+    """All metrics that analyzers may use, by name; ``tools.judgement.catalog`` adds those on the ranking."""
     return {
         metric.name: metric
         for metric in (
             *attribution.METRICS,
-            *calls.METRICS,
-            *coarse.METRICS,
-            *communication.METRICS,
-            *compiled.METRICS,
             *computation.METRICS,
-            *cpu.METRICS,
             *critical_path.METRICS,
-            *host_dispatch.METRICS,
-            *host_groups.METRICS,
             *idle.METRICS,
             *io.METRICS,
-            *launches.METRICS,
             *memory.METRICS,
-            *names.METRICS,
+            *named_time.METRICS,
+            *step_time.METRICS,
+            *calls.METRICS,
+            *compiled.METRICS,
+            *dispatch.METRICS,
+            *launches.METRICS,
+            *operator_groups.METRICS,
             *operator_speed.METRICS,
-            *pipeline.METRICS,
-            *rank_work.METRICS,
-            *recomputed.METRICS,
+            *program.METRICS,
+            *collectives.METRICS,
             *network.METRICS,
             *overlap.METRICS,
+            *pipeline.METRICS,
+            *rank_work.METRICS,
+            *transfers.METRICS,
             *own_time.METRICS,
-            *records.METRICS,
+            *samples.METRICS,
             *saves.METRICS,
             *series.METRICS,
-            *steps.METRICS,
-            *transfers.METRICS,
-            *work.METRICS,
         )
     }
 

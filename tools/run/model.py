@@ -13,7 +13,7 @@ from tools.errors import UsageError
 from tools.run.events import EventTable
 
 if TYPE_CHECKING:
-    from tools.sources.monitor import MonitorRecords
+    from tools.sources.monitor.reader import MonitorRecords
 
 SourceStatus = Literal["complete", "partial", "excluded"]
 RankOrigin = Literal["recorded", "file_name", "order"]

@@ -10,14 +10,12 @@ from pathlib import Path
 import msgspec
 
 from tools.errors import InputError
-from tools.run.cache import RunCache
 from tools.run.packing import DamagedError
 from tools.sources.digest import digest
-from tools.sources.kept import cache_of, keep, recall
-from tools.sources.kineto import TraceFile
+from tools.sources.kineto.reader import TraceFile
 from tools.sources.options import Limits, LoadOptions, Progress
-from tools.sources.parallel import Failure, FileRequest, read_apart
-from tools.sources.process import LostProcessError
+from tools.sources.trace_cache import RunCache, cache_of, keep, recall
+from tools.sources.workers import Failure, FileRequest, LostProcessError, read_apart
 
 
 @dataclass(frozen=True)

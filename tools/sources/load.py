@@ -1,4 +1,4 @@
-"""From paths to a run."""
+"""A run of which no trace was made: its monitor records and step logs are all there is."""
 
 from __future__ import annotations
 
@@ -9,19 +9,56 @@ from pathlib import Path
 from tools.errors import InputError
 from tools.run.clock import align
 from tools.run.layout import JobFacts, describe
-from tools.run.model import Rank, Run
+from tools.run.model import Layout, Rank, Run, Source
 from tools.run.steps import find_steps
-from tools.sources.account import Part, contradiction, notes, sources
-from tools.sources.companions import Anchor, read_companions
-from tools.sources.discover import discover
 from tools.sources.environment import read_environment
 from tools.sources.files import read_files
-from tools.sources.join import clash, join_devices, join_tables
-from tools.sources.kineto import TraceFile
+from tools.sources.inventory import discover
+from tools.sources.kineto.reader import TraceFile
 from tools.sources.options import LoadOptions, Progress, Silent
-from tools.sources.parallel import Failure
-from tools.sources.ranks import assign_ranks, host_of
-from tools.sources.records_only import load_records
+from tools.sources.ranks import assign_ranks, clash, host_of, join_devices, join_tables
+from tools.sources.run_records import Anchor, Companions, read_companions
+from tools.sources.source_status import Part, contradiction, notes, sources
+from tools.sources.workers import Failure
+
+NO_TRACE = "no trace was read: what a step consists of is not known, only what records and logs tell of whole steps"
+
+
+def load_records(paths: Sequence[Path], notes: Sequence[str] = ()) -> Run:
+    """A run without ranks of a trace, read from what lies beside where traces would be.
+
+    Raises InputError where nothing there can be read.
+    """
+    beside = read_companions(paths, Anchor((), None, None))
+    if beside.records is None and beside.step_log is None:
+        reasons = [_told(source) for source in beside.sources if source.note] or list(beside.notes)
+        raise InputError(
+            f"{', '.join(map(str, paths))}: holds no trace, and what else lies there cannot be used"
+            + (f": {reasons[0]}" if reasons else "; capture some steps of the running training")
+        )
+    variables, environment_notes = read_environment(paths)
+    return Run(
+        ranks=(),
+        sources=beside.sources,
+        layout=Layout(world_size=_world_size(beside)),
+        origin_unix_ns=None,
+        notes=(*notes, NO_TRACE, *environment_notes, *beside.notes),
+        records=beside.records,
+        step_log=beside.step_log,
+        variables=variables,
+    )
+
+
+def _told(source: Source) -> str:
+    """What is wrong with a source, which is named."""
+    return source.note if source.path.name in source.note else f"{source.path.name}: {source.note}"
+
+
+def _world_size(beside: Companions) -> int | None:
+    """What the ranks' own records say, where they agree."""
+    told = set() if beside.records is None else {each.world_size for each in beside.records.ranks}
+    return told.pop() if len(told) == 1 else None
+
 
 __all__ = ["LoadOptions", "Progress", "load_run"]
 

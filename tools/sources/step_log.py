@@ -9,8 +9,8 @@ import msgspec
 import pandas as pd
 
 from tools.run.model import STEP_LOG_FORMAT, Source, SourceStatus
-from tools.sources.beginning import beginning
-from tools.sources.run_folder import step_logs
+from tools.sources.inventory import step_logs
+from tools.sources.small_files import beginning
 
 LARGEST_BYTES = 256 << 20
 COLUMNS = {

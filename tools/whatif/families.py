@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.intervals import EMPTY, IntervalSet, complement, merge, subtract, union
-from tools.profilers.profile import Profile
-from tools.profilers.rank_profile import RankProfile
 from tools.run.events import EventKind
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
 from tools.whatif.build import graph_of
 from tools.whatif.change import Change, Scale
 from tools.whatif.graph import NodeKind

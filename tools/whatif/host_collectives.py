@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from tools.intervals import IntervalSet, complement
-from tools.profilers.rank_profile import RankProfile
 from tools.run.events import EventKind
-from tools.whatif.handover import busy
+from tools.views.rank_profile import RankProfile
 from tools.whatif.operations import NONE, Operations, Rows
+from tools.whatif.thread_handoff import busy
 from tools.whatif.waits import Waits
 
 RESUME_NS = 1_000_000  # the training thread resumes within this time after the collective it waited for, or

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.profilers.rank_profile import RankProfile
 from tools.run.events import DEVICE_WORK, EventKind
+from tools.views.rank_profile import RankProfile
 
 Rows = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 from tools.whatif.build import graph_of
 from tools.whatif.change import Change
 from tools.whatif.graph import Graph
-from tools.whatif.replay import Program, Replay, compile_program, run_program
-from tools.whatif.scaling import changed, recorded
+from tools.whatif.replay import Program, Replay, changed, compile_program, recorded, run_program
 
 # No prediction goes below this share of the recorded step: with nearly everything gone, what the trace does not show
 # would bind, and the replay knows nothing of it.
@@ -32,7 +31,7 @@ class Prediction:
     achieves only what its cautious view keeps. Both are widened by ``MODEL_ERROR_SHARE`` of the saving and by
     ``error_ms``: what a replay without any change misses the record by, and the standard error of the saving (the
     relative one of the recorded steps' mean). The interval claims to hold the truth in
-    ``COVERS_PCT`` of cases (tools/whatif/claim.py).
+    ``COVERS_PCT`` of cases (tools/whatif/change.py).
     """
 
     step_ms_before: float

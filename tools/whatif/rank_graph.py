@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.profilers.rank_profile import RankProfile
+from tools.views.rank_profile import RankProfile
 from tools.whatif.graph import EdgeKind
-from tools.whatif.handover import Handovers, handovers
 from tools.whatif.host_collectives import host_operations, host_waits
 from tools.whatif.links import Links, joined, link
 from tools.whatif.operations import (
@@ -23,6 +22,7 @@ from tools.whatif.operations import (
     stream_predecessors,
 )
 from tools.whatif.stream_order import device_edges
+from tools.whatif.thread_handoff import Handovers, handovers
 from tools.whatif.threads import Spans, Stretches, cut_threads, main_track
 from tools.whatif.waits import Waits, device_waits
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.profilers.rank_profile import RankProfile
 from tools.run.events import EventKind
+from tools.views.rank_profile import RankProfile
 from tools.whatif.graph import EdgeKind
 from tools.whatif.links import Links, joined, link
 from tools.whatif.operations import NEIGHBOUR_NS, NEIGHBOUR_SHARE, NONE, Operations, Rows, latest_before

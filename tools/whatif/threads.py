@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tools.errors import InputError
-from tools.profilers.rank_profile import RankProfile
+from tools.views.rank_profile import RankProfile
 from tools.whatif.operations import NONE, Rows
 
 

@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.profilers.rank_profile import RankProfile
 from tools.run.events import EventKind
+from tools.views.rank_profile import RankProfile
 from tools.whatif.operations import NONE, Operations, Rows, latest_before
 
 RETURN_NS = 50_000  # a waiting call returns within this time after the work it waited for

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.profilers.profile import Profile
-from tools.profilers.rank_profile import RankProfile
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
 from tools.whatif.threads import main_track
 
 NODE_BUDGET = 60_000

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evals.lab.environment_faults.processor import PausedRank
 from evals.lab.fault import Fault, Right, Symptom
-from evals.lab.surroundings.processor import PausedRank
+from evals.lab.scenarios import Program, Training, World
 from evals.lab.variants import told, variants
-from evals.lab.worlds import Program, Training, World
 
 
 def _double(training: Training, blocks: int) -> tuple[World, World]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evals.lab.environment_faults.processor import BoundCores, CpuQuota, ForeignLoad
 from evals.lab.fault import Fault, Right, Symptom
-from evals.lab.surroundings.processor import BoundCores, CpuQuota, ForeignLoad
+from evals.lab.scenarios import Habits, Parallel, Program, Training, World
 from evals.lab.variants import told, variants
-from evals.lab.worlds import Habits, Parallel, Program, Training, World
 
 
 def _looped(training: Training, share: float) -> tuple[World, World]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evals.lab.fault import Fault, Right
+from evals.lab.scenarios import Data, Program, Training, World
 from evals.lab.variants import told, variants
-from evals.lab.worlds import Data, Program, Training, World
 
 GPU = ("gpu",)
 WORKERS = 8  # an accelerator is not to wait for its samples

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evals.lab.environment_faults.processor import BoundCores
+from evals.lab.environment_faults.storage import SlowStore
 from evals.lab.fault import Fault, Right, Symptom
-from evals.lab.surroundings.processor import BoundCores
-from evals.lab.surroundings.storage import SlowStore
+from evals.lab.scenarios import Data, Packing, Training, World
 from evals.lab.variants import told, variants
-from evals.lab.worlds import Data, Packing, Training, World
 
 PACKS: dict[str, tuple[Packing, int, Data]] = {  # how packed, samples in a pack, what the samples are
     "images-strong": ("lzma", 1, Data()),

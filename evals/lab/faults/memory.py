@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evals.lab.fault import Fault, Right
+from evals.lab.scenarios import Program, Training, World
 from evals.lab.variants import told, variants
-from evals.lab.worlds import Program, Training, World
 
 
 def _recomputed(training: Training, blocks: int) -> tuple[World, World]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evals.lab.environment_faults.network import LinkedHosts
 from evals.lab.fault import Fault, Right
-from evals.lab.surroundings.network import LinkedHosts
+from evals.lab.scenarios import Parallel, Training, World
 from evals.lab.variants import told, variants
-from evals.lab.worlds import Parallel, Training, World
 
 
 def _in_turn(training: Training, rate_mbit: float) -> tuple[World, World]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from evals.lab.environment_faults.storage import SlowStore
 from evals.lab.fault import Fault, Right, Symptom
-from evals.lab.surroundings.storage import SlowStore
+from evals.lab.scenarios import Habits, Training, World
 from evals.lab.variants import told, variants
-from evals.lab.worlds import Habits, Training, World
 
 
 def _saved(training: Training, habits: Habits) -> tuple[World, World]:

@@ -11,9 +11,9 @@ from torch import nn
 from evals.lab.data_parallel import DataParallelStep
 from evals.lab.losses import token_loss
 from evals.lab.samples import Samples, write_samples
+from evals.lab.scenarios import Training
 from evals.lab.workloads.tokens import VOCABULARY, raw_texts, tokenise
 from evals.lab.workloads.workload import Batch
-from evals.lab.worlds import Training
 
 LENGTH = 96
 SHAPES = ((128, 2, 2), (160, 2, 4), (96, 3, 2))  # width, layers, experts a rank

@@ -14,8 +14,8 @@ from evals.lab.data_parallel import DataParallelStep
 from evals.lab.layers import activation, computed_in, recomputed
 from evals.lab.losses import logistic_loss
 from evals.lab.samples import Samples, write_samples
+from evals.lab.scenarios import Training
 from evals.lab.workloads.workload import Batch
-from evals.lab.worlds import Training
 
 CLASSES = 16
 IMAGES_PER_RANK = 48

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from evals.lab.scenarios import Training
 from evals.lab.workloads.experts import Experts
 from evals.lab.workloads.images import Images
 from evals.lab.workloads.sounds import Sounds
 from evals.lab.workloads.stages import Stages
 from evals.lab.workloads.tokens import Tokens
 from evals.lab.workloads.workload import Workload
-from evals.lab.worlds import Training
 
 
 def workload(training: Training) -> Workload:

@@ -13,9 +13,9 @@ from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGP
 from evals.lab.layers import activation
 from evals.lab.losses import token_loss
 from evals.lab.samples import Samples, write_samples
+from evals.lab.scenarios import Training
 from evals.lab.workloads.tokens import VOCABULARY, raw_texts, tokenise
 from evals.lab.workloads.workload import Batch
-from evals.lab.worlds import Training
 
 LENGTH = 64
 BLOCKS = 6

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.model.events import Event
+from hermes_agent.model.request import Request
 from hermes_agent.watch.agent import AgentOptions, NodeAgent, Noticed
 from hermes_agent.watch.anomaly import AnomalyKind
 from hermes_agent.watch.requests import RequestLimits
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.events import Event
-from hermes_agent.workflow.request import Request
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 pytest.importorskip("torch", reason="torch is not installed (extra `lab`)")
 

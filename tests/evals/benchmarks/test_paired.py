@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from evals.benchmarks.paired import Median, median_with_interval
+from evals.benchmarks.monitor_overhead import Median, median_with_interval
 
 
 def test_the_median_lies_in_its_interval_which_more_pairs_make_narrower() -> None:

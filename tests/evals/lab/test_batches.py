@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evals.lab.plan import Plan
-from evals.lab.worlds import Data, Training
+from evals.lab.scenarios import Data, Training
 
 torch = pytest.importorskip("torch", reason="PyTorch (extra lab) is not installed")
 

@@ -9,7 +9,7 @@ from evals.lab.healthy import RUNS
 from evals.lab.registry import FAULTS, fault, variant
 from evals.lab.variants import SPLITS, healthy
 from tools.errors import UsageError
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 ids = pytest.mark.parametrize("known", FAULTS, ids=lambda known: known.id)
 

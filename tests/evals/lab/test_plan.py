@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evals.lab.plan import Plan, read_plan, write_plan
 from evals.lab.registry import FAULTS
-from evals.lab.worlds import Training
+from evals.lab.scenarios import Training
 
 
 def test_every_world_survives_being_written(tmp_path: Path) -> None:

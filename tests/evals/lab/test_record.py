@@ -14,7 +14,7 @@ from evals.lab.plan import Plan
 from evals.lab.record import record
 from evals.lab.registry import fault, variant
 from evals.lab.variants import healthy, told
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch (extra lab) is not installed")

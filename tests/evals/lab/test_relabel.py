@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from evals.case_files import lab_cases
 from evals.lab.__main__ import main
 from evals.lab.fault import label
 from evals.lab.job import every_job
 from evals.lab.registry import fault
 from evals.lab.relabel import relabel
-from evals.lab_cases import lab_cases
 from tools.errors import InputError
 
 DEBUG = "distributed_debug/images-strong"

@@ -6,7 +6,7 @@ import gzip
 import json
 from pathlib import Path
 
-from evals.lab.scrub import REPOSITORY, scrub_trace, without_paths
+from evals.lab.record import REPOSITORY, scrub_trace, without_paths
 
 EVENTS = [{"ph": "X", "name": "aten::mm", "ts": 1.5, "dur": 2.25, "pid": 3, "tid": 3, "args": {"Input type": []}}]
 

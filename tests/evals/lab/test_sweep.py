@@ -13,9 +13,9 @@ from evals.lab.job import Control, Job, Pair, jobs, jobs_of_faults
 from evals.lab.launch import Launched, LaunchError
 from evals.lab.plan import Plan
 from evals.lab.registry import fault
+from evals.lab.scenarios import World
 from evals.lab.sweep import Sweep, complete
-from evals.lab.worlds import World
-from hermes_agent.monitor.layout import PREAMBLE, STEPS_MAGIC
+from hermes_agent.monitor.format import PREAMBLE, STEPS_MAGIC
 from tools.errors import UsageError
 
 

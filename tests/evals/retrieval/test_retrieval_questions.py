@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evals.retrieval.questions import load_questions
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 EMPTY = "out_of_scope: []\nout_of_scope_seen: []\nout_of_scope_later: []\n"
 

@@ -7,17 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from case_library.fusion import Weights
 from case_library.library import load_cases
-from case_library.minilm import MiniLmEmbedding
-from case_library.query import CaseQuery
-from evals.retrieval.asked import ABLATIONS, ask_all
-from evals.retrieval.asking import Outcome, ask, by_candidates, by_masked_symptom, by_symptom
+from case_library.retrieval.fusion import Weights
+from case_library.retrieval.minilm import MiniLmEmbedding
+from case_library.retrieval.query import CaseQuery
+from evals.retrieval.asking import (
+    ABLATIONS,
+    Library,
+    Outcome,
+    ask,
+    ask_all,
+    by_candidates,
+    by_masked_symptom,
+    by_symptom,
+)
 from evals.retrieval.cost import Timing, enlarge
-from evals.retrieval.library import Library
 from evals.retrieval.questions import UserQuestion
-from evals.retrieval.report import report
-from evals.retrieval.scores import abstaining, found
+from evals.retrieval.report import abstaining, found, report
 from tests.case_library.small_library import write_small_library
 from tests.case_library.toy_weights import toy_weights
 

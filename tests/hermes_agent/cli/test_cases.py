@@ -12,7 +12,7 @@ from hermes_agent.cli import cases
 from tests.case_library.own_cases import draft, put
 from tests.hermes_agent.cli.commands import execute
 from tools.errors import UsageError
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 QUERY = ("many", "tiny", "kernels,", "launch", "bound,", "low", "GPU", "utilization")
 

@@ -12,7 +12,7 @@ import pytest
 
 from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_fixed_run, demo_run
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from hermes_agent.demo.data import demo_run
 from tests.hermes_agent.cli.commands import execute
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
-from tools.profilers.profile import Profile
 from tools.run.model import ClockOffset, Layout, ProcessGroup
+from tools.views.profile import Profile
 
 DEMO = str(demo_run())
 

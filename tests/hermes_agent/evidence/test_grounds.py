@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.evidence.continued import ContinuedLedger
 from hermes_agent.evidence.grounds import case_words, grounds, library_case
+from hermes_agent.evidence.ledger import ContinuedLedger
 from hermes_agent.evidence.verifier import verify
-from hermes_agent.report.diagnosis import (
+from hermes_agent.model.diagnosis import (
     AdviceRecord,
     CaseRecord,
     Diagnosis,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.evidence import journal as module
-from hermes_agent.evidence.continued import ContinuedLedger
 from hermes_agent.evidence.journal import Journal, journal_of
-from hermes_agent.report.diagnosis import EvidenceRecord, SourceSelector
+from hermes_agent.evidence.ledger import ContinuedLedger
+from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 from tests.hermes_agent.writing.slow_loader import diagnosis
 from tools.findings import Fact
 

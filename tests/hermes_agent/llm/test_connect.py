@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import BudgetExceeded
 from hermes_agent.llm.capabilities import Capabilities, profile_for
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
@@ -73,7 +73,7 @@ def test_the_budget_follows_the_settings(tmp_path: Path) -> None:
 
 
 def test_importing_the_adapter_loads_no_client_and_no_network() -> None:
-    modules = ["hermes_agent.config", "hermes_agent.llm.connect", "hermes_agent.llm.dispatch", "prompts.load"]
+    modules = ["hermes_agent.config.settings", "hermes_agent.llm.connect", "hermes_agent.llm.tool_loop", "prompts.load"]
     code = f"import sys, {', '.join(modules)}; print(*sorted(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())

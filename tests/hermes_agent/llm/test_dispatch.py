@@ -10,11 +10,10 @@ import pytest
 
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.dialogue_events import DialogueEvent, ModelText, ToolFinished, ToolStarted
-from hermes_agent.llm.dispatch import ANSWER_NOW, DialogueResult, Limits, run_dialogue
 from hermes_agent.llm.model import Finished, Message, ReasoningDelta, ToolCall, Usage
 from hermes_agent.llm.scripted import ScriptedModel, Turn
 from hermes_agent.llm.tool import FunctionTool, Output, Tool, ToolOutput
-from hermes_agent.llm.window import ELIDED
+from hermes_agent.llm.tool_loop import ANSWER_NOW, ELIDED, DialogueResult, Limits, run_dialogue
 from tools.errors import ModelError, UsageError
 
 QUESTION = (Message("system", "Be brief."), Message("user", "Which step is slowest?"))

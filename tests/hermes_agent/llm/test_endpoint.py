@@ -12,6 +12,7 @@ import pytest
 
 from hermes_agent.llm.capabilities import Capabilities
 from hermes_agent.llm.endpoint import Endpoint, EndpointModel
+from hermes_agent.llm.failures import RetryPolicy
 from hermes_agent.llm.model import (
     Degraded,
     Finished,
@@ -25,7 +26,6 @@ from hermes_agent.llm.model import (
     ToolSpec,
     Usage,
 )
-from hermes_agent.llm.retries import RetryPolicy
 from tests.hermes_agent.llm.fake_endpoint import (
     Answer,
     FakeEndpoint,

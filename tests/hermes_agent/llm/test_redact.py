@@ -9,8 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hermes_agent.llm.model import Finished, Message, ModelRequest, TextDelta, ToolCall
-from hermes_agent.llm.redact import Redactor, StreamUnmasker
-from hermes_agent.llm.redacted_model import RedactedModel
+from hermes_agent.llm.redact import RedactedModel, Redactor, StreamUnmasker
 from hermes_agent.llm.scripted import ScriptedModel
 
 PIECES = st.sampled_from(

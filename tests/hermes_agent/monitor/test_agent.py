@@ -14,7 +14,7 @@ from hermes_agent.watch.foreign import Foreign
 from hermes_agent.watch.requests import RequestLimits
 from hermes_agent.watch.view import line_of, picture
 from tests.hermes_agent.monitor.monitored import options, start_script
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 # Two processes that wait for each other after every step; rank 1's data gets slow at step 200.
 TWO_RANKS = """

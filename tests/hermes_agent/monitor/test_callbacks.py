@@ -7,7 +7,7 @@ import pytest
 
 from hermes_agent.monitor.callbacks import LightningCallback, TrainerCallback
 from tests.hermes_agent.monitor.monitored import options
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 
 class Model:

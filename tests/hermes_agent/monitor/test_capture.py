@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.capture import CaptureLimits
-from hermes_agent.monitor.layout import CAPTURE_ENDED, CAPTURED, REQUEST_AT, Answer
-from hermes_agent.monitor.profiler import TorchProfiler
+from hermes_agent.monitor.capture import CaptureLimits, TorchProfiler
+from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, REQUEST_AT, Answer
 from hermes_agent.monitor.ring import CaptureRequest
 from hermes_agent.monitor.session import Monitor
 from hermes_agent.watch.rings import RunRings
 from tests.hermes_agent.monitor.monitored import BrokenProfiler, FakeProfiler, options
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 RANK = 3
 

@@ -15,9 +15,9 @@ import pytest
 from hermes_agent.monitor import Monitor
 from hermes_agent.monitor.environment import EnvironmentWatch, interfaces, torch_flags, variables
 from tests.hermes_agent.monitor.monitored import options
-from tools.analyzers.environment import SLOW_SETTINGS
-from tools.sources.monitor import read_monitor
-from tools.sources.monitor_environment import last_environment
+from tools.analyzers.cpu.environment import SLOW_SETTINGS
+from tools.sources.monitor.environment import last_environment
+from tools.sources.monitor.reader import read_monitor
 
 
 def test_only_variables_that_matter_are_told_and_no_secrets() -> None:

@@ -7,7 +7,7 @@ from types import ModuleType
 
 import pytest
 
-from hermes_agent.monitor.frameworks import framework_sample
+from hermes_agent.monitor.system import framework_sample
 
 
 def module(name: str, **names: object) -> ModuleType:

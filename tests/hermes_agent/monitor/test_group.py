@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from hermes_agent.monitor.layout import CAPTURED
+from hermes_agent.monitor.format import CAPTURED
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind
 from hermes_agent.watch.group import GroupWatch
 from tests.hermes_agent.monitor.monitored import record

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+from hermes_agent.watch.agent import HangWatch
 from hermes_agent.watch.anomaly import NO_RANK, Anomaly, AnomalyKind
-from hermes_agent.watch.hang import HangWatch
 from hermes_agent.watch.thresholds import WatchThresholds
 
 

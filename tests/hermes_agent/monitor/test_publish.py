@@ -7,7 +7,7 @@ import pytest
 from hermes_agent.monitor import Monitor
 from tests.hermes_agent.monitor.monitored import options
 from tools.errors import UsageError
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_agent.monitor.layout import (
+from hermes_agent.monitor.format import (
     BEGIN_AT,
     FIELDS,
     LARGEST_US,
@@ -16,9 +16,9 @@ from hermes_agent.monitor.layout import (
     STATE_AT,
     UNKNOWN_US,
 )
-from hermes_agent.monitor.packing import packed_records
 from hermes_agent.monitor.raw import RAW, RawStep, packed_depths, records
-from tools.sources.monitor_ring import ring_rows
+from hermes_agent.monitor.ring import packed_records
+from tools.sources.monitor.ring import ring_rows
 
 BEGIN = RawStep(-1, -1, 1_000_000, 500_000, 0, 70, 0, 0, 2, 5, 0, 0, 0, 0)
 DTYPE = np.dtype([(name, {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}[code]) for name, code in FIELDS])

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.layout import RECORD, STEPS_MAGIC
+from hermes_agent.monitor.format import RECORD, STEPS_MAGIC
 from tests.hermes_agent.monitor.monitored import record
 from tools.errors import InputError
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 
 def write_steps(folder: Path, rank: int = 0, steps: int = 3, ring: str = "", tail: bytes = b"") -> Path:

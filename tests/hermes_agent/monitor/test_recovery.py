@@ -6,13 +6,12 @@ from time import time_ns
 
 import pytest
 
-from hermes_agent.monitor.layout import RECORD, STATE, STATE_AT
+from hermes_agent.monitor.format import RECORD, STATE, STATE_AT
 from hermes_agent.monitor.places import ring_folders
 from hermes_agent.monitor.ring_reader import RingReader
-from hermes_agent.watch.recovery import is_abandoned, recover
-from hermes_agent.watch.rings import RunRings
+from hermes_agent.watch.rings import RunRings, is_abandoned, recover
 from tests.hermes_agent.monitor.monitored import start_script
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 KILLED = """
 import os, signal, sys, time

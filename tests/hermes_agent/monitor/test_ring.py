@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.layout import HEADER_BYTES, RECORD, RECORDS_AT, REQUEST_AT, RING_MAGIC, SEQUENCE, StepRecord
+from hermes_agent.monitor.format import HEADER_BYTES, RECORD, RECORDS_AT, REQUEST_AT, RING_MAGIC, SEQUENCE, StepRecord
 from hermes_agent.monitor.raw import RAW, RawStep
 from hermes_agent.monitor.ring import CaptureRequest, RingWriter
 from hermes_agent.monitor.ring_reader import RingError, RingReader

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from hermes_agent.watch.anomaly import AnomalyKind, Deviation
-from hermes_agent.watch.drift import DriftWatch, mann_kendall
+from hermes_agent.watch.group import DriftWatch, mann_kendall
 from hermes_agent.watch.series import SeriesWatch
 
 NOISE = 0.02

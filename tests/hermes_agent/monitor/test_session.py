@@ -15,7 +15,7 @@ from hermes_agent.monitor.places import open_ring_folder, ring_folders
 from hermes_agent.monitor.ring_reader import RingReader
 from hermes_agent.monitor.session import Monitor
 from tests.hermes_agent.monitor.monitored import options, start_script
-from tools.sources.monitor import read_monitor
+from tools.sources.monitor.reader import read_monitor
 
 
 def slow_items(count: int, seconds: float) -> Iterator[int]:

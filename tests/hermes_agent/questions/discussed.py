@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from case_library.recall import CaseIndex
+from case_library.retrieval.recall import CaseIndex
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.report.compose import Findings, compose
 from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of
 from tools.analyzers.registry import all_checks
-from tools.profilers.profile import Profile
-from tools.ranking import ranking
+from tools.judgement.ranking import ranking
+from tools.views.profile import Profile
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 STEP_US = 100_000.0

@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
 from hermes_agent.evidence.grounds import grounds
 from hermes_agent.evidence.verifier import cited_ids, verify
+from hermes_agent.model.request import Request
 from hermes_agent.questions.coverage import CHECKS_OF_CAUSE, DESCRIPTIVE, checks_for
 from hermes_agent.questions.intents import INTENTS
 from hermes_agent.questions.material import ignore
 from hermes_agent.session import Session
-from hermes_agent.workflow.request import Request
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 RECORDED = {
     "demo": None,

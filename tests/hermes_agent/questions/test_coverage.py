@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes_agent.questions.coverage import CHECKS_OF_CAUSE, CHECKS_OF_MECHANISM, checks_for
 from tests.hermes_agent.questions import discussed
-from tools.taxonomy import causes
+from tools.knowledge.taxonomy import causes
 
 
 def test_the_table_names_causes_and_mechanisms_of_the_taxonomy() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
+from hermes_agent.model.request import Request
 from hermes_agent.session import Session
-from hermes_agent.workflow.request import Request
 
 
 def test_the_waiting_rank_is_not_blamed_and_the_late_one_is_named(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hermes_agent.demo.data import demo_run
 from hermes_agent.report.opening import opening
-from tools.profilers.profile import Profile
-from tools.ranking import ranking
+from tools.judgement.ranking import ranking
 from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 
 def texts(folder: Path) -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hermes_agent.demo.data import demo_run
+from hermes_agent.model.request import Request
 from hermes_agent.report.text import notes_of
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.request import Request
 
 
 def test_a_note_is_dropped_only_when_a_file_says_the_same_of_itself() -> None:

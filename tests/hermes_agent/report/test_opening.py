@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.report.compose import Findings, compose
-from hermes_agent.report.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.text import interval_meaning, render_text
 from tests.synthetic import RankBuilder, profile_of, run_of
 from tools.analyzers.registry import all_checks
-from tools.profilers.profile import Profile
-from tools.ranking import ranking
-from tools.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
-from tools.whatif.claim import COVERS_PCT
+from tools.judgement.ranking import ranking
+from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
+from tools.views.profile import Profile
+from tools.whatif.change import COVERS_PCT
 
 
 def diagnosed(profile: Profile) -> Diagnosis:

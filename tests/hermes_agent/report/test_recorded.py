@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import pandas as pd
 
-from hermes_agent.report.recorded import MOST_SPANS, recorded_record
-from hermes_agent.report.records import run_record
+from hermes_agent.report.records import MOST_SPANS, recorded_record, run_record
 from tests.recorded_runs import records_of, step_rows, traced_rank
 from tests.synthetic import run_of
 from tools.run.model import Run

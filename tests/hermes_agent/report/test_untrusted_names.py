@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Event
+from hermes_agent.model.request import Request
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.perfetto import write_perfetto
 from hermes_agent.report.text import render_text
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.events import Event
-from hermes_agent.workflow.request import Request
 from tests.tools.sources.kineto_text import kernel, launch, rank_info, span, write_trace
 from tools.errors import UsageError
 

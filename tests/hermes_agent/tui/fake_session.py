@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
 
-from hermes_agent.cli.places import Place
-from hermes_agent.report.diagnosis import (
+from hermes_agent.locations.places import Place
+from hermes_agent.model.diagnosis import (
     AdviceRecord,
     BreakdownRow,
     CaseRecord,
@@ -21,9 +21,7 @@ from hermes_agent.report.diagnosis import (
     SourceSelector,
     StepTime,
 )
-from hermes_agent.session import Answer, Shown, Table
-from hermes_agent.tui.port import ChatSession, Openings
-from hermes_agent.workflow.events import (
+from hermes_agent.model.events import (
     AnswerDelta,
     AnswerRejected,
     CauseRanked,
@@ -36,6 +34,8 @@ from hermes_agent.workflow.events import (
     StageProgress,
     StageStarted,
 )
+from hermes_agent.session import Answer, Shown, Table
+from hermes_agent.tui.session_protocol import ChatSession, Openings
 from tools.errors import InputError, UsageError
 
 HOSTILE = "[bold red]x[/] \x1b[31mred"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_agent.tui.breakdown import PARTS, RANKS_SHOWN, cells, picture
+from hermes_agent.tui.conversation import PARTS, RANKS_SHOWN, cells, picture
 from hermes_agent.tui.glyphs import ASCII, UNICODE
 from tests.hermes_agent.tui.fake_session import row
 

@@ -9,13 +9,13 @@ import pytest
 from textual.app import App
 from textual.widgets import DataTable, Static
 
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import AnswerDelta, Emit
 from hermes_agent.tui.answer import AnswerMessage
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.commands import COMMANDS
 from hermes_agent.tui.messages import CitedMessage, SectionMessage
 from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, TableScreen
-from hermes_agent.workflow.events import AnswerDelta, Emit
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, said, typed, until
 from tests.hermes_agent.tui.fake_session import HOSTILE, STREAMED, FakeSession
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.cli.chat import openings
-from hermes_agent.cli.places import RunUrl
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
+from hermes_agent.locations.places import RunUrl
+from hermes_agent.model.request import Request
 from hermes_agent.questions.material import ignore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import SectionMessage
 from hermes_agent.tui.screens import EvidenceScreen
-from hermes_agent.workflow.request import Request
 from tests.hermes_agent.tui.driving import WIDE, said, typed
 
 

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.report.diagnosis import Diagnosis
-from hermes_agent.tui.commands import COMMANDS, completions
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.tui.commands import COMMANDS, completions, write_report
 from hermes_agent.tui.glyphs import ASCII
 from hermes_agent.tui.prompt import completion
-from hermes_agent.tui.reports import write_report
 from hermes_agent.tui.status import Status, status_line
 from hermes_agent.tui.tables import ranks, steps
 from tests.hermes_agent.tui.fake_session import diagnosis, row

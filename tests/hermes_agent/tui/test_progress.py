@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 
+from hermes_agent.model.events import CheckFinished, DiagnosisReady, Event, Stage, StageFinished, StageStarted
 from hermes_agent.tui.glyphs import ASCII, UNICODE, glyphs_for
 from hermes_agent.tui.panel import hierarchy, ranked
 from hermes_agent.tui.progress import Progress, advance
-from hermes_agent.workflow.events import CheckFinished, DiagnosisReady, Event, Stage, StageFinished, StageStarted
 from tests.hermes_agent.tui.fake_session import HOSTILE, diagnosis, first_half, second_half
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes_agent.report.diagnosis import CaseRecord, Diagnosis, SourceRecord
+from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, SourceRecord
 from hermes_agent.tui import sections
 from tests.hermes_agent.tui.fake_session import diagnosis
 

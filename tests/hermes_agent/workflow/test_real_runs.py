@@ -9,9 +9,9 @@ import pytest
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.evidence.grounds import grounds
 from hermes_agent.evidence.verifier import verify
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.request import Request
 
 REAL = (
     "kineto/resnet50_workers0.pt.trace.json.gz",

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.model.events import DiagnosisReady, Event
+from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.events import DiagnosisReady, Event
-from hermes_agent.workflow.request import Request
 from tests.tools.sources.kineto_text import span, write_trace
 
 

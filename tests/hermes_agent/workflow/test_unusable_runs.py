@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.model.events import Event
+from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.events import Event
-from hermes_agent.workflow.request import Request
 from tests.tools.sources.kineto_text import kernel, span, write_trace
 from tools.errors import InputError
 

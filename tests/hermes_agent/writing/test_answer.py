@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.config import Settings
+from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.model import Finished, Usage
 from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.questions.material import Cancelled
-from hermes_agent.report.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.text import render_text
 from hermes_agent.writing.answer import Written, answer_tokens, facts_chars, write_answer, writer_for

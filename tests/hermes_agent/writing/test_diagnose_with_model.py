@@ -9,10 +9,10 @@ import pytest
 
 from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_run
-from hermes_agent.report.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import DiagnosisReady, Emit
+from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.events import DiagnosisReady, Emit
-from hermes_agent.workflow.request import Request
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, said, serving
 from tests.hermes_agent.writing.slow_loader import Listener
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hermes_agent.evidence.verifier import Evidence, Grounds
-from hermes_agent.report.diagnosis import EvidenceRecord, SourceSelector
+from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 from hermes_agent.writing.binding import Told, unbound
 from hermes_agent.writing.meanings_recorded import RECORDED_RULES
 from tools.metrics.registry import metrics

@@ -12,10 +12,10 @@ import pytest
 from hermes_agent.demo.data import demo_run
 from hermes_agent.evidence.grounds import grounds
 from hermes_agent.evidence.verifier import cited_ids, sentences
-from hermes_agent.report.diagnosis import Diagnosis, EvidenceRecord
+from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
+from hermes_agent.model.events import Event
+from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.events import Event
-from hermes_agent.workflow.request import Request
 from hermes_agent.writing.claims import Bearings, faults
 
 REAL = (

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from case_library.query import CaseHit, CaseQuery
-from case_library.recall import CaseIndex
-from hermes_agent.config import Settings
+from case_library.retrieval.query import CaseHit, CaseQuery
+from case_library.retrieval.recall import CaseIndex
+from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.grounds import recalled_case
+from hermes_agent.evidence.recalled import recalled
 from hermes_agent.llm.model import ToolCall
 from hermes_agent.llm.scripted import ScriptedModel
+from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.report.diagnosis import Diagnosis
 from hermes_agent.report.markdown import render_markdown
-from hermes_agent.report.recalled import recalled
 from hermes_agent.writing.answer import writer_for
 from hermes_agent.writing.attempt import Accepted
 from hermes_agent.writing.private import PublicDiscussion, sendable_discussion, without_private_cases

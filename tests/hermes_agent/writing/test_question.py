@@ -11,10 +11,10 @@ from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.llm.model import ToolCall
 from hermes_agent.llm.scripted import ScriptedModel, Turn
 from hermes_agent.llm.tool import FunctionTool, Output
+from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Cancelled
 from hermes_agent.session import Session
-from hermes_agent.workflow.request import Request
 from hermes_agent.writing.attempt import Accepted, Declined
 from hermes_agent.writing.question import ModelAnswers
 from hermes_agent.writing.tools import heard, tools_for

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tests.synthetic import A100, V100, RankBuilder
-from tools.analyzers.computation import analyze
+from tools.analyzers.computation.checks import analyze
 from tools.findings import Check, Finding
-from tools.profilers.profile import Profile
 from tools.run.model import Device
+from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
 SGEMM = "volta_sgemm_128x64_nn"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.synthetic_runs import host_bound
 from tools.analyzers.registry import all_checks, answer_instead
 from tools.findings import cannot_answer
-from tools.ranking import ranking
+from tools.judgement.ranking import ranking
 
 
 def test_the_open_question_stands_in_for_the_analyzer_everywhere() -> None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication import analyze
+from tools.analyzers.communication.checks import analyze
 from tools.findings import Check
 from tools.intervals import length
-from tools.profilers.profile import Profile
+from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Layout
-from tools.thresholds import Thresholds
+from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.predict import predict
 

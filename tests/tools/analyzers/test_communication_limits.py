@@ -10,13 +10,13 @@ import pytest
 from tests.collective_runs import late_run
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication import analyze
+from tools.analyzers.communication.checks import analyze
 from tools.findings import Check
+from tools.judgement.ranking import ranking
+from tools.knowledge.thresholds import Thresholds
 from tools.metrics.registry import measure
-from tools.profilers.profile import Profile
-from tools.ranking import ranking
 from tools.run.model import Layout
-from tools.thresholds import Thresholds
+from tools.views.profile import Profile
 from tools.whatif.predict import predict
 
 MB = 1_000_000 // 4  # elements of a megabyte of floats

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
-from tools.analyzers.communication import analyze
-from tools.compare import compare
+from tools.analyzers.communication.checks import analyze
+from tools.comparison.compare import compare
 from tools.findings import Check
 from tools.metrics.registry import measure
-from tools.profilers.arrivals import arrivals, waits
-from tools.profilers.collectives import unmatched
-from tools.profilers.profile import Profile
 from tools.sources.load import load_run
+from tools.views.arrivals import arrivals, waits
+from tools.views.collectives import unmatched
+from tools.views.profile import Profile
 
 
 @pytest.fixture(scope="module")

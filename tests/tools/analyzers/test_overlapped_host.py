@@ -10,10 +10,11 @@ import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, run_of
-from tools.analyzers import contention, garbage_collection, page_faults
+from tools.analyzers.cpu import contention, garbage_collection
+from tools.analyzers.memory import page_faults
 from tools.findings import Check
-from tools.profilers.profile import Profile
-from tools.thresholds import Thresholds
+from tools.knowledge.thresholds import Thresholds
+from tools.views.profile import Profile
 
 STEP_US = 50_000
 

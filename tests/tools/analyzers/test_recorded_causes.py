@@ -9,12 +9,15 @@ import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder
-from tools.analyzers import checkpoint, garbage_collection, page_faults, retransmission
-from tools.analyzers.environment import environment
-from tools.analyzers.step_time import analyze as step_time
+from tools.analyzers.communication import retransmission
+from tools.analyzers.cpu import garbage_collection
+from tools.analyzers.cpu.environment import environment
+from tools.analyzers.memory import page_faults
+from tools.analyzers.steps.step_time import analyze as step_time
+from tools.analyzers.storage import checkpoint
+from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
-from tools.ranking import ranking
-from tools.sources.monitor_environment import Interface
+from tools.sources.monitor.environment import Interface
 from tools.whatif.change import Scale
 
 

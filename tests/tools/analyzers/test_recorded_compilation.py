@@ -8,11 +8,12 @@ import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers import checkpoint, page_faults
-from tools.analyzers.compilation import operator_compilation
-from tools.analyzers.profiling import profiling_overhead
+from tools.analyzers.cpu.compilation import operator_compilation
+from tools.analyzers.cpu.profiling import profiling_overhead
+from tools.analyzers.memory import page_faults
+from tools.analyzers.storage import checkpoint
 from tools.metrics.registry import measure
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 
 COMPILED = (8, 9, 13, 21, 22, 30, 41, 52)  # steps with a size not seen before
 Builder = Callable[[int], RankBuilder]

@@ -10,11 +10,11 @@ import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder
-from tools.analyzers import retransmission
+from tools.analyzers.communication import retransmission
 from tools.findings import Check
 from tools.metrics.registry import measure
-from tools.profilers.profile import Profile
-from tools.sources.monitor_environment import Interface, RankEnvironment
+from tools.sources.monitor.environment import Interface, RankEnvironment
+from tools.views.profile import Profile
 
 STEPS = [50.0] * 40
 LOSING = {"tcp_sent_segments": 2_000.0, "tcp_retransmitted_segments": 100.0}

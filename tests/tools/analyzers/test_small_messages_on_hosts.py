@@ -8,10 +8,10 @@ import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication import analyze
+from tools.analyzers.communication.checks import analyze
 from tools.findings import Check
 from tools.metrics.registry import measure
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 
 STEP_MS = 60.0
 ALONE_MS = 0.5  # of each message while nothing is computed

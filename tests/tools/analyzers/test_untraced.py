@@ -11,13 +11,13 @@ import pytest
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
 from tools.analyzers.registry import all_checks
 from tools.analyzers.untraced import NEED_A_TRACE
-from tools.compare import compare
+from tools.comparison.compare import compare
 from tools.errors import NotComparableError
 from tools.findings import Check
-from tools.profilers.capture import capture_of
-from tools.profilers.profile import Profile
-from tools.ranking import ranking
+from tools.judgement.ranking import ranking
 from tools.run.model import Layout, Run
+from tools.views.coarse import capture_of
+from tools.views.profile import Profile
 
 WALL_MS = 100.0
 STEPS = 60

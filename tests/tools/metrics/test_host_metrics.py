@@ -7,10 +7,12 @@ import pytest
 from tests.synthetic import RankBuilder, profile_of
 from tools.errors import UsageError
 from tools.findings import Argument
-from tools.metrics import cpu, idle, io, launches, memory
+from tools.metrics import idle, io, memory
+from tools.metrics.host import launches
+from tools.metrics.host import program as cpu
 from tools.metrics.registry import measure, measurement
-from tools.profilers.profile import Profile
 from tools.run.events import EventKind
+from tools.views.profile import Profile
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.errors import InputError
-from tools.sources.discover import discover
+from tools.sources.inventory import discover
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions
 

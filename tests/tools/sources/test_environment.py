@@ -7,9 +7,9 @@ from pathlib import Path
 
 from hermes_agent.cli.env import environment
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
-from tools.analyzers.environment import environment as environment_check
-from tools.profilers.profile import Profile
+from tools.analyzers.cpu.environment import environment as environment_check
 from tools.sources.load import load_run
+from tools.views.profile import Profile
 
 
 def traced(folder: Path) -> Path:

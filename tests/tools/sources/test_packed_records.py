@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.tools.sources.test_monitor_tables import events_of, step_row, write
-from tools.sources.beginning import beginning
-from tools.sources.monitor import read_monitor
-from tools.sources.monitor_events import read_anomalies, read_events
-from tools.sources.monitor_steps import StepFileError, read_steps
-from tools.sources.run_folder import companion_files
+from tests.tools.sources.monitor.test_tables import events_of, step_row, write
+from tools.sources.inventory import companion_files
+from tools.sources.monitor.events import read_anomalies, read_events
+from tools.sources.monitor.reader import read_monitor
+from tools.sources.monitor.steps import StepFileError, read_steps
+from tools.sources.small_files import beginning
 from tools.sources.step_log import read_step_logs
 
 LINES = b'{"step": 0, "wall_ms": 50}\n{"step": 1, "wall_ms": 51}\n{"step": 2, "wall_ms": 52}\n'
@@ -104,7 +104,7 @@ def test_reading_a_file_takes_its_size_in_memory_once(tmp_path: Path) -> None:
 def test_a_step_file_that_expands_beyond_what_the_monitor_writes_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.sources.beginning.LARGEST_UNPACKED", MIB)
+    monkeypatch.setattr("tools.sources.small_files.LARGEST_UNPACKED", MIB)
     plain, packed = tmp_path / "rank00000-1-1.steps", tmp_path / "rank00001-1-1.steps.gz"
     content = os.urandom(1000) * 2000
     plain.write_bytes(content)

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.tools.sources.kineto_text import JsonEvent, trace_text
 from tools.errors import InputError
-from tools.sources.kineto import TraceFile, read_trace
+from tools.sources.kineto.reader import TraceFile, read_trace
 from tools.sources.options import Limits, LoadOptions
 
 NANOSECONDS = st.integers(min_value=0, max_value=10**12)

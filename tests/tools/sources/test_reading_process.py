@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from tools.sources.process import ReadingProcess
+from tools.sources.workers import ReadingProcess
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 DIES = """

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.model.request import Request
 from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.layout import RECORD, STEPS_MAGIC
-from hermes_agent.workflow.request import Request
+from hermes_agent.monitor.format import RECORD, STEPS_MAGIC
 from hermes_agent.workflow.stored import key
 from tests.hermes_agent.monitor.monitored import record
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.errors import InputError, UsageError
 from tools.metrics.registry import measure
-from tools.profilers.profile import Profile
-from tools.profilers.series import require_steps
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.sources.load import load_run
+from tools.views.profile import Profile
+from tools.views.series import require_steps
 
 BEGIN_NS = 1_700_000_000_000_000_000
 

@@ -13,15 +13,14 @@ import pytest
 
 from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, rank_info, span, trace_text, write_trace
 from tools.run.events import DETAIL_COLUMNS, EventTable
-from tools.sources.collect import Collected, NeedsCareError, Walk
 from tools.sources.files import read_files
-from tools.sources.kineto import TraceFile
+from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
+from tools.sources.kineto.parallel_decode import read_shared
+from tools.sources.kineto.reader import TraceFile
+from tools.sources.kineto.table import assemble
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions, Silent
-from tools.sources.parallel import Failure
-from tools.sources.process import LostProcessError, ReadingProcess
-from tools.sources.share import read_shared
-from tools.sources.table import assemble
+from tools.sources.workers import Failure, LostProcessError, ReadingProcess
 
 SMALL = Limits(slice_bytes=2000)
 

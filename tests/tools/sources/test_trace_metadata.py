@@ -8,9 +8,9 @@ import pytest
 
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.errors import InputError
-from tools.sources.discover import discover
+from tools.sources.inventory import discover
+from tools.sources.kineto.json_scan import parse_lenient, parse_members
 from tools.sources.load import load_run
-from tools.sources.members import parse_lenient, parse_members
 from tools.sources.options import Limits, LoadOptions
 
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
-from tools.profilers.profile import Profile
 from tools.run.events import EventKind
 from tools.run.model import Step
 from tools.sources.load import load_run
+from tools.views.profile import Profile
 from tools.whatif.build import graph_of
 from tools.whatif.change import Scale
 from tools.whatif.critical_path import critical_path, family_savings

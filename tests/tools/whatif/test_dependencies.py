@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of, to_ns
-from tools.profilers.profile import Profile
 from tools.run.events import EventKind
+from tools.views.profile import Profile
 from tools.whatif.build import graph_of
 from tools.whatif.change import Scale
 from tools.whatif.graph import EdgeKind, Graph

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of, to_ns
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale, Unblock
 from tools.whatif.predict import MODEL_ERROR_SHARE, baseline, predict, savings
 

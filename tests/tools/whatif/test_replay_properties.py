@@ -8,13 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.synthetic import RankBuilder, profile_of
-from tools.profilers.profile import Profile
+from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.critical_path import critical_path
 from tools.whatif.graph import Edges, Graph, NodeKind, Nodes, settle
 from tools.whatif.predict import baseline, replay
-from tools.whatif.replay import compile_program, run_program
-from tools.whatif.scaling import Times, recorded
+from tools.whatif.replay import Times, compile_program, recorded, run_program
 from tools.whatif.window import Window
 
 STEPS = 3

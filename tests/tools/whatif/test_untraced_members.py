@@ -7,8 +7,8 @@ import pytest
 
 from tests.collective_runs import RING
 from tests.synthetic import RankBuilder, profile_of, to_ns
-from tools.profilers.profile import Profile
 from tools.run.model import Layout
+from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.predict import baseline, predict
 

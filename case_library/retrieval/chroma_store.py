@@ -1,0 +1,92 @@
+"""The vectors of the cases in a Chroma folder that belongs to this process alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from case_library.retrieval.embedding_choice import EmbeddingError
+from tools.errors import HermesError
+
+if TYPE_CHECKING:
+    from chromadb.api.client import Client
+
+    from case_library.retrieval.embedding_choice import TextEmbedding
+
+COLLECTION = "cases"
+BATCH = 1000
+
+
+class CaseIndexError(HermesError):
+    """The case index cannot be built or opened."""
+
+
+class ChromaStore:
+    """An opened store; ``close`` releases its files."""
+
+    def __init__(self, client: Client, embedding: TextEmbedding) -> None:
+        self._client = client
+        self._embedding = embedding
+        # Vectors are made here and not by Chroma, whose own embedding would be downloaded.
+        self._collection = client.get_collection(COLLECTION, embedding_function=None)
+
+    def nearest(self, text: str, limit: int) -> dict[str, float]:
+        """Cosine similarity (-1 to 1) of the nearest cases by id; raises ``EmbeddingError`` if there is no vector."""
+        from chromadb.errors import ChromaError
+
+        count = min(limit, self._collection.count())
+        if not count:
+            return {}
+        vectors: Any = self._embedding([text])
+        try:
+            found = self._collection.query(query_embeddings=vectors, n_results=count, include=["distances"])
+        except ChromaError as error:
+            raise EmbeddingError(f"The vectors do not fit those of the index ({error}).") from error
+        distances = found["distances"] or [[]]
+        return {name: 1.0 - distance for name, distance in zip(found["ids"][0], distances[0], strict=True)}
+
+    def close(self) -> None:
+        """Release the files; a second call does nothing."""
+        self._client.close()
+
+
+def build_store(folder: Path, embedding: TextEmbedding, ids: Sequence[str], texts: Sequence[str]) -> None:
+    """Write a store of the texts into an empty folder."""
+    client = _client(folder)
+    try:
+        collection = client.create_collection(
+            COLLECTION,
+            embedding_function=None,
+            configuration={"hnsw": {"space": "cosine"}},
+        )
+        for start in range(0, len(ids), BATCH):
+            chosen = slice(start, start + BATCH)
+            collection.add(ids=list(ids[chosen]), embeddings=cast("Any", embedding(texts[chosen])))
+    finally:
+        client.close()
+
+
+def open_store(folder: Path, embedding: TextEmbedding) -> ChromaStore:
+    """Open a store; raises ``CaseIndexError`` if Chroma refuses it."""
+    from chromadb.errors import ChromaError
+
+    try:
+        return ChromaStore(_client(folder), embedding)
+    except (ChromaError, ValueError) as error:
+        raise CaseIndexError(f"Chroma cannot open the case index ({error}); delete the cache folder.") from error
+
+
+def _client(folder: Path) -> Client:
+    import chromadb
+    from chromadb.config import Settings
+
+    # A `.env` in the working folder belongs to somebody else's program: it must not configure ours.
+    no_file: dict[str, Any] = {"_env_file": None}
+    settings = Settings(
+        **no_file,
+        anonymized_telemetry=False,
+        chroma_otel_collection_endpoint="",
+        chroma_api_impl="chromadb.api.rust.RustBindingsAPI",
+    )
+    return cast("Client", chromadb.PersistentClient(str(folder), settings))

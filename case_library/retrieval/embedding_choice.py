@@ -1,0 +1,103 @@
+"""What may be said about the embedding that the vector ranker works with: which one, and what it needs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, Protocol
+
+from tools.errors import HermesError
+
+if TYPE_CHECKING:
+    from case_library.retrieval.hashed_embedding import Vector
+
+Kind = Literal["hashed", "minilm", "endpoint"]
+
+
+class EmbeddingError(HermesError):
+    """The embedding that was chosen cannot be used now."""
+
+
+class TextEmbedding(Protocol):
+    """Texts to vectors of length 1; texts about the same thing reach a cosine of ``close_angle``."""
+
+    close_angle: float
+
+    def __call__(self, input: Sequence[str]) -> list[Vector]:
+        """One vector per text, all of one size; raises ``EmbeddingError``."""
+
+
+@dataclass(frozen=True)
+class EmbeddingChoice:
+    """``folder`` holds the weights of ``minilm``; ``base_url``, ``model`` and ``key`` belong to ``endpoint``.
+
+    ``mask`` hides names before a text goes to the endpoint, and ``sends_private`` lets a team's own cases go there;
+    without it they have no vector and are found by their words and signals.
+    """
+
+    kind: Kind = "hashed"
+    folder: Path | None = None
+    base_url: str = ""
+    model: str = ""
+    key: str | None = field(default=None, repr=False)
+    mask: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
+    sends_private: bool = False
+
+    @property
+    def embeds_private(self) -> bool:
+        """Whether a team's own cases get a vector: always on this machine, at an endpoint only if that is allowed."""
+        return self.kind != "endpoint" or self.sends_private
+
+
+HASHED = EmbeddingChoice()
+
+
+EMBEDDING_VERSION = "hashed-2"
+
+
+def version(choice: EmbeddingChoice) -> str:
+    """Names the vectors that a choice gives, the content of its weights included; another name, another index."""
+    match choice.kind:
+        case "hashed":
+            return EMBEDDING_VERSION
+        case "minilm":
+            from case_library.retrieval.minilm import weight_files
+
+            digest = hashlib.sha256()
+            for path in weight_files(choice.folder):
+                with path.open("rb") as file:
+                    digest.update(hashlib.file_digest(file, "sha256").digest())
+            return f"minilm-1 {digest.hexdigest()}"
+        case "endpoint":
+            return f"endpoint-1 {choice.base_url} {choice.model} {choice.sends_private} {choice.mask is not None}"
+
+
+def fitted(choice: EmbeddingChoice, texts: Sequence[str]) -> tuple[TextEmbedding, Mapping[str, object]]:
+    """The embedding for an index of these texts, and what has to be stored to open it again."""
+    if choice.kind == "hashed":
+        from case_library.retrieval.hashed_embedding import HashedTextEmbedding
+
+        hashed = HashedTextEmbedding.fit(texts)
+        return hashed, hashed.get_config()
+    return _ready(choice), {}
+
+
+def reopened(choice: EmbeddingChoice, stored: Mapping[str, list[float]]) -> TextEmbedding:
+    """The embedding of a stored index."""
+    if choice.kind == "hashed":
+        from case_library.retrieval.hashed_embedding import HashedTextEmbedding
+
+        return HashedTextEmbedding.build_from_config(stored)
+    return _ready(choice)
+
+
+def _ready(choice: EmbeddingChoice) -> TextEmbedding:
+    if choice.kind == "minilm":
+        from case_library.retrieval.minilm import MiniLmEmbedding
+
+        return MiniLmEmbedding(choice.folder)
+    from case_library.retrieval.endpoint_embedding import EndpointEmbedding
+
+    return EndpointEmbedding(choice)

@@ -1,0 +1,150 @@
+"""Which causes the words of a question speak for: the cases vote, and so do the taxonomy's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from case_library.retrieval.cards import cause_text
+from case_library.retrieval.lexical import LexicalIndex, Scores
+from case_library.retrieval.lexicon import search_terms
+
+VOTERS = 3  # the best cases of a cause; the mean over all would favour causes whose cases are much alike
+TAXONOMY_WEIGHT = 0.5
+
+
+class CauseVotes:
+    """The vote over the causes of the cases of one library; ``causes`` names the cause of each row."""
+
+    def __init__(self, causes: Sequence[str], library: LexicalIndex) -> None:
+        self.names = sorted(set(causes))
+        place = {cause: number for number, cause in enumerate(self.names)}
+        self.of_row: NDArray[np.int64] = np.array([place[cause] for cause in causes], dtype=np.int64)
+        self._members = [np.flatnonzero(self.of_row == number) for number in range(len(self.names))]
+        texts = [_counts(cause_text(cause)) for cause in self.names]
+        self._taxonomy = LexicalIndex(texts, rarity=library.rarity)
+
+    def count(self, query: Sequence[str], bm25: Scores) -> Scores:
+        """One number from 0 to 1 per cause of ``names``; rows that may not vote have a ``bm25`` of 0."""
+        best = np.array([_mean_of_best(bm25[rows]) for rows in self._members])
+        return scaled(scaled(best) + TAXONOMY_WEIGHT * scaled(self._taxonomy.score(query).bm25))
+
+
+def scaled(scores: Scores) -> Scores:
+    """The scores over the greatest of them, so that it is 1; all 0 if none is above."""
+    top = float(scores.max(initial=0.0))
+    return scores / top if top > 0 else np.zeros_like(scores)
+
+
+def _mean_of_best(scores: Scores) -> float:
+    return float(np.sort(scores)[-VOTERS:].sum()) / min(VOTERS, len(scores))
+
+
+def _counts(text: str) -> dict[str, float]:
+    counts: dict[str, float] = {}
+    for term in search_terms(text):
+        counts[term] = counts.get(term, 0.0) + 1.0
+    return counts
+
+
+# In the rarity of a term that only one case has, so that they hold for small and large libraries:
+LITTLE_ASKED = 1.8  # a query of commoner words than this cannot be covered fully
+MUCH_ASKED = 4.6  # of a long text no other case shares more than a part, and that is enough
+TEXT_BESIDE_SIGNATURE = 0.4  # how much of the rest text may add when a signature is given
+# Parts of the strength of a text, from a logistic regression over the development half of `evals/retrieval` and texts
+# of left-out cases, five-fold cross-validated, the positive weights made to add up to 1:
+SHARE_PART = 0.28
+ANGLE_PART = 0.21
+CONCEPT_PART = 0.34
+PACE_PART = 0.17
+OTHER_TOPIC = 0.3  # taken away where the text names a topic that no case is about
+MANY_CONCEPTS = 3  # more say nothing more
+WEAK = 0.35
+STRONG = 0.42  # between the two the vote has to prefer some cause
+UNDECIDED = 0.95  # the third cause's vote over the first's, above which the vote prefers none
+SHOWN = 3  # the hits people look at
+TAIL = 0.5  # a hit below this share of the best is not shown
+
+
+@dataclass(frozen=True)
+class Weights:
+    """How much each ranker says; 0 leaves it out."""
+
+    words: float = 1.0
+    vector: float = 0.5
+    votes: float = 1.0
+    signature: float = 1.0
+    spread: bool = True  # the best case of each of the first causes in front
+
+
+@dataclass(frozen=True)
+class Strength:
+    """How near the library comes to a query: ``total``, ``text`` and ``signature`` from 0 to 1.
+
+    ``undecided`` is what the third cause got of the vote, over the first: near 1 when the words speak for no cause.
+    """
+
+    total: float
+    text: float
+    signature: float
+    undecided: float
+
+
+def covered(gain: float, asked: float) -> float:
+    """The share of the asked rarity that a case has, from 0 to 1; rarity in that of a term that one case has."""
+    return min(gain / min(max(asked, LITTLE_ASKED), MUCH_ASKED), 1.0)
+
+
+def blended(parts: Mapping[str, Scores], weights: Weights) -> Scores:
+    """The scores of words, vectors and votes, each over its greatest, weighed and summed; the greatest sum is 1."""
+    total = weights.words * scaled(parts["words"]) + weights.vector * scaled(parts["vector"])
+    return scaled(total + weights.votes * scaled(parts["votes"]))
+
+
+def text_strength(share: float, angle: float, concepts: int, of_pace: bool, other_topic: bool) -> float:
+    """How near the library comes to a text, 0 to 1: best share of its rarity, concepts, words of pace and ``angle``.
+
+    That is the best cosine over the one that texts about the same thing reach.
+    """
+    near = SHARE_PART * share + ANGLE_PART * min(angle, 1.0)
+    near += CONCEPT_PART * min(concepts, MANY_CONCEPTS) / MANY_CONCEPTS
+    near += PACE_PART * of_pace
+    return max(near - OTHER_TOPIC * other_topic, 0.0) if share > 0 else 0.0
+
+
+def strength_of(text: float, agreement: Scores, votes: Scores, has_signature: bool) -> Strength:
+    """The strength of a query from that of its text, the agreement of each case's signature and the vote of causes."""
+    signature = float(agreement.max(initial=0.0)) if has_signature else 0.0
+    ordered = np.sort(votes)[::-1]
+    undecided = float(ordered[2]) if len(ordered) > 2 else 0.0
+    total = signature + (1 - signature) * TEXT_BESIDE_SIGNATURE * text if has_signature else text
+    return Strength(total, text, signature, undecided)
+
+
+def similarity(text: Scores, agreement: Scores, has_signature: bool) -> Scores:
+    """Similarity of each case from 0 to 1: its text, which beside a signature adds a part of what that leaves."""
+    return agreement + (1 - agreement) * TEXT_BESIDE_SIGNATURE * text if has_signature else text
+
+
+def spread(order: Sequence[int], causes: Sequence[str]) -> list[int]:
+    """The order with the best case of each of the first ``SHOWN`` causes in front: one guess must not hide the next."""
+    first: dict[str, int] = {}
+    for row, cause in zip(order, causes, strict=True):
+        first.setdefault(cause, row)
+        if len(first) == SHOWN:
+            break
+    front = list(first.values())
+    return [*front, *(row for row in order if row not in front)]
+
+
+def abstention(strong: Strength, other_topic: str = "") -> str:
+    """Why the best cases must not be shown; empty if they may."""
+    if strong.total < WEAK:
+        near = f"No case is close: the best reaches a similarity of {strong.total:.2f}, and {WEAK:.2f} is needed"
+        return f"{near}; the question seems to be about {other_topic}." if other_topic else f"{near}."
+    if strong.total < STRONG and strong.undecided > UNDECIDED and strong.signature == 0:
+        return f"The best cases disagree on the cause at a similarity of {strong.total:.2f}; say more of what was seen."
+    return ""

@@ -1,0 +1,83 @@
+"""Text to vectors without any downloaded weights: hashed words and character n-grams, tf-idf weighted."""
+
+from __future__ import annotations
+
+import zlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from case_library.retrieval.lexicon import lexicon
+from case_library.retrieval.words import terms
+
+DIMENSION = 2048
+NGRAM_SIZES = (4, 5)
+NGRAM_WEIGHT = 0.35
+CLOSE_ANGLE = 0.4  # cosine of texts about the same thing under this embedding
+Vector = NDArray[np.float32]
+
+
+class HashedTextEmbedding:
+    """Words and n-grams hashed into buckets; equal text gives equal vectors on every machine.
+
+    ``idf`` holds one weight per bucket, shape ``(DIMENSION,)``, fitted on the cases of one index.
+    """
+
+    close_angle = CLOSE_ANGLE
+
+    def __init__(self, idf: Sequence[float]) -> None:
+        if len(idf) != DIMENSION:
+            raise ValueError(f"idf must have {DIMENSION} weights, not {len(idf)}")
+        self.idf: Vector = np.asarray(idf, dtype=np.float32)
+
+    @classmethod
+    def fit(cls, texts: Sequence[str]) -> HashedTextEmbedding:
+        """Weights from how many of the texts use each bucket."""
+        return cls.fit_counts(np.array([bucket_counts(text) for text in texts]))
+
+    @classmethod
+    def fit_counts(cls, counts: NDArray[np.float64]) -> HashedTextEmbedding:
+        """The same from what ``bucket_counts`` gives for each text, shape ``(texts, DIMENSION)``."""
+        used = (counts > 0).sum(axis=0)
+        return cls(np.round(np.log((1 + len(counts)) / (1 + used)) + 0.1, 4).tolist())
+
+    def __call__(self, input: Sequence[str]) -> list[Vector]:
+        """One vector of length 1 and shape ``(DIMENSION,)`` per text."""
+        return list(self.weigh(np.array([bucket_counts(text) for text in input])))
+
+    def weigh(self, counts: NDArray[np.float64]) -> Vector:
+        """The vectors of counts, shape ``(texts, DIMENSION)``; a text without features is near to none and to all."""
+        return unit_vectors(np.log1p(counts).astype(np.float32) * self.idf)
+
+    @staticmethod
+    def build_from_config(config: Mapping[str, list[float]]) -> HashedTextEmbedding:
+        """The embedding that ``get_config`` described."""
+        return HashedTextEmbedding(config["idf"])
+
+    def get_config(self) -> dict[str, list[float]]:
+        """What is needed to build the same embedding again."""
+        return {"idf": [round(float(weight), 4) for weight in self.idf]}
+
+
+def bucket_counts(text: str) -> NDArray[np.float64]:
+    """How often the words, n-grams and concepts of a text fall into each bucket, shape ``(DIMENSION,)``."""
+    features: Counter[str] = Counter()
+    for word in terms(text):
+        features["w:" + word] += 1
+        padded = f"<{word}>"
+        for size in NGRAM_SIZES:
+            features.update("n:" + padded[start : start + size] for start in range(len(padded) - size + 1))
+    features.update("w:" + concept for concept in lexicon().concepts(text))
+    counts = np.zeros(DIMENSION)
+    for feature, count in features.items():
+        counts[zlib.crc32(feature.encode()) % DIMENSION] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)
+    return counts
+
+
+def unit_vectors(rows: Vector) -> Vector:
+    """The rows, shape ``(texts, dimension)``, scaled to length 1; an empty one is even in all directions."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    even = np.float32(rows.shape[1] ** -0.5)
+    return np.where(lengths > 0, rows / np.maximum(lengths, np.finfo(np.float32).tiny), even)

@@ -1,0 +1,122 @@
+"""Sentence vectors from MiniLM weights that lie in a local folder: ONNX weights and a tokenizer, nothing downloaded."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from case_library.retrieval.embedding_choice import EmbeddingError
+from case_library.retrieval.hashed_embedding import Vector, unit_vectors
+
+if TYPE_CHECKING:
+    from tokenizers import Encoding, Tokenizer
+
+WEIGHTS = ("onnx/model.onnx", "model.onnx", "onnx/model_quantized.onnx", "model_quantized.onnx")
+TOKENIZER = "tokenizer.json"
+MAX_TOKENS = 256  # what MiniLM was trained on; the rest of a longer text is cut
+MAX_TOKENIZER_BYTES = 64 * 1024 * 1024
+BATCH = 32
+POINTER = b"version https://git-lfs"
+THREADS = 2
+
+
+class _Input(Protocol):
+    name: str
+
+
+class _Session(Protocol):
+    """The part of onnxruntime that is used here; the package has no types."""
+
+    def get_inputs(self) -> list[_Input]: ...
+
+    def run(self, names: None, feed: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]: ...
+
+
+class MiniLmEmbedding:
+    """Mean of the token vectors, scaled to length 1, as the sentence-transformers models of this family are used."""
+
+    close_angle = 0.6  # not calibrated on questions, unlike that of the hashed embedding
+
+    def __init__(self, folder: Path | None) -> None:
+        weights, tokenizer = weight_files(folder)
+        self._session = _session(weights)
+        self._inputs = [entry.name for entry in self._session.get_inputs()]
+        self._tokenizer = _tokenizer(tokenizer)
+
+    def __call__(self, input: Sequence[str]) -> list[Vector]:
+        """One vector of length 1 per text."""
+        found: list[Vector] = []
+        for start in range(0, len(input), BATCH):
+            found.extend(self._embed(self._tokenizer.encode_batch(list(input[start : start + BATCH]))))
+        return found
+
+    def _embed(self, encoded: Sequence[Encoding]) -> Vector:
+        parts = {
+            "input_ids": np.array([each.ids for each in encoded], dtype=np.int64),
+            "attention_mask": np.array([each.attention_mask for each in encoded], dtype=np.int64),
+            "token_type_ids": np.array([each.type_ids for each in encoded], dtype=np.int64),
+        }
+        missing = [name for name in self._inputs if name not in parts]
+        if missing:
+            raise EmbeddingError(f"The weights ask for the input {missing[0]!r}, which a sentence model does not have.")
+        output = self._session.run(None, {name: parts[name] for name in self._inputs})[0]
+        return unit_vectors(_pooled(np.asarray(output, dtype=np.float32), parts["attention_mask"]))
+
+
+def weight_files(folder: Path | None) -> tuple[Path, Path]:
+    """The weights and the tokenizer of a folder; raises ``EmbeddingError`` naming what is missing."""
+    if folder is None or not folder.is_dir():
+        raise EmbeddingError(f"{folder} is no folder with MiniLM weights; set cases.embedding.folder to one.")
+    weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
+    if weights is None or not (folder / TOKENIZER).is_file():
+        lacking = TOKENIZER if weights else WEIGHTS[0]
+        raise EmbeddingError(f"{folder} has no {lacking}; put the ONNX weights and the tokenizer of the model there.")
+    with weights.open("rb") as file:
+        if file.read(len(POINTER)) == POINTER:
+            raise EmbeddingError(f"{weights} is a pointer of Git LFS, not the weights; run git lfs pull.")
+    return weights, folder / TOKENIZER
+
+
+def _pooled(output: NDArray[np.float32], mask: NDArray[np.int64]) -> Vector:
+    if output.ndim == 2:  # the weights do the pooling themselves
+        return output
+    kept = mask[:, :, None].astype(np.float32)
+    mean: Vector = (output * kept).sum(axis=1) / np.maximum(kept.sum(axis=1), 1.0)
+    return mean
+
+
+def _session(weights: Path) -> _Session:
+    try:
+        import onnxruntime  # type: ignore[import-untyped]
+        from onnxruntime.capi import onnxruntime_pybind11_state as faults  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise EmbeddingError("MiniLM needs the package onnxruntime; install it.") from error
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = THREADS
+    try:
+        session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+    except (faults.Fail, faults.InvalidArgument, faults.InvalidGraph, faults.InvalidProtobuf) as error:
+        raise EmbeddingError(f"{weights} cannot be loaded as ONNX weights; fetch the file again.") from error
+    return cast("_Session", session)
+
+
+def _tokenizer(path: Path) -> Tokenizer:
+    from tokenizers import Tokenizer
+
+    if path.stat().st_size > MAX_TOKENIZER_BYTES:
+        raise EmbeddingError(f"{path} is too large for a tokenizer; fetch the file again.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        if "model" not in json.loads(text):
+            raise ValueError
+    except (OSError, ValueError, TypeError) as error:
+        raise EmbeddingError(f"{path} is no tokenizer; fetch the file again.") from error
+    tokenizer = Tokenizer.from_str(text)
+    tokenizer.enable_truncation(MAX_TOKENS)
+    tokenizer.enable_padding()
+    return tokenizer

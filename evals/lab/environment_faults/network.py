@@ -1,0 +1,193 @@
+"""Random packet loss at a port, by whichever way the kernel and the installed programs permit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from evals.lab.environment_faults.commands import SurroundingError, beside, entering, not_installed, run
+from evals.lab.environment_faults.namespaces import Port, address, join, namespace, switch
+from evals.lab.environment_faults.placement import Placement
+
+# Classic BPF: load a random word (the ancillary field at offset -4096 + 56); above the limit accept, else drop.
+LOAD_RANDOM = f"32 0 0 {2**32 - 4096 + 56}"
+TC_ACT_OK, TC_ACT_SHOT = 0, 2
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to lose packets that arrive at a port."""
+
+    name: str
+    needs: str  # program
+    commands: tuple[tuple[str, ...], ...]
+
+
+def lose(port: Port, loss_pct: float) -> str:
+    """Drop that share of the packets arriving at ``port``; gives the name of the way that worked.
+
+    Raises SurroundingError with each way's complaint when none does.
+    """
+    complaints: list[str] = []
+    for way in ways(port, loss_pct / 100):
+        complaint = not_installed(way.needs) or _complaint(way)
+        if not complaint:
+            return way.name
+        complaints.append(f"{way.name}: {complaint}")
+    raise SurroundingError(f"packets cannot be lost at random here ({'; '.join(complaints)})")
+
+
+def ways(port: Port, share: float) -> tuple[Way, ...]:
+    """In order of preference. All act on arrival, so that the sender learns of a loss as from a real network."""
+    inside = ("ip", "netns", "exec", port.namespace)
+    tc = ("tc", "-n", port.namespace)
+    ingress = (*tc, "qdisc", "replace", "dev", port.interface, "clsact")
+    limit = round(share * (2**32 - 1))
+    program = f"4,{LOAD_RANDOM},37 0 1 {limit},6 0 0 {TC_ACT_OK},6 0 0 {TC_ACT_SHOT}"
+    at_ingress = (*tc, "filter", "add", "dev", port.interface, "ingress")
+    return (
+        Way("tc bpf", "tc", (ingress, (*at_ingress, "bpf", "direct-action", "bytecode", program))),
+        Way("iptables", "iptables", ((*inside, *_iptables(port, share)),)),
+        Way("nftables", "nft", _nftables(inside, port, share)),
+    )
+
+
+def _iptables(port: Port, share: float) -> tuple[str, ...]:
+    return (
+        *("iptables", "-A", "INPUT", "-i", port.interface, "-m", "statistic", "--mode", "random"),
+        *("--probability", f"{share:.6f}", "-j", "DROP"),
+    )
+
+
+def _nftables(inside: tuple[str, ...], port: Port, share: float) -> tuple[tuple[str, ...], ...]:
+    nft = (*inside, "nft", "add")
+    hook = f"{{ type filter hook ingress device {port.interface} priority 0 ; }}"
+    one_in = round(1 / share)
+    return (
+        (*nft, "table", "netdev", "lab"),
+        (*nft, "chain", "netdev", "lab", "arriving", hook),
+        (*nft, "rule", "netdev", "lab", "arriving", "numgen", "random", "mod", str(one_in), "0", "drop"),
+    )
+
+
+def _complaint(way: Way) -> str:
+    try:
+        for command in way.commands:
+            run(*command)
+    except SurroundingError as error:
+        return str(error)
+    return ""
+
+
+Chosen = Literal["fast", "slow"]
+FAST_INTERFACE, SLOW_INTERFACE = "eth0", "eth1"
+MASTER_PORT = 29500
+TRAFFIC_PORT = 7011
+
+
+@dataclass(frozen=True)
+class LinkedHosts:
+    """Every rank is a host: a network namespace and a host name of its own. Two hosts share a cable, more a switch.
+
+    ``slow_rate_mbit`` lays a second network of that rate; ``use`` says which of the two the training is told to take.
+    ``slow_host`` has a worse cable than the others: its rate on the first network is ``slow_host_rate_mbit``.
+    """
+
+    rate_mbit: float  # of the first network, each direction
+    slow_rate_mbit: float | None = None
+    use: Chosen = "fast"
+    loss_pct: float = 0.0  # of what arrives at a host, on every network
+    other_traffic_mbit: float = 0.0  # what another job pushes between hosts 0 and 1 on the used network, each direction
+    slow_host: int | None = None
+    slow_host_rate_mbit: float | None = None
+
+    def missing(self) -> str:
+        absent = not_installed("ip", "tc")
+        if absent:
+            return absent
+        try:
+            with self._hosts(max(2, (self.slow_host or 0) + 1)):
+                return ""
+        except SurroundingError as error:
+            return f"network namespaces with shaped links are not permitted here ({error})"
+
+    def loss_way(self) -> str:
+        """How packets are lost on this machine; empty when none are to be lost. Raises SurroundingError."""
+        if not self.loss_pct:
+            return ""
+        with self._hosts(2) as (_, way):
+            return way
+
+    @property
+    def interface(self) -> str:
+        """The interface the training is told to use."""
+        return SLOW_INTERFACE if self.use == "slow" else FAST_INTERFACE
+
+    @contextmanager
+    def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
+        with self._hosts(ranks) as (hosts, _), self._other_job(hosts):
+            yield tuple(self._placement(rank, host) for rank, host in enumerate(hosts))
+
+    def _placement(self, rank: int, host: str) -> Placement:
+        environment = {
+            "GLOO_SOCKET_IFNAME": self.interface,
+            "NCCL_SOCKET_IFNAME": self.interface,
+            "MASTER_ADDR": host_address(self.use, 0),
+            "MASTER_PORT": str(MASTER_PORT),
+        }
+        return Placement(("ip", "netns", "exec", host, *entering("--host", f"node-{rank}")), environment)
+
+    @contextmanager
+    def _hosts(self, ranks: int) -> Iterator[tuple[list[str], str]]:
+        """The namespaces, linked as asked, and the way packets are lost."""
+        if self.use == "slow" and self.slow_rate_mbit is None:
+            raise SurroundingError("the slow network is to be used, but slow_rate_mbit gives it no rate")
+        with ExitStack() as stack:
+            hosts = [stack.enter_context(namespace(f"host{rank}")) for rank in range(ranks)]
+            middle = stack.enter_context(namespace("switch")) if ranks > 2 else None
+            way = self._network(hosts, middle, "fast", self.rate_mbit)
+            if self.slow_rate_mbit is not None:
+                way = self._network(hosts, middle, "slow", self.slow_rate_mbit)
+            yield hosts, way
+
+    def _network(self, hosts: Sequence[str], middle: str | None, kind: Chosen, rate_mbit: float) -> str:
+        """Lay one network between all hosts; gives the way packets are lost on it."""
+        interface = FAST_INTERFACE if kind == "fast" else SLOW_INTERFACE
+        ports = [Port(host, interface) for host in hosts]
+        cables = _cables(ports, middle)
+        for cable in cables:
+            join(*cable, min(self._rate(port, hosts, kind, rate_mbit) for port in cable))
+        for rank, port in enumerate(ports):
+            address(port, f"{host_address(kind, rank)}/24")
+        if middle is not None:
+            switch(middle, tuple(far.interface for _, far in cables))
+        found = [lose(port, self.loss_pct) for port in ports] if self.loss_pct else []
+        return "".join(dict.fromkeys(found))
+
+    def _rate(self, port: Port, hosts: Sequence[str], kind: Chosen, rate_mbit: float) -> float:
+        slow = self.slow_host is not None and kind == "fast" and port.namespace == hosts[self.slow_host]
+        return self.slow_host_rate_mbit if slow and self.slow_host_rate_mbit is not None else rate_mbit
+
+    @contextmanager
+    def _other_job(self, hosts: Sequence[str]) -> Iterator[None]:
+        with ExitStack() as stack:
+            if self.other_traffic_mbit:
+                for own, other in ((0, 1), (1, 0)):
+                    arguments = (host_address(self.use, own), host_address(self.use, other), str(TRAFFIC_PORT))
+                    inside = ("ip", "netns", "exec", hosts[own])
+                    stack.enter_context(beside("traffic", *arguments, str(self.other_traffic_mbit), prefix=inside))
+            yield
+
+
+def host_address(kind: Chosen, rank: int) -> str:
+    """The address of a rank's host on the first or the second network."""
+    return f"10.77.{0 if kind == 'fast' else 1}.{rank + 1}"
+
+
+def _cables(ports: Sequence[Port], middle: str | None) -> list[tuple[Port, Port]]:
+    if middle is None:
+        return [(ports[0], ports[1])] if len(ports) == 2 else []
+    return [(port, Port(middle, f"{port.interface}-{rank}")) for rank, port in enumerate(ports)]

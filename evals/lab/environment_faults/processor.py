@@ -1,0 +1,210 @@
+"""Control groups of version 1 and 2: made for one launch and removed with whatever still runs in them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from evals.lab.environment_faults.commands import SurroundingError, beside, entering
+from evals.lab.environment_faults.leftovers import NAME, is_abandoned, mark, own_folder
+from evals.lab.environment_faults.pausing import end_group
+from evals.lab.environment_faults.placement import Placement
+
+ROOT = Path("/sys/fs/cgroup")
+EMPTY_LIMIT_S = 3.0
+POLL_S = 0.02
+_serial = itertools.count()
+
+
+def controller_home(controller: str, root: Path = ROOT) -> tuple[Path, int] | None:
+    """The folder in which groups of ``controller`` can be made, and its version; None where there is none."""
+    first = root / controller
+    if (first / "cgroup.procs").is_file():
+        return first, 1
+    controllers = root / "cgroup.controllers"
+    if controllers.is_file() and controller in controllers.read_text(encoding="ascii").split():
+        return root, 2
+    return None
+
+
+def cannot_group(controller: str, root: Path = ROOT) -> str:
+    """Empty when a group of ``controller`` can be made here, else one clause saying why not (tried out)."""
+    try:
+        with group(controller, {}, root):
+            return ""
+    except SurroundingError as error:
+        return str(error)
+
+
+@contextmanager
+def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> Iterator[Path]:
+    """A new control group with ``settings`` (file name: content); its folder. Raises SurroundingError.
+
+    At the end every process still in it is killed and the group removed.
+    """
+    home = controller_home(controller, root)
+    if home is None:
+        raise SurroundingError(f"no control group hierarchy with the {controller} controller is mounted")
+    parent, version = home
+    remove_abandoned(parent)
+    folder = parent / f"{mark()}{next(_serial)}"
+    try:
+        if version == 2:
+            _hand_down(parent, controller)
+        folder.mkdir()
+    except OSError as error:
+        raise SurroundingError(f"control groups of {controller} may not be made here ({error.strerror})") from error
+    try:
+        _set(folder, settings)
+        yield folder
+    finally:
+        remove(folder)
+
+
+def _hand_down(parent: Path, controller: str) -> None:
+    """Version 2 gives a controller to the groups below only when told so."""
+    handed = parent / "cgroup.subtree_control"
+    if controller not in handed.read_text(encoding="ascii").split():
+        handed.write_text(f"+{controller}", encoding="ascii")
+
+
+def _set(folder: Path, settings: Mapping[str, str]) -> None:
+    for name, content in settings.items():
+        try:
+            (folder / name).write_text(content, encoding="ascii")
+        except OSError as error:
+            raise SurroundingError(f"{name} of a control group refuses {content!r} ({error.strerror})") from error
+
+
+def remove(folder: Path) -> None:
+    """Kill what runs in the group and remove it. Raises SurroundingError, also where it holds what cannot be ours."""
+    deadline = time.monotonic() + EMPTY_LIMIT_S
+    while folder.is_dir():
+        members = _members(folder)
+        if any(pid <= 1 for pid in members):  # 0 is what the kernel shows of processes of another container
+            raise SurroundingError(f"the control group {folder.name} holds processes that are not the lab's; remove it")
+        for pid in members:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        with suppress(OSError):
+            folder.rmdir()
+            return
+        if time.monotonic() > deadline:
+            raise SurroundingError(f"the control group {folder.name} could not be removed: processes remain in it")
+        time.sleep(POLL_S)
+
+
+def remove_abandoned(parent: Path) -> None:
+    """Remove groups left by a lab process that was killed before it could."""
+    for folder in parent.glob(f"{NAME}-*"):
+        if is_abandoned(folder.name):
+            remove(folder)
+
+
+def _members(folder: Path) -> list[int]:
+    try:
+        return [int(line) for line in (folder / "cgroup.procs").read_text(encoding="ascii").split()]
+    except FileNotFoundError:
+        return []
+
+
+QUOTA_PERIOD_US = 100_000  # the kernel's and every container runtime's default
+
+
+@dataclass(frozen=True)
+class CpuQuota:
+    """Each of ``ranks``, with its children, may use ``cores`` of processor time (0.5: 50 ms of every 100 ms)."""
+
+    ranks: tuple[int, ...]
+    cores: float
+    root: Path = ROOT
+
+    def missing(self) -> str:
+        return cannot_group("cpu", self.root)
+
+    @contextmanager
+    def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
+        with ExitStack() as stack:
+            groups = {rank: stack.enter_context(group("cpu", self._settings(), self.root)) for rank in self.ranks}
+            yield _placed(ranks, {rank: entering("--group", str(made)) for rank, made in groups.items()})
+
+    def _settings(self) -> dict[str, str]:
+        quota_us = round(self.cores * QUOTA_PERIOD_US)
+        home = controller_home("cpu", self.root)
+        if home is not None and home[1] == 2:
+            return {"cpu.max": f"{quota_us} {QUOTA_PERIOD_US}"}
+        return {"cpu.cfs_period_us": str(QUOTA_PERIOD_US), "cpu.cfs_quota_us": str(quota_us)}
+
+
+@dataclass(frozen=True)
+class BoundCores:
+    """Each of ``ranks``, with its children, may run on ``cores`` only."""
+
+    ranks: tuple[int, ...]
+    cores: tuple[int, ...]
+
+    def missing(self) -> str:
+        return _absent_cores(self.cores)
+
+    @contextmanager
+    def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
+        yield _placed(ranks, dict.fromkeys(self.ranks, entering("--cores", _listed(self.cores))))
+
+
+@dataclass(frozen=True)
+class ForeignLoad:
+    """``processes`` that have nothing to do with the training burn a core each, on ``cores`` or anywhere."""
+
+    processes: int
+    cores: tuple[int, ...] | None = None
+
+    def missing(self) -> str:
+        return _absent_cores(self.cores or ())
+
+    @contextmanager
+    def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
+        with ExitStack() as stack:
+            for _ in range(self.processes):
+                stack.enter_context(beside("busy", _listed(self.cores or ())))
+            yield _placed(ranks, {})
+
+
+@dataclass(frozen=True)
+class PausedRank:
+    """``rank``, with its children, stands still for ``share`` of every ``period_ms``: a slower machine."""
+
+    rank: int
+    share: float  # 0 to 1, exclusive
+    period_ms: float = 20.0
+
+    def missing(self) -> str:
+        return ""
+
+    @contextmanager
+    def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
+        with own_folder() as own:
+            announced = own / "pid"
+            try:
+                with beside("pausing", str(announced), str(self.share), str(self.period_ms)):
+                    yield _placed(ranks, {self.rank: entering("--announce", str(announced))})
+            finally:
+                end_group(announced)
+
+
+def _placed(ranks: int, prefixes: Mapping[int, tuple[str, ...]]) -> tuple[Placement, ...]:
+    return tuple(Placement(prefixes.get(rank, ())) for rank in range(ranks))
+
+
+def _listed(cores: tuple[int, ...]) -> str:
+    return ",".join(map(str, cores))
+
+
+def _absent_cores(cores: tuple[int, ...]) -> str:
+    absent = set(cores) - os.sched_getaffinity(0)
+    return f"core {_listed(tuple(sorted(absent)))} may not be used here" if absent else ""

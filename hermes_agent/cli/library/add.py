@@ -1,0 +1,81 @@
+"""``hermes-dx cases add``: a case of your own, from a questionnaire, a confirmed diagnosis or a draft file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.arguments import settings
+from hermes_agent.cli.library.filters import library
+from tools.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from case_library.schema import Case
+    from hermes_agent.config.settings import Settings
+
+HELP = "add a case to your private folder"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declares the arguments of ``cases add``."""
+    origin = parser.add_mutually_exclusive_group()
+    origin.add_argument("--file", type=Path, metavar="DRAFT", help="take all fields from this YAML file, ask nothing")
+    origin.add_argument(
+        "--from-diagnosis", action="store_true", help="fill in what the latest diagnosis says of a cause you confirm"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Checks the case and writes it; prints the file's path."""
+    from case_library.add import private_case, read_draft, store
+
+    chosen = settings()
+    folder = chosen.cases.private_dir
+    if folder is None:
+        raise UsageError("no folder for private cases is set; name one in cases.private_dir or HERMES_DX_CASES_DIR")
+    if args.file is not None:
+        draft, where = read_draft(args.file), str(args.file)
+    else:
+        draft, where = _asked(chosen, args.from_diagnosis), "the answers"
+    known = library(chosen)
+    case = private_case(draft, where, {each.id for each in known})
+    _object_to(case, known, keep=args.file is None)
+    print(store(case, folder))
+    return int(ExitCode.OK)
+
+
+def _asked(chosen: Settings, from_diagnosis: bool) -> dict[str, object]:
+    from hermes_agent.cli.library.questionnaire import Questionnaire, confirmed_cause, known_of, latest_diagnosis
+
+    if not from_diagnosis:
+        return Questionnaire(ask, {}).draft()
+    diagnosis = latest_diagnosis(chosen)
+    return Questionnaire(ask, known_of(diagnosis, confirmed_cause(diagnosis, ask))).draft()
+
+
+def ask(question: str) -> str:
+    """Shows a question on standard error and reads a line of standard input; raises UsageError at its end."""
+    from hermes_agent.evidence.printable import printable
+
+    print("\n".join(map(printable, question.split("\n"))), file=sys.stderr, end="", flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        raise UsageError("the answers ended before the case was complete; use --file DRAFT in scripts")
+    return line.rstrip("\n")
+
+
+def _object_to(case: Case, known: Sequence[Case], *, keep: bool) -> None:
+    """Refuses a case with faults; ``keep`` prints it first, so that the answers are not lost."""
+    from case_library.add import objections, written
+    from case_library.library import CaseError
+
+    faults = objections(case, known)
+    if not faults:
+        return
+    if keep:
+        print(written(case), end="")
+    more = " The draft is on standard output: mend it and give it with --file." if keep else ""
+    raise CaseError(f"The case was not added. {' '.join(faults)}{more}")

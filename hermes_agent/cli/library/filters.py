@@ -1,0 +1,88 @@
+"""Which cases a command is about: filters on the command line, and the public and private cases they leave."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from case_library.schema import Case
+    from hermes_agent.config.settings import Settings
+
+FIRST_YEAR, LAST_YEAR = 2005, 2100
+NAMES = ("cause", "family", "framework", "year", "confidence")
+
+
+def add_filters(parser: argparse.ArgumentParser) -> None:
+    """The filters; several words of one filter widen it, several filters narrow."""
+    group = parser.add_argument_group("filters")
+    group.add_argument("--cause", action="append", metavar="CAUSE", help="only cases of this cause; may be repeated")
+    group.add_argument("--family", action="append", metavar="FAMILY", help="only causes of this family")
+    group.add_argument("--framework", metavar="TEXT", help="only settings whose framework contains this")
+    group.add_argument("--year", type=year_range, metavar="Y[:Z]", help="only cases of this year, or of years Y to Z")
+    group.add_argument(
+        "--confidence", action="append", choices=("high", "medium", "low"), help="only cases this sure; may be repeated"
+    )
+
+
+def year_range(text: str) -> tuple[int, int]:
+    """``2024``, ``2020:2024``, ``2020:`` or ``:2024``."""
+    first, colon, last = text.partition(":")
+    try:
+        low = int(first) if first else FIRST_YEAR
+        high = (int(last) if last else LAST_YEAR) if colon else low
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no year; write for example 2024 or 2020:2024") from None
+    if not FIRST_YEAR <= low <= high <= LAST_YEAR:
+        raise argparse.ArgumentTypeError(f"{text!r} is no span of years from {FIRST_YEAR} on; write the earlier first")
+    return low, high
+
+
+def is_filtered(args: argparse.Namespace) -> bool:
+    """Whether any filter was given."""
+    return any(getattr(args, name) is not None for name in NAMES)
+
+
+def library(chosen: Settings) -> tuple[Case, ...]:
+    """All cases, public and private; says on standard error which private files were left out."""
+    from case_library.library import load_cases, load_private
+
+    public = load_cases()
+    own = load_private(chosen.cases.private_dir, {case.id for case in public})
+    for note in own.left_out:
+        print(f"hermes-dx: {note}", file=sys.stderr)
+    return (*public, *own.cases)
+
+
+def chosen_cases(args: argparse.Namespace, cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """The cases that pass all filters; raises UsageError for a cause or family the taxonomy does not have."""
+    _known(args)
+    return tuple(case for case in cases if _passes(args, case))
+
+
+def _known(args: argparse.Namespace) -> None:
+    from tools.knowledge.taxonomy import causes
+
+    for kind, given, known in (
+        ("cause", args.cause, list(causes())),
+        ("family", args.family, list(dict.fromkeys(cause.family for cause in causes().values()))),
+    ):
+        for name in given or ():
+            if name not in known:
+                raise UsageError(f"there is no {kind} {name!r}; choose from {', '.join(known)}")
+
+
+def _passes(args: argparse.Namespace, case: Case) -> bool:
+    year = case.source.year
+    return all(
+        (
+            args.cause is None or case.cause in args.cause,
+            args.family is None or case.family in args.family,
+            args.framework is None or args.framework.lower() in case.setting.framework.lower(),
+            args.year is None or (year is not None and args.year[0] <= year <= args.year[1]),
+            args.confidence is None or case.confidence in args.confidence,
+        )
+    )

@@ -1,0 +1,241 @@
+"""The Diagnosis: the versioned JSON contract that every frontend, evaluation and other program reads."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tools.whatif.change import COVERS_PCT
+
+SCHEMA = "hermes-dx/diagnosis/1"
+
+Verdict = Literal["problem", "healthy", "inconclusive"]
+Scalar = str | int | float | None
+
+
+class Record(BaseModel):
+    """Base of all records of the contract: unknown fields are errors, instances do not change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class SourceRecord(Record):
+    """One file and how much of it was read."""
+
+    path: str
+    format: str
+    ranks: list[int]
+    status: Literal["complete", "partial", "excluded"]
+    note: str = ""
+
+
+class RecordedRecord(Record):
+    """What monitor records and step logs tell of, also where no trace is: ranks, steps (spans, both ends), hosts."""
+
+    ranks: list[int] = Field(default_factory=list)
+    steps: list[tuple[int, int]] = Field(default_factory=list)
+    hosts: list[str] = Field(default_factory=list)
+
+
+class RunRecord(Record):
+    """What was diagnosed; ``ranks`` and ``steps`` are the traced ones."""
+
+    sources: list[SourceRecord]
+    ranks: list[int]
+    steps: list[int]
+    step_origin: str
+    devices: list[str]
+    layout: dict[str, int | str | None]
+    clock: list[dict[str, int | str | None]] = Field(default_factory=list)
+    notes: list[str] = Field(default_factory=list)
+    recorded: RecordedRecord | None = None
+
+
+class UnprofiledStepTime(Record):
+    """Step time over the steps that no profiler touched, of the slowest rank, by monitor records or step logs."""
+
+    median: float
+    p95: float
+    mean: float
+    steps: int
+    source: str  # "hermes-dx monitor" or "step log"
+    evidence: list[str] = Field(default_factory=list)
+
+
+class StepTime(Record):
+    """Step time over the traced steps, the slowest rank of each; ``unprofiled`` over the others, where known."""
+
+    median: float
+    p95: float
+    mean: float
+    steps: int
+    evidence: list[str] = Field(default_factory=list)
+    unprofiled: UnprofiledStepTime | None = None
+
+
+class BreakdownRow(Record):
+    """Where a rank's step went; ``step`` is null for the mean over steps. The exposed parts add up to ``wall_ms``."""
+
+    rank: int
+    step: int | None
+    wall_ms: float
+    compute_ms: float
+    exposed_communication_ms: float
+    overlapped_communication_ms: float
+    exposed_memcpy_ms: float
+    data_wait_ms: float
+    host_ms: float
+    idle_ms: float
+
+
+class AttributionRow(Record):
+    """A rank's mean step by the TensorBoard plugin's priorities, for comparison with its figures."""
+
+    rank: int
+    step_ms: float
+    roles_ms: dict[str, float]  # kernel, memcpy, memset, communication, runtime, data_loader, operator, other
+
+
+class KernelClassRow(Record):
+    """Time that kernels of one class run per step of a rank; kernels that overlap are added up."""
+
+    rank: int
+    kernel_class: str
+    ms_per_step: float
+    launches_per_step: float
+
+
+class CauseRecord(Record):
+    """One ranked cause.
+
+    ``impact_ms_per_step`` is what the step would lose if it were gone, never more than the causes above leave of it;
+    ``then_ms_per_step`` is what it is worth once those are gone, more where they hide it.
+    """
+
+    cause: str
+    family: str
+    mechanism: str | None
+    confidence: float
+    impact_ms_per_step: float
+    impact_pct: float
+    then_ms_per_step: float = 0.0
+    method: str
+    ranks: list[int]
+    steps: list[int]
+    claim: str
+    details: list[str] = Field(default_factory=list)
+    evidence: list[str]
+    evidence_against: list[str]
+    against: list[str] = Field(default_factory=list)
+    disproved_by: str
+    signals: list[str] = Field(default_factory=list)
+    symptoms: list[str] = Field(default_factory=list)
+    check: str = ""
+
+
+class AdviceRecord(Record):
+    """One change to make, with what it would bring."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    id: str
+    for_: str = Field(alias="for")
+    mechanism: str | None = None
+    optimization: str
+    how: str
+    effort: int
+    risk: str
+    verify: str
+    predicted_step_ms: float | None
+    predicted_speedup: float | None
+    interval: tuple[float, float] | None
+    text: str = ""
+    evidence: list[str] = Field(default_factory=list)
+    cases: list[str] = Field(default_factory=list)
+
+
+class CheckRecord(Record):
+    """What one question came to."""
+
+    analyzer: str
+    status: Literal["found", "clean", "cannot_answer"]
+    reason: str = ""
+    needs: str = ""
+    text: list[str] = Field(default_factory=list)
+
+
+class SourceSelector(Record):
+    """Where a figure comes from."""
+
+    path: str
+    selector: str
+
+
+class EvidenceRecord(Record):
+    """One figure, and the call that gives it again."""
+
+    id: str
+    metric: str
+    arguments: dict[str, Scalar]
+    value: float
+    unit: str
+    ranks: list[int]
+    steps: list[int]
+    window_ns: tuple[int, int] | None
+    source: SourceSelector
+    run: Literal["run", "baseline"] = "run"
+
+
+class CaseRecord(Record):
+    """A similar case; it suggests, it is never evidence for this run.
+
+    A team's own is ``private`` and lies in ``file``.
+    """
+
+    id: str
+    case: str
+    title: str
+    url: str
+    similarity: float
+    shared_signals: list[str]
+    cause: str
+    why: str
+    private: bool = False
+    file: str = ""
+
+
+class ComparisonRecord(Record):
+    """What changed against a baseline run."""
+
+    baseline: list[SourceRecord]
+    headline: str
+    changes: list[str]
+
+
+class Diagnosis(Record):
+    """The whole answer."""
+
+    schema_: str = Field(default=SCHEMA, alias="schema")
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+    run: RunRecord
+    verdict: Verdict
+    headline: str
+    step_time_ms: StepTime
+    breakdown: list[BreakdownRow]
+    plugin_attribution: list[AttributionRow] = Field(default_factory=list)
+    kernel_classes: list[KernelClassRow] = Field(default_factory=list)
+    causes: list[CauseRecord]
+    advice: list[AdviceRecord]
+    interval_covers_pct: float = COVERS_PCT  # in so many cases an interval of the advice claims to hold the truth
+    checks: list[CheckRecord]
+    evidence: list[EvidenceRecord]
+    cases: list[CaseRecord]
+    recall_note: str = ""
+    comparison: ComparisonRecord | None = None
+    next_measurements: list[str] = Field(default_factory=list)
+    answer: list[str] = Field(default_factory=list)
+    answer_by: Literal["template", "model"] = "template"
+    answer_model: str = ""  # which model wrote the answer
+    notes: list[str] = Field(default_factory=list)

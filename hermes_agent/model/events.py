@@ -1,0 +1,118 @@
+"""The one typed event stream: the workflow speaks in these, every frontend is a renderer of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Literal, TypeAlias
+
+from hermes_agent.model.diagnosis import Diagnosis
+
+
+class Stage(StrEnum):
+    """The steps of the hierarchy, in order."""
+
+    LOAD = "load"
+    COARSE = "coarse"
+    INTER_OPERATOR = "inter_operator"
+    FAMILIES = "families"
+    EXPLAIN = "explain"
+    RECALL = "recall"
+    PREDICT = "predict"
+    WRITE = "write"
+
+
+@dataclass(frozen=True)
+class StageStarted:
+    """A stage begins."""
+
+    stage: Stage
+
+
+@dataclass(frozen=True)
+class StageFinished:
+    """A stage ended; ``note`` is one line for people."""
+
+    stage: Stage
+    seconds: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class StageProgress:
+    """How far a stage has come."""
+
+    stage: Stage
+    done: int
+    total: int
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class CheckFinished:
+    """One question was looked at."""
+
+    analyzer: str
+    family: str
+    check: str
+    status: Literal["found", "clean", "cannot_answer"]
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class CauseRanked:
+    """One cause took its place."""
+
+    place: int
+    cause: str
+    mechanism: str | None
+    family: str
+    impact_ms: float
+    impact_pct: float
+    confidence: float
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something a person should know: an assumption, an exclusion, a fallback."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class AnswerDelta:
+    """A piece of the model's answer, not yet verified."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class AnswerRejected:
+    """What was streamed did not stand up to the evidence and is replaced."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class DiagnosisReady:
+    """The end: the whole diagnosis. ``seconds`` is the time it took, ``cached`` whether it was stored before."""
+
+    diagnosis: Diagnosis
+    seconds: float
+    cached: bool = False
+
+
+Event: TypeAlias = (
+    StageStarted
+    | StageFinished
+    | StageProgress
+    | CheckFinished
+    | CauseRanked
+    | Notice
+    | AnswerDelta
+    | AnswerRejected
+    | DiagnosisReady
+)
+Emit: TypeAlias = Callable[[Event], None]

@@ -1,0 +1,24 @@
+"""What a person asks to have diagnosed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
+
+
+@dataclass(frozen=True)
+class Request:
+    """One diagnosis to make."""
+
+    paths: tuple[Path, ...]
+    baseline: tuple[Path, ...] = ()
+    steps: tuple[int, int] | None = None
+    ranks: tuple[int, ...] = ()
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    cache_dir: Path | None = None  # None: nothing is kept between calls
+    workers: int | None = None
+    private_cases: Path | None = None  # a team's own cases, recalled beside the public ones
+    embedding: EmbeddingChoice = HASHED  # by which recall compares texts

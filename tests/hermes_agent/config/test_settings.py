@@ -1,0 +1,229 @@
+"""Settings: where they come from, who wins, and what is refused."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.config.settings import Settings, is_loopback
+from tools.errors import UsageError
+
+Env = dict[str, str]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    folder = tmp_path / "home"
+    (folder / ".config" / "hermes-dx").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "work" / "deep" / "deeper"
+    folder.mkdir(parents=True)
+    return folder
+
+
+def user_file(home: Path, text: str) -> Path:
+    path = home / ".config" / "hermes-dx" / "hermes-dx.toml"
+    path.write_text(text)
+    return path
+
+
+def project_file(project: Path, text: str) -> Path:
+    path = project.parent / "hermes-dx.toml"
+    path.write_text(text)
+    path.chmod(0o644)
+    return path
+
+
+def key_file(home: Path, mode: int = 0o600, text: str = "s3cret\n") -> Path:
+    path = home / "key.txt"
+    path.write_text(text)
+    path.chmod(mode)
+    return path
+
+
+def test_without_anything_there_is_no_model_and_the_usual_bounds(home: Path, project: Path) -> None:
+    settings = Settings.load(project, {"HOME": str(home), "OPENAI_API_KEY": "k"})
+    assert settings.llm.model is None
+    assert settings.key_text() is None
+    assert settings.cache_dir == home / ".cache" / "hermes-dx"
+    assert (settings.budget.max_calls, settings.budget.max_tokens) == (12, 200_000)
+    assert (settings.files, settings.endpoint_from) == ((), "default")
+
+
+def test_the_environment_goes_before_the_project_and_that_before_the_user(home: Path, project: Path) -> None:
+    above = project_file(project, '[llm]\nmodel = "b"\nbase_url = "http://b/v1/"\n[thresholds]\nio_share = 0.1\n')
+    below = user_file(home, '[llm]\nmodel = "a"\ntimeout_s = 7\nbase_url = "http://a/v1"\n[budget]\nmax_calls = 3\n')
+    settings = Settings.load(project, {"HOME": str(home), "HERMES_DX_LLM_MODEL": "c", "HERMES_DX_BUDGET_MAX_CALLS": ""})
+    assert (settings.llm.model, settings.llm.base_url, settings.llm.timeout_s) == ("c", "http://b/v1", 7.0)
+    assert settings.budget.max_calls == 3
+    assert settings.thresholds == {"io_share": 0.1}
+    assert settings.files == (above, below)
+    assert settings.endpoint_from == str(above)
+
+
+def test_every_kind_of_setting_can_come_from_the_environment(home: Path, project: Path) -> None:
+    env = {
+        "HOME": str(home),
+        "HERMES_DX_LLM_BASE_URL": "http://localhost:8000/v1",
+        "HERMES_DX_LLM_PROFILE_CONTEXT_WINDOW": "4096",
+        "HERMES_DX_LLM_PROFILE_STRUCTURED": "plain",
+        "HERMES_DX_BUDGET_MAX_SECONDS": "1.5",
+        "HERMES_DX_REDACT": "true",
+        "HERMES_DX_CACHE_DIR": "~/fast",
+        "HERMES_DX_THRESHOLDS_IO_SHARE": "0.2",
+        "HERMES_DX_SLACK_CHANNEL": "belongs to somebody else",
+    }
+    settings = Settings.load(project, env)
+    assert settings.llm.profile.context_window == 4096
+    assert settings.llm.profile.structured == "plain"
+    assert settings.budget.max_seconds == 1.5
+    assert settings.redact is True
+    assert settings.cache_dir == home / "fast"
+    assert settings.thresholds == {"io_share": 0.2}
+    assert settings.endpoint_from == "HERMES_DX_LLM_BASE_URL"
+
+
+def test_the_cache_follows_the_usual_variable(home: Path, project: Path) -> None:
+    settings = Settings.load(project, {"HOME": str(home), "XDG_CACHE_HOME": "/fast/cache"})
+    assert settings.cache_dir == Path("/fast/cache/hermes-dx")
+    assert Settings.load(project, {"HOME": str(home), "XDG_CACHE_HOME": "not/absolute"}).cache_dir == (
+        home / ".cache" / "hermes-dx"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[llm]\nmodle = 'x'\n", "llm.modle is no setting"),
+        ("colour = 'red'\n", "colour is no setting"),
+        ("files = ['x']\n", "files is no setting"),
+        ("[budget]\nmax_calls = 0\n", "budget.max_calls: Input should be greater than 0"),
+        ("[budget]\nmax_calls = 'many'\n", "budget.max_calls: Input should be a valid integer"),
+        ("[budget]\nmax_cost = 1.0\n", "budget: max_cost needs prompt_per_million"),
+        ("[thresholds]\nio_share = nan\n", "thresholds.io_share: Input should be a finite number"),
+        ("[llm]\nbase_url = 'file:///etc/passwd'\n", "llm.base_url: it has to start with http"),
+        ("[llm]\nbase_url = 'https://me:pw@host/v1'\n", "llm.base_url: it must not hold a user"),
+        ("[llm\n", "is not valid TOML"),
+    ],
+)
+def test_a_mistake_names_the_file_and_the_setting(home: Path, project: Path, text: str, fault: str) -> None:
+    path = project_file(project, text)
+    with pytest.raises(UsageError) as caught:
+        Settings.load(project, {"HOME": str(home)})
+    assert str(caught.value).startswith(str(path))
+    assert fault in str(caught.value)
+    assert "me:pw" not in str(caught.value)
+
+
+def test_an_unknown_variable_of_a_section_is_an_error(home: Path, project: Path) -> None:
+    with pytest.raises(UsageError, match="HERMES_DX_LLM_MODLE is no setting; there are: .*HERMES_DX_LLM_MODEL"):  # noqa: RUF043
+        Settings.load(project, {"HOME": str(home), "HERMES_DX_LLM_MODLE": "x"})
+
+
+def test_a_wrong_value_in_the_environment_is_named(home: Path, project: Path) -> None:
+    with pytest.raises(UsageError, match=r"HERMES_DX_\*\): llm\.timeout_s"):
+        Settings.load(project, {"HOME": str(home), "HERMES_DX_LLM_TIMEOUT_S": "soon"})
+
+
+@pytest.mark.parametrize("line", ["api_key = 's3cret'", "token = 's3cret'", "openai-api-key = 's3cret'"])
+@pytest.mark.parametrize("section", ["", "[llm]\n", "[llm.profile]\n"])
+def test_a_key_in_the_file_is_refused_without_repeating_it(home: Path, project: Path, section: str, line: str) -> None:
+    project_file(project, f"{section}{line}\n")
+    with pytest.raises(UsageError, match="keys never go into this file") as caught:
+        Settings.load(project, {"HOME": str(home)})
+    assert "s3cret" not in str(caught.value)
+
+
+def key_of(project: Path, env: Env) -> str | None:
+    return Settings.load(project, {"HERMES_DX_LLM_MODEL": "m", **env}).key_text()
+
+
+def test_the_key_of_openai_is_given_to_openai_alone(home: Path, project: Path) -> None:
+    env = {"HOME": str(home), "OPENAI_API_KEY": "theirs"}
+    assert key_of(project, env) == "theirs"
+    assert key_of(project, {**env, "HERMES_DX_LLM_BASE_URL": "https://eu.api.openai.com/v1"}) == "theirs"
+    for url in ("http://localhost:8000/v1", "https://openai.com.evil.example/v1", "http://api.openai.com/v1"):
+        assert key_of(project, {**env, "HERMES_DX_LLM_BASE_URL": url}) is None
+    other = {**env, "HERMES_DX_LLM_BASE_URL": "https://x/v1", "HERMES_DX_API_KEY": "ours"}
+    assert key_of(project, other) == "ours"
+
+
+def test_the_key_is_read_from_a_private_file(home: Path, project: Path) -> None:
+    env = {"HOME": str(home), "HERMES_DX_LLM_API_KEY_FILE": str(key_file(home))}
+    assert key_of(project, env) == "s3cret"
+    user_file(home, '[llm]\napi_key_file = "~/key.txt"\n')
+    assert key_of(project, {"HOME": str(home)}) == "s3cret"
+    (home / "key.txt").rename(home / ".config" / "hermes-dx" / "api-key")
+    user_file(home, "")
+    assert key_of(project, {"HOME": str(home)}) == "s3cret"
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_key_file_that_others_can_read_is_refused(home: Path, project: Path, mode: int) -> None:
+    env = {"HOME": str(home), "HERMES_DX_LLM_API_KEY_FILE": str(key_file(home, mode))}
+    with pytest.raises(UsageError, match=r"others can get at it; run: chmod 600 .*key\.txt"):
+        key_of(project, env)
+
+
+@pytest.mark.parametrize("text", ["", "two words", "a\x00b", "ключ"])
+def test_a_key_file_with_something_else_in_it_is_refused(home: Path, project: Path, text: str) -> None:
+    with pytest.raises(UsageError, match=r"key\.txt"):
+        key_of(project, {"HOME": str(home), "HERMES_DX_LLM_API_KEY_FILE": str(key_file(home, text=text))})
+
+
+def test_a_key_file_that_is_not_there_is_named(home: Path, project: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read from /nowhere/key: No such file"):
+        key_of(project, {"HOME": str(home), "HERMES_DX_LLM_API_KEY_FILE": "/nowhere/key"})
+
+
+def test_a_file_beside_a_run_cannot_choose_which_of_our_files_is_sent(home: Path, project: Path) -> None:
+    project_file(project, f'[llm]\nbase_url = "https://evil.example/v1"\napi_key_file = "{key_file(home)}"\n')
+    with pytest.raises(UsageError, match="which only the user's own settings"):
+        Settings.load(project, {"HOME": str(home)})
+
+
+def test_a_file_that_everybody_can_write_is_not_followed(home: Path, project: Path) -> None:
+    path = project_file(project, "[budget]\nmax_calls = 3\n")
+    path.chmod(0o666)
+    with pytest.raises(UsageError, match="can be written by everybody"):
+        Settings.load(project, {"HOME": str(home)})
+
+
+def test_the_key_is_not_in_what_is_printed_or_saved(home: Path, project: Path) -> None:
+    env = {"HOME": str(home), "HERMES_DX_LLM_MODEL": "m", "HERMES_DX_API_KEY": "s3cret"}
+    settings = Settings.load(project, env)
+    assert settings.key_text() == "s3cret"
+    assert "s3cret" not in repr(settings)
+    assert "s3cret" not in settings.model_dump_json()
+
+
+@pytest.mark.parametrize(
+    ("url", "local"),
+    [
+        ("http://localhost:1/v1", True),
+        ("http://127.0.0.9/v1", True),
+        ("http://[::1]:8080/v1", True),
+        ("http://10.0.0.1/v1", False),
+        ("http://127.0.0.1.evil.example/v1", False),
+        ("https://api.openai.com/v1", False),
+    ],
+)
+def test_names_are_masked_unless_the_endpoint_is_on_this_machine(
+    home: Path, project: Path, url: str, local: bool
+) -> None:
+    env = {"HOME": str(home), "HERMES_DX_LLM_BASE_URL": url}
+    assert is_loopback(url) is local
+    assert Settings.load(project, env).redacts is not local
+    assert Settings.load(project, {**env, "HERMES_DX_REDACT": "false"}).redacts is False
+    assert Settings.load(project, {**env, "HERMES_DX_REDACT": "yes"}).redacts is True
+
+
+def test_the_process_environment_is_not_looked_at(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "HERMES_DX_LLM_MODEL", "from the process")
+    assert Settings.load(project, {"HOME": str(home)}).llm.model is None

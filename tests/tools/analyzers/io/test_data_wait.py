@@ -1,0 +1,181 @@
+"""Waiting for data, on made-up and on real runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.synthetic import RankBuilder, profile_of
+from tools.analyzers.io.data_wait import analyze
+from tools.findings import Finding
+from tools.metrics.registry import measure
+from tools.run.events import EventKind
+from tools.sources.load import load_run
+from tools.views.profile import Profile
+from tools.whatif.change import Scale
+
+SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+
+
+def loading_rank(wait_us: float, name: str = SINGLE, number: int = 0, steps: int = 4) -> RankBuilder:
+    """Steps of a loader span, then a kernel of one millisecond."""
+    rank = RankBuilder(rank=number)
+    length = wait_us + 1002
+    for step in range(steps):
+        at = step * length
+        rank.annotation(name, at, wait_us)
+        rank.kernel("kernel", start_us=at + wait_us + 2, duration_us=1000, call_us=at + wait_us)
+        rank.step(step, at, at + length)
+    return rank
+
+
+def data_finding(*ranks: RankBuilder) -> Finding:
+    (finding,) = analyze(profile_of(*ranks))[0].findings
+    return finding
+
+
+def test_a_single_process_loader_that_starves_the_device_is_slow_processing() -> None:
+    finding = data_finding(loading_rank(1000))
+    assert (finding.cause, finding.mechanism) == ("slow_data_processing", "too_few_workers")
+    amount, share = finding.claim.facts
+    assert amount.value == pytest.approx(1.0)
+    assert share.value == pytest.approx(100 * 1000 / 2002)
+    assert "single-process loader" in finding.signals
+    assert finding.steps == (0, 1, 2, 3)
+
+
+def test_the_change_removes_the_spans_on_the_training_thread_and_cautiously_half() -> None:
+    (change,) = data_finding(loading_rank(1000)).change
+    assert isinstance(change, Scale)
+    assert (change.rank, change.track, change.factor, change.kept_factor) == (0, 0, 0.0, 0.5)
+    assert (change.intervals[:, 1] - change.intervals[:, 0]).tolist() == [1_000_000] * 4
+
+
+def test_a_loader_hidden_behind_kernels_is_clean() -> None:
+    rank = RankBuilder()
+    rank.kernel("long", start_us=2, duration_us=998, call_us=0)
+    rank.annotation(SINGLE, 2, 900)
+    rank.step(0, 0, 1000)
+    check = analyze(profile_of(rank))[0]
+    assert check.status == "clean"
+    wait, _, spans = check.support[0].facts
+    assert wait.value == pytest.approx(0.0)
+    assert spans.value == pytest.approx(0.9)
+
+
+def test_workers_leave_open_whether_reading_or_processing_is_slow() -> None:
+    finding = data_finding(loading_rank(1000, WORKERS))
+    assert (finding.cause, finding.mechanism) == ("slow_data_processing", None)
+    assert finding.confidence == pytest.approx(0.7)
+    assert "slow reading" in finding.against[0].template
+
+
+def test_operators_that_fill_the_loader_show_processing() -> None:
+    rank = loading_rank(1000)
+    for step in range(4):
+        rank.operator("aten::upsample_bicubic2d", step * 2002 + 10, 900)
+    finding = data_finding(rank)
+    assert finding.confidence > 0.85
+    assert not finding.against
+
+
+def test_operators_in_the_training_process_despite_workers_are_a_heavy_transform() -> None:
+    rank = loading_rank(1000, WORKERS)
+    for step in range(4):
+        rank.operator("aten::upsample_bicubic2d", step * 2002 + 10, 900)
+    assert data_finding(rank).mechanism == "heavy_transform"
+
+
+def test_python_frames_that_read_files_show_slow_reading() -> None:
+    rank = loading_rank(1000)
+    for step in range(4):
+        rank.event(EventKind.PYTHON, "<built-in function read>", step * 2002 + 10, 900)
+    finding = data_finding(rank)
+    assert finding.cause == "slow_data_reading"
+    assert any(sentence.facts[0].value == pytest.approx(90.0) for sentence in finding.details if sentence.facts)
+
+
+def test_only_the_rank_that_waits_carries_the_finding() -> None:
+    finding = data_finding(loading_rank(0.5, number=0), loading_rank(1000, number=1))
+    assert finding.ranks == (1,)
+    assert finding.claim.template.endswith("on some ranks only.")
+
+
+def test_a_wait_in_one_step_of_many_is_less_certain_than_one_in_all() -> None:
+    once = loading_rank(1000, steps=1)
+    for step in range(1, 4):
+        at = 2002 + (step - 1) * 1002
+        once.kernel("kernel", start_us=at + 2, duration_us=1000, call_us=at)
+        once.step(step, at, at + 1002)
+    assert data_finding(once).confidence < data_finding(loading_rank(1000)).confidence
+    assert data_finding(once).steps == (0,)
+
+
+def test_on_a_rank_without_a_device_the_span_itself_is_the_wait() -> None:
+    rank = RankBuilder(device=None)
+    rank.annotation(SINGLE, 0, 600)
+    rank.operator("aten::add", 600, 400)
+    rank.step(0, 0, 1000)
+    finding = data_finding(rank)
+    assert finding.claim.facts[1].value == pytest.approx(60.0)
+    assert finding.claim.template.startswith("The training thread waits")
+
+
+def test_without_a_loader_span_a_starving_device_leaves_the_question_open() -> None:
+    rank = RankBuilder()
+    rank.kernel("kernel", start_us=502, duration_us=500, call_us=500)
+    rank.step(0, 0, 1002)
+    check = analyze(profile_of(rank))[0]
+    assert check.status == "cannot_answer"
+    assert "record_function" in check.needs
+
+
+def test_without_a_loader_span_a_device_that_never_waits_for_the_host_is_clean() -> None:
+    rank = RankBuilder()
+    rank.kernel("kernel", start_us=2, duration_us=998, call_us=0)
+    rank.step(0, 0, 1000)
+    assert analyze(profile_of(rank))[0].status == "clean"
+
+
+@pytest.mark.parametrize(
+    ("kind", "mechanism"), [("Pageable -> Device", "pageable_copy"), ("Pinned -> Device", "no_prefetch")]
+)
+def test_uploads_that_nothing_hides_are_slow_fetching(kind: str, mechanism: str) -> None:
+    rank = RankBuilder()
+    for step in range(3):
+        at = 1000 * step
+        rank.copy(f"Memcpy HtoD ({kind})", start_us=at + 10, duration_us=290, call_us=at, call_duration_us=299)
+        rank.kernel("kernel", start_us=at + 302, duration_us=690, call_us=at + 300)
+        rank.step(step, at, at + 1000)
+    (finding,) = analyze(profile_of(rank))[1].findings
+    assert (finding.cause, finding.mechanism) == ("slow_data_fetching", mechanism)
+    assert finding.claim.facts[1].value == pytest.approx(29.0)
+
+
+def test_uploads_behind_kernels_are_clean() -> None:
+    rank = RankBuilder()
+    side = rank.device_stream(20)
+    rank.kernel("kernel", start_us=2, duration_us=998, call_us=0)
+    rank.copy("Memcpy HtoD (Pinned -> Device)", start_us=10, duration_us=500, call_us=5, stream=side)
+    rank.step(0, 0, 1000)
+    assert analyze(profile_of(rank))[1].status == "clean"
+
+
+def test_the_resnet_run_without_workers_waits_59_ms_per_step_for_data(traces: Path) -> None:
+    profile = Profile(load_run([traces / "kineto" / "resnet50_workers0.pt.trace.json.gz"]))
+    (finding,) = analyze(profile)[0].findings
+    assert (finding.cause, finding.mechanism) == ("slow_data_processing", "too_few_workers")
+    assert finding.claim.facts[0].value == pytest.approx(59.3, abs=0.1)
+    assert finding.claim.facts[1].value == pytest.approx(33.37, abs=0.1)
+    spans = measure(profile, "loader_span_ms", rank=0)
+    step = measure(profile, "step_time_ms", statistic="mean")
+    assert 100 * spans.value / step.value == pytest.approx(39.6, abs=0.6)  # the raw share, hidden time included
+
+
+def test_the_same_run_with_four_workers_has_no_data_problem(traces: Path) -> None:
+    profile = Profile(load_run([traces / "kineto" / "resnet50_workers4.pt.trace.json.gz"]))
+    checks = analyze(profile)
+    assert [check.status for check in checks] == ["clean", "clean"]
+    assert checks[0].support[0].facts[0].value == pytest.approx(1.19, abs=0.05)

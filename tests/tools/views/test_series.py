@@ -1,0 +1,151 @@
+"""The series of unprofiled steps, and what is sampled beside it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.recorded_runs import recorded_profile, records_of, step_rows, told, traced_rank
+from tests.synthetic import run_of
+from tools.errors import UsageError
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+from tools.views.series import series_of
+from tools.views.stalls import periodic_stalls
+from tools.views.step_shape import StepSeries
+
+
+def test_profiled_steps_their_neighbours_and_the_first_ones_are_left_out() -> None:
+    captured = [step in (20, 21) for step in range(40)]
+    walls = [500.0 if step in (0, 19, 20, 21, 22) else 50.0 for step in range(40)]
+    profile = recorded_profile(records_of([step_rows(0, walls, captured=captured)]))
+    assert profile.series is not None
+    assert profile.series.numbers() == (*range(4, 19), *range(23, 40))
+    assert profile.series.mean_ms == 50.0
+    assert measure(profile, "profiled_excess_pct").value == pytest.approx(900.0)
+
+
+def test_the_slowest_rank_makes_the_series() -> None:
+    slow = [60.0 if step % 2 else 50.0 for step in range(40)]
+    profile = recorded_profile(records_of([step_rows(0, [50.0] * 40), step_rows(1, slow)]))
+    assert measure(profile, "series_step_ms").value == pytest.approx(55.0)
+    assert measure(profile, "series_step_ms", rank=0).value == 50.0
+    fact = measure(profile, "series_step_ms", statistic="max")
+    assert (fact.value, fact.ranks) == (60.0, (1,))
+
+
+def test_a_step_log_serves_where_there_is_no_monitor() -> None:
+    run = run_of(traced_rank(0))
+    walls = [30.0] * 15 + [50.5, 49.0, 50.0] + [30.0] * 22
+    series = series_of(replace(run, step_log=log_of(walls)))
+    assert series is not None
+    assert series.origin == "step_log"
+    assert sorted(series.captured["step"]) == [15, 16, 17]  # by their durations: the profiler calls them 1000 to 1002
+    assert not {14, 18} & set(series.numbers())
+    assert series.median_ms == 30.0
+
+
+@pytest.mark.parametrize(
+    "walls",
+    [
+        pytest.param([50.0] * 40, id="all steps fit"),
+        pytest.param([30.0] * 1000 + [80.0] * 10, id="none fits, whatever its number"),
+        pytest.param([30.0] * 10 + [50.0] * 3 + [30.0] * 10 + [50.0] * 3 + [30.0] * 10, id="two places fit"),
+        pytest.param([50.0, 50.0] + [30.0] * 20, id="not all of them fit"),
+    ],
+)
+def test_where_durations_do_not_tell_which_steps_were_profiled_none_is_taken(walls: list[float]) -> None:
+    series = series_of(replace(run_of(traced_rank(0)), step_log=log_of(walls)))
+    assert series is not None
+    assert series.captured.empty
+
+
+def log_of(walls: list[float]) -> pd.DataFrame:
+    return pd.DataFrame({"rank": 0, "step": range(len(walls)), "wall_ms": walls})
+
+
+def test_step_numbers_that_begin_anew_are_counted_on_with_a_note() -> None:
+    steps = step_rows(0, [50.0] * 20 + [60.0] * 20)
+    steps["step"] = [*range(20), *range(20)]
+    profile = recorded_profile(records_of([steps], {0: {"minor_faults": 400.0}}))
+    assert profile.series is not None
+    assert profile.series.numbers() == tuple(range(4, 40))
+    assert profile.series.of(0)["begin_unix_ns"].is_monotonic_increasing
+    assert len(profile.series.notes) == 1
+    assert "begin anew" in profile.series.notes[0]
+    assert measure(profile, "counter_per_second", rank=0, field="minor_faults").value == pytest.approx(400.0)
+    log = steps[["rank", "step", "wall_ms"]]
+    series = series_of(replace(run_of(traced_rank(0)), step_log=log))
+    assert series is not None
+    assert series.numbers()[-1] == 39
+
+
+@pytest.mark.parametrize("wall", [0.0, -1.0, np.nan, np.inf, 4.3e12])
+def test_steps_without_a_believable_duration_are_left_out_with_a_note(wall: float) -> None:
+    steps = step_rows(0, [50.0] * 40)
+    steps.loc[17, "wall_ms"] = wall
+    series = recorded_profile(records_of([steps])).series
+    assert series is not None
+    assert series.mean_ms == 50.0
+    assert series.notes == ("1 recorded steps have no believable duration and were left out",)
+    assert recorded_profile(records_of([steps.assign(wall_ms=wall)])).series is None
+
+
+@pytest.mark.parametrize("neighbours", [False, True])
+def test_bytes_per_stall_count_neighbouring_long_steps_once(neighbours: bool) -> None:
+    walls = [50.0 + (200.0 if step % 10 == 9 or (neighbours and step % 10 == 0) else 0.0) for step in range(60)]
+    walls[0] = 50.0
+    steps = step_rows(0, walls)
+    records = records_of([steps])
+    saved = steps["end_unix_ns"].to_numpy()[9::10]
+    system = records.system.copy()
+    system["write_bytes"] = 30e6 * np.searchsorted(saved, system["unix_ns"].to_numpy(), side="right")
+    profile = recorded_profile(replace(records, system=system))
+    assert measure(profile, "stall_written_bytes", rank=0).value == pytest.approx(30e6, rel=0.2)
+
+
+def test_without_records_and_logs_or_with_too_few_steps_there_is_no_series() -> None:
+    assert Profile(run_of(traced_rank(0))).series is None
+    assert recorded_profile(records_of([step_rows(0, [50.0] * 5)])).series is None
+
+
+def test_a_counter_is_a_rate_over_usual_steps_only() -> None:
+    captured = [step in (20, 21) for step in range(40)]
+    records = records_of([step_rows(0, [50.0] * 40, captured=captured)], {0: {"minor_faults": 400.0}})
+    system = records.system.copy()
+    during = (system["unix_ns"] - system["unix_ns"].iloc[0]).between(1_000_000_000, 1_100_000_000)
+    system.loc[during, "minor_faults"] += 1e6  # what a profiler does is not the training's
+    profile = recorded_profile(replace(records, system=system))
+    assert measure(profile, "counter_per_second", rank=0, field="minor_faults").value == pytest.approx(400.0)
+    assert measure(profile, "counter_per_step", rank=0, field="minor_faults").value == pytest.approx(20.0)
+
+
+@pytest.mark.parametrize("period", [5, 9, 12])
+def test_long_steps_at_one_distance_are_a_rhythm_with_a_cost(period: int) -> None:
+    rng = np.random.default_rng(1)
+    ms = 50.0 + rng.normal(0, 1.0, 60)
+    ms[period::period] += 100.0
+    found = periodic_stalls(StepSeries(np.arange(60), ms), 10.0)
+    assert found is not None
+    assert found.period == period
+    assert found.cost_ms == pytest.approx(100.0 * len(found.steps) / 60, rel=0.05)
+
+
+def test_long_steps_at_random_distances_are_none() -> None:
+    rng = np.random.default_rng(2)
+    called = 0
+    for _ in range(100):
+        ms = 50.0 + rng.normal(0, 1.0, 60)
+        ms[rng.choice(60, 5, replace=False)] += 100.0
+        called += periodic_stalls(StepSeries(np.arange(60), ms), 10.0) is not None
+    assert called <= 10
+
+
+@pytest.mark.parametrize("count", [10**400, -1])
+def test_a_count_that_no_heap_can_hold_is_not_told(count: int) -> None:
+    records = records_of([step_rows(0, [50.0] * 40)], None, None, [told(0, gc_tracked_objects=count)])
+    with pytest.raises(UsageError, match="do not count"):
+        measure(recorded_profile(records), "tracked_objects", rank=0)

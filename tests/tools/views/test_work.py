@@ -1,0 +1,54 @@
+"""Time per name: kernels by duration, operators by their own time, and how alike two runs are."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tests.synthetic import RankBuilder, profile_of
+from tools.metrics.registry import measure
+from tools.views.work import backward_nodes, kernel_work, operator_work, similarity
+
+
+def test_an_operator_is_charged_only_for_what_runs_outside_the_operators_inside_it() -> None:
+    rank = RankBuilder(0)
+    rank.operator("aten::linear", 10, 100)
+    rank.operator("aten::addmm", 20, 60)
+    rank.operator("aten::copy_", 30, 10)
+    rank.operator("aten::copy_", 50, 10)
+    rank.step(0, 0, 200)
+    own = operator_work(profile_of(rank))["ms"]
+    assert own.to_dict() == pytest.approx({"aten::linear": 0.04, "aten::addmm": 0.04, "aten::copy_": 0.02})
+
+
+def test_work_is_the_mean_over_steps_and_ranks_and_leaves_out_what_is_outside_steps() -> None:
+    builders = []
+    for number, duration in enumerate((100.0, 300.0)):
+        rank = RankBuilder(number)
+        rank.kernel("sgemm", 10, duration)
+        rank.kernel("sgemm", 2500, 999)
+        rank.step(0, 0, 1000)
+        rank.step(1, 1000, 2000)
+        builders.append(rank)
+    profile = profile_of(*builders)
+    table = kernel_work(profile)
+    assert table["ms"].tolist() == pytest.approx([0.1])
+    assert table["count"].tolist() == pytest.approx([0.5])
+    assert measure(profile, "kernel_name_ms", name="sgemm").value == pytest.approx(0.1)
+    assert measure(profile, "kernel_name_ms", name="absent").value == 0.0
+
+
+def test_likeness_is_what_two_multisets_share_of_what_either_has() -> None:
+    a = pd.Series({"x": 4.0, "y": 2.0})
+    assert similarity(a, a) == 1.0
+    assert similarity(a, pd.Series({"x": 2.0, "z": 2.0})) == pytest.approx(2.0 / 8.0)
+    assert similarity(a, pd.Series({"z": 1.0})) == 0.0
+    assert similarity(pd.Series(dtype="float64"), pd.Series(dtype="float64")) == 0.0
+
+
+def test_backward_nodes_are_told_by_the_autograd_engines_spans() -> None:
+    rank = RankBuilder(0)
+    rank.operator("autograd::engine::evaluate_function: MmBackward0", 10, 50)
+    rank.operator("aten::mm", 20, 10)
+    rank.step(0, 0, 100)
+    assert backward_nodes(operator_work(profile_of(rank))).tolist() == [1.0]

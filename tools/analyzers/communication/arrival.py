@@ -1,0 +1,253 @@
+"""A rank that is late to its collectives, and what it did meanwhile."""
+
+from __future__ import annotations
+
+from tools.analyzers.communication.limit import untraced_straggler
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.excess import EXPLAINED_BY, HOST_CAUSES, PART_NAMES, Excess, balance, excesses, removal
+from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.metrics.registry import measure
+from tools.views.arrivals import arrivals, blame, steadiness
+from tools.views.collectives import unmatched
+from tools.views.profile import Profile
+
+CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late
+CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still tell
+EXPLAINED = 0.5  # the rank's own excess explains its lateness when it is at least this share of it
+
+
+def late_ranks(profile: Profile) -> tuple[int, ...]:
+    """The one rank that is waited for much more than any other, or several that hardly wait while the rest do.
+
+    None when the waiting differs so much from step to step that it may be chance.
+    """
+    late = _candidates(profile)
+    steady = late and steadiness(profile, late) >= profile.thresholds["straggler_steadiness"]
+    return late if steady else ()
+
+
+def _candidates(profile: Profile) -> tuple[int, ...]:
+    table = blame(profile).sort_values("share", ascending=False, kind="stable")
+    lead = profile.thresholds["straggler_lead"]
+    shares = table["share"].tolist()
+    if shares[0] > 0 and shares[0] >= lead * shares[1]:
+        return (int(table.index[0]),)
+    together = table[table["waited_ns"] * lead <= table["waited_ns"].max()]
+    few = 0 < len(together) <= len(table) // 2
+    return tuple(sorted(int(rank) for rank in together.index)) if few else ()
+
+
+def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
+    """The finding for ranks that are late together (usually one)."""
+    waiting = _waiting(profile, late)
+    own = {rank: excesses(profile, rank) for rank in late}
+    explained = all(sum(each.fact.value for each in own[rank]) >= EXPLAINED * waiting.value for rank in late)
+    parts = [each for rank in late for each in own[rank]]
+    change = tuple(scale for rank in late for scale in removal(profile, rank, own[rank])) if explained else ()
+    return Finding(
+        cause="straggler",
+        claim=_claim(profile, late, waiting),
+        confidence=_confidence(profile, late, waiting),
+        ranks=late,
+        steps=waiting.steps,
+        change=change,
+        impact_ms=None if change else waiting.value,
+        impact_method="" if change else "exposed waiting for the late rank, mean per step",
+        details=_details(profile, late, own),
+        against=_against(profile, late, own, explained),
+        disproved_by=f"collectives of equal duration on all ranks with {_named(late)} unchanged, or another rank late",
+        signals=(
+            "R_wait = 1 - T_avg/T_max of a collective is high",
+            "one rank has the shortest collective and arrives last",
+        ),
+        symptom_of=tuple(dict.fromkeys(cause for each in parts for cause in EXPLAINED_BY[each.part])),
+        hints={"rank": str(late[0]), "part": max(parts, key=lambda each: each.fact.value).part if parts else ""},
+    )
+
+
+def left_out(profile: Profile) -> tuple[Sentence, ...]:
+    """That some collectives have no counterpart, when there are such."""
+    if not unmatched(profile):
+        return ()
+    lonely = measure(profile, "unmatched_collectives")
+    return (Sentence("{0} collectives have no counterpart on another traced rank and are left out.", (lonely,)),)
+
+
+def _named(ranks: tuple[int, ...]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(str(rank) for rank in ranks[:-1])} and {ranks[-1]}"
+
+
+def _waiting(profile: Profile, late: tuple[int, ...]) -> Fact:
+    """What the others wait per step: for the one late rank, or the mean where several are late together."""
+    if len(late) == 1:
+        return measure(profile, "exposed_wait_ms", last_rank=late[0])
+    return measure(profile, "exposed_wait_ms", rank=_most_patient(profile))
+
+
+def _most_patient(profile: Profile) -> int:
+    return int(blame(profile)["waited_ns"].sort_values(kind="stable").index[-1])
+
+
+def _claim(profile: Profile, late: tuple[int, ...], waiting: Fact) -> Sentence:
+    if len(late) > 1:
+        patient = _most_patient(profile)
+        return Sentence(
+            f"{_named(late)} come last to their collectives: rank {patient} waits {{0}} per step.", (waiting,)
+        )
+    return Sentence(
+        f"{_named(late)} comes last to its collectives: the other ranks wait {{0}} per step for it alone, "
+        "{1} of all their waiting.",
+        (waiting, measure(profile, "wait_share_pct", rank=late[0])),
+    )
+
+
+def _confidence(profile: Profile, late: tuple[int, ...], waiting: Fact) -> float:
+    limits, steps = profile.thresholds, len(profile.step_ms)
+    led = int(blame(profile)["steps"].loc[list(late)].sum())
+    return confidence(
+        (100.0 * waiting.value / profile.median_step_ms, limits["cause_share_pct"]),
+        (measure(profile, "collective_wait_pct").value, limits["collective_wait_pct"]),
+        (steadiness(profile, late), limits["straggler_steadiness"]),
+        at_most=CAP_BY_STEPS.get(steps, 0.95) * led / steps,
+    )
+
+
+def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Excess, ...]]) -> tuple[Sentence, ...]:
+    """Where the late ranks' own time goes, and how their collectives compare."""
+    sentences = [Sentence("R_wait over all shared collectives is {0}.", (measure(profile, "wait_ratio_pct"),))]
+    mean = measure(profile, "collective_ms")
+    for rank in late:
+        inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
+        sentences.append(
+            Sentence(
+                f"Inside collectives rank {rank} spends {{0}} per step, the mean of all ranks is {{1}}; "
+                "in {2} steps most of the waiting is for it.",
+                (inside, mean, led),
+            )
+        )
+        sentences += [
+            Sentence(
+                f"rank {rank} spends {{0}} per step more than the others in {PART_NAMES[each.part]}.", (each.fact,)
+            )
+            for each in own[rank]
+        ]
+        lone = measure(profile, "lone_arrivals", rank=rank)
+        if lone.value:
+            sentences.append(Sentence(f"rank {rank} stands apart from all other ranks in {{0}} collectives.", (lone,)))
+    return tuple(sentences)
+
+
+def _against(
+    profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Excess, ...]], explained: bool
+) -> tuple[Sentence, ...]:
+    against = []
+    if len(profile.step_ms) == 1:
+        against.append(Sentence("Only one step was recorded, so this may be that step's accident."))
+    if not explained:
+        text = "What the rank does longer inside the recorded steps explains less than half of its lateness."
+        against.append(Sentence(text if any(own.values()) else "Nothing takes longer there inside the recorded steps."))
+        against += [sentence for rank in late for sentence in _older(profile, rank)]
+    if len(profile.ranks) < (profile.run.layout.world_size or 0):
+        against.append(Sentence("Not all ranks of the job were traced; a rank that is missing may come later still."))
+    return (*against, *left_out(profile))
+
+
+def _older(profile: Profile, rank: int) -> tuple[Sentence, ...]:
+    """That the rank began the recording late, where the clocks agree well enough to say so."""
+    lag = measure(profile, "step_start_lag_ms", rank=rank)
+    if lag.value * 1e6 <= CLOCK_MARGIN * float(arrivals(profile)["end_spread_ns"].median()):
+        return ()
+    return (Sentence(f"rank {rank} began the recorded steps {{0}} after the others: its delay is older.", (lag,)),)
+
+
+NAME = "communication.arrival_skew"
+SKEW_STEPS = 8  # fewer steps cannot show that the late rank changes as a rule
+SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less is an exception
+
+
+def arrival_skew(profile: Profile) -> Check:
+    """A straggler or data skew, told apart by who is waited for from step to step; else a late rank not traced."""
+    answer = _between_traced(profile)
+    unseen = None if answer.status == "found" else untraced_straggler(profile)
+    return answer if unseen is None else found(NAME, unseen)
+
+
+def _between_traced(profile: Profile) -> Check:
+    if len(profile.ranks) < 2:
+        return cannot_answer(
+            NAME,
+            "there is one rank's trace only: waiting for a late rank and transfer cannot be told apart",
+            "the traces of the other ranks for the same steps",
+        )
+    if arrivals(profile).empty:
+        return cannot_answer(
+            NAME,
+            "no collective could be matched between the traced ranks",
+            "traces of ranks of the same job and group that cover the same whole steps",
+        )
+    ratio = measure(profile, "collective_wait_pct")
+    limits = profile.thresholds
+    waiting_ms = max(measure(profile, "exposed_wait_ms", rank=rank).value for rank in profile.run.rank_numbers)
+    wait_pct = 100.0 * waiting_ms / profile.median_step_ms
+    if wait_pct < limits["noted_pct"] or ratio.value < limits["collective_wait_pct"]:
+        return clean(NAME, *_support(profile, ratio))
+    late = late_ranks(profile)
+    if late:
+        return found(NAME, straggler(profile, late))
+    led = sorted(blame(profile)["steps"].tolist(), reverse=True)
+    if sum(led) >= SKEW_STEPS and led[1] >= SKEW_SHARE * sum(led):
+        return found(NAME, _data_skew(profile, wait_pct))
+    return Check(
+        NAME,
+        "cannot_answer",
+        support=_support(profile, ratio),
+        reason="the ranks wait for each other, but not steadily for the same one in the few steps recorded",
+        needs="a longer recording, twenty steps or more, of all ranks",
+    )
+
+
+def _support(profile: Profile, ratio: Fact) -> tuple[Sentence, ...]:
+    idle = measure(profile, "exposed_wait_ms")
+    matched = measure(profile, "matched_collectives")
+    return (
+        Sentence("A rank only waits for a later one for {0} per step.", (idle,)),
+        Sentence("Of the time inside {0} collectives that several ranks share, {1} is waiting.", (matched, ratio)),
+        *left_out(profile),
+    )
+
+
+def _data_skew(profile: Profile, wait_pct: float) -> Finding:
+    waiting, ratio = measure(profile, "exposed_wait_ms"), measure(profile, "collective_wait_pct")
+    counts = blame(profile)["steps"]
+    leading = [int(rank) for rank in counts.index[counts > 0]]
+    change = balance(profile)
+    return Finding(
+        cause="data_skew",
+        claim=Sentence(
+            "The ranks wait {0} per step for each other, and the rank that comes last changes from step to step.",
+            (waiting,),
+        ),
+        confidence=confidence(
+            (wait_pct, profile.thresholds["cause_share_pct"]),
+            (ratio.value, profile.thresholds["collective_wait_pct"]),
+            (len(leading), 2.0),
+            at_most=0.7,
+        ),
+        ranks=tuple(leading),
+        steps=waiting.steps,
+        change=change,
+        impact_ms=None if change else waiting.value,
+        impact_method="" if change else "exposed waiting, mean per step and rank",
+        details=tuple(
+            Sentence(
+                f"rank {rank} is waited for most in {{0}} steps.", (measure(profile, "steps_waited_for", rank=rank),)
+            )
+            for rank in leading
+        ),
+        against=(Sentence("Pauses of the host at random moments on every rank would look the same."),),
+        disproved_by="equal batches (same length, same content) on all ranks with the waiting unchanged",
+        signals=("arrival order changes from step to step", "compute time follows sequence length or batch content"),
+        symptom_of=HOST_CAUSES,
+    )

@@ -1,0 +1,194 @@
+"""Exchanges that the next operator waits for: what would splitting the batch into shards hide of them?"""
+
+from __future__ import annotations
+
+from tools.analyzers.communication.limit import UNTRACED, all_traced, link_bound, order_suffices, overlap_known
+from tools.analyzers.support.changes import hidden
+from tools.analyzers.support.confidence import HIGHEST, confidence
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.registry import measure
+from tools.views.arrivals import arrivals
+from tools.views.collectives import collectives
+from tools.views.exchanges import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, moving
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.whatif.change import Change
+
+# Below the confidence of a verdict: shards make operators smaller, and what those then take, no trace of the whole
+# batch tells. With eight shards GPT3-13B was slower than without any (Hermes, USENIX ATC'25).
+CAP = 0.45
+AT_ONCE = Sentence("The next operator needs their result: no order of the same work hides them, only shards of it do.")
+SMALLER = Sentence("Shards make operators smaller, which may take back what they hide; the trace does not tell that.")
+
+
+def exchange_finding(profile: Profile) -> Finding | None:
+    """Poor overlap as a hypothesis where exposed all-to-alls take much and shards would hide a noticeable part."""
+    limits = profile.thresholds
+    share = measure(profile, "exposed_exchange_pct")
+    if share.value < limits["communication_exposed_pct"]:
+        return None
+    saved = measure(profile, "pipelined_exchange_ms")
+    saved_pct = 100.0 * saved.value / profile.mean_step_ms
+    if saved_pct < limits["noted_pct"]:
+        return None
+    return Finding(
+        cause="poor_overlap",
+        claim=Sentence(
+            "Exposed all-to-alls take {0} of the step; computing one shard of the batch while another is exchanged "
+            "could hide {1} of them per step.",
+            (share, saved),
+        ),
+        confidence=confidence(
+            (share.value, limits["communication_exposed_pct"]), (saved_pct, limits["noted_pct"]), at_most=CAP
+        ),
+        ranks=profile.run.rank_numbers,
+        steps=share.steps,
+        change=_in_shards(profile, saved.value),
+        against=(AT_ONCE, SMALLER, *(() if all_traced(profile) else (UNTRACED,))),
+        disproved_by="a run with two to four shards whose step is not shorter",
+        signals=("long serial chain of communication then computation",),
+        symptom_of=("moe_imbalance", "straggler", "bandwidth_contention", "slow_link", "network_configuration"),
+    )
+
+
+def _in_shards(profile: Profile, saved_ms: float) -> Change:
+    """Every rank's exchanges show less, by the same share of what each of them shows."""
+    shown_ns = [exposed_exchange_ns(profile, rank) for rank in profile.ranks]
+    share = saved_ms / max(sum(shown_ns) / len(shown_ns) / 1e6, 1e-9)
+    table = exchange_rows(profile)
+    return tuple(
+        part
+        for rank, own_ns in zip(profile.ranks, shown_ns, strict=True)
+        for part in hidden(
+            rank,
+            table["row"].to_numpy()[(table["rank"] == rank.rank.rank).to_numpy()],
+            moving(profile, rank),
+            share * own_ns / 1e6,
+        )
+    )
+
+
+NAME = "communication.exposed"
+LINK_BOUND_CAP = 0.45  # a hypothesis: the collectives overlap as they come, and the link has no pause left to use
+NO_CORE = Sentence("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
+NO_CORE_CAP = 0.45  # a hypothesis: work that a busy core would have to do beside its own hides nothing
+LONE_CAP = 0.45  # one rank's trace alone cannot tell waiting, which no overlap removes, from transfer
+UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
+
+
+def exposed(profile: Profile) -> Check:
+    """Poor overlap: much exposed transfer, little overlap, and computation left that could hide it.
+
+    Exchanges whose result is needed at once are judged apart: no order hides them.
+    """
+    share, overlap = measure(profile, "movable_transfer_pct"), measure(profile, "communication_overlap_pct")
+    support = (
+        _amount(profile),
+        Sentence("{0} of the communication runs beside computation.", (overlap,)),
+    )
+    limit, least_overlap = profile.thresholds["communication_exposed_pct"], profile.thresholds["poor_overlap_pct"]
+    exchange = exchange_finding(profile)
+    if share.value < limit:
+        return clean(NAME, *support) if exchange is None else found(NAME, exchange)
+    hideable = measure(profile, "hideable_communication_ms")
+    hideable_pct = 100.0 * hideable.value / float(measure(profile, "part_ms", part="wall").value)
+    if overlap.value >= least_overlap or hideable_pct < profile.thresholds["noted_pct"]:
+        bound = Sentence("Computation that runs alone could hide at most {0} more.", (hideable,))
+        return Check(NAME, "found", () if exchange is None else (exchange,), support=(*support, bound))
+    order = _poor_overlap(profile, share, hideable_pct)
+    return found(NAME, *((order,) if exchange is None else (order, exchange)))
+
+
+def _amount(profile: Profile) -> Sentence:
+    whole, share = measure(profile, "part_ms", part="exposed_communication"), measure(profile, "exposed_transfer_pct")
+    if len(profile.ranks) > 1:
+        text = "Exposed communication takes {0} per step; what is not waiting for a late rank takes {1} of the step."
+    else:
+        text = "Exposed communication, waiting for other ranks included, takes {0} per step, {1} of it."
+    return Sentence(text, (whole, share))
+
+
+def _poor_overlap(profile: Profile, share: Fact, hideable_pct: float) -> Finding:
+    limits = profile.thresholds
+    overlap, hideable = (
+        measure(profile, "communication_overlap_pct"),
+        measure(profile, "hideable_communication_ms"),
+    )
+    sure = confidence(
+        (share.value, limits["communication_exposed_pct"]),
+        (limits["poor_overlap_pct"], max(overlap.value, 1e-9)),
+        (hideable_pct, limits["noted_pct"]),
+        at_most=_cap(profile),
+    )
+    return Finding(
+        cause="poor_overlap",
+        claim=Sentence(
+            "Exposed communication that could run beside computation takes {0} of the step, and only {1} of all"
+            " communication does; computation could hide {2} more per step.",
+            (share, overlap, hideable),
+        ),
+        confidence=sure,
+        ranks=profile.run.rank_numbers,
+        steps=share.steps,
+        change=_hidden(profile),
+        details=(
+            Sentence("A step has {0} collectives.", (measure(profile, "collective_count"),)),
+            Sentence("With all of that hidden {0} of the step would be exposed transfer.", (_left(profile),)),
+        ),
+        against=_against(profile),
+        disproved_by="a run with overlap turned on (smaller or earlier buckets, prefetch) whose step is not shorter",
+        signals=("exposed communication is a large share of the step while overlap is small",),
+        symptom_of=_explained_by(profile),
+    )
+
+
+def _cap(profile: Profile) -> float:
+    if link_bound(profile):
+        return LINK_BOUND_CAP
+    if not overlap_known(profile):
+        return NO_CORE_CAP
+    if all_traced(profile):
+        return HIGHEST
+    return LONE_CAP if arrivals(profile).empty else UNTRACED_CAP
+
+
+def _left(profile: Profile) -> Fact:
+    return measure(profile, "left_exposed_pct")
+
+
+def _explained_by(profile: Profile) -> tuple[str, ...]:
+    """A slow link explains what is exposed only where no order of the work could hide it."""
+    others = ("bandwidth_contention", "rdma_retransmission", "network_configuration")
+    link = () if order_suffices(profile) else ("slow_link",)
+    return ("small_packet", *others, *link, "pipeline_bubble", "pipeline_imbalance")
+
+
+def _against(profile: Profile) -> tuple[Sentence, ...]:
+    against = []
+    if not all_traced(profile):
+        against.append(UNTRACED)
+    if not overlap_known(profile):
+        against.append(NO_CORE)
+    elif not profile.run.has_device:
+        against.append(Sentence("On a CPU the library's threads take cores from computation, so overlap is not free."))
+    if link_bound(profile):
+        text = (
+            "From the first collective of a step to the end of the last, one is under way {0} of the time: the link is"
+            " busy, so an earlier start would hide little."
+        )
+        against.append(Sentence(text, (measure(profile, "link_busy_pct"),)))
+    return tuple(against)
+
+
+def _hidden(profile: Profile) -> Change:
+    """Every rank's movable exposed transfer shrinks by what its lone computation could hide."""
+    return tuple(scale for rank in profile.ranks for scale in _hidden_on(profile, rank))
+
+
+def _hidden_on(profile: Profile, rank: RankProfile) -> Change:
+    number = rank.rank.rank
+    hideable_ms = measure(profile, "hideable_communication_ms", rank=number).value
+    kept = 1.0 if profile.run.has_device else profile.thresholds["host_overlap_share"]
+    table = collectives(profile)
+    rows = table["row"].to_numpy()[((table["rank"] == number) & ~table["kind"].isin(NEEDED_AT_ONCE)).to_numpy()]
+    return hidden(rank, rows, moving(profile, rank), kept * hideable_ms)

@@ -1,0 +1,105 @@
+"""What limits the exposed transfers: the link, or the order of the work? And were all ranks seen that meet?"""
+
+from __future__ import annotations
+
+from tools.analyzers.support.changes import scaled
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import measured
+from tools.findings import Finding, Sentence
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+from tools.views.transfers import Fit, fits, transfers
+
+SOME_OVERLAP_PCT = 10.0  # of the communication: with less, nothing shows that the schedule overlaps at all
+MOST = 0.5  # of the exposed transfer
+UNTRACED = Sentence("Not of all ranks that meet a trace shows this, so a part of it may be waiting for another rank.")
+UNTRACED_REASON = (
+    "no traces of all ranks that meet show it: waiting for one of the others would look like slow transfer"
+)
+UNTRACED_NEEDS = "whole traces of all ranks of a group for the same steps"
+
+
+def all_traced(profile: Profile) -> bool:
+    """Whether waiting for late ranks can be told from transfer: every rank that takes part was traced."""
+    table = transfers(profile)
+    if len(table):
+        return bool(table["complete"].all())
+    return len(profile.ranks) > 1 and len(profile.ranks) >= (profile.run.layout.world_size or 0)
+
+
+def link_bound(profile: Profile) -> bool:
+    """Whether collectives overlap and follow each other without a pause: the link is the limit, not their order."""
+    overlap = measure(profile, "communication_overlap_pct").value
+    return (
+        overlap >= SOME_OVERLAP_PCT and measure(profile, "link_busy_pct").value >= profile.thresholds["link_busy_pct"]
+    )
+
+
+def overlap_known(profile: Profile) -> bool:
+    """Whether what computation could hide is known: without a device that takes cores which are seen to be idle."""
+    return profile.run.has_device or measured(profile, "idle_cores_pct") is not None
+
+
+def cores_taken(profile: Profile) -> bool:
+    """Whether no core was free during most of the exposed transfer, which its own threads would have needed."""
+    free_ms = measure(profile, "movable_transfer_ms").value + measure(profile, "exposed_exchange_ms").value
+    return free_ms < MOST * measure(profile, "exposed_transfer_ms").value
+
+
+def order_suffices(profile: Profile) -> bool:
+    """Whether hardly any transfer would be exposed if computation hid all that it can, on the link as it is."""
+    if not overlap_known(profile):
+        return False
+    left = measure(profile, "left_exposed_pct").value
+    return left < profile.thresholds["communication_exposed_pct"] and not link_bound(profile)
+
+
+CAP = 0.45  # below the confidence of a verdict: nobody saw the rank that is waited for
+SIZES = 3  # a line through fewer misses none of them
+STEPS = 3  # in as many each of two sizes must come again, so that chance shows as distance from the line
+UNSEEN = Sentence("The rank that is waited for was not traced; a transfer that others disturb might look alike.")
+
+
+def holds_waiting(profile: Profile, fit: Fit) -> bool:
+    """Whether most of the time does not depend on size and is longer than starting a collective takes."""
+    costly = 100.0 * fit.fixed_share >= profile.thresholds["collective_fixed_pct"]
+    return costly and fit.fixed_ns / 1e6 > profile.thresholds["collective_start_ms"]
+
+
+def _tested(profile: Profile, fit: Fit) -> bool:
+    """Whether the line could have missed its points: not with two sizes that were seen a few times."""
+    table = transfers(profile)
+    rows = table[(table["kind"] == fit.kind) & (table["group"] == fit.group)]
+    return fit.sizes >= SIZES or int(rows.groupby("bytes")["step"].nunique().min()) >= STEPS
+
+
+def untraced_straggler(profile: Profile) -> Finding | None:
+    """A late rank that was not traced, where collectives last as long whatever their size."""
+    limits = profile.thresholds
+    exposed = measure(profile, "exposed_transfer_pct")
+    usable = [fit for fit in fits(profile) if 100.0 * fit.error <= limits["fit_error_pct"] and _tested(profile, fit)]
+    waiting = [fit for fit in usable if holds_waiting(profile, fit)]
+    if all_traced(profile) or exposed.value < limits["communication_exposed_pct"] or not waiting:
+        return None
+    fit = waiting[0]
+    fixed = measure(profile, "collective_fixed_ms", kind=fit.kind, group=fit.group)
+    share = measure(profile, "collective_fixed_pct", kind=fit.kind, group=fit.group)
+    return Finding(
+        cause="straggler",
+        claim=Sentence(
+            "Of each of the {n0} collectives {0} do not depend on its size, {1} of their time and longer than any start"
+            " takes, as if they waited for a rank that was not traced.",
+            (fixed, share),
+            (fit.kind,),
+        ),
+        confidence=confidence(
+            (exposed.value, limits["communication_exposed_pct"]),
+            (share.value, limits["collective_fixed_pct"]),
+            at_most=CAP,
+        ),
+        steps=fixed.steps,
+        change=scaled(profile, fit.kind, 1.0 - fit.fixed_share, group=fit.group),
+        against=(UNSEEN,),
+        disproved_by="whole traces of all ranks for the same steps, in which none comes late",
+        signals=("R_wait = 1 - T_avg/T_max of a collective is high",),
+    )

@@ -1,0 +1,212 @@
+"""Many small collectives on the host, where the library's threads take the cores that computation needs."""
+
+from __future__ import annotations
+
+from tools.analyzers.communication.limit import holds_waiting
+from tools.analyzers.communication.transfer import ONE_RANK, ONE_RANK_CAP
+from tools.analyzers.cpu.environment import settings
+from tools.analyzers.support.changes import scaled
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import measured
+from tools.findings import Check, Fact, Finding, Saving, Sentence, cannot_answer, clean, found
+from tools.metrics.registry import measure
+from tools.views.collectives import asking_spans, collectives
+from tools.views.exchanges import NEEDED_AT_ONCE
+from tools.views.profile import Profile
+from tools.views.transfers import Fit, fits, small_messages, transfers
+from tools.whatif.change import Scale
+
+NAME = "communication.small_packet"
+MANY = 20.0  # small collectives per step from which merging them is a question at all
+SHARED_CORE = 0.5  # of the time beside computation: two threads on one core get half of it each
+LEAST, MOST = 0.5, 1.3  # of the estimate: what the merged messages expose, and how many cores are free, is not known
+FREE_CORES = Sentence("A part of it runs beside computation, and costs less where cores are free.")
+
+
+def small_on_host(profile: Profile) -> Check | None:
+    """The cost of small collectives of known size; None where there are few, they cost little, or are checks."""
+    if profile.run.has_device or len(profile.ranks) < 2 or small_messages(profile).empty or _checked(profile):
+        return None
+    count, start = measure(profile, "small_message_count"), measure(profile, "small_message_start_ms")
+    exposed, beside = measure(profile, "small_message_exposed_ms"), measure(profile, "small_message_beside_ms")
+    step_ms = profile.mean_step_ms
+    saved_ms = max(exposed.value + _taken(profile) * beside.value - start.value, 0.0)
+    saved_pct = 100.0 * saved_ms / step_ms
+    if count.value < MANY or saved_pct < profile.thresholds["cause_share_pct"]:
+        return None
+    text = (
+        "A step has {0} collectives so small that starting them, {1} each, is their cost: while they are under way a"
+        " rank does nothing else for {2} per step, and beside its computation they run for {3}."
+    )
+    return found(
+        NAME,
+        Finding(
+            cause="small_packet",
+            claim=Sentence(text, (count, start, exposed, beside)),
+            confidence=confidence(
+                (saved_pct, profile.thresholds["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8
+            ),
+            ranks=profile.run.rank_numbers,
+            steps=count.steps,
+            saving=Saving(
+                step_ms=step_ms,
+                saved_ms=saved_ms,
+                least_ms=LEAST * saved_ms,
+                most_ms=min(MOST * saved_ms, step_ms),
+                method="time that ranks lose to small collectives, less starting one that carries all",
+            ),
+            details=(Sentence("A step has {0} collectives in all.", (measure(profile, "collective_count"),)),),
+            against=(FREE_CORES,),
+            disproved_by="a run with larger buckets whose step is not shorter",
+            signals=("message size below the size where the link saturates", "many collectives per step"),
+        ),
+    )
+
+
+def _checked(profile: Profile) -> bool:
+    """Whether small collectives go before each other one to compare what the ranks are about to do."""
+    return any(own.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" for own in settings(profile).values())
+
+
+def _taken(profile: Profile) -> float:
+    """Which share of the computation beside the library's threads is lost to them: none where cores are idle."""
+    idle = measured(profile, "idle_cores_pct")
+    return SHARED_CORE * (1.0 - (0.0 if idle is None else idle.value) / 100.0)
+
+
+MANY_MESSAGES = 20.0  # collectives per step from which merging them is a question at all
+
+
+def small_packet(profile: Profile) -> Check:
+    """Cost of many small messages: on hosts by what ranks do meanwhile, else by a line through duration over size.
+
+    Where no such line fits, by how many are very short.
+    """
+    name = "communication.small_packet"
+    on_host = small_on_host(profile)
+    if on_host is not None:
+        return on_host
+    usable = [fit for fit in fits(profile) if 100.0 * fit.error <= profile.thresholds["fit_error_pct"]]
+    if not usable:
+        return _many_short(profile, name)
+    # Exchanges whose result is needed at once cannot be merged: what the next one carries is computed from it.
+    free = [fit for fit in usable if fit.kind not in NEEDED_AT_ONCE]
+    findings = [finding for fit in free if (finding := _mergeable(profile, fit)) is not None]
+    if findings:
+        return found(name, *findings)
+    if len(profile.ranks) == 1 and any(holds_waiting(profile, fit) for fit in free):
+        return cannot_answer(
+            name,
+            "the part of the collectives that does not depend on size is too long for a start: it holds waiting",
+            "the traces of the other ranks for the same steps",
+        )
+    return clean(name, *[_fit_sentence(profile, fit) for fit in usable[:2]])
+
+
+def _fit_sentence(profile: Profile, fit: Fit) -> Sentence:
+    facts = (
+        measure(profile, "collective_count", kind=fit.kind),
+        measure(profile, "collective_fixed_ms", kind=fit.kind, group=fit.group),
+        measure(profile, "collective_fixed_pct", kind=fit.kind, group=fit.group),
+    )
+    return Sentence(
+        "A step has {0} {n0} collectives; each costs {1} whatever its size, {2} of the transfer time.",
+        facts,
+        (fit.kind,),
+    )
+
+
+def _exposed_share(profile: Profile) -> float:
+    """Share of the transfer time that is exposed."""
+    shown = measure(profile, "exposed_transfer_ms").value
+    hidden = float(profile.breakdown["overlapped_communication_ns"].mean()) / 1e6
+    return shown / (shown + hidden) if shown + hidden > 0 else 0.0
+
+
+def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
+    limits = profile.thresholds
+    saved_ms = fit.mergeable_ns / 1e6 * _exposed_share(profile)
+    saved_pct = 100.0 * saved_ms / profile.median_step_ms
+    if (
+        saved_pct < limits["noted_pct"]
+        or 100.0 * fit.fixed_share < limits["collective_fixed_pct"]
+        or fit.fixed_ns / 1e6 > limits["collective_start_ms"]
+    ):
+        return None
+    saving = measure(profile, "mergeable_ms", kind=fit.kind, group=fit.group)
+    one_rank = len(profile.ranks) == 1
+    whole = fit.per_step * fit.fixed_ns + fit.bytes_per_step * fit.ns_per_byte
+    return Finding(
+        cause="small_packet",
+        claim=Sentence(
+            "The {n0} collectives are too small for their link: fewer and larger ones would spend {0} less per step.",
+            (saving,),
+            (fit.kind,),
+        ),
+        confidence=confidence(
+            (100.0 * fit.fixed_share, limits["collective_fixed_pct"]),
+            (saved_pct, limits["noted_pct"]),
+            at_most=ONE_RANK_CAP if one_rank else 0.9,
+        ),
+        ranks=profile.run.rank_numbers,
+        steps=saving.steps,
+        change=scaled(profile, fit.kind, 1.0 - fit.mergeable_ns / max(whole, 1.0), group=fit.group),
+        details=(_fit_sentence(profile, fit),),
+        against=(ONE_RANK,) if one_rank else (),
+        disproved_by="a run with larger buckets whose time in these collectives is not shorter",
+        signals=("message size below the size where the link saturates", "many collectives per step"),
+        symptom_of=("straggler",) if one_rank else (),
+        hints={"collective": fit.kind},
+    )
+
+
+def _many_short(profile: Profile, name: str) -> Check:
+    """Sizes are unknown or explain nothing: judge by how many collectives are as short as a start alone."""
+    table = collectives(profile)
+    table = table[(table["step"] >= 0) & (table["kind"] != "send_recv")]
+    duration_us = (table["end_ns"] - table["start_ns"]) / 1e3
+    short = table[duration_us < profile.thresholds["small_collective_us"]]
+    count = len(table) / max(len(profile.breakdown), 1)
+    if transfers(profile).empty and (len(table) == 0 or len(short) < 0.5 * len(table)):
+        return cannot_answer(
+            name,
+            "the sizes of the collectives were not recorded",
+            "a trace with record_shapes=True or torch 2.3 or newer",
+        )
+    facts = (measure(profile, "collective_count"), measure(profile, "collective_ms"))
+    shape = Sentence("A step has {0} collectives, {1} in all.", facts)
+    steps = max(len(profile.breakdown), 1)
+    held_up = measure(profile, "collective_host_ms")
+    spent_ms = float(duration_us.loc[short.index].sum()) / 1e3 / steps * _exposed_share(profile) + held_up.value
+    saved_pct = 100.0 * spent_ms / profile.median_step_ms
+    if count < MANY_MESSAGES or len(short) < 0.5 * len(table) or saved_pct < profile.thresholds["noted_pct"]:
+        return clean(name, shape)
+    return found(name, _short_ones(profile, shape, held_up, count, saved_pct))
+
+
+def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, saved_pct: float) -> Finding:
+    one_rank = len(profile.ranks) == 1
+    limit_us = profile.thresholds["small_collective_us"]
+    asking = tuple(
+        Scale(rank.rank.rank, int(track), asking_spans(rank), 1.0 / count, 0.5 * (1.0 + 1.0 / count))
+        for rank in profile.ranks
+        for track in rank.training_tracks
+    )
+    return Finding(
+        cause="small_packet",
+        claim=Sentence(
+            "Most of the {0} collectives of a step are so short that starting them is their cost; asking for them "
+            "alone holds the device up for {1} per step.",
+            (shape.facts[0], held_up),
+        ),
+        confidence=confidence(
+            (saved_pct, profile.thresholds["noted_pct"]), (count, MANY_MESSAGES), at_most=ONE_RANK_CAP
+        ),
+        ranks=profile.run.rank_numbers,
+        steps=shape.facts[0].steps,
+        change=(*scaled(profile, None, 1.0 / count, longest_us=limit_us), *asking),
+        details=(shape,),
+        against=(Sentence("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
+        disproved_by="recorded sizes that fill the link, or larger buckets that change nothing",
+        signals=("many collectives per step", "latency-bound time"),
+    )

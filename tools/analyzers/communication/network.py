@@ -1,0 +1,211 @@
+"""Do the collectives go over the kernel's sockets, so that its counters and interfaces speak of them?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tools.analyzers.support.changes import scaled
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.registry import measure
+from tools.sources.monitor.environment import RankEnvironment
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+from tools.views.transfers import LARGE_BYTES, large_transfers
+from tools.whatif.change import Change
+
+SOCKET_SHARE = 0.5  # of what the collectives have to send must be counted on interfaces, if sockets carry it
+
+
+def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> bool:
+    """Whether the collectives go over the kernel's sockets, as far as variables and counted bytes tell.
+
+    NCCL and HCCL prefer InfiniBand, shared memory and links between devices; without a sign they are held to do so.
+    """
+    if (profile.run.layout.world_size or len(profile.run.ranks) + 1) < 2:
+        return False
+    told = records.environment(rank)
+    if told is not None and _sockets_forced(told):
+        return True
+    own = measured(profile, "collective_wire_bytes")
+    rates = [records.per_second(rank, name) for name in ("net_sent_bytes", "lo_sent_bytes")]
+    if own is None or all(rate is None for rate in rates):
+        return not profile.accelerated
+    return sum(rate or 0.0 for rate in rates) >= SOCKET_SHARE * own.value / (records.series.mean_ms / 1e3)
+
+
+def _sockets_forced(told: RankEnvironment) -> bool:
+    return told.variables.get("NCCL_IB_DISABLE") == "1" or told.variables.get("NCCL_NET", "").lower() == "socket"
+
+
+SHARED = "communication.shared_link"
+INTERFACE = "communication.interface"
+VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
+VIRTUAL = (
+    *("lo", "docker", "veth", "br-", "virbr", "ifb", "dummy", "tun", "tap", "cali", "flannel", "cni", "sit", "kube"),
+    *("nodelocaldns", "cilium", "lxc", "vxlan", "gre", "ip6", "wg", "ovs", "weave", "macv", "ipvl", "teql", "erspan"),
+)
+JOINED = ("bond", "team", "br", "vlan")  # made of others that are listed as well: those are no second network
+DELIVERS = 0.3  # of an interface's own speed: below it is not what it says
+OWN_READS = "Data that the run itself reads from a file server or an object store would look the same."
+SUSTAINED = 0.5  # of an interface's own speed is what large collectives are taken to reach on it
+LEFT = 0.3  # of the exposed transfer stays on a better network where the bandwidth of large collectives is not known
+FASTER = 2.0
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The interface that the collectives are told to use, and another one of the same machine."""
+
+    used: str
+    other: str
+    other_bytes_per_s: float
+    faster: bool  # the other one, by the speeds of both
+
+
+def shared_link(profile: Profile) -> Check:
+    """Whether others' bytes fill the link while transfers are exposed."""
+    records = profile.host_records
+    if records is None:
+        return not_recorded(SHARED)
+    foreign = by_rank(profile, records, "foreign_bytes_per_s")
+    exposed = measured(profile, "exposed_transfer_pct")
+    if not foreign or exposed is None:
+        return not_recorded(SHARED, "the run's own bytes are not known, or do not go over interfaces that are counted")
+    worst = max(foreign, key=lambda rank: (foreign[rank].value, -rank))
+    share = measure(profile, "foreign_traffic_pct", rank=worst)
+    limits = profile.thresholds
+    if share.value < limits["foreign_traffic_pct"] or exposed.value < limits["cause_share_pct"]:
+        text = "Of what goes over the network {0} is not the run's; {1} of the step is exposed transfer."
+        return clean(SHARED, Sentence(text, (share, exposed)))
+    alone = _alone_share(profile, foreign[worst], len(records.neighbours(worst)))
+    return found(SHARED, _contention(profile, foreign[worst], share, exposed, alone))
+
+
+def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact, alone: float) -> Finding:
+    limits = profile.thresholds
+    return Finding(
+        cause="bandwidth_contention",
+        claim=Sentence(
+            "Besides the run's collectives {0} go over the same network, {1} of all bytes, while {2} of the step is"
+            " exposed transfer: the link's bandwidth is shared.",
+            (foreign, share, exposed),
+        ),
+        confidence=confidence(
+            (share.value, limits["foreign_traffic_pct"]), (exposed.value, limits["cause_share_pct"]), at_most=0.9
+        ),
+        ranks=profile.run.rank_numbers,
+        saving=saving(
+            profile,
+            (1.0 - alone) * measure(profile, "exposed_transfer_ms").value,
+            0.4,
+            1.3,
+            "exposed transfer of the trace, less what a free link needs",
+        ),
+        against=(Sentence("What the link carries at most is not recorded."), Sentence(OWN_READS)),
+        disproved_by="the collectives are as slow while nobody else uses the link",
+        signals=("bandwidth drops only while another job shares the link",),
+    )
+
+
+def _alone_share(profile: Profile, foreign: Fact, senders: int) -> float:
+    """Which share of its time a transfer takes on a free link: one that carries what this one does for all."""
+    each = _bus_bytes_per_s(profile)
+    return LEFT if each is None else senders * each / (senders * each + foreign.value)
+
+
+def _bus_bytes_per_s(profile: Profile) -> float | None:
+    """How fast large collectives are; None where none were recorded, or waiting cannot be told from transfer."""
+    table = large_transfers(profile)
+    return float(table["bus_bytes_per_s"].median()) if len(table) and bool(table["complete"].all()) else None
+
+
+def interface(profile: Profile) -> Check:
+    """Whether a setting keeps the run on one network while another one lies idle."""
+    records = profile.host_records
+    told = {rank: each for rank in records.ranks if (each := records.environment(rank))} if records else {}
+    if not told:
+        return not_recorded(INTERFACE, "the records hold no network interfaces")
+    unused = {rank: _unused(profile, records, rank, each) for rank, each in told.items()} if records else {}
+    choices = {rank: each for rank, each in unused.items() if each is not None}
+    exposed = measured(profile, "exposed_transfer_pct")
+    if not choices:
+        return clean(INTERFACE, Sentence("No setting keeps the collectives from a network interface known to serve."))
+    limit = profile.thresholds["communication_exposed_pct"]
+    if exposed is None or exposed.value < limit:
+        text = "The run is told which interface to use, and its transfers are hardly exposed."
+        return clean(INTERFACE, Sentence(text))
+    return found(INTERFACE, _wrong_interface(profile, choices, exposed))
+
+
+def _wrong_interface(profile: Profile, choices: dict[int, _Choice], exposed: Fact) -> Finding:
+    choice = next(iter(choices.values()))
+    change = _on_the_other(profile, min(each.other_bytes_per_s for each in choices.values()))
+    claim = "The run is told to use the interface {n0} while the machine has {n1} as well"
+    left_ms = (1.0 - LEFT) * measure(profile, "exposed_transfer_ms").value
+    by_share = saving(profile, left_ms, 0.4, 1.3, "exposed transfer of the trace, less what is left of it")
+    return Finding(
+        cause="network_configuration",
+        mechanism="wrong_interface",
+        claim=Sentence(
+            claim + (", which is faster" if choice.faster else "") + "; {0} of the step is exposed transfer.",
+            (exposed,),
+            (choice.used, choice.other),
+        ),
+        confidence=confidence(
+            (exposed.value, profile.thresholds["communication_exposed_pct"]), at_most=0.9 if choice.faster else 0.65
+        ),
+        ranks=tuple(choices),
+        change=change,
+        saving=None if change else by_share,
+        against=() if choice.faster else (Sentence("What the other interface can carry is not recorded."),),
+        disproved_by="the collectives are as slow with the other interface named",
+        signals=("interface forced by environment", "wrong HCA or interface"),
+        hints={"interface": choice.used},
+    )
+
+
+def _on_the_other(profile: Profile, bytes_per_s: float) -> Change:
+    """Large collectives as fast as the other interface lets them be, at least twice as fast; () where not known."""
+    own = _bus_bytes_per_s(profile)
+    if own is None:
+        return ()
+    return scaled(profile, None, min(own / (SUSTAINED * bytes_per_s), 1.0 / FASTER), LARGE_BYTES)
+
+
+def _unused(profile: Profile, records: HostRecords, rank: int, told: RankEnvironment) -> _Choice | None:
+    """The interface that a variable makes the collectives use, and another one of the machine.
+
+    The other one must be a network of its own and known to be no slower; where both say the same speed, the used one
+    must be seen to deliver far less than that.
+    """
+    used = _named(profile, told)
+    if used not in told.interfaces or used.startswith(JOINED) or not carried_by_sockets(profile, records, rank):
+        return None
+    speed = told.interfaces[used].speed_mbit or 0
+    speeds = {name: each.speed_mbit or 0 for name, each in told.interfaces.items() if _own_network(name, used)}
+    best = max(speeds, key=lambda name: (speeds[name], name), default="")
+    if not best or not speed or speeds[best] < speed:
+        return None
+    faster = speeds[best] >= FASTER * speed
+    choice = _Choice(used, best, speeds[best] * 1e6 / 8.0, faster)
+    return choice if faster or _delivers_less(profile, speed) else None
+
+
+def _named(profile: Profile, told: RankEnvironment) -> str:
+    """The interface that a variable names for the collectives' library; "" where none does."""
+    gloo = profile.run.layout.backend == "gloo" or not profile.run.has_device
+    names = VARIABLES[:1] if gloo else VARIABLES[1:]
+    named = next((told.variables[name] for name in names if told.variables.get(name)), "")
+    return "" if named.startswith("^") else named.lstrip("=").split(",")[0]
+
+
+def _own_network(name: str, used: str) -> bool:
+    return name != used and "." not in name and "@" not in name and not name.startswith((*VIRTUAL, *JOINED))
+
+
+def _delivers_less(profile: Profile, speed_mbit: int) -> bool:
+    """Whether large messages move at a small part of the interface's own speed."""
+    table = large_transfers(profile)
+    return len(table) > 0 and float(table["bus_bytes_per_s"].median()) < DELIVERS * speed_mbit * 1e6 / 8.0

@@ -1,0 +1,130 @@
+"""Is what the ranks send lost on the way, held up by others, or sent over the wrong network?"""
+
+from __future__ import annotations
+
+from tools.analyzers.communication.network import carried_by_sockets, interface, shared_link
+from tools.analyzers.support.affected import worst_of
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving, values
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.recorded.series import rank_stalls
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+
+NAME = "communication.retransmission"
+COUNTED_SEGMENTS = 1000  # fewer segments than this are no sample
+COUNTED_AGAIN = 20  # what is sent again less often happens on any network, and tells no rate
+ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet makes the adapter send a window again
+ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
+PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
+METHOD = "mean over median step beyond stalls and collections, and half of the trace's exposed communication"
+LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
+
+
+def analyze(profile: Profile) -> tuple[Check, ...]:
+    """Segments and packets sent a second time, others' traffic, and the choice of the interface."""
+    return retransmission(profile), shared_link(profile), interface(profile)
+
+
+def retransmission(profile: Profile) -> Check:
+    """Segments and packets sent a second time, where collectives go over what counts them."""
+    records = profile.host_records
+    if records is None:
+        return not_recorded(NAME)
+    shares = {
+        rank: fact
+        for rank, fact in by_rank(profile, records, "sent_again_pct").items()
+        if _counted(records, rank, "tcp_sent_segments") >= COUNTED_SEGMENTS
+        and carried_by_sockets(profile, records, rank)
+    }
+    adapters = by_rank(profile, records, "counter_per_second", field="rdma_retransmits")
+    raised = {rank: fact for rank, fact in adapters.items() if _adapter_loses(profile, records, rank, fact)}
+    if not shares and not adapters:
+        return not_recorded(NAME, "the collectives are not seen to go over a network that the records count")
+    lossy = {
+        rank: fact.value
+        for rank, fact in shares.items()
+        if fact.value >= profile.thresholds["sent_again_pct"]
+        and _counted(records, rank, "tcp_retransmitted_segments") >= COUNTED_AGAIN
+    }
+    if lossy:
+        worst = worst_of(lossy)
+        return found(NAME, _finding(profile, records, shares[worst], worst))
+    if raised:
+        worst = worst_of(values(raised))
+        return found(NAME, _adapter(profile, records, raised[worst], worst))
+    facts = tuple(shares.values())[:1] or tuple(adapters.values())[:1]
+    return clean(NAME, Sentence("Hardly anything is sent a second time: {0}.", facts))
+
+
+def _counted(records: HostRecords, rank: int, field: str) -> float:
+    """By how much the counter rose over usual steps."""
+    rate = records.per_second(rank, field)
+    return 0.0 if rate is None else rate * records.seconds(rank, field)
+
+
+def _adapter_loses(profile: Profile, records: HostRecords, rank: int, rate: Fact) -> bool:
+    often = rate.value >= _adapter_limit(profile, records, rank)
+    return often and _counted(records, rank, "rdma_retransmits") >= COUNTED_AGAIN
+
+
+def _adapter_limit(profile: Profile, records: HostRecords, rank: int) -> float:
+    """Retransmissions per second that the machine's adapters may count at what its ranks send."""
+    own = measured(profile, "collective_wire_bytes")
+    if own is None:
+        return ADAPTER_PER_S
+    sent_per_s = own.value * len(records.neighbours(rank)) / (records.series.mean_ms / 1e3)
+    return max(ADAPTER_PER_PACKET * sent_per_s / PACKET_BYTES, ADAPTER_PER_S)
+
+
+def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) -> Finding:
+    exposed = _exposed(profile)
+    ranks = tuple(rank for rank in records.ranks if rank in profile.run.rank_numbers)
+    details = () if exposed is None else (Sentence("Exposed communication takes {0} of a step.", (exposed,)),)
+    return Finding(
+        cause="slow_link",
+        claim=Sentence("Of all segments that the machine of the training sends, {0} are retransmitted.", (again,)),
+        confidence=confidence((again.value, profile.thresholds["sent_again_pct"]), at_most=0.9),
+        ranks=ranks or (worst,),
+        saving=saving(profile, _lost_ms(profile, exposed), 0.4, 1.5, METHOD),
+        details=details,
+        disproved_by="the retransmission counters stay where they are while the collectives are as slow",
+        signals=("retraining or error counters", "retransmit counters rise"),
+    )
+
+
+def _adapter(profile: Profile, records: HostRecords, rate: Fact, worst: int) -> Finding:
+    exposed = _exposed(profile)
+    return Finding(
+        cause="rdma_retransmission",
+        claim=Sentence("The network adapter of the machine counts {0} retransmissions.", (rate,)),
+        confidence=confidence((rate.value, _adapter_limit(profile, records, worst)), at_most=0.85),
+        ranks=(worst,),
+        saving=saving(profile, _lost_ms(profile, exposed), 0.4, 1.5, METHOD),
+        disproved_by="the adapters' retransmission counters stay where they are while the collectives are as slow",
+        signals=("retransmit counters rise",),
+    )
+
+
+def _lost_ms(profile: Profile, exposed: Fact | None) -> float:
+    """Timeouts make single steps long: what the mean step has over the median, and half of the exposed communication.
+
+    Stalls of a rhythm and collections make steps long as well: what they cost is not the link's. What a lossless link
+    would leave of the exposed communication is not known, so the bounds are wide.
+    """
+    assert profile.series is not None
+    steady = 0.0 if exposed is None else LOST_SHARE * exposed.value
+    collections = measured(profile, "collector_cost_ms")
+    stalls_ms = max((each.cost_ms for each in rank_stalls(profile).values()), default=0.0)
+    other_ms = max(stalls_ms, 0.0 if collections is None else collections.value)
+    return max(profile.series.mean_ms - profile.series.median_ms - other_ms, 0.0) + steady
+
+
+def _exposed(profile: Profile) -> Fact | None:
+    """Exposed communication per step on the rank with the least of it: the others wait for that one besides."""
+    facts = [
+        fact
+        for rank in profile.run.rank_numbers
+        if (fact := measured(profile, "part_ms", part="exposed_communication", rank=rank)) is not None
+    ]
+    return min(facts, key=lambda fact: fact.value, default=None)

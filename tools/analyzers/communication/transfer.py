@@ -1,0 +1,226 @@
+"""Recorded settings that make NCCL take a slower way than the machines have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tools.analyzers.communication.limit import UNTRACED_NEEDS, UNTRACED_REASON, cores_taken, link_bound, order_suffices
+from tools.analyzers.cpu.environment import settings
+from tools.analyzers.support.changes import scaled
+from tools.analyzers.support.confidence import confidence
+from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+from tools.views.transfers import LARGE_BYTES, large_transfers, transfers
+
+BETWEEN: Mapping[str, tuple[str, ...]] = {"NCCL_IB_DISABLE": ("1",), "NCCL_NET": ("socket", "Socket", "SOCKET")}
+INSIDE: Mapping[str, tuple[str, ...]] = {"NCCL_P2P_DISABLE": ("1",), "NCCL_SHM_DISABLE": ("1",)}
+TOLD = "The run was started with {n0} set so that the library does not take the fastest way between the ranks."
+IF_ANY = "The run was started with {n0} set, which keeps the library from InfiniBand, if there is any."
+
+
+def slow_way(profile: Profile, inside: bool) -> str:
+    """Name of a variable that closes the fast way, inside a machine or between machines; "" where none is recorded."""
+    if not profile.run.has_device:
+        return ""
+    closing = {**BETWEEN, **INSIDE} if inside else BETWEEN
+    told = settings(profile).values()
+    return next((name for name, values in closing.items() if any(own.get(name) in values for own in told)), "")
+
+
+def faster_way(profile: Profile, variable: str) -> bool:
+    """Whether the way that the variable closes is there: between machines the counters of an adapter must show it."""
+    records = profile.host_records
+    if variable not in BETWEEN or records is None:
+        return variable in INSIDE
+    return any(records.level(rank, "rdma_retransmits") is not None for rank in records.ranks)
+
+
+def told_way(profile: Profile, variable: str) -> tuple[Sentence, ...]:
+    """The sentence that names the variable, if there is one."""
+    text = TOLD if faster_way(profile, variable) else IF_ANY
+    return (Sentence(text, (), (variable,)),) if variable else ()
+
+
+UNKNOWN_LINK = Sentence("What the links between these ranks can carry was not recorded.")
+UNKNOWN_LINK_CAP = 0.75
+BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
+FASTER_AT_LEAST = 0.5  # where no better figure is known, the prediction is for twice the bandwidth
+
+
+def measured_bandwidth(profile: Profile, kind: str) -> Sentence:
+    """How fast the large collectives of a kind are, and how large all of them."""
+    complete = bool(large_transfers(profile, kind)["complete"].all())
+    reach = "reach" if complete else "reach, waiting for ranks that were not traced counted as transfer,"
+    facts = (measure(profile, "bus_bandwidth", kind=kind), measure(profile, "message_bytes", kind=kind))
+    text = f"Large {{n0}} collectives {reach} {{0}} on the bus; the median size of all {{n0}} is {{1}}."
+    return Sentence(text, facts, (kind,))
+
+
+def below_any_network(profile: Profile, bytes_per_s: float) -> bool:
+    """Whether hosts exchange less than any network carries; devices' networks differ too much to say so of them."""
+    return not profile.run.has_device and bytes_per_s < profile.thresholds["host_slowest_bus_gb_s"] * 1e9
+
+
+def inside_one_machine(profile: Profile, kind: str, usual: float) -> Finding:
+    """No link inside a machine is that slow, so the library does not take the one that there is."""
+    bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
+    return Finding(
+        cause="network_configuration",
+        claim=Sentence(
+            "Large {n0} collectives reach {0} on the bus, less than links inside one machine should carry, and exposed"
+            " communication takes {1} of the step: the library takes another way.",
+            (bandwidth, exposed),
+            (kind,),
+        ),
+        confidence=confidence((usual, bandwidth.value), (exposed.value, profile.thresholds["noted_pct"])),
+        ranks=profile.run.rank_numbers,
+        steps=exposed.steps,
+        change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
+        details=(*told_way(profile, slow_way(profile, inside=True)), *_details(profile, kind)),
+        disproved_by="the communication library's own test on these machines giving the same bandwidth",
+        signals=(
+            "bandwidth of large collectives far below the link",
+            "NET/Socket, GDR disabled, SYS paths or wrong HCA",
+        ),
+        symptom_of=("bandwidth_contention", "slow_link"),
+    )
+
+
+def slow(profile: Profile, kind: str, usual: float) -> Finding:
+    """The link between machines, or a setting that keeps the library from the fast one."""
+    bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
+    ordered, variable = order_suffices(profile), slow_way(profile, inside=False)
+    avoidable = faster_way(profile, variable)
+    return Finding(
+        cause="network_configuration" if avoidable else "slow_link",
+        mechanism="socket_fallback" if avoidable else None,
+        claim=Sentence(_told(profile, bandwidth.value), (bandwidth, exposed), (kind,)),
+        confidence=confidence(
+            (_below(profile, bandwidth.value, usual), 1.0),
+            (exposed.value, profile.thresholds["communication_exposed_pct"]),
+            at_most=UNKNOWN_LINK_CAP,
+        ),
+        ranks=profile.run.rank_numbers,
+        steps=exposed.steps,
+        change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
+        details=(*told_way(profile, variable), *_details(profile, kind), _without_order(profile)),
+        against=(UNKNOWN_LINK,),
+        disproved_by="the communication library's own test on these machines giving the same bandwidth",
+        signals=("bandwidth of large collectives far below the link",),
+        # A low bandwidth is what all of these look like; where counters or settings name one, that is the cause.
+        symptom_of=("bandwidth_contention", "network_configuration", *(("poor_overlap",) if ordered else ())),
+    )
+
+
+def _told(profile: Profile, bytes_per_s: float) -> str:
+    """What is said of the bandwidth: ranks of one machine need no link between machines, so none is blamed."""
+    if not below_any_network(profile, bytes_per_s):
+        return (
+            "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
+            " exposed communication takes {1} of the step."
+        )
+    told = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
+    return (
+        f"{told}: large {{n0}} collectives reach {{0}} on the bus, a lower bandwidth than any network that"
+        " training usually runs over, and exposed communication takes {1} of the step."
+    )
+
+
+def _one_machine(profile: Profile) -> bool:
+    """Whether the records of all ranks name one machine."""
+    hosts = {} if profile.host_records is None else profile.host_records.hosts
+    together = next(iter(hosts.values()), ())
+    return len(hosts) == 1 and len(together) >= (profile.run.layout.world_size or len(profile.ranks))
+
+
+def _below(profile: Profile, bytes_per_s: float, usual: float) -> float:
+    """By which factor the bandwidth is below what it was judged by."""
+    if below_any_network(profile, bytes_per_s):
+        return profile.thresholds["host_slowest_bus_gb_s"] * 1e9 / bytes_per_s
+    return max(usual / bytes_per_s, BUSY_LINK)
+
+
+def _details(profile: Profile, kind: str) -> tuple[Sentence, ...]:
+    return (
+        measured_bandwidth(profile, kind),
+        Sentence("The fastest of them reaches {0}.", (measure(profile, "best_bus_bandwidth", kind=kind),)),
+        Sentence(
+            "From the first collective of a step to the end of the last, one is under way {0} of the time.",
+            (measure(profile, "link_busy_pct"),),
+        ),
+    )
+
+
+def _without_order(profile: Profile) -> Sentence:
+    text = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
+    return Sentence(text, (measure(profile, "left_exposed_pct"),))
+
+
+ONE_RANK = Sentence("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
+ONE_RANK_CAP = 0.45  # one rank cannot tell waiting from transfer: a hypothesis, below the confidence of a verdict
+BUSY_REASON = (
+    "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as well"
+)
+BUSY_NEEDS = "records of the same training while every rank has a free core"
+NAME = "communication.transfer"
+
+
+def transfer(profile: Profile) -> Check:
+    """Bus bandwidth of large collectives against the slowest link that should carry them.
+
+    Inside a machine no link is that slow: then the library does not take it, which is a matter of configuration.
+    Between machines the link itself is what is seen; it is the cause where it is slower than any that training uses,
+    or where no order of the work could hide the transfer.
+    """
+    table = large_transfers(profile)
+    if table.empty:
+        return cannot_answer(
+            NAME,
+            "no collective of a megabyte or more with a recorded size: bandwidth cannot be judged",
+            "a trace with collective sizes (torch 2.3 or newer writes them, or record_shapes=True)",
+        )
+    kind = str(table.groupby("kind")["bytes"].sum().idxmax())
+    bandwidth, measured = measure(profile, "bus_bandwidth", kind=kind), measured_bandwidth(profile, kind)
+    exposed = measure(profile, "exposed_transfer_pct")
+    inside = _fits_one_node(profile, int(table["group_size"].max()))
+    usual = _usual_bytes_per_s(profile, inside)
+    least_pct = profile.thresholds["noted_pct" if inside else "communication_exposed_pct"]
+    if exposed.value < least_pct or (inside and bandwidth.value >= usual):
+        return clean(NAME, measured)
+    if not bool(table["complete"].all()):
+        return _open(measured, UNTRACED_REASON, UNTRACED_NEEDS)
+    if inside:
+        return found(NAME, inside_one_machine(profile, kind, usual))
+    if cores_taken(profile):
+        return _open(measured, BUSY_REASON, BUSY_NEEDS)
+    if below_any_network(profile, bandwidth.value) or link_bound(profile):
+        return found(NAME, slow(profile, kind, usual))
+    reason = "what the links between these ranks can carry is not known"
+    return _open(measured, reason, "the same collectives in the communication library's own test on these machines")
+
+
+def _open(measured: Sentence, reason: str, needs: str) -> Check:
+    return Check(NAME, "cannot_answer", support=(measured,), reason=reason, needs=needs)
+
+
+def _fits_one_node(profile: Profile, group_size: int) -> bool:
+    devices = max((len(rank.rank.devices) for rank in profile.ranks), default=0)
+    return 0 < group_size <= devices
+
+
+def _usual_bytes_per_s(profile: Profile, inside: bool) -> float:
+    """What the slowest sensible link between the ranks carries: inside a node, between devices, between hosts."""
+    between = "cluster_bus_gb_s" if profile.run.has_device else "host_bus_gb_s"
+    return profile.thresholds["single_node_bus_gb_s" if inside else between] * 1e9
+
+
+def slow_link(profile: Profile) -> Check:
+    """Needs peers: the same collective in several groups, or several nodes."""
+    name = "communication.slow_link"
+    table = transfers(profile)
+    groups = table[table["bytes"] >= LARGE_BYTES].groupby(["kind", "bytes"])["group"].nunique()
+    reason = "one link or node can be called slow only against peers that carry the same collective"
+    if len(profile.ranks) > 1 and len(groups) and int(groups.max()) > 2:
+        reason = "which node each group's ranks sit on was not recorded, so groups cannot be held against each other"
+    return cannot_answer(name, reason, "traces of all ranks with host names, or link counters and a bandwidth test")

@@ -1,0 +1,177 @@
+"""Does the training wait for a core, and who has it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tools.analyzers.cpu.interpreter_lock import interpreter_lock
+from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped, values
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.registry import measure
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+
+NAME = "cpu.contention"
+UNNAMED = 0.45  # without a sign of who has the cores it is a hypothesis
+PASSING = 0.5  # of the waiting in one run of samples: then it is a stretch of the run, not the run
+NOBODY = "What keeps the cores busy is not in the records."
+SELDOM = "In the usual sample it waits for {0} of its time, so it comes and goes."
+HELD_BACK = "share of its time that the training thread waits for a core"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Why the training waits for a core, and the figures that say so."""
+
+    mechanism: str | None
+    facts: tuple[Sentence, ...]
+    at_most: float
+    signals: tuple[str, ...]
+    against: tuple[Sentence, ...] = ()
+
+
+def analyze(profile: Profile) -> tuple[Check, ...]:
+    """Waiting for cores, and waiting for the interpreter."""
+    return _contention(profile), interpreter_lock(profile)
+
+
+def _contention(profile: Profile) -> Check:
+    records = profile.host_records
+    if records is None:
+        return not_recorded(NAME)
+    delays = by_rank(profile, records, "counter_share_pct", field="training_run_delay_us")
+    if not delays:
+        return not_recorded(NAME, "the records do not tell how long the training thread waits for a core")
+    worst = worst_of(values(delays))
+    limit = profile.thresholds["run_delay_pct"]
+    if delays[worst].value < limit:
+        text = "The training thread waits for a core for {0} of its time at most."
+        return clean(NAME, Sentence(text, (delays[worst],)))
+    reading = _reading(profile, records, worst)
+    usual = measure(profile, "usual_counter_share_pct", rank=worst, field="training_run_delay_us")
+    seldom = reading.mechanism is None and usual.value < limit
+    if seldom and _passing(records, worst, limit):
+        text = (
+            "The training thread waits for a core for {0} of its time, but for {1} in the usual sample: most of it in a"
+            " passing stretch, with no sign of who had the cores then."
+        )
+        return clean(NAME, Sentence(text, (delays[worst], usual)))
+    if seldom:
+        reading = replace(reading, against=(Sentence(SELDOM, (usual,)), *reading.against))
+    chosen = affected(values(delays), profile.thresholds["noted_pct"])
+    waited = measure(profile, "counter_ms_per_step", rank=worst, field="training_run_delay_us")
+    hidden = overlapped(profile, NAME, chosen, waited)
+    others = " on some ranks only" if len(chosen) < len(records.ranks) else ""
+    return hidden or found(NAME, _finding(profile, reading, chosen, (waited, delays[worst]), others))
+
+
+def _finding(
+    profile: Profile, reading: Reading, ranks: tuple[int, ...], told: tuple[Fact, Fact], others: str
+) -> Finding:
+    waited, share = told
+    return Finding(
+        cause="cpu_contention",
+        mechanism=reading.mechanism,
+        claim=Sentence(
+            f"The training thread is ready to run but has no core for {{0}} per step ({{1}} of its time){others}.",
+            (waited, share),
+        ),
+        confidence=confidence((share.value, profile.thresholds["run_delay_pct"]), at_most=reading.at_most),
+        ranks=ranks,
+        saving=host_saving(profile, ranks, waited.value, (0.5, 1.25), HELD_BACK),
+        details=reading.facts,
+        against=reading.against,
+        disproved_by="the steps are as long with the machine to itself and with as many threads as cores",
+        signals=reading.signals,
+    )
+
+
+def _reading(profile: Profile, records: HostRecords, rank: int) -> Reading:
+    """The first explanation that the figures support: a quota, a binding, others' work, too many own threads."""
+    for candidate in (_throttled, _bound, _own_threads, _foreign):
+        reading = candidate(profile, records, rank)
+        if reading is not None:
+            return reading
+    return Reading(None, (), UNNAMED, ("run-queue pressure",), (Sentence(NOBODY),))
+
+
+def _passing(records: HostRecords, rank: int, limit_pct: float) -> bool:
+    """Whether most of the waiting for a core lies in samples that follow one another."""
+    spans = records.spans(rank)
+    waited = spans["training_run_delay_us"].fillna(0.0).to_numpy(dtype=float)
+    share_pct = 100.0 * 1e3 * waited / (spans["end_ns"] - spans["begin_ns"]).to_numpy(dtype=float)
+    run = np.cumsum(share_pct < limit_pct)  # the same for all samples between two that hardly wait
+    often = share_pct >= limit_pct
+    longest = float(np.bincount(run[often], weights=waited[often]).max(initial=0.0))
+    return longest >= PASSING * float(waited.sum())
+
+
+def _throttled(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
+    held = measured(profile, "counter_share_pct", rank=rank, field="throttled_us")
+    if held is None or held.value < profile.thresholds["throttled_pct"]:
+        return None
+    quota = measured(profile, "sampled_level", rank=rank, field="quota_cores")
+    text = "The control group's CPU quota holds its threads back for {0} of the time, summed over cores"
+    facts = (held,) if quota is None else (held, quota)
+    sentence = Sentence(text + ("." if quota is None else "; it grants {1} cores."), facts)
+    return Reading("cgroup_throttling", (sentence,), 0.95, ("cgroup CPU quota used up", "run-queue pressure"))
+
+
+def _bound(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
+    """Idle cores on the machine which the ranks that wait may not use."""
+    told = [records.environment(each) for each in records.neighbours(rank)]
+    sets = [set(each.allowed_cores) for each in told if each is not None and each.allowed_cores]
+    cores = max((each.cores or 0 for each in told if each is not None), default=0)
+    busy = measured(profile, "sampled_cores", rank=rank, whose="all")
+    if len(sets) < len(records.neighbours(rank)) or busy is None:
+        return None
+    usable = set().union(*sets)
+    idle = cores - busy.value
+    if len(usable) >= cores or idle < profile.thresholds["foreign_cores"]:
+        return None
+    allowed = measure(profile, "sampled_level", rank=rank, field="allowed_cores")
+    sentence = Sentence(
+        "The rank may use {0} of the machine's cores, and so may the others; {1} are busy while others are idle.",
+        (allowed, busy),
+    )
+    return Reading("affinity", (sentence,), 0.95, ("processes bound to few cores while others are idle",))
+
+
+def _own_threads(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
+    """More threads of the run want to work than it has cores."""
+    told = [records.environment(each) for each in records.neighbours(rank)]
+    threads = [each.threads.get("torch_intra", 0) for each in told if each is not None]
+    cores = len(set().union(*(each.allowed_cores for each in told if each is not None)))
+    own = measured(profile, "sampled_cores", rank=rank, whose="run")
+    foreign = measured(profile, "sampled_cores", rank=rank, whose="foreign")
+    all_delay = records.share(rank, "run_delay_us")
+    one_delay = records.share(rank, "training_run_delay_us")
+    if own is None or foreign is None or not cores or all_delay is None or one_delay is None:
+        return None
+    if sum(threads) <= cores or own.value < foreign.value or all_delay < 1.5 * one_delay:
+        return None
+    count = measure(profile, "operator_threads", rank=rank)
+    share = measure(profile, "counter_share_pct", rank=rank, field="run_delay_us")
+    sentence = Sentence(
+        "Operators use {0} on each rank, together more than the cores there are; all threads of the rank together wait"
+        " for a core for {1} of the time.",
+        (count, share),
+    )
+    return Reading("thread_oversubscription", (sentence,), 0.95, ("more threads than cores", "run-queue pressure"))
+
+
+def _foreign(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
+    foreign = measured(profile, "sampled_cores", rank=rank, whose="foreign")
+    if foreign is None or foreign.value < profile.thresholds["foreign_cores"]:
+        return None
+    busy = measure(profile, "sampled_cores", rank=rank, whose="all")
+    sentence = Sentence(
+        "Other processes, which are not of the run, keep {0} of the machine busy, of {1} busy in all.", (foreign, busy)
+    )
+    return Reading(
+        "foreign_process", (sentence,), 0.95, ("foreign processes with high CPU", "involuntary context switches")
+    )

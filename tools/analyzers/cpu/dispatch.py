@@ -1,0 +1,194 @@
+"""Does the host launch operators fast enough?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.analyzers.overlap.idle import idle_share, late_host_causes, removal
+from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.support.confidence import HIGHEST, confidence
+from tools.analyzers.support.recorded import saving
+from tools.findings import Check, Fact, Finding, Saving, Sentence, cannot_answer, clean, found
+from tools.intervals import intersect, union
+from tools.metrics.host.dispatch import host_dispatch
+from tools.metrics.host.launches import launch_queue
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+from tools.whatif.change import Change, Scale
+
+NAME = "cpu.small_operators"
+SIGNALS = ("device idle while launches are in flight", "launch queue length near zero", "many short kernels")
+FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes the host's time
+READS_SHARE = 0.1  # of the operators: one read for each handful of operators that make the value
+FEW_CAP = 0.45  # a hypothesis, below the confidence of a verdict
+LIMITS = ("least", "most")
+HOST_SIGNALS = ("many short operators", "time between and in short host operators")
+UNPROFILED = "time in short operators called over and over, of the traced step most like the unprofiled ones"
+
+
+def small_operators(profile: Profile) -> Check:
+    """Whether launching (with a device) or calling (without one) many short operators holds up the step."""
+    with_device = [view.rank.rank for view in profile.ranks if view.rank.has_device]
+    if not with_device:
+        return _on_host(profile)
+    ranks = [rank for rank in with_device if (launch_queue(profile, rank)["interval_ns"] >= 0).any()]
+    if not ranks:
+        return cannot_answer(
+            NAME,
+            "no host thread has two launches inside the steps that are joined to work on the device",
+            "host and device activity in one trace (ProfilerActivity.CPU and CUDA)",
+        )
+    shares = {rank: idle_share(profile, rank, "dispatch").value for rank in ranks}
+    worst = worst_of(shares)
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        facts = (idle_share(profile, worst, "dispatch"), measure(profile, "launch_queue_length", rank=worst))
+        text = "The device waits for {0} of the step between close launches; typically {1} are queued before it."
+        return clean(NAME, Sentence(text, facts))
+    return found(NAME, _launch_bound(profile, chosen, worst))
+
+
+def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
+    share = idle_share(profile, worst, "dispatch")
+    amount = measure(profile, "device_idle_ms", rank=worst, reason="dispatch")
+    kernel, interval, launches, empty, queue = (
+        measure(profile, metric, rank=worst)
+        for metric in (
+            "launched_kernel_us",
+            "launch_interval_us",
+            "launches_per_step",
+            "empty_queue_pct",
+            "launch_queue_length",
+        )
+    )
+    few = launches.value < FEW_LAUNCHES
+    margin = confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=FEW_CAP if few else HIGHEST)
+    return Finding(
+        cause="operator_dispatch",
+        mechanism="small_operators",
+        claim=Sentence(
+            "The device waits {0} per step ({1}) for the host to launch the next operator: each step makes {2}, one"
+            " every {3}, while a typical kernel runs {4}.",
+            (amount, share, launches, interval, kernel),
+        ),
+        confidence=margin * (0.7 + 0.3 * empty.value / 100.0),
+        ranks=ranks,
+        steps=amount.steps,
+        change=removal(profile, ranks, "dispatch", *_left(profile)),
+        details=(Sentence("{0} of the launches find nothing queued before the device.", (empty,)),),
+        against=(*_too_few(launches), *_against(kernel, interval, queue)),
+        disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
+        signals=SIGNALS,
+        symptom_of=late_host_causes(profile, worst),
+    )
+
+
+def _left(profile: Profile) -> tuple[float, float]:
+    return profile.thresholds["dispatch_left_best"], profile.thresholds["dispatch_left_cautious"]
+
+
+def _too_few(launches: Fact) -> tuple[Sentence, ...]:
+    if launches.value >= FEW_LAUNCHES:
+        return ()
+    return (Sentence("A step makes only {0}, so each of them is slow rather than their number large.", (launches,)),)
+
+
+def _against(kernel: Fact, interval: Fact, queue: Fact) -> tuple[Sentence, ...]:
+    sentences = []
+    if kernel.value > interval.value:
+        text = "A typical kernel ({0}) runs longer than the time between launches ({1})."
+        sentences.append(Sentence(text, (kernel, interval)))
+    if queue.value >= 1:
+        text = "Typically {0} are queued before the device, so the host is ahead for part of the step."
+        sentences.append(Sentence(text, (queue,)))
+    return tuple(sentences)
+
+
+def _on_host(profile: Profile) -> Check:
+    ranks = [view.rank.rank for view in profile.ranks if len(host_dispatch(profile, view.rank.rank).rows)]
+    if not ranks:
+        return cannot_answer(
+            NAME,
+            "no computing operators are recorded on a training thread inside the steps",
+            "a trace with ProfilerActivity.CPU",
+        )
+    shares = {rank: measure(profile, "short_operator_pct", rank=rank).value for rank in ranks}
+    worst = worst_of(shares)
+    share = measure(profile, "short_operator_pct", rank=worst)
+    calls = measure(profile, "repeated_operator_calls", rank=worst)
+    count = measure(profile, "operators_per_step", rank=worst)
+    limit = profile.thresholds["host_short_operators_pct"]
+    if share.value < limit:
+        text = (
+            "Short operators that a step calls over and over ({0} of {1})"
+            + (" and the pauses beside them" if calls.value else "")
+            + " take {2} of the step."
+        )
+        return clean(NAME, Sentence(text, (calls, count, share)))
+    chosen = affected(shares, profile.thresholds["cause_share_pct"])
+    amount = measure(profile, "short_operator_ms", rank=worst)
+    reads = measure(profile, "host_group_count", group="reads", rank=worst)
+    text = (
+        "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses beside them:"
+        " {2} of the {3} that it calls."
+    )
+    return found(
+        NAME,
+        Finding(
+            cause="operator_dispatch",
+            mechanism="host_synchronization" if _reads_values(reads, count) else "small_operators",
+            claim=Sentence(text, (amount, share, calls, count)),
+            details=(_longest_kind(profile, worst), *_reading(reads)),
+            confidence=confidence((share.value, limit)),
+            ranks=chosen,
+            steps=amount.steps,
+            change=() if profile.series is not None else _host_removal(profile, chosen),
+            saving=None if profile.series is None else _host_saving(profile, worst, amount),
+            disproved_by="fusing or vectorising the operators leaves the step time as it is",
+            signals=HOST_SIGNALS,
+            symptom_of=("cpu_contention",),
+        ),
+    )
+
+
+def _longest_kind(profile: Profile, rank: int) -> Sentence:
+    """The kind of operator that takes most of the time, and how often a step calls it."""
+    view, rows = profile.rank(rank), host_dispatch(profile, rank).repeated
+    codes = view.events.frame["name"].cat.codes.to_numpy()[rows]
+    spent_ns = np.bincount(codes, weights=view.end[rows] - view.start[rows])
+    name = str(view.events.frame["name"].cat.categories[int(spent_ns.argmax())])
+    facts = (measure(profile, "host_own_count", rank=rank, name=name),)
+    return Sentence("The largest part of it goes into {n0}, {0} per step.", facts, (name,))
+
+
+def _reading(reads: Fact) -> tuple[Sentence, ...]:
+    return (Sentence("Of these, {0} read a value out of a tensor.", (reads,)),) if reads.value else ()
+
+
+def _host_saving(profile: Profile, rank: int, amount: Fact) -> Saving:
+    """Of the unprofiled step: the middle between what is left at best and in the cautious view.
+
+    The cautious view takes the least time as well that can be in short operators, the hopeful one the most.
+    """
+    best, cautious = (1.0 - left for left in _left(profile))
+    expected = 0.5 * (best + cautious)
+    least, most = (measure(profile, f"{end}_short_operator_ms", rank=rank).value / amount.value for end in LIMITS)
+    low, high = cautious * min(least, 1.0) / expected, best * max(most, 1.0) / expected
+    return saving(profile, expected * amount.value, low, high, UNPROFILED)
+
+
+def _reads_values(reads: Fact, operators: Fact) -> bool:
+    """Whether values are read often, and not just among a mass of other small operators."""
+    return reads.value >= FEW_LAUNCHES and reads.value >= READS_SHARE * operators.value
+
+
+def _host_removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
+    best, cautious = _left(profile)
+    changes = []
+    for rank in ranks:
+        dispatch, view = host_dispatch(profile, rank), profile.rank(rank)
+        for track in np.unique(view.track[dispatch.repeated]):
+            rows = dispatch.rows[view.track[dispatch.rows] == track]
+            active = union(view.start[rows][:1], view.end[rows][-1:])
+            changes.append(Scale(rank, int(track), intersect(dispatch.repeated_moments, active), best, cautious))
+    return tuple(changes)

@@ -1,0 +1,204 @@
+"""What forward operators spend on noting where they were called, as autograd's anomaly detection has them do.
+
+Every operator that puts a node into autograd's graph formats the Python stack; nothing in the trace tells the moment.
+But an operator that only makes a view of a tensor does nothing else, so what it takes is what noting takes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.confidence import confidence
+from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.intervals import IntervalSet, union
+from tools.metrics.registry import measure
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.whatif.change import Change, Scale
+
+SEVERAL = 5  # views, fewer of which tell no usual time
+
+
+def noting_spans(rank: RankProfile, track: int) -> IntervalSet:
+    """The ends of the forward operators of a thread, as long as noting takes; empty where no views tell that."""
+    rows = _with_node(rank, track)
+    views = rows[rank.named("view_operator")[rows]]
+    if len(views) < SEVERAL:
+        return union(rank.start[:0], rank.end[:0])
+    usual_ns = int(np.median(rank.end[views] - rank.start[views]))
+    return union(np.maximum(rank.start[rows], rank.end[rows] - usual_ns), rank.end[rows])
+
+
+def _with_node(rank: RankProfile, track: int) -> NDArray[np.int64]:
+    """The operators that made a node each: of those with one sequence number the last one called.
+
+    The number is that of the next node to be made, so operators around that one and those that make none share it.
+    """
+    table = rank.events.details.operators
+    rows = table["row"].to_numpy()[((table["sequence"] >= 0) & (table["forward_thread"] <= 0)).to_numpy()]
+    known = dict(zip(table["row"], table["sequence"], strict=True))
+    rows = rank.in_steps(np.sort(rows[rank.track[rows] == track]))
+    last = {known[row]: row for row in rows[np.argsort(rank.start[rows], kind="stable")]}
+    return np.array(sorted(last.values()), dtype=np.int64)
+
+
+ENVIRONMENT = "cpu.environment"
+# How environment variables are named; nothing else in a trace's head is.
+VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$|PYTHON[A-Z]+$")
+ON = ("1", "true", "yes", "on")
+SLOW_SETTINGS = {  # variable -> (values that slow training, mechanism)
+    "CUDA_LAUNCH_BLOCKING": (("1",), "debug_variable"),
+    "ASCEND_LAUNCH_BLOCKING": (("1",), "debug_variable"),
+    "AMD_SERIALIZE_KERNEL": (("1", "2", "3"), "debug_variable"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (("1",), "debug_variable"),
+    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "debug_variable"),
+    "TORCH_SHOW_CPP_STACKTRACES": (ON, "debug_variable"),
+    "PYTHONMALLOC": (("debug", "malloc_debug", "pymalloc_debug"), "debug_variable"),
+    "PYTHONDEVMODE": (ON, "debug_variable"),
+    "PYTHONTRACEMALLOC": (tuple(str(frames) for frames in range(1, 100)), "debug_variable"),
+    "PYTHONASYNCIODEBUG": (ON, "debug_variable"),
+    "NCCL_DEBUG": (("TRACE",), "log_level"),
+    "TORCH_CPP_LOG_LEVEL": (("INFO",), "log_level"),
+    "ASCEND_GLOBAL_LOG_LEVEL": (("0", "1"), "log_level"),
+}
+CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that are none
+NO_COST = "a setting's cost cannot be read from one run"
+
+
+def environment(profile: Profile) -> Check:
+    """Debugging settings in the recorded environment; only what a source recorded can be seen."""
+    variables = settings(profile)
+    records = profile.host_records
+    told = {} if records is None else {rank: records.environment(rank) for rank in records.ranks}
+    if not any(variables.values()) and not any(told.values()):
+        return cannot_answer(
+            ENVIRONMENT,
+            "the sources hold no environment variables",
+            "env.json beside the trace, written by `hermes-dx env > env.json` where the training runs",
+        )
+    findings = [finding for name in SLOW_SETTINGS if (finding := _setting(profile, name, variables)) is not None]
+    if records is not None:
+        findings += [*_anomaly_mode(profile, records), *_versions(records)]
+    if findings:
+        return found(ENVIRONMENT, *findings)
+    return clean(ENVIRONMENT, Sentence("None of the recorded settings is known to slow training."))
+
+
+def settings(profile: Profile) -> dict[int, dict[str, str]]:
+    """Variables of each rank, from the environment file and from what the monitor told."""
+    found_on: dict[int, dict[str, str]] = {}
+    for rank in profile.run.ranks:
+        found_on[rank.rank] = {name: value for name, value in rank.metadata.items() if VARIABLE.match(name)}
+    if not profile.traced:
+        written = {name: value for name, value in profile.run.variables.items() if VARIABLE.match(name)}
+        found_on = dict.fromkeys(profile.rank_numbers, written)
+    records = profile.host_records
+    if records is None:
+        return found_on
+    for number in records.ranks:
+        if (told := records.environment(number)) is not None:
+            levels = [each for each in records.flags(number, "distributed_debug") if isinstance(each, str)]
+            raised = [level for level in levels if level != "OFF"]
+            debug = {"TORCH_DISTRIBUTED_DEBUG": raised[-1]} if raised else {}
+            found_on[number] = {**found_on.get(number, {}), **told.variables, **debug}
+    return found_on
+
+
+def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, str]]) -> Finding | None:
+    values, mechanism = SLOW_SETTINGS[name]
+    known = {rank: own for rank, own in variables.items() if own}
+    chosen = tuple(rank for rank, own in known.items() if own.get(name, "") in values)
+    if not chosen:
+        return None
+    change = _verification(profile, chosen) if name == "TORCH_DISTRIBUTED_DEBUG" else ()
+    return Finding(
+        cause="environment_configuration",
+        mechanism=mechanism,
+        claim=Sentence("The run was started with {n0} set to a value meant for debugging.", (), (name,)),
+        confidence=0.9 * len(chosen) / len(known),
+        ranks=tuple(sorted(chosen)),
+        change=change,
+        impact_ms=None if change else 0.0,
+        impact_method="" if change else NO_COST,
+        disproved_by="unsetting the variable leaves the step time as it is",
+        signals=("debug variables set",),
+        hints={"variable": name},
+    )
+
+
+def _verification(profile: Profile, ranks: tuple[int, ...]) -> Change:
+    """The calls of collectives: with it, each waits on the calling thread until all ranks have compared theirs."""
+    views = [profile.rank(rank) for rank in ranks if rank in profile.run.rank_numbers]
+    return tuple(
+        scale
+        for view in views
+        for scale in shortened(view, view.in_steps(np.flatnonzero(view.named("communication_operator"))), 0.05, 0.5)
+    )
+
+
+def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
+    """Autograd's anomaly detection: a stack for every forward operator, a look at every gradient."""
+    ranks = tuple(rank for rank in records.ranks if True in records.flags(rank, "anomaly_mode"))
+    if not ranks:
+        return []
+    traced = [rank for rank in ranks if rank in profile.run.rank_numbers]
+    views = [profile.rank(rank) for rank in traced]
+    rows = {view.rank.rank: view.in_steps(np.flatnonzero(view.named(CHECKING))) for view in views}
+    looking = tuple(scale for view in views for scale in shortened(view, rows[view.rank.rank], 0.0, 0.5))
+    change = (*looking, *(scale for view in views for scale in _noting(view)))
+    facts = tuple(measure(profile, "host_span_ms", rank=rank, pattern=CHECKING) for rank in traced[:1])
+    details = (Sentence("Looking at gradients for numbers that are none takes {0} per step.", facts),) if facts else ()
+    return [
+        Finding(
+            cause="profiling_overhead",
+            claim=Sentence("Anomaly detection of autograd is switched on while the training runs."),
+            confidence=confidence((2.0, 1.0), at_most=0.9),
+            ranks=ranks,
+            change=change,
+            impact_ms=None if change else 0.0,
+            impact_method="" if change else NO_COST,
+            details=details,
+            disproved_by="`torch.autograd.set_detect_anomaly(False)` leaves the step time as it is",
+            signals=("anomaly detection on",),
+        )
+    ]
+
+
+def _noting(view: RankProfile) -> Change:
+    """The forward operators without noting where they were called."""
+    tracks = ((int(track), noting_spans(view, int(track))) for track in view.training_tracks)
+    return tuple(Scale(view.rank.rank, track, spans, 0.0, 0.5) for track, spans in tracks if len(spans))
+
+
+def _versions(records: HostRecords) -> list[Finding]:
+    """Ranks that run other versions of the framework or of Python than the rest."""
+    told = {rank: each for rank in records.ranks if (each := records.environment(rank)) is not None}
+    for what in ("torch", "python"):
+        versions = {rank: getattr(each, what) for rank, each in told.items() if getattr(each, what)}
+        if len(set(versions.values())) < 2:
+            continue
+        counts = Counter(versions.values()).most_common(2)
+        settled = counts[0][1] > counts[1][1]  # else nobody can say which of them is the odd one
+        odd = tuple(rank for rank, version in versions.items() if not settled or version != counts[0][0])
+        names = (what, *sorted(set(versions.values()))[:2])
+        return [
+            Finding(
+                cause="environment_configuration",
+                mechanism="version_mismatch",
+                claim=Sentence("Not all ranks run the same version of {n0}: {n1} and {n2}.", (), names),
+                confidence=0.6,
+                ranks=odd,
+                impact_ms=0.0,
+                impact_method=NO_COST,
+                disproved_by="the steps are as long with the same versions everywhere",
+                signals=("mismatched library versions",),
+            )
+        ]
+    return []

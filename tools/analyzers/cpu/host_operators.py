@@ -1,0 +1,107 @@
+"""Is one rank's host slower than the others' at the same operators, so that its device waits?"""
+
+from __future__ import annotations
+
+from tools.analyzers.overlap.idle import waiting_ms
+from tools.analyzers.support.affected import worst_of
+from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import measured
+from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.metrics.host.operator_speed import launching_rows, operator_speed
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+
+NAME = "cpu.host_speed"
+FEW = "So few steps are compared that one moment may have done it."
+AGREEING = 0.6  # share of the compared time in operators that are slower, below which content rather than speed differs
+HELD_UP_PCT = 50.0  # of the excess in single calls: then the host was taken away, else all of its calls are slow
+HELD_UP_CAP, EVEN_CAP = 0.7, 0.45  # who had the core is not in a trace; even slowness may be a lower clock
+ENOUGH_STEPS = 3  # in fewer one moment may have done it, and then it is no more than a hypothesis
+OPEN = (
+    "What else ran on that rank's cores is not in the trace: another process, too many threads of its own, a quota and"
+    " a second Python thread look alike."
+)
+NO_WAITING = "a rank's host takes longer for the same operators, but the records tell that it hardly waits for a core"
+EVEN = "All calls are slower alike, as on a processor with a lower clock."
+
+
+def host_speed(profile: Profile) -> Check:
+    """A rank whose operators take longer on the host than the same ones on the other ranks, while its device waits."""
+    speeds = operator_speed(profile)
+    if not speeds:
+        return cannot_answer(
+            NAME,
+            "no two traced ranks with a device call the same operators equally often",
+            "the traces of several ranks with ProfilerActivity.CPU and CUDA",
+        )
+    limit = profile.thresholds["host_slowdown_pct"]
+    slow = {
+        rank: measure(profile, "launching_operator_slowdown_pct", rank=rank).value
+        for rank, speed in speeds.items()
+        if speed.slower_share >= AGREEING
+        and speed.steps_slower >= 1.0
+        and speed.steadiness >= profile.thresholds["straggler_steadiness"]
+    }
+    worst = worst_of({rank: max(speed.excess_ms, 0.0) for rank, speed in speeds.items()})
+    excess = measure(profile, "launching_operator_excess_ms", rank=worst)
+    if slow.get(worst, 0.0) < limit or exposed_pct(profile, worst) < profile.thresholds["noted_pct"]:
+        text = "At the same operators the slowest rank's host takes {0} per step longer than the others'."
+        return clean(NAME, Sentence(text, (excess,)))
+    waited = measured(profile, "counter_share_pct", rank=worst, field="training_run_delay_us")
+    if waited is None:
+        return found(NAME, _finding(profile, worst))
+    if waited.value < profile.thresholds["run_delay_pct"]:
+        return cannot_answer(
+            NAME, NO_WAITING, "the traces with Python frames (with_stack=True), and the frequencies of the cores"
+        )
+    text = "A host takes {0} per step longer for the same operators; the records tell that it waits for a core {1}."
+    return clean(NAME, Sentence(text, (excess, waited)))
+
+
+def exposed_pct(profile: Profile, rank: int) -> float:
+    """Share of the step that the rank's slower host can cost: no more than its excess, nor than the device waits."""
+    view = profile.rank(rank)
+    step_ms = float((view.steps["end_ns"] - view.steps["start_ns"]).mean()) / 1e6
+    return 100.0 * min(waiting_ms(profile, rank), operator_speed(profile)[rank].excess_ms) / step_ms
+
+
+def _finding(profile: Profile, rank: int) -> Finding:
+    view, speed, limits = profile.rank(rank), operator_speed(profile)[rank], profile.thresholds
+    excess, own, slowdown, held_up = (
+        measure(profile, name, rank=rank)
+        for name in (
+            "launching_operator_excess_ms",
+            "launching_operator_ms",
+            "launching_operator_slowdown_pct",
+            "held_up_pct",
+        )
+    )
+    uneven, few = held_up.value >= HELD_UP_PCT, speed.steps < ENOUGH_STEPS
+    factor = min(1.0, speed.expected_ns / max(speed.own_ns, 1.0))
+    return Finding(
+        cause="cpu_contention",
+        claim=Sentence(
+            f"The host of rank {rank} takes {{0}} per step for its operators, {{1}} longer than the other ranks for the"
+            " same ones, and its device waits.",
+            (own, excess),
+        ),
+        confidence=confidence(
+            (exposed_pct(profile, rank), limits["noted_pct"]),
+            (slowdown.value, limits["host_slowdown_pct"]),
+            at_most=HELD_UP_CAP if uneven and not few else EVEN_CAP,
+        ),
+        ranks=(rank,),
+        steps=excess.steps,
+        change=shortened(view, launching_rows(view), factor, (1.0 + factor) / 2),
+        details=(
+            Sentence(
+                "{0} of that is no even slowness, as its fastest calls do not show it: single calls were held up.",
+                (held_up,),
+            ),
+        ),
+        against=tuple(Sentence(text) for text in (OPEN, *((FEW,) if few else ()), *(() if uneven else (EVEN,)))),
+        disproved_by="the monitor's records show that the training thread hardly waits for a core",
+        signals=("host operators slow on one node only",),
+        symptom_of=("garbage_collection", "operator_compilation"),
+    )

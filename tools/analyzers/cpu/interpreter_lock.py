@@ -1,0 +1,145 @@
+"""Do other Python threads keep the interpreter while the training thread wants it?"""
+
+from __future__ import annotations
+
+from math import comb
+
+from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped, values
+from tools.errors import UsageError
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.metrics.host.dispatch import NEARBY
+from tools.metrics.recorded.series import part_ms
+from tools.metrics.registry import measure
+from tools.views.blocking import bursts
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+
+NAME = "cpu.interpreter_lock"
+EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able to account for
+UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
+SWITCHES = (
+    "A traced step has {0} between operators that last as long as the interpreter lets one thread run, of {1} that last"
+    " about as long."
+)
+CHANCE = 0.01  # that pauses of any length would be of that length so often
+
+
+def interpreter_lock(profile: Profile) -> Check:
+    """Other Python threads that compute while the training thread sleeps without waiting for data or other ranks."""
+    records = profile.host_records
+    if records is None:
+        return not_recorded(NAME)
+    others = by_rank(profile, records, "counter_share_pct", field="python_threads_cpu_us")
+    if not others:
+        return not_recorded(NAME, "the records do not tell the CPU time of other Python threads")
+    kept = {rank: kept_ms(profile, records, rank) for rank in others}
+    shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in kept.items()}
+    late = worst_of(shares)
+    off = measured(profile, "off_core_ms", rank=late)
+    if off is None or shares[late] < profile.thresholds["noted_pct"]:
+        worst = worst_of(values(others))
+        text = (
+            "Python threads beside the training thread run for {0} of the time at most, and the training thread is not"
+            " blocked for as long."
+        )
+        return clean(NAME, Sentence(text, (others[worst],)))
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    hidden = overlapped(profile, NAME, chosen, off)
+    return hidden or found(NAME, _finding(profile, chosen, late, kept[late]))
+
+
+def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float) -> Finding:
+    share = measure(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
+    off = measure(profile, "off_core_ms", rank=rank)
+    step_pct = 100.0 * lost_ms / (profile.series.mean_ms if profile.series else 1.0)
+    pauses = _telling_pauses(profile, rank)
+    return Finding(
+        cause="operator_dispatch",
+        mechanism="gil_contention",
+        claim=Sentence(
+            "Other Python threads of the process compute for {0} of the time, and the training thread is blocked for"
+            " {1} per step without waiting for a core.",
+            (share, off),
+        ),
+        confidence=confidence(
+            (step_pct, profile.thresholds["cause_share_pct"]),
+            (share.value, profile.thresholds["side_thread_pct"]),
+            at_most=0.9 if pauses else 0.75,
+        ),
+        ranks=ranks,
+        saving=host_saving(
+            profile, ranks, lost_ms, (0.4, 1.2), "time the training thread is blocked while other threads run"
+        ),
+        details=(Sentence(SWITCHES, pauses),) if pauses else (),
+        against=() if pauses else (Sentence(UNSEEN),),
+        disproved_by="the steps are as long with the side thread's work moved to a process of its own",
+        signals=("busy Python threads beside the training thread", "training thread blocked without run-queue delay"),
+    )
+
+
+def _telling_pauses(profile: Profile, rank: int) -> tuple[Fact, ...]:
+    """Pauses of the switch interval and those about as long, where chance would hardly make so many of the former."""
+    hits = measured(profile, "switch_pauses_per_step", rank=rank)
+    near = measured(profile, "near_switch_pauses_per_step", rank=rank)
+    if hits is None or near is None:
+        return ()
+    least, tried = (round(each.value * len(each.steps)) for each in (hits, near))
+    return (hits, near) if _at_least(least, tried, 1.0 / NEARBY) <= CHANCE else ()
+
+
+def _at_least(hits: int, tried: int, share: float) -> float:
+    """The binomial probability of that many hits or more."""
+    return sum(comb(tried, each) * share**each * (1.0 - share) ** (tried - each) for each in range(hits, tried + 1))
+
+
+def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
+    """Time per step for which other Python threads can have kept the interpreter from the training thread.
+
+    Only a thread that runs can keep it: what blocks the training thread for much longer than those run is another
+    matter, and then 0. 0 too where the records do not tell.
+    """
+    share = measured(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
+    if share is None or share.value < profile.thresholds["side_thread_pct"]:
+        return 0.0
+    blocked = blocked_ms(profile, records, rank)
+    side = measure(profile, "counter_ms_per_step", rank=rank, field="python_threads_cpu_us").value
+    return min(side, blocked) if side >= EXPLAINS * blocked else 0.0
+
+
+def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:
+    """Time per step off a core that neither data nor the wait for devices or other ranks explains; 0 if not told.
+
+    Waiting for others is what exceeds the rank's own time; a process with a busy side thread dawdles there as well, so
+    the least of the ranks counts as what the step cannot do without.
+    """
+    off = measured(profile, "off_core_ms", rank=rank)
+    if off is None:
+        return 0.0
+    explained = _part(profile, "data_wait", rank) + max(_exposed_ms(profile, rank), _part(profile, "waiting", rank))
+    explained += _device_wait_ms(profile, rank)
+    return max(off.value - explained, 0.0)
+
+
+def _part(profile: Profile, part: str, rank: int) -> float:
+    assert profile.series is not None
+    try:
+        return float(part_ms(profile.series, part, rank).mean())
+    except UsageError:
+        return 0.0
+
+
+def _exposed_ms(profile: Profile, rank: int) -> float:
+    """Exposed communication per step in the trace, where the rank was traced."""
+    if rank not in profile.run.rank_numbers:
+        return 0.0
+    return measure(profile, "part_ms", part="exposed_communication", rank=rank).value
+
+
+def _device_wait_ms(profile: Profile, rank: int) -> float:
+    """Time per traced step in calls that wait for a working device: a thread may sleep in them."""
+    if rank not in profile.run.rank_numbers or not profile.rank(rank).rank.has_device:
+        return 0.0
+    waited_ns = float(bursts(profile, rank)["waited_ns"].sum())
+    return waited_ns / 1e6 / max(len(profile.rank(rank).steps), 1)

@@ -1,0 +1,202 @@
+"""Does a profiler run all the time, as the monitor sees it, and what does that take from a step?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.analyzers.overlap.idle import waiting_ms
+from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import by_rank, host_saving, measured, overlapped, values
+from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.intervals import IntervalSet, intersect, length, subtract, union
+from tools.metrics.host.dispatch import host_dispatch
+from tools.metrics.registry import measure
+from tools.run.events import EventKind
+from tools.views.blocking import blocking_calls
+from tools.views.profile import Profile
+from tools.whatif.change import Change, Scale
+
+ALWAYS_PCT = 50.0  # of the samples: from here on the profiler belongs to the usual step
+UNKNOWN = "What it costs is not recorded."
+OPEN = "The amount is an estimate from what this trace records; a profiler with other options costs another amount."
+
+
+def always_profiled(profile: Profile, rank: int) -> bool:
+    """Whether the rank's usual steps run under a profiler."""
+    active = measured(profile, "profiler_active_pct", rank=rank)
+    return active is not None and active.value >= ALWAYS_PCT
+
+
+def recorded_profiler(profile: Profile, name: str) -> Check | None:
+    """The answer of the monitor's samples; None where they do not tell whether a profiler ran."""
+    records = profile.host_records
+    active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
+    traced = {rank: fact for rank, fact in active.items() if rank in profile.run.rank_numbers}
+    if records is None or not traced:
+        return None
+    estimates = {rank: measure(profile, "profiling_overhead_ms", rank=rank) for rank in traced}
+    shares = {rank: fact.value * estimates[rank].value / records.series.mean_ms for rank, fact in traced.items()}
+    worst = worst_of(shares)
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        most = traced[worst_of(values(traced))]
+        return clean(name, Sentence("While no trace is recorded a profiler runs for {0} of the time.", (most,)))
+    hidden = overlapped(profile, name, chosen, estimates[worst])
+    return hidden or found(name, _finding(profile, chosen, traced[worst], estimates[worst], shares[worst]))
+
+
+def untraced_profiler(profile: Profile, name: str) -> Check | None:
+    """The answer of the samples where there is no trace to estimate the cost from; None where they do not tell."""
+    records = profile.host_records
+    active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
+    if not active:
+        return None
+    worst = worst_of(values(active))
+    if active[worst].value < ALWAYS_PCT:
+        return clean(name, Sentence("A profiler runs for {0} of the time.", (active[worst],)))
+    return found(
+        name,
+        Finding(
+            cause="profiling_overhead",
+            claim=Sentence("A profiler of the script's own runs for {0} of the time.", (active[worst],)),
+            confidence=confidence((active[worst].value, ALWAYS_PCT / 2.0), at_most=0.9),
+            ranks=affected(values(active), ALWAYS_PCT),
+            impact_ms=0.0,
+            impact_method="what a profiler costs depends on what it records, which only a trace tells",
+            against=(Sentence(UNKNOWN),),
+            disproved_by="the steps are as long with the script's profiler taken out",
+            signals=("profiler with stacks, shapes or memory active",),
+        ),
+    )
+
+
+def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: Fact, share_pct: float) -> Finding:
+    worst = estimate.ranks[0]
+    frames = measure(profile, "profiled_events_per_step", rank=worst, kind="python")
+    operators = measure(profile, "profiled_events_per_step", rank=worst, kind="operator")
+    limits = profile.thresholds
+    return Finding(
+        cause="profiling_overhead",
+        claim=Sentence(
+            "A profiler runs for {0} of the time, also in steps of which no trace is kept: recording stacks, shapes and"
+            " memory takes an estimated {1} of host time per step.",
+            (active, estimate),
+        ),
+        confidence=confidence((share_pct, limits["cause_share_pct"]), (active.value, ALWAYS_PCT / 2.0), at_most=0.92),
+        ranks=ranks,
+        steps=active.steps,
+        saving=host_saving(
+            profile,
+            ranks,
+            active.value / 100.0 * estimate.value,
+            (0.5, 1.8),
+            "profiled events times the cost of recording one",
+        ),
+        details=(Sentence("A traced step holds {0} for Python frames and {1} for operators.", (frames, operators)),),
+        against=(Sentence(OPEN),),
+        disproved_by="the steps are as long with the script's profiler taken out",
+        signals=("profiler with stacks, shapes or memory active",),
+    )
+
+
+OVERHEAD = "cpu.profiling_overhead"
+RECORDED = (EventKind.PYTHON, EventKind.OPERATOR, EventKind.RUNTIME)
+ONLY_PROFILED = 0.5  # of the estimate: if traced steps are longer than the rest by this much, they alone are profiled
+TRACED_OPEN = "No step time without the profiler is known; the amount is an estimate."
+ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler seems to run in those as well."
+
+
+def profiling_overhead(profile: Profile) -> Check:
+    """Whether recording stacks, shapes or memory takes host time on which the step depends."""
+    recorded = recorded_profiler(profile, OVERHEAD)
+    if recorded is not None:
+        return recorded
+    shares = {view.rank.rank: _exposed_pct(profile, view.rank.rank) for view in profile.ranks}
+    worst = worst_of(shares)
+    estimate = measure(profile, "profiling_overhead_ms", rank=worst)
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        text = "Recording stacks, shapes and memory takes an estimated {0} of host time per step."
+        return clean(OVERHEAD, Sentence(text, (estimate,)))
+    excess = measured(profile, "profiled_excess_pct")
+    if excess is not None and excess.value >= ONLY_PROFILED * shares[worst]:
+        text = (
+            "Profiled steps take {0} longer than the others, on which no profiler ran: it costs the training nothing."
+        )
+        return clean(OVERHEAD, Sentence(text, (excess,)))
+    frames = measure(profile, "profiled_events_per_step", rank=worst, kind="python")
+    operators = measure(profile, "profiled_events_per_step", rank=worst, kind="operator")
+    return found(
+        OVERHEAD,
+        Finding(
+            cause="profiling_overhead",
+            claim=Sentence(
+                "An estimated {0} of host time per step is the profiler's own: it records {1} for Python frames and"
+                " {2} for operators, and the step waits for the host.",
+                (estimate, frames, operators),
+            ),
+            confidence=confidence(
+                (shares[worst], profile.thresholds["cause_share_pct"]), at_most=_surest(excess, bool(frames.value))
+            ),
+            ranks=chosen,
+            steps=estimate.steps,
+            change=_removal(profile, chosen),
+            against=(Sentence(TRACED_OPEN),) if excess is None else (),
+            details=() if excess is None else (Sentence(ALWAYS, (excess,)),),
+            disproved_by="an unprofiled step takes as long as a profiled one",
+            signals=("profiler with stacks, shapes or memory active",),
+        ),
+    )
+
+
+def _surest(excess: Fact | None, stacks: bool) -> float:
+    """Without any step outside of the trace it is open whether the profiler runs all the time."""
+    if excess is None:
+        return 0.6 if stacks else 0.4
+    return 0.9 if stacks else 0.7
+
+
+def _exposed_pct(profile: Profile, rank: int) -> float:
+    """Share of the step that the profiler's work can cost: no more than it takes, nor than waits for the host."""
+    wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
+    if not profile.rank(rank).rank.has_device:
+        return 100.0 * _share(profile, rank) * length(host_dispatch(profile, rank).moments) / wall_ns
+    overhead_ms = measure(profile, "profiling_overhead_ms", rank=rank).value
+    steps = len(profile.rank(rank).steps)
+    return 100.0 * min(waiting_ms(profile, rank), overhead_ms) * 1e6 * steps / wall_ns
+
+
+def _share(profile: Profile, rank: int) -> float:
+    """Part of any stretch of the host's own time that recording takes, if it is spread evenly."""
+    view = profile.rank(rank)
+    busy_ns = float(view.breakdown["wall_ns"].sum())
+    if view.rank.has_device:
+        busy_ns = float(sum(length(moments) for moments in _working(profile, rank).values()))
+    overhead_ns = measure(profile, "profiling_overhead_ms", rank=rank).value * 1e6 * len(view.steps)
+    return min(overhead_ns / max(busy_ns, 1.0), 0.5)
+
+
+def _working(profile: Profile, rank: int) -> dict[int, IntervalSet]:
+    """When each training thread runs something recorded inside the steps and does not wait for the device."""
+    view, calls = profile.rank(rank), blocking_calls(profile, rank)
+    waiting = union(calls["start_ns"].to_numpy(), calls["end_ns"].to_numpy())
+    steps = view.steps[["start_ns", "end_ns"]].to_numpy()
+    active = np.isin(view.kind, [int(kind) for kind in RECORDED]) & ~view.named("profiler_step")
+    return {
+        int(track): subtract(intersect(union(view.start[mine], view.end[mine]), steps), waiting)
+        for track in view.training_tracks
+        for mine in (active & (view.track == track),)
+    }
+
+
+def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
+    changes: list[Scale] = []
+    for rank in ranks:
+        left = 1.0 - _share(profile, rank)
+        if profile.rank(rank).rank.has_device:
+            moments = _working(profile, rank)
+        else:
+            moments = {int(profile.rank(rank).training_tracks[0]): host_dispatch(profile, rank).moments}
+        changes += [Scale(rank, track, when, left, (1.0 + left) / 2) for track, when in moments.items() if len(when)]
+    return tuple(changes)

@@ -1,0 +1,65 @@
+"""Does the step wait for data on its way to the device?"""
+
+from __future__ import annotations
+
+from tools.analyzers.overlap.idle import removal
+from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.confidence import confidence
+from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.metrics.io import upload_rows
+from tools.metrics.registry import measure
+from tools.views.blocking import upload_calls
+from tools.views.profile import Profile
+from tools.whatif.change import Change
+
+NAME = "io.upload"
+
+
+def uploads(profile: Profile) -> Check:
+    """Host-to-device copies that run while nothing computes, and host time spent preparing them."""
+    ranks = [view.rank.rank for view in profile.ranks if view.rank.has_device]
+    if not ranks:
+        return cannot_answer(NAME, "no work on a device is recorded", "a trace with device activity")
+    shares = {rank: measure(profile, "upload_exposed_pct", rank=rank).value for rank in ranks}
+    worst = worst_of(shares)
+    share = measure(profile, "upload_exposed_pct", rank=worst)
+    amount = measure(profile, "upload_exposed_ms", rank=worst, statistic="median")
+    prepared = measure(profile, "device_idle_ms", rank=worst, reason="upload", statistic="median")
+    longest = measure(profile, "device_idle_ms", rank=worst, reason="upload", statistic="max")
+    chosen = affected(shares, profile.thresholds["upload_pct"])
+    if not chosen:
+        text = (
+            "Copies to the device that nothing hides take {0} of the step; preparing pageable ones takes another {1}"
+            " in the usual step and {2} in the worst."
+        )
+        return clean(NAME, Sentence(text, (share, prepared, longest)))
+    pageable = bool(len(upload_calls(profile, worst)))
+    text = "Copies to the device run for {0} of the usual step ({1}) while nothing computes" + (
+        ", and the host stands still in them because their memory is pageable." if pageable else "."
+    )
+    return found(
+        NAME,
+        Finding(
+            cause="slow_data_fetching",
+            mechanism="pageable_copy" if pageable else "no_prefetch",
+            claim=Sentence(text, (amount, share)),
+            confidence=confidence((share.value, profile.thresholds["upload_pct"]), at_most=0.85),
+            ranks=chosen,
+            steps=share.steps,
+            change=_removal(profile, chosen),
+            details=(
+                Sentence("Preparing pageable copies keeps the device idle for {0} in the usual step.", (prepared,)),
+            ),
+            disproved_by="the step is as long with batches that already lie on the device",
+            signals=("host-to-device copies on the critical path",)
+            + (("pageable host-to-device copies on the critical path",) if pageable else ()),
+        ),
+    )
+
+
+def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
+    """Prefetched copies run beside kernels and are gone from the path; cautiously half of their time stays."""
+    views = [profile.rank(rank) for rank in ranks]
+    copies = tuple(scale for view in views for scale in shortened(view, upload_rows(view), 0.0, 0.5))
+    return (*copies, *removal(profile, ranks, "upload", 0.0, 0.5))

@@ -1,0 +1,166 @@
+"""Do saving and logging stop the training?"""
+
+from __future__ import annotations
+
+from tools.analyzers.storage.step_writes import step_writes
+from tools.analyzers.storage.traced_saves import traced_saves
+from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.recorded import measured, saving
+from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.metrics.recorded.saves import StallWrites, stall_writes
+from tools.metrics.recorded.series import rank_stalls
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+from tools.views.series import RunSeries
+from tools.views.stalls import Stalls
+
+PERIODIC = "storage.periodic_stall"
+NEEDED = "a step log or monitor records over several save intervals"
+OTHER_PARTS = ("gc_ms", "data_wait_ms")  # a stall that these fill is not one of saving
+EXPLAINS = 0.5
+WRITTEN_SHARE = 0.5  # of all that is written must fall to the long steps
+OPEN = "What happens in the long steps is not recorded; evaluation or logging would look the same."
+UNSEEN = "That a checkpoint is what is written then is not recorded: no storage of the machine sees it."
+BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
+
+
+def analyze(profile: Profile) -> tuple[Check, ...]:
+    """Long steps at one distance, small writes in every step, and savings that a trace shows."""
+    return periodic_stall(profile), step_writes(profile), traced_saves(profile)
+
+
+def periodic_stall(profile: Profile) -> Check:
+    """Long steps at one distance, and whether the ranks write then."""
+    series = profile.series
+    if series is None:
+        return cannot_answer(PERIODIC, "the steps of a trace are too few to show a rhythm", NEEDED)
+    stalls = rank_stalls(profile)
+    if not stalls:
+        facts = (measure(profile, "series_variation_pct"), measure(profile, "series_long_steps"))
+        text = "No long steps come again at one distance: the step time varies by {0}, {1} are far over the usual one."
+        return clean(PERIODIC, Sentence(text, facts))
+    worst = max(stalls, key=lambda rank: (stalls[rank].cost_ms, -rank))
+    cost = measure(profile, "stall_cost_ms", rank=worst)
+    small = 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms
+    if small or _filled_by_other(series, stalls[worst]):
+        text = "Long steps come again every {0}; they cost {1} of the mean step, or it is not saving that fills them."
+        return clean(PERIODIC, Sentence(text, (measure(profile, "stall_period_steps", rank=worst), cost)))
+    writers = _writers(profile, series, stalls)
+    ran = None if writers else _running(profile, stalls)
+    if ran is not None:
+        text = "Long steps come again every {0}, but the training thread computes for {1} of what they take longer."
+        return clean(PERIODIC, Sentence(text, (measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran)))
+    return found(PERIODIC, _finding(profile, series, stalls, worst, cost, writers))
+
+
+def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
+    """The share in which a thread computes, where one does: then the others wait for that, not for storage.
+
+    Where there are devices a thread that waits may run as well; there all threads must.
+    """
+    shares = {rank: measured(profile, "stall_running_pct", rank=rank) for rank in stalls}
+    known = [fact for fact in shares.values() if fact is not None]
+    if not known:
+        return None
+    devices = profile.accelerated
+    chosen = (min if devices else max)(known, key=lambda fact: fact.value)
+    return chosen if chosen.value >= 100.0 * EXPLAINS and (len(known) == len(shares) or not devices) else None
+
+
+def _filled_by_other(series: RunSeries, stalls: Stalls) -> bool:
+    """Whether the collector or the data loader of some rank takes at least half of what the stalls cost.
+
+    Over all usual steps, not the long ones alone: a rank that waits may do so in the step after the pause.
+    """
+    table = series.usual
+    for name in OTHER_PARTS:
+        if name not in table:
+            continue
+        own = table.groupby("rank")[name]
+        if float((own.mean() - own.median()).max()) >= EXPLAINS * stalls.cost_ms:
+            return True
+    return False
+
+
+def _finding(
+    profile: Profile,
+    series: RunSeries,
+    stalls: dict[int, Stalls],
+    worst: int,
+    cost: Fact,
+    writers: dict[int, StallWrites],
+) -> Finding:
+    blocked = not writers and _blocked(series, stalls)
+    share_pct = 100.0 * cost.value / series.mean_ms
+    return Finding(
+        cause="checkpoint_stall",
+        mechanism="slow_storage" if blocked else _mechanism(profile, writers),
+        claim=Sentence(
+            "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step"
+            + _what(bool(writers), blocked),
+            (
+                measure(profile, "stall_period_steps", rank=worst),
+                measure(profile, "stall_excess_ms", rank=worst),
+                cost,
+            ),
+        ),
+        confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=_surest(bool(writers), blocked)),
+        ranks=tuple(sorted(writers)) or tuple(sorted(stalls)),
+        steps=stalls[worst].steps,
+        saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
+        details=tuple(_written(profile, rank) for rank in sorted(writers)),
+        against=() if writers else (Sentence(UNSEEN if blocked else OPEN),),
+        disproved_by="the long steps stay with saving turned off for a few intervals",
+        signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
+    )
+
+
+def _what(written: bool, blocked: bool) -> str:
+    if written:
+        return ": it is then that the process writes, as a checkpoint is saved."
+    return ": all ranks are blocked then, as by a checkpoint on its way to a slow place." if blocked else "."
+
+
+def _surest(written: bool, blocked: bool) -> float:
+    return 0.92 if written else 0.75 if blocked else 0.45
+
+
+def _blocked(series: RunSeries, stalls: dict[int, Stalls]) -> bool:
+    """Whether no rank runs while a stall lasts: then it is not computation that some of them wait for."""
+    table = series.usual
+    if set(stalls) != set(series.ranks) or "thread_cpu_ms" not in table or table["thread_cpu_ms"].isna().any():
+        return False
+    for rank, own in stalls.items():
+        steps = series.of(rank)
+        long = steps["step"].isin(own.steps)
+        ran_ms = float((steps["thread_cpu_ms"][long] - steps["thread_cpu_ms"][~long].median()).sum())
+        lasted_ms = float((steps["wall_ms"][long] - steps["wall_ms"][~long].median()).sum())
+        if ran_ms > (1.0 - BLOCKED_SHARE) * lasted_ms:
+            return False
+    return True
+
+
+def _mechanism(profile: Profile, writers: dict[int, StallWrites]) -> str | None:
+    if not writers:
+        return None
+    fastest = max(each.bytes_per_s for each in writers.values())
+    return "slow_storage" if fastest < profile.thresholds["slow_storage_bytes_per_s"] else "synchronous_save"
+
+
+def _written(profile: Profile, rank: int) -> Sentence:
+    written = measure(profile, "stall_written_bytes", rank=rank)
+    speed = measure(profile, "stall_written_bytes_per_s", rank=rank)
+    return Sentence(
+        f"Around each of them rank {rank} writes {{0}}, {{1}} over the time they take longer.", (written, speed)
+    )
+
+
+def _writers(profile: Profile, series: RunSeries, stalls: dict[int, Stalls]) -> dict[int, StallWrites]:
+    """The ranks that write around their long steps, at least half as much as the one that writes most."""
+    records = profile.host_records
+    if records is None:
+        return {}
+    found_on = {rank: stall_writes(records, series, own, rank) for rank, own in stalls.items()}
+    known = {rank: each for rank, each in found_on.items() if each is not None and each.share >= WRITTEN_SHARE}
+    most = max((each.bytes_per_stall for each in known.values()), default=0.0)
+    return {rank: each for rank, each in known.items() if each.bytes_per_stall >= EXPLAINS * most}

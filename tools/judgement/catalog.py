@@ -1,0 +1,30 @@
+"""All that can be measured: what analyzers measure with, and what their ranking adds to it.
+
+Analyzers use ``tools.metrics.registry``; whoever stands above the ranking uses this module.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tools.findings import Argument, Fact
+from tools.judgement import savings
+from tools.metrics import registry
+from tools.metrics.measurement import Measurement, Metric
+from tools.views.profile import Profile
+
+
+@lru_cache(maxsize=1)
+def metrics() -> dict[str, Metric]:
+    """All metrics by name."""
+    return {**registry.metrics(), **{metric.name: metric for metric in savings.METRICS}}
+
+
+def measurement(profile: Profile, metric: str, **arguments: Argument) -> Measurement:
+    """Carries out one measurement; a clear error when there is no such metric."""
+    return registry.function_of(metrics(), metric)(profile, **arguments)
+
+
+def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
+    """The figure as a fact that can be cited, stored and measured again."""
+    return registry.fact_of(metrics(), profile, metric, arguments)

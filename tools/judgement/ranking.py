@@ -1,0 +1,202 @@
+"""Ranks what the analyzers found by what removing it would save, counting shared milliseconds once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from tools.analyzers.registry import all_checks
+from tools.findings import Check, Finding
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.series_doubt import doubted
+from tools.judgement.unexplained import unexplained_parts
+from tools.judgement.verdict import Verdict, judge, judge_records
+from tools.views.profile import Profile
+from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
+
+HYPOTHESIS_LEAD = 2.0
+NOTED_PCT = 1.0  # a cause below this share of the step is not listed
+
+
+@dataclass(frozen=True, eq=False)
+class Ranking:
+    """Causes, most worthwhile first, and the verdict they lead to."""
+
+    causes: tuple[RankedCause, ...]
+    below: tuple[RankedCause, ...]  # found, but worth less than NOTED_PCT of the step
+    verdict: Verdict
+    why: str  # the rule that gave the verdict, a clause without figures
+    needs: str = ""  # what to record next so that an inconclusive verdict can be settled
+    unexplained: tuple[str, ...] = ()  # large parts of the step that no cause accounts for, largest first
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    finding: Finding
+    check: str
+    alone: Prediction | None
+
+    def alone_ms(self, step_ms: float) -> float:
+        """What it would save alone, of a mean step of that length."""
+        return self.finding.impact_ms or 0.0 if self.alone is None else _scaled(self.alone, step_ms)
+
+
+def ranking(profile: Profile) -> Ranking:
+    """The ranking of everything all analyzers find in the run; computed once per profile."""
+    return profile.memo("ranking", lambda: rank_causes(profile, all_checks(profile)))
+
+
+def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
+    """Orders the findings of the checks.
+
+    The order is by what mending each can be expected to save (its saving alone, times its confidence). A hypothesis
+    stands behind what is well supported unless it promises ``HYPOTHESIS_LEAD`` times as much; a finding which another
+    one explains (``symptom_of``) comes after that one. A replay then removes them one after the other.
+    """
+    step_ms = profile.mean_step_ms
+    candidates = _in_order(_candidates(profile, checks), step_ms, profile.thresholds["confidence"])
+    ordered = _symptoms_last(candidates, profile)
+    ranked = [
+        _ranked(each, saved, step_ms) for each, saved in zip(ordered, _marginal_ms(profile, ordered), strict=True)
+    ]
+    listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
+    below = [each for each in ranked if each.impact_pct < NOTED_PCT]
+    causes = tuple(_with_symptoms(each, below) for each in listed)
+    if profile.traced:
+        unexplained = unexplained_parts(profile, causes)
+        judged = judge(profile, causes, checks, unexplained)
+    else:
+        unexplained, judged = (), judge_records(profile, causes)
+    return Ranking(causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained)
+
+
+def _in_order(candidates: list[_Candidate], step_ms: float, enough: float) -> list[_Candidate]:
+    expected = {id(each): each.finding.confidence * each.alone_ms(step_ms) for each in candidates}
+    sure = [expected[id(each)] for each in candidates if each.finding.confidence >= enough]
+    lead = HYPOTHESIS_LEAD * max(sure, default=0.0)
+
+    def place(each: _Candidate) -> tuple[bool, float, str, str]:
+        behind = each.finding.confidence < enough and expected[id(each)] <= lead
+        return behind, -expected[id(each)], each.finding.cause, each.check
+
+    return sorted(candidates, key=place)
+
+
+def _ranked(candidate: _Candidate, then_ms: float, step_ms: float) -> RankedCause:
+    saved, own = max(min(candidate.alone_ms(step_ms), then_ms), 0.0), candidate.finding.saving
+    basis_ms = step_ms if own is None or candidate.finding.change else own.step_ms
+    scale = basis_ms / step_ms if step_ms > 0 else 0.0
+    return RankedCause(
+        finding=candidate.finding,
+        check=candidate.check,
+        step_ms=basis_ms,
+        impact_ms=saved * scale,
+        impact_pct=100.0 * saved / step_ms if step_ms > 0 else 0.0,
+        then_ms=then_ms * scale,
+        alone=candidate.alone,
+        method=_method(candidate.finding),
+    )
+
+
+def _candidates(profile: Profile, checks: Sequence[Check]) -> list[_Candidate]:
+    judged = [(doubted(profile, finding), check.name) for check in checks for finding in check.findings]
+    return [_Candidate(finding, name, _alone(profile, finding)) for finding, name in judged]
+
+
+def _alone(profile: Profile, finding: Finding) -> Prediction | None:
+    """By replay, or from the saving that the finding brings along."""
+    if finding.change:
+        return predict(profile, finding.change)
+    if finding.saving is None:
+        return None
+    step_ms, saving = finding.saving.step_ms, finding.saving
+    floor_ms = FLOOR_SHARE * step_ms
+    return Prediction(
+        step_ms_before=step_ms,
+        step_ms_after=max(step_ms - saving.saved_ms, floor_ms),
+        low_ms=max(step_ms - saving.most_ms, floor_ms),
+        high_ms=max(step_ms - saving.least_ms, floor_ms),
+        steps=finding.steps,
+        recorded_ms=step_ms,
+        error_ms=0.0,
+    )
+
+
+def _method(finding: Finding) -> str:
+    if finding.change:
+        return "replay"
+    return finding.impact_method if finding.saving is None else finding.saving.method
+
+
+def _symptoms_last(candidates: list[_Candidate], profile: Profile) -> list[_Candidate]:
+    """Keeps the order, but moves each explained finding behind the last one that explains it.
+
+    A hypothesis explains only other hypotheses: what is well supported does not stand behind a guess. And what would
+    give back only a small part of what another would (``explained_part_pct``) does not explain it.
+    """
+    result: list[_Candidate] = []
+    waiting = list(candidates)
+    while waiting:
+        free = [each for each in waiting if not _explained(each, waiting, profile)]
+        chosen = (free or waiting)[0]
+        result.append(chosen)
+        waiting.remove(chosen)
+    return result
+
+
+def _explained(explained: _Candidate, waiting: Sequence[_Candidate], profile: Profile) -> bool:
+    finding, step_ms = explained.finding, profile.mean_step_ms
+    sure = min(finding.confidence, profile.thresholds["confidence"])
+    worth_ms = profile.thresholds["explained_part_pct"] / 100.0 * explained.alone_ms(step_ms)
+    others = {
+        each.finding.cause for each in waiting if each.finding.confidence >= sure and each.alone_ms(step_ms) >= worth_ms
+    }
+    return bool(set(finding.symptom_of) & (others - {finding.cause}))
+
+
+def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
+    """For each candidate what it saves after the ones before it, never more than is left of the step.
+
+    A saving that records tell is not replayed, so what it shares with others is not seen there: of the time in exposed
+    communication, poor overlap and causes in communication together get no more than there is, once one of them rests
+    on records: that of the traced steps, or what records tell of all steps where that is more.
+    """
+    step_ms = profile.mean_step_ms
+    changes = [each.finding.change for each in ordered if each.finding.change]
+    marginal = iter(savings(profile, changes) if profile.traced else [])
+    recorded = [each.alone_ms(step_ms) for each in ordered if _in_transfer(each) and each.finding.saving is not None]
+    left, told, result = step_ms, False, []
+    transfer_left = max(_exposed_communication_ms(profile), *recorded, 0.0)
+    for each in ordered:
+        saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
+        saved = min(max(saved, 0.0), left)
+        if _in_transfer(each):
+            told = told or each.finding.saving is not None
+            saved = min(saved, transfer_left) if told else saved
+            transfer_left = max(transfer_left - saved, 0.0)
+        left -= saved
+        result.append(saved)
+    return result
+
+
+def _in_transfer(candidate: _Candidate) -> bool:
+    return candidate.finding.family == "communication" or candidate.finding.cause == "poor_overlap"
+
+
+def _exposed_communication_ms(profile: Profile) -> float:
+    """Exposed communication per step of the rank that has most of it; not known, so without a limit, if untraced."""
+    if not profile.traced:
+        return math.inf
+    per_rank = profile.breakdown.groupby("rank")["exposed_communication_ns"].mean()
+    return float(per_rank.max()) / 1e6
+
+
+def _scaled(prediction: Prediction, step_ms: float) -> float:
+    """What the replay of some steps saves, carried over to the mean step of the run."""
+    return prediction.saving_ms * step_ms / prediction.recorded_ms if prediction.recorded_ms > 0 else 0.0
+
+
+def _with_symptoms(cause: RankedCause, below: list[RankedCause]) -> RankedCause:
+    explained = tuple(each.finding for each in below if cause.finding.cause in each.finding.symptom_of)
+    return replace(cause, symptoms=explained)

@@ -1,0 +1,172 @@
+"""What the ranked causes amount to: problem, healthy or inconclusive, why, and what to record next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+import numpy as np
+
+from tools.findings import Check
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.start_up import lasting_pct, steps_marked
+from tools.judgement.unexplained import EXPLAINING, families, part_pct, worth_pct
+from tools.run.events import EventKind
+from tools.views.coarse import capture_of
+from tools.views.profile import Profile
+
+Verdict = Literal["problem", "healthy", "inconclusive"]
+
+NEEDED: Mapping[str, str] = MappingProxyType(
+    {
+        "exposed_communication": "the traces of all ranks for the same steps, with collective sizes recorded",
+        "exposed_memcpy": "the same steps with record_shapes=True and with_stack=True, which name who copies",
+        "data_wait": "a record_function span around reading and one around transforming a batch",
+        "host": "the same steps with with_stack=True, which names what the host does between launches",
+        "idle": "the other ranks' traces, and stream synchronisation events (enable_cuda_sync_events=True)",
+    }
+)
+MORE_STEPS = "many more steps under the same conditions, after a warm-up"
+STEADY = "many more steps, under the monitor, which tells what each of them waited for and when Python collected"
+WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
+DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
+LAUNCHES_TOLD = 20  # fewer launches than this may be chance
+MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
+STEPS_TO_BE_SURE = 3
+MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict; ``why`` is a clause without figures, ``needs`` what would settle it ("" when it is settled)."""
+
+    verdict: Verdict
+    why: str
+    needs: str = ""
+
+
+def judge(
+    profile: Profile, causes: Sequence[RankedCause], checks: Sequence[Check], unexplained: Sequence[str]
+) -> Judgement:
+    """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
+    limits = profile.thresholds
+    if device_work_missing(profile):
+        why = "the work of the device that the trace names is not in it: the trace is cut, or was recorded without it"
+        return Judgement("inconclusive", why, WHOLE_TRACE)
+    large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
+    sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
+    firm = [each for each in sure if each.alone is None or not each.alone.withheld]
+    lasting = [each for each in firm if lasting_pct(profile, each) >= limits["cause_share_pct"]]
+    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in lasting):
+        return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
+    if firm and not lasting:
+        why = "no steps are marked, and what costs most lies in the start-up of the recording"
+        return Judgement("inconclusive", why, MARKED_STEPS)
+    if sure and not firm:
+        why = "the recorded steps differ so much in length that what a change would save cannot be told from chance"
+        return Judgement("inconclusive", why, MORE_STEPS)
+    if large and _certainly_lost(profile, large[0]):
+        return Judgement("problem", "a large part of the step is lost for certain, whatever the cause turns out to be")
+    if sure or any(_certain_pct(each) >= limits["cause_share_pct"] for each in large):
+        why = "something would give back a noticeable share of the step, but the evidence is thin"
+        return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+    return _without_cause(profile, causes, checks, unexplained)
+
+
+def _without_cause(
+    profile: Profile, causes: Sequence[RankedCause], checks: Sequence[Check], unexplained: Sequence[str]
+) -> Judgement:
+    """Healthy, unless something speaks against it that no cause was found for."""
+    if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
+        why = "much of the step is not computation, and no check could say why"
+        return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+    if _unsteady(profile, causes):
+        why = "some steps take much longer than the usual one, and no cause that was found accounts for them"
+        return Judgement("inconclusive", why, STEADY)
+    if not any(check.status == "clean" for check in checks):
+        why = "no question could be answered from these sources"
+        return Judgement("inconclusive", why, _needed(profile, (), checks))
+    return Judgement(
+        "healthy", "computation fills the step and no cause can be expected to give back a noticeable share"
+    )
+
+
+def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
+    """The verdict without a trace: a problem can be told, but not that there is none: nobody saw inside of steps."""
+    limits = profile.thresholds
+    sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
+    if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
+        return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
+    why = "no trace was read, and what records tell of whole steps shows no cause that is both sure and large"
+    return Judgement("inconclusive", why, capture_of(profile))
+
+
+def _expected_pct(cause: RankedCause) -> float:
+    """The share of the step that mending it can be expected to give back: what is less sure counts for less."""
+    return cause.impact_pct * cause.finding.confidence
+
+
+def _certain_pct(cause: RankedCause) -> float:
+    """The share that stands in the way of healthy: all of a loss that was measured, whatever its cause, else what
+    can be expected of the hypothesis.
+    """
+    return _expected_pct(cause) if cause.finding.saving is None else cause.impact_pct
+
+
+def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
+    """Whether the part that the cause would explain is so large, and seen in so many steps, that it is no chance."""
+    if not steps_marked(profile.run) or len(profile.step_ms) < STEPS_TO_BE_SURE:
+        return False
+    if cause.alone is not None and cause.alone.withheld:
+        return False
+    own, limits = families(cause), profile.thresholds
+    shares = {part: part_pct(profile, part) for part, explaining in EXPLAINING.items() if own & set(explaining)}
+    return any(
+        share >= limits["certain_loss_pct"]
+        and worth_pct(profile, cause) >= share * limits["explained_part_pct"] / 100.0
+        for share in shares.values()
+    )
+
+
+def device_work_missing(profile: Profile) -> bool:
+    """Whether a rank's device cannot be judged: the trace names one but holds none of its work, or the host launched
+    kernels of which hardly any is recorded.
+    """
+    for rank in profile.ranks:
+        named = bool(rank.rank.devices) or profile.run.layout.backend in DEVICE_BACKENDS
+        if named and not rank.rank.has_device:
+            return True
+        calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
+        recorded = np.isin(calls, rank.launches["launch_row"].to_numpy()).sum()
+        if len(calls) >= LAUNCHES_TOLD and recorded < MISSING_SHARE * len(calls):
+            return True
+    return False
+
+
+def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
+    """Whether long steps lift the mean step so far over the usual one, unprofiled where known, and nobody says why."""
+    series = profile.series
+    steps_ms = profile.step_ms if series is None else series.slowest_ms
+    if len(steps_ms) < STEPS_TO_BE_SURE or not steps_marked(profile.run):
+        return False
+    over_pct = 100.0 * (float(steps_ms.mean()) / max(float(steps_ms.median()), 1e-9) - 1.0)
+    limits = profile.thresholds
+    told = sum(each.impact_pct for each in causes)
+    return over_pct >= limits["fluctuation_pct"] and told < over_pct * limits["explained_part_pct"] / 100.0
+
+
+def _compute_pct(profile: Profile) -> float:
+    return part_pct(profile, "compute")
+
+
+def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:
+    """What to record next: marks for the steps, else what the largest open part needs, else the first open check."""
+    if not steps_marked(profile.run):
+        return MARKED_STEPS
+    parts = unexplained or [max(EXPLAINING, key=lambda part: part_pct(profile, part))]
+    if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
+        return NEEDED[parts[0]]
+    open_checks = [check.needs for check in checks if check.status == "cannot_answer" and check.needs]
+    return open_checks[0] if open_checks else MORE_STEPS

@@ -1,0 +1,181 @@
+"""Figures of collectives: how much they cost, who waits for whom, how fast the transfers are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.intervals import intersect, length
+from tools.metrics.measurement import Measurement, Metric
+from tools.views.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
+from tools.views.collectives import asking_spans, collectives, partner_wait_ns, unmatched
+from tools.views.profile import Profile
+
+
+def collective_count(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
+    """Collectives per step and rank, of one kind or of all."""
+    table = _chosen(profile, kind, rank)
+    value = len(table) / _rank_steps(profile, rank)
+    return measured(profile, value, table, selector("collectives in steps", kind), rank)
+
+
+def collective_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
+    """Time per step inside collectives, waiting included, whether overlapped or not; one rank or the mean of all."""
+    table = _chosen(profile, kind, rank)
+    value = float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / _rank_steps(profile, rank)
+    return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
+
+
+def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
+    """Mean duration of one collective, waiting for late ranks included."""
+    table = _chosen(profile, kind, rank)
+    if table.empty:
+        raise UsageError("no such collective runs in the recorded steps")
+    value = float((table["end_ns"] - table["start_ns"]).mean()) / 1e6
+    return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
+
+
+def collective_host_ms(profile: Profile) -> Measurement:
+    """Time per step and rank in which the device waits for the host, which is busy asking for collectives."""
+    spans = [(view, asking_spans(view)) for view in profile.ranks]
+    total = sum(length(intersect(moments, view.parts.host)) for view, moments in spans)
+    table = pd.concat(
+        [pd.DataFrame(moments, columns=["start_ns", "end_ns"]).assign(rank=view.rank.rank) for view, moments in spans]
+    )
+    value = total / 1e6 / _rank_steps(profile, None)
+    return measured(profile, value, table, "host spans of the communication operators, device idle")
+
+
+def matched_collectives(profile: Profile) -> Measurement:
+    """Collectives that were found on more than one traced rank, counted once each."""
+    return measured(profile, float(len(arrivals(profile))), arrivals(profile), "collectives matched across ranks")
+
+
+def unmatched_collectives(profile: Profile) -> Measurement:
+    """Collectives inside steps without a counterpart on another traced rank."""
+    table = collectives(profile)
+    lonely = table[(table["match"] < 0) & (table["step"] >= 0)]
+    return measured(profile, float(unmatched(profile)), lonely, "collectives without a counterpart")
+
+
+def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | None = None) -> Measurement:
+    """Time per step in which a rank does nothing but wait in a collective for a later rank.
+
+    Without ``rank`` the mean of all ranks, with ``last_rank`` the mean of the others, waiting for that one alone.
+    """
+    ranks = [number for number in profile.run.rank_numbers if number != last_rank] if rank is None else [rank]
+    table = waits(profile)
+    table = table[table["rank"].isin(ranks) & (table["wait_ns"] > 0)]
+    if last_rank is not None:
+        table = table[table["last_rank"] == profile.rank(last_rank).rank.rank]
+    if not ranks:
+        raise UsageError("the run has one rank only: nobody waits")
+    means = [float(exposed_wait_ns(profile, number, last_rank).mean()) for number in ranks]
+    value = float(np.mean(means)) / 1e6
+    return measured(profile, value, table, "collectives matched across ranks, time before the last came", rank)
+
+
+def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """Exposed communication per step without the waiting for late ranks that can be told from the traces."""
+    table = breakdown_of(profile, rank)
+    value = float(table["exposed_communication_ns"].mean()) / 1e6 - _mean_wait_ms(profile, rank)
+    return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
+
+
+def exposed_transfer_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """The same as a share of the step."""
+    table = breakdown_of(profile, rank)
+    wall_ms = float(table["wall_ns"].mean()) / 1e6
+    value = 100.0 * exposed_transfer_ms(profile, rank).value / wall_ms
+    return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
+
+
+def wait_ratio_pct(profile: Profile, kind: str | None = None, step: int | None = None) -> Measurement:
+    """R_wait = 1 - T_avg/T_max over matched collectives, weighted by their longest duration."""
+    table = arrivals(profile)
+    table = table if kind is None else table[table["kind"] == kind]
+    table = table if step is None else table[table["step"] == step]
+    return measured(profile, 100.0 * wait_ratio(table), table, selector("collectives matched across ranks", kind))
+
+
+def collective_wait_pct(profile: Profile) -> Measurement:
+    """Share of the ranks' time inside matched collectives that is waiting for the last rank."""
+    table = waits(profile)
+    whole = float((table["end_ns"] - table["start_ns"]).sum())
+    value = 100.0 * float(table["wait_ns"].sum()) / whole if whole > 0 else 0.0
+    return measured(profile, value, table, "collectives matched across ranks, time before the last came")
+
+
+def wait_share_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of all exposed waiting in collectives for which this rank is the last to arrive."""
+    value = 100.0 * float(blame(profile)["share"].loc[profile.rank(rank).rank.rank])
+    return measured(profile, value, arrivals(profile), "collectives matched across ranks, last rank", rank)
+
+
+def steps_waited_for(profile: Profile, rank: int) -> Measurement:
+    """In how many steps most of the exposed waiting is for this rank."""
+    value = float(blame(profile)["steps"].loc[profile.rank(rank).rank.rank])
+    return measured(profile, value, arrivals(profile), "steps by the rank most waited for", rank)
+
+
+def lone_arrivals(profile: Profile, rank: int) -> Measurement:
+    """Collectives in which this rank came last and stands apart from all others (Dixon's test, or three sigma)."""
+    table = arrivals(profile)
+    table = table[(table["last_rank"] == profile.rank(rank).rank.rank) & table["outlier"]]
+    return measured(profile, float(len(table)), table, "collectives in which the last rank is an outlier", rank)
+
+
+def _mean_wait_ms(profile: Profile, rank: int | None) -> float:
+    ranks = profile.run.rank_numbers if rank is None else (rank,)
+    waited = [exposed_wait_ns(profile, number) + partner_wait_ns(profile, number) for number in ranks]
+    return float(np.mean([each.mean() for each in waited])) / 1e6
+
+
+def _chosen(profile: Profile, kind: str | None, rank: int | None) -> pd.DataFrame:
+    table = collectives(profile)
+    table = table[table["step"] >= 0]
+    table = table if kind is None else table[table["kind"] == kind]
+    return table if rank is None else table[table["rank"] == profile.rank(rank).rank.rank]
+
+
+def breakdown_of(profile: Profile, rank: int | None) -> pd.DataFrame:
+    """The breakdowns of one rank or of all."""
+    table = profile.breakdown
+    return table if rank is None else table[table["rank"] == profile.rank(rank).rank.rank]
+
+
+def _rank_steps(profile: Profile, rank: int | None) -> int:
+    return len(profile.breakdown) if rank is None else len(profile.rank(rank).rank.steps)
+
+
+def selector(what: str, kind: str | None) -> str:
+    """What the rows are, narrowed to one kind of collective."""
+    return what if kind is None else f"{what}, kind {kind}"
+
+
+def measured(profile: Profile, value: float, table: pd.DataFrame, rows_of: str, rank: int | None = None) -> Measurement:
+    """A figure over all steps, of one rank or of all."""
+    ranks = profile.run.rank_numbers if rank is None else (rank,)
+    steps = tuple(int(number) for number in sorted(profile.breakdown["number"].unique()))
+    windows = [profile.rank(number).rank.window() for number in ranks]
+    window = (min(start for start, _ in windows), max(end for _, end in windows))
+    return Measurement(value, lambda: table.reset_index(drop=True), rows_of, ranks, steps, window)
+
+
+METRICS = (
+    Metric("collective_count", "count", "How many collectives does a step have?", collective_count),
+    Metric("collective_ms", "ms", "How long is a rank inside collectives per step?", collective_ms),
+    Metric("collective_mean_ms", "ms", "How long does one collective take?", collective_mean_ms),
+    Metric("collective_host_ms", "ms", "How long does asking for collectives hold up the device?", collective_host_ms),
+    Metric("matched_collectives", "count", "How many collectives were found on several ranks?", matched_collectives),
+    Metric("unmatched_collectives", "count", "How many have no counterpart?", unmatched_collectives),
+    Metric("exposed_wait_ms", "ms", "How long do ranks only wait for a later rank?", exposed_wait_ms),
+    Metric("exposed_transfer_ms", "ms", "How much exposed communication is not waiting?", exposed_transfer_ms),
+    Metric("exposed_transfer_pct", "%", "What share of the step is that?", exposed_transfer_pct),
+    Metric("wait_ratio_pct", "%", "How unequal are the ranks' arrivals (R_wait)?", wait_ratio_pct),
+    Metric("collective_wait_pct", "%", "What share of the time in collectives is waiting?", collective_wait_pct),
+    Metric("wait_share_pct", "%", "What share of the waiting is for this rank?", wait_share_pct),
+    Metric("steps_waited_for", "count", "In how many steps is this rank waited for most?", steps_waited_for),
+    Metric("lone_arrivals", "count", "How often does this rank arrive apart from the rest?", lone_arrivals),
+)

@@ -1,0 +1,167 @@
+"""Figures of overlap: what communication runs beside computation, what more could, and what would be left."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.intervals import IntervalSet, covered, intersect, subtract, union
+from tools.metrics.communication.collectives import breakdown_of, exposed_transfer_ms, exposed_wait_ms, measured
+from tools.metrics.measurement import Measurement, Metric
+from tools.run.model import MONITOR_FORMAT
+from tools.views.collectives import collectives
+from tools.views.exchanges import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
+from tools.views.host_records import TICKS_PER_S, HostRecords
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+REDUCING = ("all_reduce", "reduce_scatter", "reduce")
+BACKWARD_SHARE = 2.0 / 3.0  # of computation; gradients exist only from the backward pass on, twice the forward's work
+
+
+def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Share of the communication time during which computation runs as well."""
+    table = breakdown_of(profile, rank)
+    overlapped = float(table["overlapped_communication_ns"].sum())
+    whole = overlapped + float(table["exposed_communication_ns"].sum())
+    value = 100.0 * overlapped / whole if whole > 0 else 0.0
+    return measured(profile, value, table, "breakdown, overlapped over all communication", rank)
+
+
+def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """Exposed transfer per step of all-to-alls, whose result the next operator needs at once.
+
+    Without a device only as far as cores are idle: the rest is the library's own work on the cores that compute.
+    """
+    value = min(_exchanged_ms(profile, rank), _idle_ms(profile))
+    return measured(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
+
+
+def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """Exposed transfer per step that could run at another moment: all but the exchanges needed at once.
+
+    Without a device only as far as cores are idle: the rest is the library's own work on the cores that compute.
+    """
+    value = max(exposed_transfer_ms(profile, rank).value - _exchanged_ms(profile, rank), 0.0)
+    value = min(value, _idle_ms(profile))
+    return measured(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
+
+
+def movable_transfer_pct(profile: Profile) -> Measurement:
+    """The same as a share of the step."""
+    return _of_step(profile, movable_transfer_ms(profile).value, "exposed transfer less that of all-to-alls")
+
+
+def exposed_exchange_pct(profile: Profile) -> Measurement:
+    """Exposed transfer of all-to-alls as a share of the step."""
+    return _of_step(profile, exposed_exchange_ms(profile).value, "all-to-alls, exposed and not waiting")
+
+
+def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """How much of the movable exposed transfer per step the computation that runs without any could hide at best.
+
+    Reductions of gradients can hide behind the backward pass only.
+    """
+    table = breakdown_of(profile, rank)
+    views = profile.ranks if rank is None else (profile.rank(rank),)
+    hidden_ms = float(np.mean(np.concatenate([_hideable_ns(profile, view) for view in views]))) / 1e6
+    value = min(hidden_ms, movable_transfer_ms(profile, rank).value)
+    return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
+
+
+def left_exposed_pct(profile: Profile) -> Measurement:
+    """What would still be exposed transfer if all that can be were hidden, as a share of the step as it then is."""
+    table = profile.breakdown
+    hidden_ms = hideable_communication_ms(profile).value
+    left_ms = exposed_transfer_ms(profile).value - hidden_ms
+    wall_ms = float(table["wall_ns"].mean()) / 1e6 - hidden_ms
+    value = 100.0 * max(left_ms, 0.0) / wall_ms if wall_ms > 0 else 0.0
+    return measured(profile, value, table, "breakdown, exposed transfer less what could be hidden")
+
+
+def pipelined_exchange_ms(profile: Profile) -> Measurement:
+    """What of the exposed all-to-alls two to four shards of the batch would hide per step, less what starting costs."""
+    exposed_ns = exposed_exchange_ms(profile).value * 1e6
+    table = profile.breakdown
+    free_ns = float((table["compute_ns"] - table["overlapped_communication_ns"]).clip(lower=0).mean())
+    value = min(pipelined_ns(profile, exposed_ns), free_ns) / 1e6
+    return measured(profile, value, exchange_rows(profile), "all-to-alls in two to four shards")
+
+
+def idle_cores_pct(profile: Profile) -> Measurement:
+    """Share of the time in which the cores of the ranks' machines are idle; of the busiest machine."""
+    records = profile.host_records
+    known = {} if records is None else {rank: records.idle_share(rank) for rank in records.ranks}
+    shares = {rank: share for rank, share in known.items() if share is not None}
+    if records is None or not shares:
+        raise UsageError("the records do not tell how busy the machines were")
+    rank = min(shares, key=lambda each: (shares[each], each))
+    spans = records.spans(rank)
+    return Measurement(
+        100.0 * shares[rank], lambda: spans, "samples of the machine's cores", (rank,), (), source=MONITOR_FORMAT
+    )
+
+
+def _exchanged_ms(profile: Profile, rank: int | None) -> float:
+    views = profile.ranks if rank is None else (profile.rank(rank),)
+    return float(np.mean([exposed_exchange_ns(profile, view) for view in views])) / 1e6
+
+
+def _hideable_ns(profile: Profile, view: RankProfile) -> NDArray[np.float64]:
+    """Exposed communication of each step that fits beside its computation: reductions beside a part of it only."""
+    start, end = view.steps["start_ns"].to_numpy(), view.steps["end_ns"].to_numpy()
+    free_ns = covered(subtract(view.parts.compute, view.parts.overlapped_communication), start, end)
+    exposed = view.parts.exposed_communication
+    reducing = intersect(exposed, _under_way(profile, view, REDUCING))
+    others = subtract(subtract(exposed, reducing), _under_way(profile, view, NEEDED_AT_ONCE))
+    reduced_ns = np.minimum(covered(reducing, start, end), BACKWARD_SHARE * free_ns)
+    beside: NDArray[np.float64] = np.minimum(reduced_ns + covered(others, start, end), free_ns)
+    return beside
+
+
+def _under_way(profile: Profile, view: RankProfile, kinds: tuple[str, ...]) -> IntervalSet:
+    table = collectives(profile)
+    mine = table[(table["rank"] == view.rank.rank) & table["kind"].isin(kinds)]
+    return union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
+
+
+def _idle_ms(profile: Profile) -> float:
+    """What runs beside computation without a device needs a core: the time per step that every rank has one idle.
+
+    Cores that idle because a rank waits for a late one stay idle. Without records nothing limits it.
+    """
+    records = None if profile.run.has_device else profile.host_records
+    known = [] if records is None else [_idle_cores_each(records, rank) for rank in records.ranks]
+    idle = [cores for cores in known if cores is not None]
+    if not idle:
+        return float("inf")
+    step_ms = profile.mean_step_ms
+    return min(max(min(idle) * step_ms - exposed_wait_ms(profile).value, 0.0), step_ms)
+
+
+def _idle_cores_each(records: HostRecords, rank: int) -> float | None:
+    """Idle cores of the rank's machine for each rank on it."""
+    near = records.around(rank)
+    rates = [records.per_second(each, "cpu_idle_ticks") for each in near]
+    return next((rate / TICKS_PER_S / len(near) for rate in rates if rate is not None), None)
+
+
+def _of_step(profile: Profile, value_ms: float, rows_of: str) -> Measurement:
+    table = profile.breakdown
+    return measured(profile, 100.0 * value_ms / (float(table["wall_ns"].mean()) / 1e6), table, rows_of)
+
+
+METRICS = (
+    Metric(
+        "communication_overlap_pct", "%", "How much communication runs beside computation?", communication_overlap_pct
+    ),
+    Metric("movable_transfer_ms", "ms", "How much exposed transfer could run at another moment?", movable_transfer_ms),
+    Metric("movable_transfer_pct", "%", "What share of the step is that?", movable_transfer_pct),
+    Metric("exposed_exchange_ms", "ms", "How much exposed transfer is needed at once?", exposed_exchange_ms),
+    Metric("exposed_exchange_pct", "%", "What share of the step is that?", exposed_exchange_pct),
+    Metric("hideable_communication_ms", "ms", "How much could computation hide?", hideable_communication_ms),
+    Metric("left_exposed_pct", "%", "What would still be exposed then?", left_exposed_pct),
+    Metric("pipelined_exchange_ms", "ms", "How much would shards of the batch hide?", pipelined_exchange_ms),
+    Metric("idle_cores_pct", "%", "How idle are the machines' cores?", idle_cores_pct),
+)

@@ -1,0 +1,183 @@
+"""The stages of a pipeline-parallel step: who they are, how many micro-batches pass, what each computes and waits.
+
+Ranks that send and receive in every step are stages of a pipeline when some of them begin the step by computing and
+others by waiting for a transfer. (Ring exchanges, as in context parallelism, begin alike on all ranks.)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.intervals import covered
+from tools.metrics.communication.collectives import measured
+from tools.metrics.measurement import Measurement, Metric
+from tools.views.collectives import partner_wait_ns, point_to_point
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+LEAST_PER_STEP = 2  # a stage at the end of a pipeline receives and sends once per micro-batch
+BEGINS_WAITING = 0.2  # a stage that computes less than this share of what the first one does before it exchanges
+BEGINS_COMPUTING = 0.5  # a first stage computes at least this share of what the longest of them does
+
+
+@dataclass(frozen=True)
+class Stages:
+    """One chain of stages. ``table`` has index rank and columns compute_ms and wait_ms, means per step.
+
+    ``wait_ms`` is the time in which the stage only waits for its neighbours.
+    """
+
+    count: int  # of stages, traced or not
+    micro_batches: float
+    table: pd.DataFrame
+
+    @property
+    def bubble_share(self) -> float:
+        """What a schedule of forward, then backward leaves idle with equal stages: (p - 1) / (m + p - 1)."""
+        return expected_bubble(self.count, self.micro_batches)
+
+    @property
+    def heaviest_ms(self) -> float:
+        """Compute of the stage that computes longest."""
+        return float(self.table["compute_ms"].max())
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean compute of the stages."""
+        return float(self.table["compute_ms"].mean())
+
+    @property
+    def imbalance_ms(self) -> float:
+        """What the heaviest stage computes more than the mean: the step would be about that much shorter if equal."""
+        return self.heaviest_ms - self.mean_ms
+
+    @property
+    def bubble_ms(self) -> float:
+        """Waiting that equal stages would still have, mean over stages."""
+        behind = self.heaviest_ms - self.table["compute_ms"]
+        return float((self.table["wait_ms"] - behind).clip(lower=0.0).mean())
+
+
+def expected_bubble(stages: int, micro_batches: float) -> float:
+    """Idle share of a step with equal stages (GPipe, NeurIPS'19, section 2.3)."""
+    return (stages - 1) / (micro_batches + stages - 1)
+
+
+def pipeline(profile: Profile) -> Stages | None:
+    """The run's pipeline, None where the traces show none or hold fewer than two of its stages."""
+    return profile.memo("pipeline", lambda: _pipeline(profile))
+
+
+def _pipeline(profile: Profile) -> Stages | None:
+    table = point_to_point(profile)
+    exchanging = [view for view in profile.ranks if _per_step(table, view) >= LEAST_PER_STEP]
+    chains = _chains(table, exchanging) if len(exchanging) > 1 else 0
+    if not chains or len(exchanging) % chains:
+        return None
+    rows = {
+        view.rank.rank: (
+            float(view.breakdown["compute_ns"].mean()) / 1e6,
+            float(partner_wait_ns(profile, view.rank.rank).mean()) / 1e6,
+        )
+        for view in exchanging
+    }
+    stages = pd.DataFrame.from_dict(rows, orient="index", columns=["compute_ms", "wait_ms"])
+    fewest = min(_per_step(table, view) for view in exchanging)
+    known = profile.run.layout.pipeline_parallel
+    return Stages(known if known and known > 1 else len(exchanging) // chains, fewest / 2.0, stages)
+
+
+def _per_step(table: pd.DataFrame, view: RankProfile) -> float:
+    return float((table["rank"] == view.rank.rank).sum()) / max(len(view.rank.steps), 1)
+
+
+def _chains(table: pd.DataFrame, views: list[RankProfile]) -> int:
+    """How many pipelines run side by side, by their first stages: these alone compute before their first transfer.
+
+    0 where not some ranks begin a step by computing and others by waiting.
+    """
+    before = np.array([float(np.median(_compute_before(table, view))) for view in views])
+    if before.max() <= 0 or before.min() >= BEGINS_WAITING * before.max():
+        return 0
+    return int((before >= BEGINS_COMPUTING * before.max()).sum())
+
+
+def _compute_before(table: pd.DataFrame, view: RankProfile) -> NDArray[np.int64]:
+    """Per step, computation before the first transfer."""
+    first = table[table["rank"] == view.rank.rank].groupby("step")["start_ns"].min()
+    begin = view.steps.set_index("number")["start_ns"].reindex(first.index).to_numpy()
+    return covered(view.parts.compute, begin, np.maximum(first.to_numpy(), begin))
+
+
+SELECTOR = "send and receive transfers in steps, computation of the ranks that have them"
+
+
+def pipeline_stages(profile: Profile) -> Measurement:
+    """How many stages the pipeline has."""
+    return _of(profile, float(_stages(profile).count))
+
+
+def pipeline_micro_batches(profile: Profile) -> Measurement:
+    """Micro-batches per step: half the transfers of a stage at the pipeline's end."""
+    return _of(profile, _stages(profile).micro_batches)
+
+
+def pipeline_bubble_pct(profile: Profile) -> Measurement:
+    """Share of the step that a stage only waits for its neighbours and would with equal stages too, mean of stages."""
+    return _of(profile, 100.0 * _stages(profile).bubble_ms / profile.mean_step_ms)
+
+
+def pipeline_expected_bubble_pct(profile: Profile, micro_batches: float | None = None) -> Measurement:
+    """(p - 1) / (m + p - 1), for the recorded or another number of micro-batches m."""
+    stages = _stages(profile)
+    return _of(profile, 100.0 * expected_bubble(stages.count, micro_batches or stages.micro_batches))
+
+
+def stage_compute_ms(profile: Profile, rank: int | None = None) -> Measurement:
+    """Computation per step of one stage, or the mean of all stages."""
+    table = _stages(profile).table
+    if rank is None:
+        return _of(profile, float(table["compute_ms"].mean()))
+    if rank not in table.index:
+        raise UsageError(f"rank {rank} is no stage of the pipeline")
+    return _of(profile, float(table["compute_ms"].loc[rank]), rank)
+
+
+def stage_imbalance_pct(profile: Profile) -> Measurement:
+    """How much longer than the mean stage the heaviest one computes."""
+    stages = _stages(profile)
+    return _of(profile, 100.0 * stages.imbalance_ms / max(stages.mean_ms, 1e-9))
+
+
+def stage_wait_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step in which a rank does nothing but wait for the partner of a transfer."""
+    return _of(profile, float(partner_wait_ns(profile, profile.rank(rank).rank.rank).mean()) / 1e6, rank)
+
+
+def _stages(profile: Profile) -> Stages:
+    stages = pipeline(profile)
+    if stages is None:
+        raise UsageError("the traces show no pipeline of stages")
+    return stages
+
+
+def _of(profile: Profile, value: float, rank: int | None = None) -> Measurement:
+    table = point_to_point(profile)
+    table = table if rank is None else table[table["rank"] == rank]
+    return measured(profile, value, table, SELECTOR, rank)
+
+
+METRICS = (
+    Metric("pipeline_stages", "count", "How many stages does the pipeline have?", pipeline_stages),
+    Metric("pipeline_micro_batches", "count", "How many micro-batches pass per step?", pipeline_micro_batches),
+    Metric("pipeline_bubble_pct", "%", "What share of the step is pipeline bubble?", pipeline_bubble_pct),
+    Metric("pipeline_expected_bubble_pct", "%", "What bubble would the schedule leave?", pipeline_expected_bubble_pct),
+    Metric("stage_compute_ms", "ms", "How long does a pipeline stage compute per step?", stage_compute_ms),
+    Metric("stage_imbalance_pct", "%", "How much longer does the heaviest stage compute?", stage_imbalance_pct),
+    Metric("stage_wait_ms", "ms", "How long does a stage only wait for its neighbours?", stage_wait_ms),
+)

@@ -1,0 +1,162 @@
+"""How much work each rank had in each step, by the recorded shapes of its matrix operators.
+
+Unlike durations, shapes do not depend on how fast a rank is: where they differ between ranks, the work itself does.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.communication.collectives import measured
+from tools.metrics.measurement import Measurement, Metric
+from tools.run.events import name_mask
+from tools.views.collectives import collectives
+from tools.views.operator_cost import MATH_OPERATORS, CostModel
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+COLUMNS = ("rank", "step", "key", "flops")
+
+
+def rank_work(profile: Profile) -> pd.DataFrame:
+    """One row per rank and step that all ranks recorded: columns rank, step, flops, compute_ns, own_share.
+
+    ``own_share`` is the part of the step's operations in operators that not all ranks ran with the same shapes. Empty
+    where shapes are missing or one rank alone was traced.
+    """
+    return profile.memo("rank_work", lambda: _rank_work(profile))
+
+
+def uneven_pct(profile: Profile) -> float:
+    """By how much the rank with most work exceeds the mean, mean over steps; 0 where work is not known."""
+    table = rank_work(profile)
+    if table.empty:
+        return 0.0
+    by_step = table.groupby("step")["flops"]
+    return 100.0 * float((by_step.max() / by_step.mean() - 1.0).mean())
+
+
+def follows_work(profile: Profile) -> float:
+    """Correlation of compute time with work over ranks and steps, each against the step's mean; -1 to 1."""
+    table = rank_work(profile)
+    if table.empty:
+        return 0.0
+    apart = [table[name] / table.groupby("step")[name].transform("mean") - 1.0 for name in ("flops", "compute_ns")]
+    if min(float(values.std()) for values in apart) == 0:
+        return 0.0
+    return float(np.corrcoef(apart[0], apart[1])[0, 1])
+
+
+def uneven_compute_ms(profile: Profile) -> float:
+    """How much longer than the mean the rank that computes longest does so, mean over steps."""
+    table = rank_work(profile)
+    if table.empty:
+        return 0.0
+    by_step = table.groupby("step")["compute_ns"]
+    return float((by_step.max() - by_step.mean()).mean()) / 1e6
+
+
+def exchanged_bytes(profile: Profile) -> pd.Series[float]:
+    """Mean bytes per step of each rank's all-to-alls of known size; index rank."""
+    table = collectives(profile)
+    table = table[(table["kind"] == "all_to_all") & (table["step"] >= 0) & (table["bytes"] > 0)]
+    steps = max(len(profile.step_ms), 1)
+    return table.groupby("rank")["bytes"].sum() / steps
+
+
+def _rank_work(profile: Profile) -> pd.DataFrame:
+    tables = [_operators(view) for view in profile.ranks]
+    table = pd.concat(tables, ignore_index=True)
+    everywhere = table.groupby("step")["rank"].transform("nunique") == len(profile.ranks)
+    table = table[everywhere.to_numpy()]
+    if len(profile.ranks) < 2 or table.empty:
+        return pd.DataFrame(columns=["rank", "step", "flops", "compute_ns", "own_share"])
+    summed = table.groupby(["step", "key", "rank"])["flops"].sum().unstack("rank").fillna(0.0)
+    shared = summed.min(axis=1).groupby("step").sum()
+    result = table.groupby(["rank", "step"])["flops"].sum().reset_index()
+    mean = result.groupby("step")["flops"].mean()
+    result["own_share"] = 1.0 - result["step"].map(shared / mean)
+    compute = profile.breakdown.set_index(["rank", "number"])["compute_ns"]
+    result["compute_ns"] = compute.reindex(pd.MultiIndex.from_frame(result[["rank", "step"]])).to_numpy()
+    return result
+
+
+def _operators(view: RankProfile) -> pd.DataFrame:
+    """The rank's matrix operators of known cost inside steps, one row each."""
+    names = view.events.frame["name"]
+    wanted = name_mask(names, np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool))
+    recorded = view.events.details.operators
+    recorded = recorded[wanted[recorded["row"].to_numpy()]]
+    step = view.step_of(recorded["row"].to_numpy())
+    recorded, step = recorded[step >= 0], step[step >= 0]
+    called = names.iloc[recorded["row"]].cat.codes.to_numpy()
+    pairs = pd.DataFrame({"name": called, "dims": recorded["dims"].cat.codes.to_numpy()})
+    distinct = pairs.drop_duplicates().reset_index(drop=True)
+    texts = [
+        (str(names.cat.categories[name]), str(recorded["dims"].cat.categories[dims]))
+        for name, dims in distinct.itertuples(index=False, name=None)
+    ]
+    model = CostModel(texts)
+    flops = [model.math_cost(name, dims).flops for name, dims in texts]
+    distinct = distinct.assign(key=[f"{name} {dims}" for name, dims in texts], flops=flops)
+    table = pairs.merge(distinct, on=["name", "dims"], how="left").assign(rank=view.rank.rank, step=step)
+    return table.loc[table["flops"].notna(), list(COLUMNS)]
+
+
+SELECTOR = "matrix operators in steps with recorded shapes"
+
+
+def work_uneven_pct(profile: Profile) -> Measurement:
+    """By how much the rank with most arithmetic exceeds the mean rank, by recorded shapes, mean over steps."""
+    return _of(profile, uneven_pct(profile))
+
+
+def work_own_share_pct(profile: Profile) -> Measurement:
+    """Share of the arithmetic in operators that not all ranks ran with the same shapes."""
+    return _of(profile, 100.0 * float(rank_work(profile)["own_share"].mean()))
+
+
+def work_follows_pct(profile: Profile) -> Measurement:
+    """Correlation of compute time with arithmetic over ranks and steps, in per cent."""
+    return _of(profile, 100.0 * follows_work(profile))
+
+
+def work_compute_spread_ms(profile: Profile) -> Measurement:
+    """How much longer than the mean rank the one that computes longest does so, mean over steps."""
+    return _of(profile, uneven_compute_ms(profile))
+
+
+def rank_work_pct(profile: Profile, rank: int) -> Measurement:
+    """Arithmetic of one rank against the mean of all, in per cent."""
+    table = rank_work(profile)
+    own = float(table.loc[table["rank"] == profile.rank(rank).rank.rank, "flops"].sum())
+    whole = float(table["flops"].sum()) / max(table["rank"].nunique(), 1)
+    return _of(profile, 100.0 * own / max(whole, 1.0), rank)
+
+
+def exchanged_mib(profile: Profile, rank: int | None = None) -> Measurement:
+    """MiB per step in all-to-alls: of one rank, or the mean of all."""
+    series = exchanged_bytes(profile)
+    if series.empty:
+        raise UsageError("no all-to-all of known size was recorded")
+    value = float(series.mean()) if rank is None else float(series.get(rank, 0.0))
+    return measured(profile, value / 2**20, series.reset_index(), "all-to-alls in steps, larger side", rank)
+
+
+def _of(profile: Profile, value: float, rank: int | None = None) -> Measurement:
+    table = rank_work(profile)
+    if table.empty:
+        raise UsageError("the work of the ranks is not known: shapes, or the traces of several ranks, are missing")
+    return measured(profile, value, table, SELECTOR, rank)
+
+
+METRICS = (
+    Metric("work_uneven_pct", "%", "How unevenly is arithmetic spread over ranks?", work_uneven_pct),
+    Metric("work_own_share_pct", "%", "How much of it has shapes of its own on each rank?", work_own_share_pct),
+    Metric("work_follows_pct", "%", "Does compute time follow the arithmetic?", work_follows_pct),
+    Metric("work_compute_spread_ms", "ms", "How much longer does the busiest rank compute?", work_compute_spread_ms),
+    Metric("rank_work_pct", "%", "How much arithmetic has this rank against the mean?", rank_work_pct),
+    Metric("exchanged_mib", "MiB", "How much do all-to-alls exchange?", exchanged_mib),
+)

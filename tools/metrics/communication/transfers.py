@@ -1,0 +1,143 @@
+"""How continuously a rank's collectives run, from the first of a step to the end of the last."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.intervals import covered, union
+from tools.metrics.communication.collectives import measured, selector
+from tools.metrics.measurement import Measurement, Metric
+from tools.views.collectives import collectives
+from tools.views.exchanges import mergeable_messages, message_cost
+from tools.views.profile import Profile
+from tools.views.transfers import Fit, fits, large_transfers, small_messages, small_start_ns, transfers
+
+
+def link_use(profile: Profile) -> pd.DataFrame:
+    """One row per rank and step with collectives: columns rank, step, span_ns (first start to last end), busy_ns.
+
+    Where busy is nearly the span, the collectives follow each other without a pause: an earlier start of one of them
+    would only have it wait for the one before. Transfers between two ranks are left out.
+    """
+    return profile.memo("link_use", lambda: _link_use(profile))
+
+
+def busy_share(profile: Profile) -> float:
+    """Busy time over span, all ranks and steps together; 0 without collectives."""
+    table = link_use(profile)
+    span = float(table["span_ns"].sum())
+    return float(table["busy_ns"].sum()) / span if span > 0 else 0.0
+
+
+def _link_use(profile: Profile) -> pd.DataFrame:
+    table = collectives(profile)
+    table = table[((table["step"] >= 0) & (table["kind"] != "send_recv")).to_numpy()]
+    spans = table.groupby(["rank", "step"], as_index=False).agg(begin_ns=("start_ns", "min"), end_ns=("end_ns", "max"))
+    busy = np.zeros(len(spans), dtype=np.int64)
+    for rank in spans["rank"].unique():
+        mine, own = (spans["rank"] == rank).to_numpy(), table[table["rank"] == rank]
+        moments = union(own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
+        busy[mine] = covered(moments, spans["begin_ns"].to_numpy()[mine], spans["end_ns"].to_numpy()[mine])
+    return spans.assign(span_ns=spans["end_ns"] - spans["begin_ns"], busy_ns=busy)
+
+
+def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
+    """Median bus bandwidth of large collectives: bytes over transfer time, times the NCCL tests' factor."""
+    table = large_transfers(profile, kind)
+    if table.empty:
+        raise UsageError("no large collective of known size was recorded")
+    return measured(profile, float(table["bus_bytes_per_s"].median()), table, selector("large collectives", kind))
+
+
+def best_bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
+    """Bus bandwidth of the fastest large collective: the one that waited least."""
+    table = large_transfers(profile, kind)
+    if table.empty:
+        raise UsageError("no large collective of known size was recorded")
+    best = table.loc[[table["bus_bytes_per_s"].idxmax()]]
+    return measured(profile, float(best["bus_bytes_per_s"].iloc[0]), best, selector("fastest large collective", kind))
+
+
+def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
+    """Median size of a collective's buffer."""
+    table = transfers(profile)
+    table = table if kind is None else table[table["kind"] == kind]
+    if table.empty:
+        raise UsageError("no collective of known size was recorded")
+    return measured(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
+
+
+def link_busy_pct(profile: Profile) -> Measurement:
+    """Of the time from a step's first collective to the end of its last, the share in which one is under way."""
+    return measured(profile, 100.0 * busy_share(profile), link_use(profile), "collectives in steps, first to last")
+
+
+def small_message_count(profile: Profile) -> Measurement:
+    """Collectives per step whose bytes hardly matter to their duration."""
+    table = small_messages(profile)
+    return measured(profile, len(table) / len(profile.step_ms), table, "collectives of 64 KiB and less")
+
+
+def small_message_start_ms(profile: Profile) -> Measurement:
+    """What starting such a collective costs: the lower quartile of their times without waiting for late ranks."""
+    return measured(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
+
+
+def small_message_exposed_ms(profile: Profile) -> Measurement:
+    """Time per step in which a rank computes nothing while one is under way; of the rank that has least of it."""
+    return _of_messages(profile, message_cost(profile).exposed_ms, "waiting in collectives of 64 KiB and less")
+
+
+def small_message_beside_ms(profile: Profile) -> Measurement:
+    """Time per step in which the same rank computes while one is under way."""
+    return _of_messages(profile, message_cost(profile).beside_ms, "collectives of 64 KiB and less beside computation")
+
+
+def collective_fixed_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
+    """Part of one collective's duration that does not depend on its size, by a line through duration over size."""
+    return _of_fit(profile, kind, group, _fit(profile, kind, group).fixed_ns / 1e6)
+
+
+def collective_fixed_pct(profile: Profile, kind: str, group: str = "") -> Measurement:
+    """Share of the transfer time per step that does not depend on size."""
+    return _of_fit(profile, kind, group, 100.0 * _fit(profile, kind, group).fixed_share)
+
+
+def mergeable_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
+    """Fixed parts per step that fewer, larger collectives would not have, overlapped or not."""
+    return _of_fit(profile, kind, group, _fit(profile, kind, group).mergeable_ns / 1e6)
+
+
+def _of_messages(profile: Profile, value: float, rows_of: str) -> Measurement:
+    rank, table = message_cost(profile).rank, mergeable_messages(profile)
+    return measured(profile, value, table[table["rank"] == rank], rows_of, rank)
+
+
+def _fit(profile: Profile, kind: str, group: str) -> Fit:
+    for fit in fits(profile):
+        if fit.kind == kind and fit.group == group:
+            return fit
+    raise UsageError(f"there are no {kind} collectives of different known sizes in group {group!r}")
+
+
+def _of_fit(profile: Profile, kind: str, group: str, value: float) -> Measurement:
+    table = transfers(profile)
+    table = table[(table["kind"] == kind) & (table["group"] == group)]
+    return measured(profile, value, table, f"{kind} collectives by size, least squares")
+
+
+METRICS = (
+    Metric("bus_bandwidth", "B/s", "How fast do large collectives transfer?", bus_bandwidth),
+    Metric("best_bus_bandwidth", "B/s", "How fast is the fastest large collective?", best_bus_bandwidth),
+    Metric("small_message_count", "count", "How many small collectives does a step have?", small_message_count),
+    Metric("small_message_start_ms", "ms", "What does starting a small one cost?", small_message_start_ms),
+    Metric("small_message_exposed_ms", "ms", "How long do ranks only wait in small ones?", small_message_exposed_ms),
+    Metric("small_message_beside_ms", "ms", "How long do small ones run beside computation?", small_message_beside_ms),
+    Metric("link_busy_pct", "%", "How continuously do collectives run once begun?", link_busy_pct),
+    Metric("message_bytes", "B", "How large is a collective?", message_bytes),
+    Metric("collective_fixed_ms", "ms", "What does a collective cost however small it is?", collective_fixed_ms),
+    Metric("collective_fixed_pct", "%", "What share of transfer time is such fixed cost?", collective_fixed_pct),
+    Metric("mergeable_ms", "ms", "What would fewer, larger collectives save of it?", mergeable_ms),
+)

@@ -1,0 +1,132 @@
+"""Compiled regions and the steps in which a training thread computes much longer than usual."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.recorded.samples import host_records
+from tools.metrics.recorded.series import rank_stalls, run_series
+from tools.run.model import MONITOR_FORMAT
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.views.series import RunSeries
+from tools.views.stalls import ROBUST_SPREADS, SCALE
+
+# torch.compile counts the versions of each frame: "0/17" is the eighteenth version of the first frame.
+VERSION = re.compile(r"^Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d{1,9})/(?P<version>\d{1,9})(?!\d)")
+RUNNING = 0.5  # of its excess a long step must run on a core, else it waits
+
+
+@dataclass(frozen=True)
+class Versions:
+    """How often frames were compiled, by the versions of them that a trace shows."""
+
+    again: int  # compilations after the first of a frame: the highest number seen, summed over frames
+    in_use: int  # different versions of the frame that has most, in the recorded steps
+
+
+def versions(view: RankProfile) -> Versions:
+    """Of the rank's compiled regions; zeros where there are none."""
+    marked = np.flatnonzero(view.named("compiled_region"))
+    names = view.rank.events.frame["name"].iloc[marked].astype("str").unique()
+    found: dict[str, set[int]] = {}
+    for name in names:
+        if match := VERSION.match(name):
+            found.setdefault(match["frame"], set()).add(int(match["version"]))
+    return Versions(sum(max(each) for each in found.values()), max((len(each) for each in found.values()), default=0))
+
+
+def computing_steps(series: RunSeries, rank: int, limit_pct: float) -> pd.DataFrame:
+    """The rank's long steps in which its thread runs for most of the excess; ``excess_ms``: without the collector.
+
+    Empty too where the series does not tell the thread's time.
+    """
+    own = series.of(rank)
+    if own.empty or "thread_cpu_ms" not in own or own["thread_cpu_ms"].isna().any():
+        return own.iloc[:0].assign(excess_ms=0.0)
+    wall, ran = (own[name] - own[name].median() for name in ("wall_ms", "thread_cpu_ms"))
+    spread = SCALE * float(wall.abs().median())
+    long = wall > max(limit_pct / 100.0 * float(own["wall_ms"].median()), ROBUST_SPREADS * spread)
+    collected = own["gc_ms"] - own["gc_ms"].median() if "gc_ms" in own else 0.0
+    excess = np.minimum(wall, ran) - collected
+    return own.assign(excess_ms=excess)[long & (ran >= RUNNING * wall) & (excess > 0)]
+
+
+def compiled_again(profile: Profile, rank: int) -> Measurement:
+    """How often compiled regions were compiled anew before the trace, at least: by the numbers of their versions."""
+    view = profile.rank(rank)
+    rows = np.flatnonzero(view.named("compiled_region"))
+    return of_rank(view, versions(view).again, lambda: event_rows(view, rows), "versions of compiled regions")
+
+
+def computing_long_ms(profile: Profile, rank: int) -> Measurement:
+    """What long steps in which the training thread computes add to the mean step, without collections."""
+    series = run_series(profile)
+    added = float(computing_steps(series, rank, profile.thresholds["fluctuation_pct"])["excess_ms"].sum())
+    return _of_long(profile, rank, added / max(len(series.of(rank)), 1))
+
+
+def computing_long_steps(profile: Profile, rank: int) -> Measurement:
+    """How many long steps there are in which the training thread computes for most of the excess."""
+    return _of_long(profile, rank, len(computing_steps(run_series(profile), rank, _limit_pct(profile))))
+
+
+def stall_running_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the excess of a rhythm's long steps in which the training thread ran on a core."""
+    stalls = rank_stalls(profile).get(rank)
+    own = run_series(profile).of(rank)
+    if stalls is None or "thread_cpu_ms" not in own or own["thread_cpu_ms"].isna().any():
+        raise UsageError(f"the records of rank {rank} do not tell whether it ran in long steps of a rhythm")
+    long = own["step"].isin(stalls.steps)
+    ran, lasted = (float((own[name][long] - own[name][~long].median()).sum()) for name in ("thread_cpu_ms", "wall_ms"))
+    table = own.loc[long, ["rank", "step", "wall_ms", "thread_cpu_ms"]].reset_index(drop=True)
+    share_pct = 100.0 * max(ran, 0.0) / max(lasted, 1e-9)
+    return Measurement(share_pct, lambda: table, "long steps of a rhythm", (rank,), stalls.steps, source=MONITOR_FORMAT)
+
+
+def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the monitor's samples in usual steps that found a profiler of torch at work."""
+    records = host_records(profile)
+    samples, steps = records.samples(rank), records.series.of(rank)
+    at = samples["unix_ns"].to_numpy(dtype=np.int64)
+    place = np.searchsorted(steps["begin_unix_ns"].to_numpy(dtype=np.int64), at, side="right") - 1
+    ends = steps["end_unix_ns"].to_numpy(dtype=np.int64)
+    inside = (place >= 0) & (at <= ends[np.maximum(place, 0)]) if len(ends) else np.zeros(len(at), dtype=bool)
+    table = samples.loc[inside, ["rank", "unix_ns", "profiler_active"]].dropna().reset_index(drop=True)
+    if table.empty:
+        raise UsageError(f"the records of rank {rank} do not tell whether a profiler ran in usual steps")
+    value = 100.0 * float((table["profiler_active"] > 0).mean())
+    numbers = records.series.numbers(rank)
+    return Measurement(value, lambda: table, "samples of profiler_active", (rank,), numbers, source=MONITOR_FORMAT)
+
+
+def _limit_pct(profile: Profile) -> float:
+    return profile.thresholds["fluctuation_pct"]
+
+
+def _of_long(profile: Profile, rank: int, value: float) -> Measurement:
+    series = run_series(profile)
+    table = computing_steps(series, rank, _limit_pct(profile))
+    if table.empty and series.of(rank).empty:
+        raise UsageError(f"no step of rank {rank} is recorded")
+    shown = [name for name in ("rank", "step", "wall_ms", "thread_cpu_ms", "gc_ms", "excess_ms") if name in table]
+    numbers = tuple(int(step) for step in table["step"])
+    rows = table[shown].reset_index(drop=True)
+    return Measurement(value, lambda: rows, "long computing steps", (rank,), numbers, source=series.source)
+
+
+METRICS = (
+    Metric("compiled_again", "compilations", "How often were compiled regions compiled anew?", compiled_again),
+    Metric("computing_long_ms", "ms", "What do long steps cost in which the thread computes?", computing_long_ms),
+    Metric("computing_long_steps", "steps", "In how many long steps does the thread compute?", computing_long_steps),
+    Metric("stall_running_pct", "%", "Does the training thread run in the long steps of a rhythm?", stall_running_pct),
+    Metric(
+        "profiler_active_pct", "%", "How often does a profiler run while none records a trace?", profiler_active_pct
+    ),
+)

@@ -1,0 +1,192 @@
+"""Where a rank without a device spends its step between and in short operators."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.intervals import IntervalSet, intersect, merge, subtract, union
+from tools.metrics.measurement import Measurement, Metric, event_rows, interval_rows, of_rank, step_ms, wall_ms
+from tools.run.links import depths
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+
+@dataclass(frozen=True, eq=False)
+class HostDispatch:
+    """``rows``: the outermost computing operators inside steps.
+
+    ``moments``: time in short operators, and the pauses between operators that are as short (Python's own work).
+    ``repeated``: all calls of the kinds that a step calls very often and whose typical call is short, as in a loop over
+    rows or numbers; one operator over all of them would take the place of all calls, the slow ones included. Gradients
+    of parts count however long they take: only because the loop takes part after part are there so many.
+    ``repeated_moments``: time in those, and the pauses right before and after one of them. Neither holds any data wait
+    or exposed communication.
+    """
+
+    rows: NDArray[np.int64]
+    moments: IntervalSet
+    repeated: NDArray[np.int64]
+    repeated_moments: IntervalSet
+
+
+def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
+    """The short operators of one rank on its training threads."""
+    return profile.memo(f"host_dispatch:{rank}", lambda: _host_dispatch(profile, profile.rank(rank)))
+
+
+def _host_dispatch(profile: Profile, view: RankProfile) -> HostDispatch:
+    limit_ns = profile.thresholds["short_operator_us"] * 1e3
+    computing = view.in_steps(view.host_compute_rows)
+    tops = [_outermost(view, computing[view.track[computing] == track]) for track in view.training_tracks]
+    rows = np.sort(np.concatenate(tops)).astype(np.int64) if tops else computing
+    brief = view.end[rows] - view.start[rows] < limit_ns
+    pauses = view.parts.host[view.parts.host[:, 1] - view.parts.host[:, 0] < limit_ns]
+    long = union(view.start[rows[~brief]], view.end[rows[~brief]])
+    spans = intersect(union(view.start[rows[brief]], view.end[rows[brief]]), view.parts.compute)
+    repeated = rows[_repeated(view, rows, limit_ns, profile.thresholds["repeated_calls"])]
+    calls = intersect(union(view.start[repeated], view.end[repeated]), view.parts.compute)
+    beside = np.isin(pauses[:, 0], view.end[repeated]) | np.isin(pauses[:, 1], view.start[repeated])
+    return HostDispatch(rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses[beside]))
+
+
+def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls_per_step: float) -> NDArray[np.bool_]:
+    """Which rows are of a kind (one name on one thread) that is called often and short, or exists for the loop only."""
+    table = pd.DataFrame(
+        {
+            "name": view.events.frame["name"].cat.codes.to_numpy()[rows],
+            "track": view.track[rows],
+            "duration_ns": view.end[rows] - view.start[rows],
+        }
+    )
+    kinds = table.groupby(["name", "track"])["duration_ns"]
+    often = kinds.transform("size") >= calls_per_step * max(len(view.steps), 1)
+    short = (kinds.transform("median") < limit_ns) | view.named("part_gradient")[rows]
+    return np.asarray(often & short, dtype=bool)
+
+
+def _outermost(view: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.asarray(rows[depths(view.start[rows], view.end[rows]) == 0], dtype=np.int64)
+
+
+ALIKE = 0.5  # of the usual step's length that a traced one may differ by
+SWITCHES = 3  # intervals; of more, a tenth over each leaves no length that would not fit
+SWITCH_EARLY, SWITCH_LATE = 0.02, 0.1  # of an interval: what clocks round off, and waking up
+NEARBY = 3  # the windows around those lengths, the windows themselves included, over the windows
+REPEATED = "short outermost operators of kinds called very often, and the pauses beside them"
+
+
+def short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step in short operators of kinds called very often and in the short pauses beside them.
+
+    On a rank without a device. Where unprofiled steps are known it is the median of the traced steps that are like
+    them, or the one nearest to them: recording stretches steps where there are many operators, some many times over.
+    A traced step that is longer than an unprofiled one counts as stretched evenly; ``least_short_operator_ms`` has all
+    of what it takes longer in the short operators.
+    """
+    view = profile.rank(rank)
+    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    if profile.series is not None:
+        per_step = per_step * np.minimum(profile.series.mean_ms / wall_ms(view), 1.0)
+    like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
+    return _short_operators(profile, rank, float(np.median(per_step[like])) if like.any() else float(per_step.mean()))
+
+
+def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """The least that it can be: what a traced step takes longer than an unprofiled one is taken off.
+
+    Every traced step gives such a bound, and the highest one counts.
+    """
+    view, series = profile.rank(rank), profile.series
+    if series is None:
+        return short_operator_ms(profile, rank)
+    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    bounds = per_step - np.maximum(wall_ms(view) - series.mean_ms, 0.0)
+    return _short_operators(profile, rank, max(float(bounds.max()), 0.0))
+
+
+def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """The most that it can be: as long as in the traced steps like an unprofiled one, and no longer than that one."""
+    view, series = profile.rank(rank), profile.series
+    if series is None:
+        return short_operator_ms(profile, rank)
+    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
+    value = float(np.median(per_step[like])) if like.any() else float(per_step.mean())
+    return _short_operators(profile, rank, min(value, series.mean_ms))
+
+
+def short_operator_pct(profile: Profile, rank: int) -> Measurement:
+    """The same as a share of the mean unprofiled step, of the traced ones where no others are known."""
+    view, series = profile.rank(rank), profile.series
+    spent = short_operator_ms(profile, rank)
+    whole_ms = float(wall_ms(view).mean()) if series is None else series.mean_ms
+    return of_rank(view, 100.0 * spent.value / whole_ms, spent.rows, REPEATED)
+
+
+def _short_operators(profile: Profile, rank: int, value_ms: float) -> Measurement:
+    moments = host_dispatch(profile, rank).repeated_moments
+    return of_rank(profile.rank(rank), value_ms, lambda: interval_rows(moments), REPEATED)
+
+
+def _usual_steps(profile: Profile) -> NDArray[np.int64]:
+    """Numbers of the traced steps about as long as the mean unprofiled one, at least the nearest; none if unknown."""
+    if profile.series is None:
+        return np.empty(0, dtype=np.int64)
+    off = (profile.step_ms / profile.series.mean_ms - 1.0).abs()
+    return off.index[off <= max(ALIKE, float(off.min()))].to_numpy(dtype=np.int64)
+
+
+def operators_per_step(profile: Profile, rank: int) -> Measurement:
+    """Outermost computing operators per step on the training threads of a rank without a device."""
+    view = profile.rank(rank)
+    rows = host_dispatch(profile, rank).rows
+    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "outermost operators")
+
+
+def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
+    """Calls per step of short operators of kinds called very often, on a rank without a device."""
+    view = profile.rank(rank)
+    rows = host_dispatch(profile, rank).repeated
+    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), REPEATED)
+
+
+def switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
+    """Pauses between operators per step that last one to three of the interpreter's switch intervals, a tenth over."""
+    return _pauses(profile, rank, SWITCH_EARLY, SWITCH_LATE, "pauses of the switch interval")
+
+
+def near_switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
+    """The same and the pauses up to the width of that window shorter or longer: three times as wide.
+
+    Where pauses last as long as it happens, a third of these have the switch interval's length.
+    """
+    width = SWITCH_EARLY + SWITCH_LATE
+    return _pauses(profile, rank, SWITCH_EARLY + width, SWITCH_LATE + width, "pauses near the switch interval")
+
+
+def _pauses(profile: Profile, rank: int, early: float, late: float, selector: str) -> Measurement:
+    """Pauses of one to three switch intervals, up to those parts of one shorter or longer."""
+    view, interval_ms = profile.rank(rank), profile.thresholds["switch_interval_ms"]
+    pauses = view.parts.host
+    turns = (pauses[:, 1] - pauses[:, 0]) / 1e6 / interval_ms
+    whole = np.floor(turns + early)
+    chosen = pauses[(whole >= 1) & (whole <= SWITCHES) & (turns - whole <= late)]
+    return of_rank(view, len(chosen) / len(view.steps), lambda: interval_rows(chosen), selector)
+
+
+METRICS = (
+    Metric("short_operator_ms", "ms", "How long does a step spend in short operators?", short_operator_ms),
+    Metric("short_operator_pct", "%", "What share of a step is spent in short operators?", short_operator_pct),
+    Metric("least_short_operator_ms", "ms", "How long at least?", least_short_operator_ms),
+    Metric("most_short_operator_ms", "ms", "How long at most?", most_short_operator_ms),
+    Metric("operators_per_step", "operators", "How many operators does a step call?", operators_per_step),
+    Metric("repeated_operator_calls", "calls", "How many of them repeat a short one?", repeated_operator_calls),
+    Metric(
+        "near_switch_pauses_per_step", "pauses", "How often does it wait about as long?", near_switch_pauses_per_step
+    ),
+    Metric("switch_pauses_per_step", "pauses", "How often does it wait a switch interval?", switch_pauses_per_step),
+)

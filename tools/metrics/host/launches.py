@@ -1,0 +1,138 @@
+"""The launch queue: how much launched work waits for the device, and for how long."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.run.events import EventKind
+from tools.views.blocking import blocking_calls, kernel_launches
+from tools.views.profile import Profile
+
+
+def launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
+    """One row per launched device operation inside the steps, in the order of the calls.
+
+    Columns: launch_row, device_row, host_track, track, call_start_ns, call_end_ns, start_ns, duration_ns,
+    queued (operations called before and not yet started when this call ends, itself left out), delay_ns (from the
+    call's end to the start of the work, 0 when it starts earlier), interval_ns (since the previous launch of the same
+    thread; -1 for the first).
+
+    HTA counts the same length per stream from the call's start, so that a kernel that starts before its call has
+    returned can give a negative length there; here it counts as started.
+    """
+    return profile.memo(f"queue:{rank}", lambda: _launch_queue(profile, rank))
+
+
+def _launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
+    view = profile.rank(rank)
+    links = view.launches.sort_values(["call_start_ns", "start_ns"], kind="stable", ignore_index=True)
+    called, started = np.sort(links["call_end_ns"].to_numpy()), np.sort(links["start_ns"].to_numpy())
+    ends = links["call_end_ns"].to_numpy()
+    waiting = np.searchsorted(called, ends, side="left") - np.searchsorted(started, ends, side="right")
+    interval = links.groupby("host_track")["call_start_ns"].diff().fillna(-1).astype("int64")
+    table = links[["launch_row", "device_row", "host_track", "track", "call_start_ns", "call_end_ns", "start_ns"]]
+    table = table.assign(
+        duration_ns=links["end_ns"] - links["start_ns"],
+        queued=np.maximum(waiting, 0),
+        delay_ns=np.maximum(links["start_ns"].to_numpy() - ends, 0),
+        interval_ns=interval,
+    )
+    return table[view.step_of(table["launch_row"].to_numpy()) >= 0]
+
+
+def launches_per_step(profile: Profile, rank: int) -> Measurement:
+    """Kernels, copies and memsets launched per step."""
+    table = _queue(profile, rank)
+    view = profile.rank(rank)
+    return of_rank(view, len(table) / len(view.steps), lambda: table, "device work with a recorded launch")
+
+
+def launched_kernel_us(profile: Profile, rank: int) -> Measurement:
+    """Median duration of the kernels launched in the steps."""
+    view = profile.rank(rank)
+    table = _queue(profile, rank)
+    kernels = table[view.kind[table["device_row"].to_numpy()] == EventKind.KERNEL]
+    return of_rank(view, kernels["duration_ns"].median() / 1e3, lambda: kernels, "kernels with a recorded launch")
+
+
+def launch_interval_us(profile: Profile, rank: int) -> Measurement:
+    """Median time from one launch to the next of the same host thread."""
+    table = _queue(profile, rank)
+    table = table[table["interval_ns"] >= 0]
+    return of_rank(profile.rank(rank), table["interval_ns"].median() / 1e3, lambda: table, "start to start of launches")
+
+
+def launch_queue_length(profile: Profile, rank: int) -> Measurement:
+    """Median number of earlier launches that still wait for the device when a launch returns."""
+    table = _queue(profile, rank)
+    return of_rank(profile.rank(rank), table["queued"].median(), lambda: table, "called and not yet started")
+
+
+def empty_queue_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of launches that find nothing waiting for the device."""
+    table = _queue(profile, rank)
+    empty = table[table["queued"] == 0]
+    return of_rank(profile.rank(rank), 100.0 * len(empty) / len(table), lambda: empty, "launches with nothing queued")
+
+
+def launch_delay_us(profile: Profile, rank: int, stream: int | None = None) -> Measurement:
+    """Median time from a launch's return to the start of its work, on one stream or on all."""
+    view = profile.rank(rank)
+    table = _queue(profile, rank)
+    if stream is not None:
+        streams = view.events.tracks["stream"].to_numpy()[table["track"].to_numpy()]
+        table = table[streams == stream]
+        if table.empty:
+            raise UsageError(f"rank {rank} launched nothing on stream {stream}")
+    return of_rank(view, table["delay_ns"].median() / 1e3, lambda: table, "launch returns to work starts")
+
+
+def launch_blocking_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of kernel launches that wait for their kernel."""
+    view = profile.rank(rank)
+    calls = kernel_launches(profile, rank)
+    value = 100.0 * len(calls.blocked) / max(len(calls.rows), 1)
+    return of_rank(view, value, lambda: event_rows(view, calls.blocked), "launch ends with its kernel")
+
+
+def blocking_calls_per_step(profile: Profile, rank: int) -> Measurement:
+    """Synchronising calls and blocking reads from the device per step, on the training threads."""
+    view = profile.rank(rank)
+    table = blocking_calls(profile, rank)
+    return of_rank(view, len(table) / len(view.steps), lambda: _named(profile, rank, table), "synchronising calls")
+
+
+def blocking_wait_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step in which the host waits in such calls while the device works."""
+    view = profile.rank(rank)
+    table = blocking_calls(profile, rank)
+    value = table["waited_ns"].sum() / 1e6 / len(view.steps)
+    return of_rank(view, value, lambda: _named(profile, rank, table), "device busy during synchronising calls")
+
+
+def _named(profile: Profile, rank: int, table: pd.DataFrame) -> pd.DataFrame:
+    names = profile.rank(rank).names(table["row"].to_numpy())
+    return table.assign(name=np.array(names, dtype=object))
+
+
+def _queue(profile: Profile, rank: int) -> pd.DataFrame:
+    table = launch_queue(profile, rank)
+    if table.empty:
+        raise UsageError(f"no launch of rank {rank} is joined to work on the device")
+    return table
+
+
+METRICS = (
+    Metric("launches_per_step", "launches", "How much work does a step launch?", launches_per_step),
+    Metric("launched_kernel_us", "us", "How long does a typical kernel run?", launched_kernel_us),
+    Metric("launch_interval_us", "us", "How often does the host launch?", launch_interval_us),
+    Metric("launch_queue_length", "launches", "How far ahead of the device is the host?", launch_queue_length),
+    Metric("empty_queue_pct", "%", "How many launches find the device with nothing queued?", empty_queue_pct),
+    Metric("launch_delay_us", "us", "How long does launched work wait?", launch_delay_us),
+    Metric("launch_blocking_pct", "%", "How many launches wait for their kernel?", launch_blocking_pct),
+    Metric("blocking_calls_per_step", "calls", "How often does the host wait for the device?", blocking_calls_per_step),
+    Metric("blocking_wait_ms", "ms", "How long does the host wait for the device?", blocking_wait_ms),
+)

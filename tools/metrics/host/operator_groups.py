@@ -1,0 +1,170 @@
+"""Groups of operators on the training threads, for runs whose operators compute on the host.
+
+A group is the outermost operators of a kind inside steps, so that their times add up:
+
+=================== =======================================================================
+fp64                operators whose first floating operand is 64 bits wide
+fallback            convolutions outside the tuned library
+elementwise_runs    three or more element-wise operators in a row that stream whole tensors
+reads               values read out of a tensor (``item`` and the like)
+=================== =======================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.intervals import length, union
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.rank_speed import host_speed
+from tools.run.links import depths, parents
+from tools.views.operator_cost import precision_of
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+Rows = NDArray[np.int64]
+
+RUN_LENGTH = 3  # two in a row are usual (an addition and its activation)
+
+
+def host_group(profile: Profile, rank: int, group: str) -> Rows:
+    """Rows of the group's operators on one rank, ascending."""
+    if group not in GROUPS:
+        raise UsageError(f"there is no group {group!r}; choose one of {', '.join(GROUPS)}")
+    return profile.memo(f"host_group:{group}:{rank}", lambda: GROUPS[group](profile, profile.rank(rank)))
+
+
+def outermost(view: RankProfile, rows: Rows) -> Rows:
+    """Those of the rows that lie in no other of them, per thread."""
+    kept = [
+        mine[depths(view.start[mine], view.end[mine]) == 0]
+        for track in np.unique(view.track[rows])
+        for mine in (rows[view.track[rows] == track],)
+    ]
+    return np.sort(np.concatenate(kept)).astype(np.int64) if kept else rows
+
+
+def _computing(view: RankProfile) -> Rows:
+    """Operators of the training itself: what a loader computes in the training process is waiting for data."""
+    rows = view.in_steps(view.host_compute_rows)
+    spans = view.loader_rows
+    if not len(spans) or not len(rows):
+        return rows
+    spans = spans[np.argsort(view.start[spans], kind="stable")]
+    last = spans[np.searchsorted(view.start[spans], view.start[rows], side="right") - 1]
+    begun = view.start[rows] >= view.start[last]
+    loading = begun & (view.end[rows] <= view.end[last]) & (view.track[rows] == view.track[last])
+    kept: Rows = rows[~loading]
+    return kept
+
+
+def _named(view: RankProfile, pattern: str) -> Rows:
+    rows = _computing(view)
+    return outermost(view, rows[view.named(pattern)[rows]])
+
+
+def _fp64(profile: Profile, view: RankProfile) -> Rows:
+    recorded = view.events.details.operators
+    wide = [precision_of(str(types)) == "fp64" for types in recorded["types"].cat.categories]
+    chosen = np.append(np.array(wide, dtype=bool), False)[recorded["types"].cat.codes.to_numpy()]
+    rows = np.intersect1d(recorded["row"].to_numpy()[chosen], _computing(view))
+    return outermost(view, rows.astype(np.int64))
+
+
+def _fallback(profile: Profile, view: RankProfile) -> Rows:
+    return _named(view, "fallback_convolution")
+
+
+def _reads(profile: Profile, view: RankProfile) -> Rows:
+    return _named(view, "scalar_read")
+
+
+def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:
+    """Runs are broken by any other operator that computes; what is too short to stream memory is passed over."""
+    rows = _computing(view)
+    least_ns = profile.thresholds["short_operator_us"] * 1e3
+    chosen = [
+        _runs(view, _leaves(view, rows[view.track[rows] == track], least_ns)) for track in np.unique(view.track[rows])
+    ]
+    return np.sort(np.concatenate(chosen)).astype(np.int64) if chosen else rows
+
+
+def _leaves(view: RankProfile, rows: Rows, least_ns: float) -> Rows:
+    """Outermost element-wise operators, and operators without others inside; none shorter than ``least_ns``."""
+    streaming = view.named("elementwise_operator")[rows]
+    whole = outermost(view, rows[streaming])
+    upward = parents(view.start[rows], view.end[rows])
+    long = view.end[rows] - view.start[rows] >= least_ns
+    holds = np.zeros(len(rows), dtype=bool)
+    holds[upward[long & (upward >= 0)]] = True
+    ended = np.maximum.accumulate(view.end[whole]) if len(whole) else whole
+    place = np.searchsorted(view.start[whole], view.start[rows], side="right") - 1
+    inside = (place >= 0) & (ended[np.maximum(place, 0)] >= view.end[rows]) if len(whole) else np.zeros(len(rows), bool)
+    others = rows[~holds & ~inside & long]
+    return np.union1d(whole[view.end[whole] - view.start[whole] >= least_ns], others).astype(np.int64)
+
+
+def _runs(view: RankProfile, rows: Rows) -> Rows:
+    streaming = view.named("elementwise_operator")[rows]
+    number = np.cumsum(np.append(True, streaming[1:] != streaming[:-1])) if len(rows) else rows
+    size = np.bincount(number)[number] if len(rows) else rows
+    return rows[streaming & (size >= RUN_LENGTH)]
+
+
+GROUPS: Mapping[str, Callable[[Profile, RankProfile], Rows]] = MappingProxyType(
+    {
+        "fp64": _fp64,
+        "fallback": _fallback,
+        "elementwise_runs": _elementwise_runs,
+        "reads": _reads,
+    }
+)
+
+
+def host_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
+    """Time per step in the operators of a group, on one rank."""
+    return _of(profile, group, rank, _total_ns(profile, group, rank) / 1e6 / len(profile.rank(rank).steps))
+
+
+def host_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
+    """The same as a share of the rank's steps."""
+    wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
+    return _of(profile, group, rank, 100.0 * _total_ns(profile, group, rank) / wall_ns)
+
+
+def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
+    """Operators of a group per step."""
+    return _of(profile, group, rank, len(host_group(profile, rank, group)) / len(profile.rank(rank).steps))
+
+
+def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
+    """How much longer the rank's operators take than the same operators on the other ranks."""
+    view, table = profile.rank(rank), host_speed(profile)
+    mine = table[table["rank"] == rank]
+    if mine.empty:
+        raise UsageError(f"rank {rank} shares no operators with other ranks")
+    value = 100.0 * (float(mine["ratio"].iloc[0]) - 1.0)
+    return of_rank(view, value, lambda: table, "operators of equal name and shapes, means per rank")
+
+
+def _total_ns(profile: Profile, group: str, rank: int) -> float:
+    view, rows = profile.rank(rank), host_group(profile, rank, group)
+    return float(length(union(view.start[rows], view.end[rows])))
+
+
+def _of(profile: Profile, group: str, rank: int, value: float) -> Measurement:
+    view, rows = profile.rank(rank), host_group(profile, rank, group)
+    return of_rank(view, value, lambda: event_rows(view, rows), f"operators of the group {group} on training threads")
+
+
+METRICS = (
+    Metric("host_group_ms", "ms", "How long do host operators of a group take per step?", host_group_ms),
+    Metric("host_group_pct", "%", "What share of the step do they take?", host_group_pct),
+    Metric("host_slowdown_pct", "%", "How much slower does a rank run the same operators?", host_slowdown_pct),
+    Metric("host_group_count", "calls", "How many of them does a step call?", host_group_count),
+)

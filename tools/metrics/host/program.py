@@ -1,0 +1,105 @@
+"""What the host program does: named spans, short operators, the profiler's own work."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.intervals import IntervalSet, intersect, merge, union
+from tools.knowledge.name_patterns import PATTERNS
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.run.events import HOST_WORK, EventKind
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+PROFILED = {"python": EventKind.PYTHON, "operator": EventKind.OPERATOR, "memory": EventKind.INSTANT}
+OPTIONS = ("record_shapes", "with_stack", "profile_memory")
+
+
+def span_rows(view: RankProfile, pattern: str) -> NDArray[np.int64]:
+    """Rows of host events on training threads, inside steps, whose name matches a pattern of the vocabulary."""
+    if pattern not in PATTERNS:
+        raise UsageError(f"there is no pattern {pattern!r}; choose one of {', '.join(PATTERNS)}")
+    host = np.isin(view.kind, [int(kind) for kind in HOST_WORK])
+    return view.in_steps(np.flatnonzero(view.named(pattern) & host & view.on_training_thread))
+
+
+def starved(view: RankProfile) -> IntervalSet:
+    """When host time is exposed: the device has nothing to do for the host's sake, or there is no device."""
+    window = np.array([view.rank.window()], dtype=np.int64)
+    return merge(view.parts.data_wait, view.parts.host) if view.rank.has_device else window
+
+
+def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
+    """Time per step in host spans of that kind."""
+    view = profile.rank(rank)
+    rows = span_rows(view, pattern)
+    value = over_steps(step_ms(view, union(view.start[rows], view.end[rows])), statistic)
+    return of_rank(view, value, lambda: event_rows(view, rows), f"host spans named like {pattern}")
+
+
+def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
+    """Time per step in host spans of that kind while the device has nothing to do (or there is none)."""
+    view = profile.rank(rank)
+    rows = span_rows(view, pattern)
+    exposed = intersect(union(view.start[rows], view.end[rows]), starved(view))
+    return of_rank(
+        view,
+        over_steps(step_ms(view, exposed), statistic),
+        lambda: event_rows(view, rows),
+        f"host spans named like {pattern} while the device is idle",
+    )
+
+
+def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurement:
+    """The same as a share of the step time."""
+    exposed = host_span_exposed_ms(profile, rank, pattern)
+    view = profile.rank(rank)
+    return of_rank(view, 100.0 * exposed.value / float(wall_ms(view).mean()), exposed.rows, exposed.selector)
+
+
+def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
+    """Number of host spans of that kind in all recorded steps."""
+    view = profile.rank(rank)
+    rows = span_rows(view, pattern)
+    return of_rank(view, len(rows), lambda: event_rows(view, rows), f"host spans named like {pattern}")
+
+
+def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measurement:
+    """The longest host span of that kind in the recorded steps; 0 when there is none."""
+    view = profile.rank(rank)
+    rows = span_rows(view, pattern)
+    longest = (view.end[rows] - view.start[rows]).max(initial=0) / 1e6
+    return of_rank(view, longest, lambda: event_rows(view, rows), f"longest host span named like {pattern}")
+
+
+def profiled_events_per_step(profile: Profile, rank: int, kind: str) -> Measurement:
+    """Events that the profiler recorded per step: ``python`` frames, ``operator`` or ``memory`` marks."""
+    if kind not in PROFILED:
+        raise UsageError(f"there is no kind {kind!r}; choose one of {', '.join(PROFILED)}")
+    view = profile.rank(rank)
+    rows = view.in_steps(np.flatnonzero(view.kind == PROFILED[kind]))
+    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), f"{kind} events")
+
+
+def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
+    """Estimated host time per step that recording stacks, shapes and memory takes, from a cost per recorded event."""
+    frames = profiled_events_per_step(profile, rank, "python")
+    operators = profiled_events_per_step(profile, rank, "operator")
+    recorded = profile.rank(rank).rank.metadata
+    extras = sum(recorded.get(option, "0") not in ("0", "", "False", "false") for option in OPTIONS)
+    limits = profile.thresholds
+    cost_us = frames.value * limits["profiled_frame_us"] + operators.value * extras * limits["profiled_operator_us"]
+    return of_rank(profile.rank(rank), cost_us / 1e3, frames.rows, "recorded events times the cost of recording one")
+
+
+METRICS = (
+    Metric("host_span_ms", "ms", "How long is the host in this kind of work?", host_span_ms),
+    Metric("host_span_exposed_ms", "ms", "How long does the device wait for this kind of work?", host_span_exposed_ms),
+    Metric("host_span_exposed_pct", "%", "What share of the step is that?", host_span_exposed_pct),
+    Metric("host_span_count", "events", "How often does the host do this kind of work?", host_span_count),
+    Metric("host_span_longest_ms", "ms", "How long is the longest of these?", host_span_longest_ms),
+    Metric("profiling_overhead_ms", "ms", "How much host time does the profiler take?", profiling_overhead_ms),
+    Metric("profiled_events_per_step", "events", "How much does the profiler record?", profiled_events_per_step),
+)

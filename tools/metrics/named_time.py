@@ -1,0 +1,108 @@
+"""Time and number of the events of one exact name on one rank: device kernels, and calls on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.intervals import union
+from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank, over_steps, step_ms
+from tools.run.events import HOST_WORK
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.views.work import kernel_work, operator_work
+
+
+def kernel_rows(view: RankProfile) -> NDArray[np.int64]:
+    """Rows of the device kernels that start inside the rank's steps."""
+    return view.in_steps(view.kernels)
+
+
+def host_rows(view: RankProfile) -> NDArray[np.int64]:
+    """Rows of host work (operators, calls, marked spans, Python frames) inside the steps, on any thread."""
+    return view.in_steps(np.flatnonzero(np.isin(view.kind, [int(kind) for kind in HOST_WORK])))
+
+
+def rank_kernel_ms(profile: Profile, rank: int, name: str) -> Measurement:
+    """Sum of the durations of the kernels of exactly this name per step of one rank; 0 where there are none."""
+    view = profile.rank(rank)
+    rows = _named(view, kernel_rows(view), name)
+    total_ms = float((view.end[rows] - view.start[rows]).sum()) / 1e6
+    return of_rank(view, total_ms / len(view.steps), lambda: event_rows(view, rows), "device kernels of one name")
+
+
+def rank_kernel_count(profile: Profile, rank: int, name: str) -> Measurement:
+    """Kernels of exactly this name per step of one rank."""
+    view = profile.rank(rank)
+    rows = _named(view, kernel_rows(view), name)
+    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "device kernels of one name")
+
+
+def host_name_ms(profile: Profile, rank: int, name: str) -> Measurement:
+    """Time per step in which at least one host event of exactly this name is open; 0 where there are none."""
+    view = profile.rank(rank)
+    rows = _named(view, host_rows(view), name)
+    value = over_steps(step_ms(view, union(view.start[rows], view.end[rows])), "mean")
+    return of_rank(view, value, lambda: event_rows(view, rows), "host events of one name")
+
+
+def host_name_count(profile: Profile, rank: int, name: str) -> Measurement:
+    """Host events of exactly this name per step."""
+    view = profile.rank(rank)
+    rows = _named(view, host_rows(view), name)
+    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "host events of one name")
+
+
+def host_name_longest_ms(profile: Profile, rank: int, name: str) -> Measurement:
+    """The longest host event of exactly this name in the recorded steps; 0 where there are none."""
+    view = profile.rank(rank)
+    rows = _named(view, host_rows(view), name)
+    longest = float((view.end[rows] - view.start[rows]).max(initial=0)) / 1e6
+    return of_rank(view, longest, lambda: event_rows(view, rows), "host events of one name")
+
+
+def _named(view: RankProfile, rows: NDArray[np.int64], name: str) -> NDArray[np.int64]:
+    names = view.events.frame["name"].cat
+    code = names.categories.get_indexer(pd.Index([name]))[0]
+    return rows[names.codes.to_numpy()[rows] == code] if code >= 0 else rows[:0]
+
+
+def kernel_name_ms(profile: Profile, name: str) -> Measurement:
+    """Time per step and rank in device kernels of exactly this name; 0 where there are none."""
+    return _time_under(profile, kernel_work(profile), name, "device kernels of one name")
+
+
+def kernel_name_count(profile: Profile, name: str) -> Measurement:
+    """Device kernels of exactly this name per step and rank; 0 where there are none."""
+    return _time_under(profile, kernel_work(profile), name, "device kernels of one name", "count")
+
+
+def operator_name_ms(profile: Profile, name: str) -> Measurement:
+    """Time per step and rank that operators of exactly this name take themselves; 0 where there are none."""
+    return _time_under(profile, operator_work(profile), name, "operators of one name, own time")
+
+
+def _time_under(profile: Profile, table: pd.DataFrame, name: str, selector: str, column: str = "ms") -> Measurement:
+    value = float(table[column].get(name, 0.0))
+    windows = [view.rank.window() for view in profile.ranks]
+    return Measurement(
+        value,
+        lambda: table[table.index == name].reset_index(),
+        selector,
+        profile.run.rank_numbers,
+        tuple(int(number) for number in sorted(profile.breakdown["number"].unique())),
+        (min(start for start, _ in windows), max(end for _, end in windows)),
+    )
+
+
+METRICS = (
+    Metric("rank_kernel_ms", "ms", "How long do kernels of this name run per step of a rank?", rank_kernel_ms),
+    Metric("rank_kernel_count", "calls", "How many kernels of this name does a step of a rank run?", rank_kernel_count),
+    Metric("host_name_ms", "ms", "How long is the host in calls of this name per step?", host_name_ms),
+    Metric("host_name_count", "calls", "How often does the host make calls of this name per step?", host_name_count),
+    Metric("host_name_longest_ms", "ms", "How long is the longest host call of this name?", host_name_longest_ms),
+    Metric("kernel_name_ms", "ms", "How long does a step spend in kernels of this name?", kernel_name_ms),
+    Metric("kernel_name_count", "calls", "How many kernels of this name does a step run?", kernel_name_count),
+    Metric("operator_name_ms", "ms", "How long does a step spend in operators of this name?", operator_name_ms),
+)

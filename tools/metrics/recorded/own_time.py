@@ -1,0 +1,156 @@
+"""The ranks' own times side by side, by the series: who takes longer by itself, and how much of that has a name.
+
+Inside one group all ranks should take the same time, so the one that takes longest by itself is the suspect (Hermes,
+USENIX ATC'25, the monitor's second test); the others wait for it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.recorded.series import run_series
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+from tools.views.series import RunSeries
+
+LEAST_STEPS = 5
+NAMED = ("data_wait_ms", "gc_ms")  # parts of a rank's own time that are causes of their own
+
+
+@dataclass(frozen=True, eq=False)
+class Lateness:
+    """By how much a rank's own time exceeds the median of the other ranks' in each usual step, in ms.
+
+    The excess is of own time without data wait, collections and waiting for a core. ``cost_ms`` is by how much the
+    longest own time of each step would be shorter without that: nothing where another rank takes longest for a reason
+    that has a name.
+    """
+
+    rank: int
+    others_ms: pd.Series[float]  # the median of the others' whole own time, by step
+    excess_ms: pd.Series[float]
+    cost_ms: pd.Series[float]
+
+    @property
+    def excess_pct(self) -> float:
+        """The mean excess, of the others' whole own time: what is left beyond named parts may be almost nothing."""
+        return 100.0 * float(self.excess_ms.mean()) / max(float(self.others_ms.mean()), 1e-9)
+
+    @property
+    def mean_ms(self) -> float:
+        """What the mean step loses to it; no more than the mean excess, for single steps are longer by chance too."""
+        return max(min(float(self.cost_ms.mean()), float(self.excess_ms.mean())), 0.0)
+
+    @property
+    def steadiness(self) -> float:
+        """Mean over its standard error: small where chance may have made it."""
+        error = float(self.excess_ms.std(ddof=1)) / math.sqrt(len(self.excess_ms))
+        return abs(float(self.excess_ms.mean())) / error if error > 0 else float("inf")
+
+
+def side_by_side(series: RunSeries, column: str) -> pd.DataFrame | None:
+    """One column of the series, a row per step that all ranks told, a column per rank; None where some never told."""
+    if column not in series.usual:
+        return None
+    table = series.usual.pivot_table(index="step", columns="rank", values=column, aggfunc="mean")
+    whole = table.reindex(columns=list(series.ranks)).dropna()
+    return whole if len(whole) >= LEAST_STEPS else None
+
+
+def data_wait_cost(series: RunSeries) -> pd.Series[float] | None:
+    """What each step loses to waiting for data: the longest own time less the longest one without that wait.
+
+    A wait that ends while another rank still computes costs nothing. Where own times are not told it is the longest
+    wait, which of several ranks is the most that it can be. None where data waits are not told.
+    """
+    waits = side_by_side(series, "data_wait_ms")
+    if waits is None:
+        return None
+    own = side_by_side(series, "own_ms")
+    if own is None:
+        return waits.max(axis=1)
+    shared = own.index.intersection(waits.index)
+    own, waits = own.loc[shared], waits.loc[shared]
+    return (own.max(axis=1) - (own - waits).max(axis=1)).clip(lower=0.0)
+
+
+def least_data_wait_ms(series: RunSeries) -> float | None:
+    """What the mean step loses to waiting for data at least, where own times do not tell how much it is.
+
+    Every rank waits that long, so the last one does too. None where the cost is known, or data waits are not told.
+    """
+    waits = side_by_side(series, "data_wait_ms")
+    if waits is None or len(waits.columns) < 2 or side_by_side(series, "own_ms") is not None:
+        return None
+    return float(waits.min(axis=1).mean())
+
+
+def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
+    """The rank that takes longest by itself, beyond what has a name; None with one rank or without own times."""
+    own = side_by_side(series, "own_ms")
+    if own is None or len(own.columns) < 2:
+        return None
+    rest = own.copy()
+    for column in NAMED:
+        part = side_by_side(series, column)
+        if part is not None:
+            rest = rest - part.reindex(rest.index).fillna(0.0)
+    for rank in own.columns:
+        delay = None if records is None else records.share(int(rank), "training_run_delay_us")
+        rest[rank] -= (delay or 0.0) * own[rank]
+    late = int(str(rest.mean().idxmax()))
+    excess = rest[late] - rest.drop(columns=late).median(axis=1)
+    without = own.assign(**{"late": own[late] - excess.clip(lower=0.0)}).drop(columns=late)
+    return Lateness(late, own.drop(columns=late).median(axis=1), excess, own.max(axis=1) - without.max(axis=1))
+
+
+def data_wait_cost_ms(profile: Profile) -> Measurement:
+    """What the mean usual step loses to waiting for data, see ``tools.profilers.own_time.data_wait_cost``."""
+    series = run_series(profile)
+    cost = data_wait_cost(series)
+    if cost is None:
+        raise UsageError("the series does not tell how long the ranks wait for data")
+    rows = cost.rename("cost_ms").reset_index()
+    selector = "data wait on the way to the longest own time of each usual step"
+    return Measurement(float(cost.mean()), lambda: rows, selector, series.ranks, series.numbers(), source=series.source)
+
+
+def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
+    """What the mean usual step loses to the own time of a rank beyond the others', see ``Lateness.cost_ms``."""
+    series = run_series(profile)
+    late = known_lateness(profile)
+    if late is None or late.rank != rank:
+        raise UsageError(f"the records do not tell rank {rank} to take longer by itself than the others")
+    rows = pd.DataFrame({"excess_ms": late.excess_ms, "cost_ms": late.cost_ms}).reset_index()
+    return Measurement(
+        late.mean_ms, lambda: rows, "own time by rank and step", series.ranks, series.numbers(rank),
+        source=series.source,
+    )  # fmt: skip
+
+
+def unnamed_excess_pct(profile: Profile, rank: int) -> Measurement:
+    """How much longer a rank takes than the median of the others, of what these take, without what has a name."""
+    cost = unnamed_excess_ms(profile, rank)
+    late = known_lateness(profile)
+    assert late is not None
+    return replace(cost, value=late.excess_pct)
+
+
+def known_lateness(profile: Profile) -> Lateness | None:
+    """The rank that takes longest by itself; computed once per profile."""
+    if profile.series is None:
+        return None
+    series = profile.series
+    return profile.memo("lateness", lambda: lateness(series, profile.host_records))
+
+
+METRICS = (
+    Metric("data_wait_cost_ms", "ms", "What does a step lose to waiting for data?", data_wait_cost_ms),
+    Metric("unnamed_excess_ms", "ms", "What does a step lose to this rank for no named reason?", unnamed_excess_ms),
+    Metric("unnamed_excess_pct", "%", "How much longer does this rank take than the others?", unnamed_excess_pct),
+)

@@ -1,0 +1,271 @@
+"""Figures of the monitor's samples: what processes, children and machines did while usual steps ran."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.recorded.saves import StallWrites, stall_writes
+from tools.metrics.recorded.series import rank_stalls
+from tools.run.model import MONITOR_FORMAT
+from tools.sources.monitor.events import System
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+
+FIELDS = tuple(name for name in System.__struct_fields__ if name not in ("unix_ns", "step"))
+MOST_THREADS = 1 << 20
+MOST_OBJECTS = 1 << 48  # more than any heap holds is a damaged record
+
+
+def host_records(profile: Profile) -> HostRecords:
+    """The run's samples; UsageError when it has none."""
+    if profile.host_records is None:
+        raise UsageError("the run has no samples of the monitor beside its steps")
+    return profile.host_records
+
+
+def counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
+    """Rise of a counter of microseconds (waiting for a core, CPU time, throttled time) as a share of wall time."""
+    _known(field)
+    if not field.endswith("_us"):
+        raise UsageError(f"{field} counts no microseconds")
+    return _counted(profile, rank, field, 100.0 / 1e6)
+
+
+def usual_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
+    """The same for the usual sample, the median of them: what goes on for a passing stretch is not in it."""
+    whole = counter_share_pct(profile, rank, field)
+    spans = host_records(profile).spans(rank)
+    rates = spans[field] * 1e3 / (spans["end_ns"] - spans["begin_ns"])
+    return replace(whole, value=100.0 * float(rates.median()))
+
+
+def counter_per_second(profile: Profile, rank: int, field: str) -> Measurement:
+    """Rise of a counter (switches, faults, calls, segments) per second of wall time."""
+    return _counted(profile, rank, field, 1.0)
+
+
+def counter_bytes_per_s(profile: Profile, rank: int, field: str) -> Measurement:
+    """Rise of a counter of bytes per second of wall time."""
+    return _counted(profile, rank, field, 1.0)
+
+
+def counter_per_step(profile: Profile, rank: int, field: str) -> Measurement:
+    """Rise of a counter per mean usual step of the rank."""
+    return _counted(profile, rank, field, _step_s(profile, rank))
+
+
+def counter_ms_per_step(profile: Profile, rank: int, field: str) -> Measurement:
+    """Rise of a counter of microseconds per mean usual step of the rank, in ms."""
+    return _counted(profile, rank, field, _step_s(profile, rank) / 1e3)
+
+
+def page_fault_ms(profile: Profile, rank: int) -> Measurement:
+    """Estimated kernel time per usual step for page faults: their number times the threshold ``page_fault_us``."""
+    faults = counter_per_step(profile, rank, "minor_faults")
+    value = faults.value * profile.thresholds["page_fault_us"] / 1e3
+    return Measurement(
+        value, faults.rows, "page faults times the cost of one", (rank,), faults.steps, source=MONITOR_FORMAT
+    )
+
+
+def steady_writes_per_step(profile: Profile, rank: int) -> Measurement:
+    """Bytes that reach storage in a usual step, by the median of the spans between samples: saves now and then not."""
+    records = host_records(profile)
+    if rank not in records.ranks or records.spans(rank)["write_bytes"].isna().all():
+        raise UsageError(f"the records of rank {rank} do not count what is written")
+    spans = records.spans(rank)
+    rate = (spans["write_bytes"] / (spans["end_ns"] - spans["begin_ns"])).median() * 1e9
+    return _measured(profile, rank, rate * _step_s(profile, rank), "samples of write_bytes", spans, ("write_bytes",))
+
+
+def stall_written_bytes(profile: Profile, rank: int) -> Measurement:
+    """What a rank writes around each stall of a rhythm, beyond what it writes all the time."""
+    return _of_writes(profile, rank, _stall_writes(profile, rank).bytes_per_stall)
+
+
+def stall_written_bytes_per_s(profile: Profile, rank: int) -> Measurement:
+    """The same over the time that the long steps take longer."""
+    return _of_writes(profile, rank, _stall_writes(profile, rank).bytes_per_s)
+
+
+def _stall_writes(profile: Profile, rank: int) -> StallWrites:
+    records = host_records(profile)
+    stalls = rank_stalls(profile).get(rank)
+    found = None if stalls is None else stall_writes(records, records.series, stalls, rank)
+    if found is None:
+        raise UsageError(f"rank {rank} is not seen to write around long steps that come at one distance")
+    return found
+
+
+def _of_writes(profile: Profile, rank: int, value: float) -> Measurement:
+    found = _stall_writes(profile, rank)
+    return _measured(profile, rank, value, "samples around long steps", found.spans, (found.counter,))
+
+
+def sampled_level(profile: Profile, rank: int, field: str) -> Measurement:
+    """Median of a sampled level: threads, children, cores that may be used, runnable threads of the machine."""
+    _known(field)
+    value = host_records(profile).level(rank, field)
+    if value is None:
+        raise UsageError(f"the records of rank {rank} hold no {field}")
+    return _measured(profile, rank, value, f"samples of {field}", host_records(profile).samples(rank), (field,))
+
+
+def sampled_cores(profile: Profile, rank: int, whose: str) -> Measurement:
+    """Cores busy on the rank's machine: ``all``, those of the run's processes (``run``), or of others (``foreign``)."""
+    records = host_records(profile)
+    busy, own = records.busy_cores(rank), records.own_cores(rank)
+    if busy is None or own is None:
+        raise UsageError(f"the records do not tell how busy the machine of rank {rank} was")
+    values = {"all": busy, "run": own, "foreign": max(busy - own, 0.0)}
+    if whose not in values:
+        raise UsageError(f"there is no {whose!r}; choose one of {', '.join(values)}")
+    fields = ("cpu_total_ticks", "cpu_idle_ticks", "process_cpu_us", "children_cpu_us")
+    rows = pd.concat([records.spans(each).assign(rank=each) for each in records.around(rank)], ignore_index=True)
+    return _measured(profile, rank, values[whose], "samples of the machine's cores", rows, ("rank", *fields))
+
+
+def sent_again_pct(profile: Profile, rank: int) -> Measurement:
+    """TCP segments sent a second time, of all that the rank's machine sent."""
+    records = host_records(profile)
+    again = records.per_second(rank, "tcp_retransmitted_segments")
+    sent = records.per_second(rank, "tcp_sent_segments")
+    if again is None or not sent:
+        raise UsageError(f"the records of rank {rank} do not count TCP segments")
+    fields = ("tcp_retransmitted_segments", "tcp_sent_segments")
+    return _measured(profile, rank, 100.0 * again / sent, "TCP segments", records.spans(rank), fields)
+
+
+MUCH_OF_P95 = 0.5  # steps that wait for data this much of what the longest waits are
+
+
+def off_core_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per usual step in which the training thread neither ran nor waited for a core: it slept or was blocked."""
+    records = host_records(profile)
+    own = records.series.of(rank)
+    delay = records.share(rank, "training_run_delay_us")
+    if delay is None or own["thread_cpu_ms"].isna().all():
+        raise UsageError(f"the records of rank {rank} do not tell when its training thread ran")
+    wall_ms = float(own["wall_ms"].mean())
+    value = max(wall_ms * (1.0 - delay) - float(own["thread_cpu_ms"].mean()), 0.0)
+    rows = own[["rank", "step", "wall_ms", "thread_cpu_ms"]].reset_index(drop=True)
+    return Measurement(
+        value, lambda: rows, "wall minus running and waiting for a core", (rank,), records.series.numbers(rank),
+        source=MONITOR_FORMAT,
+    )  # fmt: skip
+
+
+def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per usual step that the training thread is blocked beyond what the trace's exposed communication explains.
+
+    Without a trace it is what lies outside of the rank's own time that may have been waiting. At most the loader's own
+    time: in a loader inside the training process that is what it waits for bytes. Judged by
+    the steps that wait for data most (at least half of the 95th percentile): others may be blocked for other reasons.
+    """
+    off = off_core_ms(profile, rank)
+    own = host_records(profile).series.of(rank)
+    share = _waiting_share(profile, rank)
+    waiting = own[own["data_wait_ms"] >= MUCH_OF_P95 * own["data_wait_ms"].quantile(0.95)]
+    delay = host_records(profile).share(rank, "training_run_delay_us") or 0.0
+    there = waiting[["wall_ms", "data_wait_ms", "thread_cpu_ms"]].mean()
+    left_ms = there["wall_ms"] * (1.0 - delay - share) - there["thread_cpu_ms"]
+    blocked = min(max(left_ms / there["data_wait_ms"], 0.0), 1.0) if there["data_wait_ms"] > 0 else 0.0
+    value = float(blocked * own["data_wait_ms"].mean())
+    return Measurement(value, off.rows, "blocked time of usual steps", (rank,), off.steps, source=MONITOR_FORMAT)
+
+
+def _waiting_share(profile: Profile, rank: int) -> float:
+    """The share of a step that may be waiting for other ranks."""
+    if profile.traced:
+        table = profile.rank(rank).breakdown
+        return float(table["exposed_communication_ns"].sum()) / max(float(table["wall_ns"].sum()), 1.0)
+    own = host_records(profile).series.of(rank)
+    if profile.run.layout.world_size == 1:
+        return 0.0
+    if own["own_ms"].isna().any():
+        raise UsageError(f"the records of rank {rank} do not tell its own time")
+    return max(1.0 - float(own["own_ms"].sum()) / float(own["wall_ms"].sum()), 0.0)
+
+
+def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of its time in which a child process of the rank (a loader's worker) ran, mean over the children."""
+    records = host_records(profile)
+    used, count = records.share(rank, "children_cpu_us"), records.level(rank, "children")
+    if used is None or not count:
+        raise UsageError(f"rank {rank} has no child processes in its records")
+    fields = ("children", "children_cpu_us", "children_allowed_cores")
+    return _measured(profile, rank, 100.0 * used / count, "samples of child processes", records.samples(rank), fields)
+
+
+def tracked_objects(profile: Profile, rank: int) -> Measurement:
+    """Objects that Python's collector looks at in a full collection."""
+    told = host_records(profile).environment(rank)
+    if told is None or told.gc_tracked_objects is None or not 0 <= told.gc_tracked_objects <= MOST_OBJECTS:
+        raise UsageError(f"the records of rank {rank} do not count the collector's objects")
+    rows = pd.DataFrame([{"rank": rank, "unix_ns": told.unix_ns, "gc_tracked_objects": told.gc_tracked_objects}])
+    return Measurement(
+        float(told.gc_tracked_objects), lambda: rows, "environment event", (rank,), source=MONITOR_FORMAT
+    )
+
+
+def operator_threads(profile: Profile, rank: int) -> Measurement:
+    """Threads that the framework gives to one operator on this rank."""
+    told = host_records(profile).environment(rank)
+    if told is None or not 0 < told.threads.get("torch_intra", 0) <= MOST_THREADS:
+        raise UsageError(f"the records of rank {rank} do not tell the framework's threads")
+    rows = pd.DataFrame([{"rank": rank, "unix_ns": told.unix_ns, **told.threads}])
+    return Measurement(
+        float(told.threads["torch_intra"]), lambda: rows, "environment event", (rank,), source=MONITOR_FORMAT
+    )
+
+
+def _known(field: str) -> None:
+    if field not in FIELDS:
+        raise UsageError(f"there is no sampled field {field!r}; choose one of {', '.join(FIELDS)}")
+
+
+def _step_s(profile: Profile, rank: int) -> float:
+    return float(host_records(profile).series.of(rank)["wall_ms"].mean()) / 1e3
+
+
+def _counted(profile: Profile, rank: int, field: str, scale: float) -> Measurement:
+    _known(field)
+    records = host_records(profile)
+    rate = records.per_second(rank, field)
+    if rate is None:
+        raise UsageError(f"the records of rank {rank} hold no {field} over usual steps")
+    return _measured(profile, rank, rate * scale, f"samples of {field}", records.spans(rank), (field,))
+
+
+def _measured(
+    profile: Profile, rank: int, value: float, selector: str, table: pd.DataFrame, fields: tuple[str, ...]
+) -> Measurement:
+    shown = [name for name in ("begin_ns", "end_ns", "unix_ns", "step", *fields) if name in table]
+    steps = host_records(profile).series.numbers(rank)
+    return Measurement(value, lambda: table[shown], selector, (rank,), steps, source=MONITOR_FORMAT)
+
+
+METRICS = (
+    Metric("usual_counter_share_pct", "%", "What share in the usual sample?", usual_counter_share_pct),
+    Metric("counter_share_pct", "%", "What share of the time did this go on?", counter_share_pct),
+    Metric("counter_per_second", "/s", "How often did this happen?", counter_per_second),
+    Metric("counter_bytes_per_s", "B/s", "How many bytes moved?", counter_bytes_per_s),
+    Metric("counter_per_step", "/step", "How often did this happen in a step?", counter_per_step),
+    Metric("counter_ms_per_step", "ms", "How long did this go on in a step?", counter_ms_per_step),
+    Metric("page_fault_ms", "ms", "How long does the kernel need for page faults?", page_fault_ms),
+    Metric("steady_writes_per_step", "B", "How much is written in a usual step?", steady_writes_per_step),
+    Metric("stall_written_bytes", "B", "How much is written in a long step?", stall_written_bytes),
+    Metric("stall_written_bytes_per_s", "B/s", "How fast is it written?", stall_written_bytes_per_s),
+    Metric("sampled_level", "count", "How many were there?", sampled_level),
+    Metric("sampled_cores", "cores", "How many cores were busy, and whose were they?", sampled_cores),
+    Metric("sent_again_pct", "%", "How much was sent a second time?", sent_again_pct),
+    Metric("off_core_ms", "ms", "How long did the training thread sleep or block?", off_core_ms),
+    Metric("loader_blocked_ms", "ms", "How long does a loader inside the process wait?", loader_blocked_ms),
+    Metric("worker_busy_pct", "%", "How busy are the loader's workers?", worker_busy_pct),
+    Metric("tracked_objects", "objects", "How much must the collector look at?", tracked_objects),
+    Metric("operator_threads", "threads", "How many threads work on one operator?", operator_threads),
+)

@@ -1,0 +1,225 @@
+"""What processes wrote, as the monitor counted it: around the long steps of a rhythm, and in every step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, merge, union
+from tools.metrics.idle import idle_time
+from tools.metrics.measurement import Measurement, Metric, event_rows, interval_rows, of_rank, step_ms
+from tools.run.events import EventKind
+from tools.views.blocking import blocking_calls
+from tools.views.host_records import NS_PER_S, HostRecords
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.views.series import RunSeries
+from tools.views.stalls import Stalls
+
+# By bytes that went to storage, else by any write call: a file server is written to through a socket.
+COUNTERS = ("write_bytes", "write_chars")
+LEAST_BYTES = 1e5  # fewer in one stall is a log line, not a checkpoint
+
+
+@dataclass(frozen=True, eq=False)
+class StallWrites:
+    """What a rank wrote around each stall beyond what it writes all the time."""
+
+    counter: str
+    bytes_per_stall: float
+    share: float  # of all that it wrote in usual steps
+    bytes_per_s: float  # of the long steps' excess
+    spans: pd.DataFrame
+
+
+def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: int) -> StallWrites | None:
+    """None where the records do not count writes, or where more is written between the long steps than in them."""
+    if rank not in records.ranks:
+        return None
+    spans = records.spans(rank)
+    holding, held = _holding(spans, series, stalls, rank)
+    if holding.all():  # samples are too far apart to fall between the stalls: those that hold most of one
+        holding = _mostly(spans, series, stalls, rank)
+    if not held or holding.all() or not holding.any():
+        return None
+    length_s = (spans["end_ns"] - spans["begin_ns"]).to_numpy(dtype=np.float64) / NS_PER_S
+    for counter in COUNTERS:
+        written = spans[counter].fillna(0.0).to_numpy(dtype=np.float64)
+        usual_rate = written[~holding].sum() / length_s[~holding].sum()
+        extra = float(written[holding].sum() - usual_rate * length_s[holding].sum())
+        per_stall = extra / held
+        if per_stall >= LEAST_BYTES:
+            share = extra / max(float(written.sum()), 1.0)
+            speed = per_stall / max(stalls.excess_ms / 1e3, 1e-6)
+            return StallWrites(counter, per_stall, share, speed, spans[holding])
+    return None
+
+
+def _mostly(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> NDArray[np.bool_]:
+    """Which spans between samples lie in long steps for more than the spans do on average."""
+    own = series.of(rank)
+    long = own[own["step"].isin(stalls.steps)]
+    begin, end = (spans[name].to_numpy(dtype=np.int64) for name in ("begin_ns", "end_ns"))
+    steps = union(long["begin_unix_ns"].to_numpy(dtype=np.int64), long["end_unix_ns"].to_numpy(dtype=np.int64))
+    share = covered(steps, begin, end) / np.maximum(end - begin, 1)
+    return np.asarray(share > share.mean(), dtype=bool)
+
+
+def _holding(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> tuple[NDArray[np.bool_], int]:
+    """Which spans between samples touch a long step of the rank, and how many stalls they touch in all.
+
+    Neighbouring long steps are one stall, as in ``Stalls.excess_ms``.
+    """
+    own = series.of(rank)
+    chosen = own["step"].isin(stalls.steps).to_numpy(dtype=bool)
+    long = own[chosen]
+    stall = np.cumsum(np.diff(np.flatnonzero(chosen), prepend=-2) > 1)
+    begin, end = (long[name].to_numpy(dtype=np.int64) for name in ("begin_unix_ns", "end_unix_ns"))
+    first = np.searchsorted(spans["end_ns"].to_numpy(), begin, side="right")
+    after = np.searchsorted(spans["begin_ns"].to_numpy(), end, side="left")
+    touching = after > first
+    marks = np.zeros(len(spans) + 1, dtype=np.int64)
+    np.add.at(marks, first[touching], 1)
+    np.add.at(marks, after[touching], -1)
+    return np.cumsum(marks)[:-1] > 0, len(np.unique(stall[touching]))
+
+
+# A saving that the training waits for first brings tensors to the host, in blocking copies of far more bytes than a
+# loss or a metric has, and then keeps the host from launching anything while it packs and writes them. It comes in
+# few steps; what is copied in most steps is offloaded or read, not saved; in ``FEW_STEPS`` that cannot be told. Where
+# Python frames are recorded they name it, or show that it is something else.
+
+
+FEW_STEPS = 2  # recorded: one that copies may then be like all the others
+MOST_STEPS = 0.5  # of the steps: what happens in more of them is not the saving of a state at intervals
+
+
+@dataclass(frozen=True, eq=False)
+class Saves:
+    """The savings of one rank.
+
+    ``steps``: numbers of the steps that hold one; ``copied_bytes``: what these bring to the host, in all; ``copies``:
+    the copies' rows; ``moments``: when the device is idle for the host's pause from the first copy on; ``copying``:
+    when nothing but the copies runs; ``frames``: the part of the moments inside Python frames that save; ``framed``:
+    inside any Python frames.
+    """
+
+    steps: tuple[int, ...]
+    copied_bytes: int
+    copies: NDArray[np.int64]
+    moments: IntervalSet
+    copying: IntervalSet
+    frames: IntervalSet
+    framed: IntervalSet
+    track: int
+
+
+NO_SAVES = Saves((), 0, np.empty(0, dtype=np.int64), EMPTY, EMPTY, EMPTY, EMPTY, -1)
+
+
+def saves(profile: Profile, rank: int) -> Saves:
+    """The savings that the trace of a rank with a device shows."""
+    return profile.memo(f"saves:{rank}", lambda: _saves(profile, profile.rank(rank)))
+
+
+def _saves(profile: Profile, view: RankProfile) -> Saves:
+    copies = _copied_back(profile, view)
+    per_step = copies.groupby("step")["bytes"].sum()
+    large = per_step[per_step >= profile.thresholds["state_copy_bytes"]]
+    if large.empty or FEW_STEPS < len(view.steps) < len(large) / MOST_STEPS:
+        return NO_SAVES
+    copies = copies[copies["step"].isin(large.index)]
+    begun = copies.groupby("step")["start_ns"].min()
+    ends = view.steps.set_index("number")["end_ns"].loc[begun.index]
+    after = np.column_stack((begun.to_numpy(), ends.to_numpy()))
+    moments = intersect(idle_time(profile, view.rank.rank).sets["stall"], after)
+    python = (view.kind == EventKind.PYTHON) & view.on_training_thread
+    named, framed = np.flatnonzero(view.named("saving_frame") & python), np.flatnonzero(python)
+    return Saves(
+        steps=tuple(int(number) for number in begun.index),
+        copied_bytes=int(large.sum()),
+        copies=copies["row"].to_numpy(),
+        moments=moments,
+        copying=intersect(view.parts.exposed_memcpy, after),
+        frames=intersect(moments, union(view.start[named], view.end[named])),
+        framed=intersect(moments, union(view.start[framed], view.end[framed])),
+        track=int(copies["track"].iloc[0]),
+    )
+
+
+def lost(found: Saves) -> IntervalSet:
+    """The time in which the device computes nothing for the saving's sake."""
+    return merge(found.moments, found.copying)
+
+
+def _copied_back(profile: Profile, view: RankProfile) -> pd.DataFrame:
+    """The blocking copies to the host inside steps: row and track of the call, step, start_ns, bytes."""
+    calls = blocking_calls(profile, view.rank.rank)
+    rows = calls.loc[calls["read_back"], "row"].to_numpy()
+    links = view.launches[view.launches["launch_row"].isin(rows)]
+    sizes = view.events.details.copies.set_index("row")["bytes"]
+    sizes = sizes[~sizes.index.duplicated()].reindex(links["device_row"].to_numpy())
+    return pd.DataFrame(
+        {
+            "row": links["launch_row"].to_numpy(),
+            "track": links["host_track"].to_numpy(),
+            "step": view.step_of(links["launch_row"].to_numpy()),
+            "start_ns": links["call_start_ns"].to_numpy(),
+            "bytes": sizes.fillna(0).clip(lower=0).to_numpy(dtype=np.int64),
+        }
+    )
+
+
+def save_stall_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step, over all steps, in which the device computes nothing because a state is saved."""
+    return _time(profile, rank, lost(_found(profile, rank)), "device idle behind large copies to the host, and in them")
+
+
+def save_pause_ms(profile: Profile, rank: int) -> Measurement:
+    """The part of it in which the host launches nothing after the copies."""
+    return _time(profile, rank, _found(profile, rank).moments, "device idle behind large copies to the host")
+
+
+def save_steps(profile: Profile, rank: int) -> Measurement:
+    """In how many of the recorded steps a state is saved."""
+    found, view = _found(profile, rank), profile.rank(rank)
+    return of_rank(view, len(found.steps), lambda: event_rows(view, found.copies), "steps with large read-backs")
+
+
+def saved_bytes(profile: Profile, rank: int) -> Measurement:
+    """What such a step copies to the host in blocking copies, in bytes."""
+    found, view = _found(profile, rank), profile.rank(rank)
+    value = found.copied_bytes / len(found.steps)
+    return of_rank(view, value, lambda: event_rows(view, found.copies), "blocking copies to the host in such a step")
+
+
+def save_frames_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of those pauses inside Python frames that save."""
+    found, view = _found(profile, rank), profile.rank(rank)
+    value = 100.0 * length(found.frames) / max(length(found.moments), 1)
+    return of_rank(view, value, lambda: interval_rows(found.frames), "frames that save, while the device is idle")
+
+
+def _time(profile: Profile, rank: int, moments: IntervalSet, selector: str) -> Measurement:
+    view = profile.rank(rank)
+    return of_rank(view, float(np.mean(step_ms(view, moments))), lambda: interval_rows(moments), selector)
+
+
+def _found(profile: Profile, rank: int) -> Saves:
+    found = saves(profile, rank)
+    if not found.steps:
+        raise UsageError(f"the trace of rank {rank} shows no step that saves a state")
+    return found
+
+
+METRICS = (
+    Metric("save_stall_ms", "ms", "How long does the device wait for the saving of a state?", save_stall_ms),
+    Metric("save_pause_ms", "ms", "How long does the host pause after copying the state?", save_pause_ms),
+    Metric("save_steps", "steps", "In how many steps is a state saved?", save_steps),
+    Metric("saved_bytes", "B", "How much is copied to the host then?", saved_bytes),
+    Metric("save_frames_pct", "%", "Do Python frames name the saving?", save_frames_pct),
+)

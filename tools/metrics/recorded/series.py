@@ -1,0 +1,264 @@
+"""Figures of the series: steps as monitor records or step logs tell them, without a profiler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric
+from tools.views.profile import Profile
+from tools.views.series import RunSeries
+from tools.views.stalls import Stalls, periodic_stalls
+from tools.views.step_shape import StepSeries
+
+STATISTICS = ("mean", "median", "p95", "max")
+PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
+NEAR = 30  # usual steps around the profiled ones that are held against them
+SHOWN = ("rank", "step", "wall_ms", "data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms")
+
+
+def run_series(profile: Profile) -> RunSeries:
+    """The run's series; UsageError when it has none."""
+    if profile.series is None:
+        raise UsageError("the run has neither monitor records nor step logs with enough steps")
+    return profile.series
+
+
+def step_series_of(series: RunSeries, rank: int | None = None) -> StepSeries:
+    """Steps of one rank, of the slowest one when none is named, for the tests of the coarse view."""
+    own = _rank_table(series, series.slowest_rank if rank is None else rank)
+    return StepSeries(own["step"].to_numpy(dtype=np.int64), own["wall_ms"].to_numpy(dtype=np.float64))
+
+
+def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None = None) -> Measurement:
+    """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
+    series = run_series(profile)
+    return _measured(series, _statistic(step_series_of(series, rank).ms, statistic), rank, "usual steps")
+
+
+def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
+    """Time of a rank's step in one part: data_wait, own, waiting, gc, thread_cpu, or what is left of own (``rest``).
+
+    own: until the last gradient was ready; rest: after that (waiting for other ranks, optimizer, what a script adds).
+    """
+    series = run_series(profile)
+    return _measured(series, _statistic(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
+
+
+def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
+    """Time of a rank's step in one part, mean over the ``NEAR`` usual steps nearest to the profiled ones.
+
+    All usual steps where no profiled one is known. It tells whether the profiled steps are like those around them, also
+    when a run changes on its way.
+    """
+    series = run_series(profile)
+    part_ms(series, part, rank)
+    own = _rank_table(series, rank)
+    if not series.captured.empty:
+        profiled = series.captured[series.captured["rank"] == rank]
+        middle = float((series.captured if profiled.empty else profiled)["step"].median())
+        own = own.loc[(own["step"] - middle).abs().sort_values(kind="stable").index[:NEAR]].sort_values("step")
+    column = own["wall_ms"] - own["own_ms"] if part == "rest" else own[f"{part}_ms"]
+    steps = tuple(int(step) for step in own["step"])
+    return Measurement(
+        float(column.mean()), lambda: _shown(own), f"{part} time of the unprofiled steps nearest to the profiled ones",
+        (rank,), steps, source=series.source,
+    )  # fmt: skip
+
+
+def part_ms(series: RunSeries, part: str, rank: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The part of every usual step of a rank; UsageError when the source does not tell it."""
+    if part not in PARTS:
+        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(PARTS)}")
+    own = _rank_table(series, rank)
+    column = "own_ms" if part == "rest" else f"{part}_ms"
+    if column not in own or own[column].isna().all():
+        raise UsageError(f"the records of rank {rank} do not tell {part}")
+    values = (own["wall_ms"] - own[column] if part == "rest" else own[column]).dropna()
+    return np.asarray(values, dtype=np.float64)
+
+
+def profiled_excess_pct(profile: Profile) -> Measurement:
+    """How much longer the profiled steps took than the usual step (medians of the slowest rank)."""
+    series = run_series(profile)
+    if series.captured.empty:
+        raise UsageError("no profiled step is among the recorded ones")
+    table = series.captured
+    if (table["rank"] == series.slowest_rank).any():
+        table = table[table["rank"] == series.slowest_rank]
+    value = 100.0 * (float(table["wall_ms"].median()) / series.median_ms - 1.0)
+    steps = tuple(int(step) for step in sorted(table["step"].unique()))
+    return Measurement(value, lambda: _shown(table), "profiled steps", series.ranks, steps, source=series.source)
+
+
+def series_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Standard deviation of the step time over its mean."""
+    series = run_series(profile)
+    return _measured(series, step_series_of(series, rank).variation_pct, rank, "usual steps")
+
+
+def series_long_steps(profile: Profile, rank: int | None = None) -> Measurement:
+    """How many usual steps are over the median one by more than the threshold ``fluctuation_pct``."""
+    series = run_series(profile)
+    long = step_series_of(series, rank).fluctuating(profile.thresholds["fluctuation_pct"])
+    return _measured(series, float(len(long)), rank, "usual steps")
+
+
+def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Drift of the step time from the first to the last usual step, of the median step."""
+    series = run_series(profile)
+    trend = step_series_of(series, rank).trend()
+    if trend is None:
+        raise UsageError("the series has too few steps for a trend")
+    return _measured(series, trend.total_pct, rank, "usual steps")
+
+
+def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Change of the median step time at the clearest change of level in the whole run."""
+    series = run_series(profile)
+    change = step_series_of(series.whole, rank).change_point()
+    if change is None:
+        raise UsageError("the series has too few steps, or too equal ones, for a change of level")
+    return _measured(series.whole, change.shift_pct, rank, "usual steps")
+
+
+def stall_period_steps(profile: Profile, rank: int) -> Measurement:
+    """Distance in steps at which long steps of a rank come again."""
+    return _of_stalls(profile, rank, float(_stalls(profile, rank).period))
+
+
+def stall_excess_ms(profile: Profile, rank: int) -> Measurement:
+    """How much longer than the usual step a stall of a rhythm takes: one long step, or neighbours together."""
+    return _of_stalls(profile, rank, _stalls(profile, rank).excess_ms)
+
+
+def stall_cost_ms(profile: Profile, rank: int) -> Measurement:
+    """What the long steps of a rhythm cost the mean step: mean with them minus mean with usual steps in their place."""
+    return _of_stalls(profile, rank, _stalls(profile, rank).cost_ms)
+
+
+def own_excess_pct(profile: Profile, rank: int) -> Measurement:
+    """How much longer than the median of the other ranks a rank takes itself, mean per usual step, of the step."""
+    series = run_series(profile)
+    own = own_means(series)
+    others = own.drop(index=rank)
+    if others.empty:
+        raise UsageError("one rank only is recorded: there is nothing to compare with")
+    value = 100.0 * float(own.loc[rank] - others.median()) / series.mean_ms
+    table = own.rename("own_ms").rename_axis("rank").reset_index()
+    return Measurement(
+        value, lambda: table, "own time by rank", series.ranks, series.numbers(rank), source=series.source
+    )
+
+
+def own_means(series: RunSeries) -> pd.Series[float]:
+    """Mean own time per rank; UsageError when the source does not tell it for every rank."""
+    if "own_ms" not in series.usual or series.usual.groupby("rank")["own_ms"].count().min() == 0:
+        raise UsageError("the records do not tell the ranks' own time")
+    return series.usual.groupby("rank")["own_ms"].mean()
+
+
+def collector_cost_ms(profile: Profile) -> Measurement:
+    """Time per usual step in Python's collector on the rank that collects longest in that step: the others wait."""
+    series = run_series(profile)
+    if "gc_ms" not in series.usual:
+        raise UsageError("step logs do not tell collections")
+    longest = series.usual.groupby("step")["gc_ms"].max()
+    rows = longest.rename("gc_ms").reset_index()
+    selector = "longest collecting rank of each usual step"
+    return Measurement(
+        float(longest.mean()), lambda: rows, selector, series.ranks, series.numbers(), source=series.source
+    )
+
+
+def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
+    """The longest pause of Python's collector in the usual steps of a rank."""
+    series = run_series(profile)
+    if "gc_longest_ms" not in series.usual:
+        raise UsageError("step logs do not tell collections")
+    return _measured(
+        series, float(_rank_table(series, rank)["gc_longest_ms"].max()), rank, "collections in usual steps"
+    )
+
+
+def collector_runs_per_step(profile: Profile, rank: int) -> Measurement:
+    """Collections per usual step of a rank, of all generations."""
+    series = run_series(profile)
+    if "gc_runs" not in series.usual:
+        raise UsageError("step logs do not tell collections")
+    return _measured(series, float(_rank_table(series, rank)["gc_runs"].mean()), rank, "collections in usual steps")
+
+
+def rank_stalls(profile: Profile) -> dict[int, Stalls]:
+    """The long steps at one distance of every rank that has some."""
+    series, limit_pct = run_series(profile), profile.thresholds["fluctuation_pct"]
+    found = {rank: periodic_stalls(step_series_of(series, rank), limit_pct) for rank in series.ranks}
+    return {rank: stalls for rank, stalls in found.items() if stalls is not None}
+
+
+def _stalls(profile: Profile, rank: int) -> Stalls:
+    found = rank_stalls(profile)
+    if rank not in found:
+        raise UsageError(f"no long steps of rank {rank} come again at one distance")
+    return found[rank]
+
+
+def _of_stalls(profile: Profile, rank: int, value: float) -> Measurement:
+    series, numbers = run_series(profile), _stalls(profile, rank).steps
+    own = series.of(rank)
+    table = own[own["step"].isin(numbers)]
+    return Measurement(value, lambda: _shown(table), "long steps of a rhythm", (rank,), numbers, source=series.source)
+
+
+def _statistic(values: np.ndarray[tuple[int], np.dtype[np.float64]], statistic: str) -> float:
+    match statistic:
+        case "mean":
+            return float(np.mean(values))
+        case "median":
+            return float(np.median(values))
+        case "p95":
+            return float(np.quantile(values, 0.95))
+        case "max":
+            return float(np.max(values))
+        case _:
+            raise UsageError(f"there is no statistic {statistic!r}; choose one of {', '.join(STATISTICS)}")
+
+
+def _rank_table(series: RunSeries, rank: int) -> pd.DataFrame:
+    own = series.of(rank)
+    if own.empty:
+        have = ", ".join(str(each) for each in series.ranks)
+        raise UsageError(f"no step of rank {rank} is recorded; the ranks are {have}")
+    return own
+
+
+def _measured(series: RunSeries, value: float, rank: int | None, selector: str) -> Measurement:
+    number = series.slowest_rank if rank is None else rank
+    table = series.of(number)
+    return Measurement(value, lambda: _shown(table), selector, (number,), series.numbers(number), source=series.source)
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    return table[[name for name in SHOWN if name in table]].reset_index(drop=True)
+
+
+METRICS = (
+    Metric("series_step_ms", "ms", "How long does a step take without a profiler?", series_step_ms),
+    Metric("series_part_ms", "ms", "How much of an unprofiled step goes into this?", series_part_ms),
+    Metric(
+        "series_near_part_ms", "ms", "How much of a step near the profiled ones goes into this?", series_near_part_ms
+    ),
+    Metric("profiled_excess_pct", "%", "How much longer do steps take while they are profiled?", profiled_excess_pct),
+    Metric("series_variation_pct", "%", "How much does the unprofiled step time vary?", series_variation_pct),
+    Metric("series_long_steps", "steps", "How many unprofiled steps are far over the usual one?", series_long_steps),
+    Metric("series_trend_pct", "%", "Does the unprofiled step time drift?", series_trend_pct),
+    Metric("series_shift_pct", "%", "Does the unprofiled step time jump to another level?", series_shift_pct),
+    Metric("stall_period_steps", "steps", "At which distance do long steps come again?", stall_period_steps),
+    Metric("stall_excess_ms", "ms", "How much longer are the long steps of a rhythm?", stall_excess_ms),
+    Metric("stall_cost_ms", "ms", "What do the long steps of a rhythm cost the mean step?", stall_cost_ms),
+    Metric("own_excess_pct", "%", "How much longer does this rank take itself than the others?", own_excess_pct),
+    Metric("collector_cost_ms", "ms", "How long do steps wait for Python's collector?", collector_cost_ms),
+    Metric("collector_longest_ms", "ms", "How long is the longest collection?", collector_longest_ms),
+    Metric("collector_runs_per_step", "/step", "How often does Python collect?", collector_runs_per_step),
+)

@@ -1,0 +1,242 @@
+"""Step time and its parts."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, Metric
+from tools.views.coarse import own_ms, spread_pct, step_series
+from tools.views.parts import PARTS
+from tools.views.profile import Profile
+from tools.views.step_shape import StepSeries
+
+STATISTICS = ("median", "mean", "max", "p95")
+
+
+def _chosen(profile: Profile, rank: int | None, step: int | None) -> pd.DataFrame:
+    table = profile.breakdown
+    if rank is not None:
+        table = table[table["rank"] == profile.rank(rank).rank.rank]
+    if step is not None:
+        table = table[table["number"] == step]
+    if table.empty:
+        raise UsageError(f"there is no step {step}" + ("" if rank is None else f" on rank {rank}"))
+    return table
+
+
+def _measured(profile: Profile, value: float, table: pd.DataFrame, selector: str) -> Measurement:
+    ranks = tuple(int(number) for number in sorted(table["rank"].unique()))
+    steps = tuple(int(number) for number in sorted(table["number"].unique()))
+    windows = [profile.rank(rank).rank.window() for rank in ranks]
+    window = (min(start for start, _ in windows), max(end for _, end in windows))
+    return Measurement(value, lambda: table.reset_index(drop=True), selector, ranks, steps, window)
+
+
+def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None = None) -> Measurement:
+    """Step time over steps (median, mean, max or p95) of one rank, or of the slowest rank of each step."""
+    table = _chosen(profile, rank, None)
+    walls = table.groupby("number")["wall_ns"].max() / 1e6
+    if statistic not in STATISTICS:
+        raise UsageError(f"there is no statistic {statistic!r}; choose one of {', '.join(STATISTICS)}")
+    value = walls.quantile(0.95) if statistic == "p95" else walls.agg(statistic)
+    return _measured(profile, float(value), table, "steps of the run, longest rank of each")
+
+
+def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
+    """How far the device was behind the host when the recorded steps began; the last step's end holds as much more."""
+    view = profile.rank(rank)
+    value = view.backlog_ns / 1e6
+    return _measured(profile, value, _chosen(profile, rank, None), "device work of steps before the first recorded one")
+
+
+def part_ms(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
+    """Mean time per step in one part of the breakdown, over the chosen ranks and steps."""
+    table = _chosen(profile, rank, step)
+    return _measured(profile, float(_part(table, part).mean()) / 1e6, table, f"breakdown part {part}")
+
+
+def part_pct(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
+    """Share of the chosen steps' wall time in one part of the breakdown."""
+    table = _chosen(profile, rank, step)
+    share = 100.0 * float(_part(table, part).sum()) / float(table["wall_ns"].sum())
+    return _measured(profile, share, table, f"breakdown part {part}")
+
+
+def _part(table: pd.DataFrame, part: str) -> pd.Series[int]:
+    if part not in (*PARTS, "overlapped_communication", "wall"):
+        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(PARTS)}")
+    return table[f"{part}_ns"]
+
+
+RANK_TIMES = ("wall", "own")
+
+
+def step_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Standard deviation of the step time over its mean."""
+    return _of_series(profile, rank, step_series(profile, rank).variation_pct)
+
+
+def fluctuating_steps(profile: Profile, rank: int | None = None) -> Measurement:
+    """How many steps are over the usual one by more than the threshold ``fluctuation_pct``."""
+    limit = profile.thresholds["fluctuation_pct"]
+    return _of_series(profile, rank, float(len(step_series(profile, rank).fluctuating(limit))))
+
+
+def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Measurement:
+    """How much longer one step took than the usual one."""
+    series = step_series(profile, rank)
+    if step not in series.numbers:
+        raise UsageError(f"there is no step {step}; the run has {series.numbers[0]} to {series.numbers[-1]}")
+    value = float(series.ms[series.numbers == step][0]) - series.usual_ms
+    return _of_series(profile, rank, value, (step,))
+
+
+def step_part_excess_ms(profile: Profile, part: str, step: int, rank: int) -> Measurement:
+    """How much longer one part of a rank's step took than the median of that part over the rank's steps."""
+    _known_part(part)
+    table = profile.rank(rank).breakdown
+    chosen = table[table["number"] == step]
+    if chosen.empty:
+        raise UsageError(f"there is no step {step} on rank {rank}")
+    value = float(chosen[f"{part}_ns"].iloc[0] - table[f"{part}_ns"].median()) / 1e6
+    return Measurement(
+        value, lambda: table, f"breakdown part {part}", (rank,), (step,), profile.rank(rank).rank.window()
+    )
+
+
+def step_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Drift of the step time from the first to the last step, of the median step."""
+    trend = step_series(profile, rank).trend()
+    if trend is None:
+        raise UsageError("the run has too few steps for a trend")
+    return _of_series(profile, rank, trend.total_pct)
+
+
+def level_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
+    """Change of the median step time at the clearest change point."""
+    change = step_series(profile, rank).change_point()
+    if change is None:
+        raise UsageError("the run has too few steps, or too equal ones, for a change point")
+    return _of_series(profile, rank, change.shift_pct)
+
+
+def long_step_period(profile: Profile, rank: int | None = None) -> Measurement:
+    """Distance in steps at which long steps come again."""
+    rhythm = step_series(profile, rank).rhythm()
+    if rhythm is None:
+        raise UsageError("the run has too few steps, or too equal ones, for a period")
+    return _of_series(profile, rank, float(rhythm.period))
+
+
+def rank_time_ms(profile: Profile, of: str, rank: int) -> Measurement:
+    """Mean step time of one rank: ``wall``, or ``own`` without exposed communication."""
+    table = _rank_times(profile, of)
+    value = float(table.loc[profile.rank(rank).rank.rank])
+    return _of_ranks(profile, value, table, f"mean {of} time per step", (rank,))
+
+
+def rank_spread_pct(profile: Profile, of: str = "own") -> Measurement:
+    """(max - min)/mean over ranks of the mean step time, ``wall`` or ``own`` (without exposed communication)."""
+    table = _rank_times(profile, of)
+    return _of_ranks(profile, spread_pct(table), table, f"mean {of} time per step by rank", profile.run.rank_numbers)
+
+
+def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement:
+    """How much longer a rank's mean step time, ``wall`` or ``own``, is than the median of the other ranks."""
+    table = _rank_times(profile, of)
+    others = table.drop(index=profile.rank(rank).rank.rank)
+    if others.empty:
+        raise UsageError("the run has one rank only: there is nothing to compare with")
+    value = 100.0 * (float(table.loc[rank]) / float(others.median()) - 1.0)
+    return _of_ranks(profile, value, table, f"mean {of} time per step by rank", profile.run.rank_numbers)
+
+
+def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
+    """Mean time per step in one part on a rank, minus the median of that over the other ranks."""
+    _known_part(part)
+    table = profile.breakdown.groupby("rank")[f"{part}_ns"].mean() / 1e6
+    others = table.drop(index=profile.rank(rank).rank.rank)
+    if others.empty:
+        raise UsageError("the run has one rank only: there is nothing to compare with")
+    value = float(table.loc[rank] - others.median())
+    return _of_ranks(profile, value, table, f"breakdown part {part} by rank", profile.run.rank_numbers)
+
+
+def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
+    """How much later than the median of the other ranks this rank began its first recorded step."""
+    starts = pd.Series({view.rank.rank: view.rank.window()[0] / 1e6 for view in profile.ranks})
+    others = starts.drop(index=profile.rank(rank).rank.rank)
+    if others.empty:
+        raise UsageError("the run has one rank only: there is nothing to compare with")
+    value = float(starts.loc[rank] - others.median())
+    return _of_ranks(profile, value, starts, "start of the first step by rank, ms", profile.run.rank_numbers)
+
+
+def _known_part(part: str) -> None:
+    if part not in PARTS:
+        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(PARTS)}")
+
+
+def _rank_times(profile: Profile, of: str) -> pd.Series[float]:
+    match of:
+        case "own":
+            return own_ms(profile)
+        case "wall":
+            return profile.breakdown.groupby("rank")["wall_ns"].mean() / 1e6
+        case _:
+            raise UsageError(f"there is no rank time {of!r}; choose one of {', '.join(RANK_TIMES)}")
+
+
+def _of_series(profile: Profile, rank: int | None, value: float, steps: tuple[int, ...] = ()) -> Measurement:
+    series: StepSeries = step_series(profile, rank)
+    ranks = profile.run.rank_numbers if rank is None else (rank,)
+    numbers = steps or tuple(int(number) for number in series.numbers)
+    which = "longest rank of each" if rank is None else f"rank {rank}"
+    return Measurement(
+        value,
+        lambda: pd.DataFrame({"number": series.numbers, "step_ms": series.ms}),
+        f"steps of the run, {which}",
+        ranks,
+        numbers,
+        _window(profile, ranks),
+    )
+
+
+def _of_ranks(
+    profile: Profile, value: float, table: pd.Series[float], selector: str, ranks: tuple[int, ...]
+) -> Measurement:
+    steps = tuple(int(number) for number in sorted(profile.breakdown["number"].unique()))
+    return Measurement(
+        value,
+        lambda: table.rename("ms").rename_axis("rank").reset_index(),
+        selector,
+        ranks,
+        steps,
+        _window(profile, ranks),
+    )
+
+
+def _window(profile: Profile, ranks: tuple[int, ...]) -> tuple[int, int]:
+    windows = [profile.rank(rank).rank.window() for rank in ranks]
+    return min(start for start, _ in windows), max(end for _, end in windows)
+
+
+METRICS = (
+    Metric("step_time_ms", "ms", "How long does a step take?", step_time_ms),
+    Metric("device_backlog_ms", "ms", "How far behind the host did the device begin?", device_backlog_ms),
+    Metric("part_ms", "ms", "How much of a step goes into this part?", part_ms),
+    Metric("part_pct", "%", "What share of a step goes into this part?", part_pct),
+    Metric("step_variation_pct", "%", "How much does the step time vary?", step_variation_pct),
+    Metric("fluctuating_steps", "count", "How many steps are far over the usual one?", fluctuating_steps),
+    Metric("step_excess_ms", "ms", "How much longer than usual was this step?", step_excess_ms),
+    Metric("step_part_excess_ms", "ms", "Which part of this step was longer than usual?", step_part_excess_ms),
+    Metric("step_trend_pct", "%", "Does the step time drift?", step_trend_pct),
+    Metric("level_shift_pct", "%", "Does the step time jump to another level?", level_shift_pct),
+    Metric("long_step_period", "count", "How many steps lie between long steps?", long_step_period),
+    Metric("rank_time_ms", "ms", "How long is this rank's step, or its own share of it?", rank_time_ms),
+    Metric("rank_spread_pct", "%", "How far apart are the ranks?", rank_spread_pct),
+    Metric("rank_excess_pct", "%", "How much slower is this rank than the others?", rank_excess_pct),
+    Metric("part_excess_ms", "ms", "What does this rank do longer than the others?", part_excess_ms),
+    Metric("step_start_lag_ms", "ms", "Did this rank begin the recorded steps late?", step_start_lag_ms),
+)

@@ -1,0 +1,213 @@
+"""From the words of a trace to kinds of events: every name the versions of Kineto have used for a category."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.run.kinds import EventKind
+from tools.sources.kineto.decode import AnyEvent, Args, Decoded, Event, ExactEvent
+from tools.sources.kineto.details import DetailParts
+from tools.sources.kineto.values import Codes, integers
+
+KIND_OF_CATEGORY: dict[str, EventKind] = {
+    "cpu_op": EventKind.OPERATOR,
+    "Operator": EventKind.OPERATOR,
+    "user_annotation": EventKind.ANNOTATION,
+    "cuda_runtime": EventKind.RUNTIME,
+    "cuda_driver": EventKind.RUNTIME,
+    "hip_runtime": EventKind.RUNTIME,
+    "xpu_runtime": EventKind.RUNTIME,
+    "xpu_driver": EventKind.RUNTIME,
+    "mtia_runtime": EventKind.RUNTIME,
+    "privateuse1_runtime": EventKind.RUNTIME,
+    "privateuse1_driver": EventKind.RUNTIME,
+    "Runtime": EventKind.RUNTIME,
+    "python_function": EventKind.PYTHON,
+    "Python": EventKind.PYTHON,
+    "kernel": EventKind.KERNEL,
+    "Kernel": EventKind.KERNEL,
+    "gpu_memcpy": EventKind.MEMCPY,
+    "Memcpy": EventKind.MEMCPY,
+    "gpu_memset": EventKind.MEMSET,
+    "Memset": EventKind.MEMSET,
+    "cuda_sync": EventKind.SYNC,
+    "gpu_user_annotation": EventKind.DEVICE_ANNOTATION,
+    "cpu_instant_event": EventKind.INSTANT,
+}
+
+ON_DEVICE = (
+    EventKind.KERNEL,
+    EventKind.MEMCPY,
+    EventKind.MEMSET,
+    EventKind.SYNC,
+    EventKind.DEVICE_ANNOTATION,
+)
+
+FORWARD_BACKWARD = ("fwdbwd", "forward_backward")
+
+MEMORY_INSTANT = "[memory]"
+
+_ANNOTATION_NAME = re.compile(
+    r"ProfilerStep#|enumerate\(|Optimizer\.|(?:nccl|gloo|mpi|ucc|rccl|hccl|xccl):"
+    r"|DistributedDataParallel\.forward|\#\# "
+)
+
+
+def is_annotation(name: str) -> bool:
+    """Whether an operator of that name is really a mark set around other work.
+
+    The first Kineto versions filed step marks, loader spans and optimizer calls under "Operator".
+    """
+    return _ANNOTATION_NAME.match(name) is not None
+
+
+_ON_DEVICE = np.array([kind in ON_DEVICE for kind in EventKind])
+
+LARGEST_DIGITS = 18  # a number of more digits is beyond int64, and may be too large to be compared at all
+LARGEST_US = 2**62 // 1000  # leaves room for an offset in int64 nanoseconds
+UNUSABLE = -(2**63)
+NO_ARGS = Args()
+INSTANT_PHASES = ("i", "I", "R")
+
+TrackKey = tuple[int | str, int | str]
+
+
+@dataclass
+class Flows:
+    """Arrows from forward to backward operators, as recorded."""
+
+    starting: list[NDArray[np.bool_]] = field(default_factory=list)
+    identity: list[NDArray[np.int64]] = field(default_factory=list)
+    time_ns: list[NDArray[np.int64]] = field(default_factory=list)
+    track: list[NDArray[np.int32]] = field(default_factory=list)
+
+
+@dataclass
+class Columns:
+    """The columns of many slices, each column a list of arrays in the order the slices were added."""
+
+    start_ns: list[NDArray[np.int64]] = field(default_factory=list)
+    end_ns: list[NDArray[np.int64]] = field(default_factory=list)
+    kind: list[NDArray[np.int8]] = field(default_factory=list)
+    name: list[NDArray[np.int32]] = field(default_factory=list)
+    track: list[NDArray[np.int32]] = field(default_factory=list)
+    correlation: list[NDArray[np.int64]] = field(default_factory=list)
+    external: list[NDArray[np.int64]] = field(default_factory=list)
+    names: Codes[str] = field(default_factory=Codes)
+    tracks: Codes[TrackKey] = field(default_factory=Codes)
+    devices: dict[int, tuple[int, int]] = field(default_factory=dict)  # track -> device, stream
+    labels: dict[TrackKey, str] = field(default_factory=dict)
+    flows: Flows = field(default_factory=Flows)
+    flow_ids: Codes[int | str] = field(default_factory=Codes)
+    details: DetailParts = field(default_factory=DetailParts)
+    excluded: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    spans: int = 0  # rows with a duration
+    seen: int = 0  # all trace events, arrows and labels included
+
+    def add(self, decoded: Decoded) -> None:
+        """Append the events of one slice."""
+        events: list[Event] | list[ExactEvent] = decoded.events
+        rows = self.rows
+        self.seen += len(events) + decoded.unreadable
+        self.excluded["not readable"] += decoded.unreadable
+        spans: list[AnyEvent] = [event for event in events if event.ph == "X"]
+        other: list[AnyEvent] = [event for event in events if event.ph != "X"]
+        instants = [event for event in other if event.ph in INSTANT_PHASES]
+        self._add_rows(spans, _kinds(spans), decoded.exact)
+        self.spans += self.rows - rows
+        self._add_rows(instants, np.full(len(instants), EventKind.INSTANT, dtype=np.int8), decoded.exact)
+        self._add_flows([event for event in other if event.cat in FORWARD_BACKWARD], decoded.exact)
+        for event in other:
+            if event.ph == "M":
+                self._add_label(event)
+        known = len(instants) + sum(event.ph in "sftM" for event in other)
+        self.excluded["of a phase that is not read"] += len(other) - known
+
+    def _add_rows(self, events: list[AnyEvent], kind: NDArray[np.int8], exact: bool) -> None:
+        start, length, valid = _times(events, exact)
+        if not valid.all():
+            self.excluded["without a usable time"] += int(len(events) - valid.sum())
+            events = [event for event, good in zip(events, valid.tolist(), strict=True) if good]
+            start, length, kind = start[valid], length[valid], kind[valid]
+        if not events:
+            return
+        args = [event.args or NO_ARGS for event in events]
+        names, tracks = self.names, self.tracks
+        self.start_ns.append(start)
+        self.end_ns.append(start + length)
+        self.kind.append(kind)
+        self.name.append(np.array([names[event.name] for event in events], dtype=np.int32))
+        track = np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32)
+        self.track.append(track)
+        correlation = integers([item.correlation for item in args])
+        self.correlation.append(correlation)
+        self.external.append(_external(args, correlation))
+        self._note_devices(kind, track, args)
+        memory = names.get(MEMORY_INSTANT, -1)
+        self.details.add(self.rows, kind, self.name[-1] == memory, args)
+        self.rows += len(events)
+
+    def _note_devices(self, kind: NDArray[np.int8], track: NDArray[np.int32], args: list[Args]) -> None:
+        on_device = np.flatnonzero(_ON_DEVICE[kind])
+        unique, first = np.unique(track[on_device], return_index=True)
+        for code, row in zip(unique.tolist(), on_device[first].tolist(), strict=True):
+            if code not in self.devices or self.devices[code][0] < 0:
+                device, stream = integers([args[row].device]), integers([args[row].stream])
+                self.devices[code] = (int(device[0]), int(stream[0]))
+
+    def _add_flows(self, events: list[AnyEvent], exact: bool) -> None:
+        start, _, valid = _times(events, exact)
+        ids, tracks = self.flow_ids, self.tracks
+        self.flows.time_ns.append(start[valid])
+        self.flows.starting.append(np.array([event.ph == "s" for event in events], dtype=bool)[valid])
+        self.flows.identity.append(np.array([ids[event.id] for event in events], dtype=np.int64)[valid])
+        self.flows.track.append(np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32)[valid])
+
+    def _add_label(self, event: AnyEvent) -> None:
+        args = event.args or NO_ARGS
+        if event.name == "thread_name" and isinstance(args.label, str):
+            self.labels[event.pid, event.tid] = args.label.strip()
+
+
+def _kinds(events: list[AnyEvent]) -> NDArray[np.int8]:
+    return np.array([KIND_OF_CATEGORY.get(event.cat, 0) for event in events], dtype=np.int8)
+
+
+def _external(args: list[Args], correlation: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The operator's id; device work without an operator repeats its correlation id there, which joins nothing."""
+    external = integers([item.external for item in args])
+    if not (external >= 0).all():
+        external = np.where(external >= 0, external, integers([item.external_old for item in args]))
+    return np.where(external == correlation, -1, external)
+
+
+def _times(events: list[AnyEvent], exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+    """Start and duration in ns, and whether both are usable."""
+    if exact:
+        start = np.array([_exact_ns(event.ts) for event in events], dtype=np.int64)
+        length = np.array([_exact_ns(event.dur) for event in events], dtype=np.int64)
+        return start, length, (start != UNUSABLE) & (length >= 0)
+    ts = np.array([event.ts for event in events], dtype=np.float64)
+    dur = np.array([event.dur for event in events], dtype=np.float64)
+    valid = (np.abs(ts) <= LARGEST_US) & (dur >= 0) & (dur <= LARGEST_US)
+    return _float_ns(np.where(valid, ts, 0.0)), _float_ns(np.where(valid, dur, 0.0)), valid
+
+
+def _float_ns(us: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Round to ns; whole and fractional part apart, because their product with 1000 would not fit a float64."""
+    whole = np.floor(us)
+    return whole.astype(np.int64) * 1000 + np.rint((us - whole) * 1000).astype(np.int64)
+
+
+def _exact_ns(us: int | float | Decimal) -> int:
+    exact = Decimal(us)
+    if not exact.is_finite() or exact.adjusted() > LARGEST_DIGITS or abs(exact) > LARGEST_US:
+        return UNUSABLE
+    return int((exact * 1000).to_integral_value())

@@ -1,0 +1,163 @@
+"""Typed decoding of a slice of events, with a slower way for a slice that does not keep to the types."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from tools.sources.kineto.json_scan import object_spans
+
+NO_RAW = msgspec.Raw(b"")
+EXACT_BELOW_US = float(2**43)  # below it a float64 in microseconds is within half a nanosecond of the text
+
+DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
+
+class Args(msgspec.Struct, gc=False):
+    """The attributes of an event that are of use; the values are as recorded and may be of any type."""
+
+    external: Any = msgspec.field(name="External id", default=-1)
+    external_old: Any = msgspec.field(name="external id", default=-1)
+    device: Any = -1
+    stream: Any = -1
+    correlation: Any = -1
+    bytes: Any = -1
+    registers: Any = msgspec.field(name="registers per thread", default=None)
+    shared_memory: Any = msgspec.field(name="shared memory", default=None)
+    warps: Any = msgspec.field(name="warps per SM", default=None)
+    grid: msgspec.Raw = NO_RAW
+    block: msgspec.Raw = NO_RAW
+    occupancy: Any = msgspec.field(name="est. achieved occupancy %", default=None)
+    dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NO_RAW)
+    types: msgspec.Raw = msgspec.field(name="Input type", default=NO_RAW)
+    stack: Any = msgspec.field(name="Call stack", default="")
+    forward_thread: Any = msgspec.field(name="Fwd thread id", default=-1)
+    sequence: Any = msgspec.field(name="Sequence number", default=-1)
+    python_id: Any = msgspec.field(name="Python id", default=-1)
+    python_parent: Any = msgspec.field(name="Python parent id", default=-1)
+    collective: Any = msgspec.field(name="Collective name", default=None)
+    in_elements: Any = msgspec.field(name="In msg nelems", default=-1)
+    out_elements: Any = msgspec.field(name="Out msg nelems", default=-1)
+    group_size: Any = msgspec.field(name="Group size", default=-1)
+    dtype: Any = ""
+    group: Any = msgspec.field(name="Process Group Name", default="")
+    group_description: Any = msgspec.field(name="Process Group Description", default="")
+    group_ranks: Any = msgspec.field(name="Process Group Ranks", default="")
+    device_type: Any = msgspec.field(name="Device Type", default=-1)
+    device_id: Any = msgspec.field(name="Device Id", default=-1)
+    memory_bytes: Any = msgspec.field(name="Bytes", default=0)
+    total_allocated: Any = msgspec.field(name="Total Allocated", default=-1)
+    total_reserved: Any = msgspec.field(name="Total Reserved", default=-1)
+    sync_kind: Any = msgspec.field(name="cuda_sync_kind", default="")
+    wait_on_stream: Any = -1
+    wait_on_record: Any = msgspec.field(name="wait_on_cuda_event_record_corr_id", default=-1)
+    wait_on_event: Any = msgspec.field(name="wait_on_cuda_event_id", default=-1)
+    label: Any = msgspec.field(name="name", default="")
+    labels: Any = ""
+
+
+class Event(msgspec.Struct, gc=False):
+    """One trace event; times in microseconds, NaN when absent."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: int | float = float("nan")
+    dur: int | float = 0
+    args: Args | None = None
+    id: int | str = -1
+
+
+class ExactEvent(msgspec.Struct, gc=False):
+    """An event whose times need more digits than a float64 has, or are written as strings."""
+
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    ts: Decimal = Decimal("nan")
+    dur: Decimal = Decimal(0)
+    args: Args | None = None
+    id: int | str = -1
+
+
+AnyEvent: TypeAlias = Event | ExactEvent
+
+
+@dataclass
+class Decoded:
+    """The events of one slice."""
+
+    events: list[Event] | list[ExactEvent]
+    exact: bool = False
+    unreadable: int = 0  # events that are not valid, or not of the right types
+
+
+@dataclass
+class Decoder:
+    """Decodes slices; which of the two event types a file needs is found at its first slice and kept."""
+
+    exact: bool = False
+    _float: msgspec.json.Decoder[list[Event]] = field(default_factory=lambda: msgspec.json.Decoder(list[Event]))
+    _exact: msgspec.json.Decoder[list[ExactEvent]] = field(
+        default_factory=lambda: msgspec.json.Decoder(list[ExactEvent])
+    )
+
+    def strict(self, text: bytearray) -> Decoded:
+        """The events of an array; raises one of ``DECODE_ERRORS`` when the text is no array of proper events."""
+        if not self.exact:
+            try:
+                events = self._float.decode(text)
+            except msgspec.ValidationError:
+                exact = self._exact.decode(text)
+                self.exact = True
+                return Decoded(exact, exact=True)
+            if not _needs_digits(events):
+                return Decoded(events)
+            self.exact = True
+        return Decoded(self._exact.decode(text), exact=True)
+
+    def tolerant(self, text: bytearray) -> Decoded:
+        """The events among the array's members that can be read, one by one; never raises."""
+        spans = object_spans(text)
+        events: list[ExactEvent] = []
+        unreadable = 0
+        for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
+            event = _one(bytes(text[start:end]))
+            if event is None:
+                unreadable += 1
+            else:
+                events.append(event)
+        return Decoded(events, exact=True, unreadable=unreadable)
+
+
+def _needs_digits(events: list[Event]) -> bool:
+    """Whether there are times too large for a float64 that are not whole microseconds either."""
+    times = [event.ts for event in events]
+    values = np.array(times, dtype=np.float64)
+    return bool((np.abs(values) >= EXACT_BELOW_US).any()) and float in set(map(type, times))
+
+
+_decode_one: Callable[[bytes], ExactEvent] = msgspec.json.Decoder(ExactEvent).decode
+
+
+def _one(text: bytes) -> ExactEvent | None:
+    try:
+        return _decode_one(text)
+    except DECODE_ERRORS:
+        pass
+    try:
+        loose = json.loads(text.decode("utf-8", "replace"), strict=False, parse_float=str, parse_constant=str)
+        plain = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")
+        return msgspec.json.decode(plain, type=ExactEvent, strict=False)
+    except (ValueError, RecursionError):
+        return None

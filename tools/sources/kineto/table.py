@@ -1,0 +1,197 @@
+"""Joins forward operators with the backward operators that autograd ran for them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.run.events import DETAIL_COLUMNS, Details, EventKind, EventTable, empty_table
+from tools.sources.kineto.columns import ON_DEVICE, Columns, TrackKey, is_annotation
+
+
+def pair_operators(
+    columns: Columns, origin_ns: int, frame: pd.DataFrame, operators: pd.DataFrame, track_of: NDArray[np.int32]
+) -> pd.DataFrame:
+    """Rows of the operators at both ends of each recorded arrow; arrows without an operator at an end are left out."""
+    flows = columns.flows
+    if not flows.time_ns or not len(operators):
+        return empty_table(DETAIL_COLUMNS["forward_backward"])
+    raw_tracks = np.concatenate(columns.track)
+    table_track = np.full(len(columns.tracks), -1, dtype=np.int64)
+    table_track[raw_tracks] = track_of
+    start_ns = np.concatenate(flows.time_ns) - origin_ns
+    track = table_track[np.concatenate(flows.track)]
+    rows = operators["row"].to_numpy()[operators["sequence"].to_numpy() >= 0]
+    found = _operator_at(frame, rows, start_ns, track)
+    starting = np.concatenate(flows.starting)
+    ends = pd.DataFrame({"identity": np.concatenate(flows.identity), "row": found})
+    pairs = ends[starting & (found >= 0)].merge(ends[~starting & (found >= 0)], on="identity", validate="m:m")
+    result = pairs.rename(columns={"row_x": "forward_row", "row_y": "backward_row"})[["forward_row", "backward_row"]]
+    return result.drop_duplicates().sort_values(["forward_row", "backward_row"], ignore_index=True)
+
+
+def _operator_at(
+    frame: pd.DataFrame, rows: NDArray[np.int64], start_ns: NDArray[np.int64], track: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The first of the given rows that starts at that moment on that track, -1 where none does."""
+    if not len(rows):
+        return np.full(len(start_ns), -1, dtype=np.int64)
+    own_start = frame["start_ns"].to_numpy()[rows]
+    own_track = frame["track"].to_numpy()[rows].astype(np.int64)
+    keys = pd.MultiIndex.from_arrays([own_track, own_start])
+    first = ~keys.duplicated()
+    position = keys[first].get_indexer(pd.MultiIndex.from_arrays([track, start_ns]))
+    return np.where(position >= 0, rows[first][position], -1)
+
+
+DAY_NS = 86_400 * 10**9
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """The events of one trace on an axis of their own."""
+
+    table: EventTable
+    origin_ns: int  # of the earliest event, on the trace's own clock
+    excluded: Counter[str]
+    groups: dict[str, tuple[str, str, int]]
+
+
+@dataclass
+class _Tracks:
+    frame: pd.DataFrame
+    code: NDArray[np.int32]  # per event
+
+
+def assemble(columns: Columns, span_days: int) -> Assembled:
+    """Join, clean, sort and number the events; a trace without events gives an empty table."""
+    start, end = _joined(columns.start_ns, np.int64), _joined(columns.end_ns, np.int64)
+    kind = _marked(columns)
+    excluded = columns.excluded.copy()
+    keep = _plausible(start, end, span_days * DAY_NS)
+    if keep is not None:
+        excluded["with a time far away from all others"] += int(len(keep) - keep.sum())
+    origin = int((start if keep is None else start[keep]).min()) if len(start) else 0
+    start, end = start - origin, end - origin
+    tracks = _tracks(columns, _joined(columns.track, np.int32), kind)
+    names, name = _sorted_names(columns)
+    order = _order(start, end, tracks.code, kind, name)
+    if keep is not None:
+        order = order[keep[order]]
+    correlation, external = _joined(columns.correlation, np.int64), _joined(columns.external, np.int64)
+    frame = pd.DataFrame(
+        {
+            "start_ns": start[order],
+            "end_ns": end[order],
+            "kind": kind[order],
+            "name": pd.Categorical.from_codes(name[order], categories=pd.Index(names, dtype="str"), validate=False),
+            "track": tracks.code[order],
+            "correlation": correlation[order],
+            "external": external[order],
+        },
+        copy=False,
+    )
+    row_of = np.full(len(start), -1, dtype=np.int64)
+    row_of[order] = np.arange(len(order))
+    details = _details(columns, row_of)
+    details["forward_backward"] = pair_operators(columns, origin, frame, details["operators"], tracks.code)
+    table = EventTable(frame, tracks.frame, Details(**details))
+    return Assembled(table, origin, excluded, columns.details.groups)
+
+
+def _joined(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
+    return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
+
+
+def _marked(columns: Columns) -> NDArray[np.int8]:
+    """Kinds, with the marks that old traces file under operators told apart by name."""
+    kind = _joined(columns.kind, np.int8)
+    mark = np.array([is_annotation(name) for name in columns.names], dtype=bool)
+    if mark.any():
+        kind[(kind == EventKind.OPERATOR) & mark[_joined(columns.name, np.int32)]] = EventKind.ANNOTATION
+    return kind
+
+
+def _plausible(start: NDArray[np.int64], end: NDArray[np.int64], span_ns: int) -> NDArray[np.bool_] | None:
+    """Which events lie within the span around the middle one; None when all do."""
+    if not len(start) or int(end.max()) - int(start.min()) <= span_ns:
+        return None
+    middle = int(np.partition(start, len(start) // 2)[len(start) // 2])
+    keep: NDArray[np.bool_] = (start >= middle - span_ns) & (end <= middle + span_ns)
+    return keep
+
+
+def _sorted_names(columns: Columns) -> tuple[list[str], NDArray[np.int32]]:
+    names = list(columns.names)
+    by_text = sorted(range(len(names)), key=names.__getitem__)
+    rank = np.empty(len(names), dtype=np.int32)
+    rank[by_text] = np.arange(len(names), dtype=np.int32)
+    return [names[at] for at in by_text], rank[_joined(columns.name, np.int32)]
+
+
+def _order(
+    start: NDArray[np.int64],
+    end: NDArray[np.int64],
+    track: NDArray[np.int32],
+    kind: NDArray[np.int8],
+    name: NDArray[np.int32],
+) -> NDArray[np.int64]:
+    """Rows by start, then longest first; among equals by track, kind and name, so that file order is immaterial."""
+    order: NDArray[np.int64] = np.argsort(start, kind="stable")
+    ordered = start[order]
+    same = ordered[1:] == ordered[:-1]
+    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    rows = order[tied]
+    order[tied] = rows[np.lexsort((name[rows], kind[rows], track[rows], -end[rows], start[rows]))]
+    return order
+
+
+def _tracks(columns: Columns, code: NDArray[np.int32], kind: NDArray[np.int8]) -> _Tracks:
+    """One row per host thread or device stream; the same pid and tid may be both."""
+    on_device = np.isin(kind, [int(k) for k in ON_DEVICE])
+    keys = list(columns.tracks)
+    place = code.astype(np.int64) * 2 + on_device
+    present = np.flatnonzero(np.bincount(place, minlength=2 * len(keys)))
+    rows = [_track_row(columns, keys[at // 2], at // 2 if at % 2 else -1) for at in present.tolist()]
+    merged = sorted(set(rows))
+    number = {row: at for at, row in enumerate(merged)}
+    lookup = np.full(2 * len(keys), -1, dtype=np.int32)
+    lookup[present] = [number[row] for row in rows]
+    frame = pd.DataFrame(merged, columns=["pid", "tid", "device", "stream", "label"])
+    frame = frame.astype({"pid": "str", "tid": "str", "device": "int64", "stream": "int64", "label": "str"})
+    return _Tracks(frame, lookup[place])
+
+
+def _track_row(columns: Columns, key: TrackKey, device_code: int) -> tuple[str, str, int, int, str]:
+    device, stream = columns.devices.get(device_code, (0, -1)) if device_code >= 0 else (-1, -1)
+    label = columns.labels.get(key, "")
+    return str(key[0]), str(key[1]), max(device, 0) if device_code >= 0 else -1, stream, label
+
+
+def _details(columns: Columns, row_of: NDArray[np.int64]) -> dict[str, pd.DataFrame]:
+    return {name: _detail_table(columns, name, row_of) for name in columns.details.tables}
+
+
+def _detail_table(columns: Columns, table: str, row_of: NDArray[np.int64]) -> pd.DataFrame:
+    parts = columns.details.tables[table]
+    if not parts["row"]:
+        return empty_table(DETAIL_COLUMNS[table])
+    row = row_of[np.concatenate(parts["row"])]
+    order = np.argsort(row, kind="stable")
+    order = order[row[order] >= 0]
+    data: dict[str, Any] = {"row": row[order]}
+    for column, dtype in DETAIL_COLUMNS[table].items():
+        if column == "row":
+            continue
+        values = np.concatenate(parts[column])[order]
+        if dtype == "category":
+            words = columns.details.vocabularies[f"{table}.{column}"]
+            data[column] = pd.Categorical.from_codes(values, categories=pd.Index(list(words), dtype="str"))
+        else:
+            data[column] = values.astype(dtype, copy=False)
+    return pd.DataFrame(data, copy=False)

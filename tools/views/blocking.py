@@ -1,0 +1,131 @@
+"""Host calls that return only when the device has got somewhere, and what they cost the host."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.intervals import covered, merge
+from tools.run.events import EventKind
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+
+def blocking_calls(profile: Profile, rank: int) -> pd.DataFrame:
+    """Synchronising calls and blocking device-to-host copies of the training threads inside the steps.
+
+    Columns: row, start_ns, end_ns, read_back (bool), waited_ns (how long the device worked during the call),
+    burst (calls closer than the threshold ``burst_gap_us`` share one). Ordered by start.
+    """
+    return profile.memo(f"blocking:{rank}", lambda: _blocking_calls(profile, profile.rank(rank)))
+
+
+def _blocking_calls(profile: Profile, rank: RankProfile) -> pd.DataFrame:
+    explicit = np.flatnonzero(
+        rank.named("synchronization") & (rank.kind == EventKind.RUNTIME) & rank.on_training_thread
+    )
+    copies = _blocking_copies(rank, "read_back")["launch_row"].to_numpy()
+    rows = rank.in_steps(np.union1d(explicit, copies).astype(np.int64))
+    start, end = rank.start[rows], rank.end[rows]
+    activity = rank.activity
+    busy = merge(activity.device_compute, activity.device_communication, activity.device_copy)
+    apart = np.ones(len(rows), dtype=bool)
+    if len(rows):
+        apart[1:] = start[1:] - np.maximum.accumulate(end)[:-1] > profile.thresholds["burst_gap_us"] * 1e3
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "start_ns": start,
+            "end_ns": end,
+            "read_back": np.isin(rows, copies),
+            "waited_ns": covered(busy, start, end),
+            "burst": np.cumsum(apart) - 1,
+        }
+    )
+
+
+def bursts(profile: Profile, rank: int) -> pd.DataFrame:
+    """One row per burst of blocking calls: start_ns, end_ns, waited_ns; ordered, index is the burst's number."""
+    return (
+        blocking_calls(profile, rank)
+        .groupby("burst")
+        .agg(start_ns=("start_ns", "min"), end_ns=("end_ns", "max"), waited_ns=("waited_ns", "sum"))
+    )
+
+
+def upload_calls(profile: Profile, rank: int) -> pd.DataFrame:
+    """Blocking pageable host-to-device copies inside the steps: call row, start_ns, end_ns, copy_row, copy_ns."""
+
+    def make() -> pd.DataFrame:
+        view = profile.rank(rank)
+        links = _blocking_copies(view, "pageable_upload")
+        links = links[view.step_of(links["launch_row"].to_numpy()) >= 0]
+        return pd.DataFrame(
+            {
+                "row": links["launch_row"].to_numpy(),
+                "start_ns": links["call_start_ns"].to_numpy(),
+                "end_ns": links["call_end_ns"].to_numpy(),
+                "copy_row": links["device_row"].to_numpy(),
+                "copy_ns": (links["end_ns"] - links["start_ns"]).to_numpy(),
+            }
+        )
+
+    return profile.memo(f"uploads:{rank}", make)
+
+
+def _blocking_copies(rank: RankProfile, pattern: str) -> pd.DataFrame:
+    """Launches of copies of that kind during whose call at least half of the copy ran."""
+    links = rank.launches
+    chosen = rank.named(pattern)[links["device_row"].to_numpy()]
+    links = links[chosen & rank.on_training_thread[links["launch_row"].to_numpy()]]
+    start, end = links["start_ns"].to_numpy(), links["end_ns"].to_numpy()
+    during = np.minimum(links["call_end_ns"].to_numpy(), end) - start
+    mostly: pd.DataFrame = links[2 * during >= end - start]
+    return mostly
+
+
+@dataclass(frozen=True, eq=False)
+class KernelLaunches:
+    """Rows of the calls inside the steps that launched a kernel, and of those among them that waited for it."""
+
+    rows: NDArray[np.int64]
+    blocked: NDArray[np.int64]
+
+
+def kernel_launches(profile: Profile, rank: int) -> KernelLaunches:
+    """Kernel launches of a rank. One is blocked when it lasts until its kernel ends, or when a synchronising call
+    follows on the same thread before anything else is launched."""
+    return profile.memo(f"kernel_launches:{rank}", lambda: _kernel_launches(profile.rank(rank)))
+
+
+def _kernel_launches(rank: RankProfile) -> KernelLaunches:
+    links = rank.launches
+    kernels = rank.kind[links["device_row"].to_numpy()] == EventKind.KERNEL
+    calls = links["launch_row"].to_numpy()[kernels]
+    lasted = links["call_end_ns"].to_numpy()[kernels] >= links["end_ns"].to_numpy()[kernels]
+    rows = rank.in_steps(_distinct(rank, calls))
+    blocked = _distinct(rank, calls[lasted | _synchronised_next(rank, calls)])
+    return KernelLaunches(rows, rank.in_steps(blocked))
+
+
+def _distinct(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    present = np.zeros(len(rank.start), dtype=bool)
+    present[rows] = True
+    return np.flatnonzero(present)
+
+
+def _synchronised_next(rank: RankProfile, calls: NDArray[np.int64]) -> NDArray[np.bool_]:
+    waits = rank.named("synchronization")
+    rows = np.flatnonzero((rank.kind == EventKind.RUNTIME) & (rank.named("launch") | waits))
+    rows = rows[np.lexsort((rank.start[rows], rank.track[rows]))]
+    if not len(rows) or not len(calls):
+        return np.zeros(len(calls), dtype=bool)
+    place = np.full(len(rank.start), -1, dtype=np.int64)
+    place[rows] = np.arange(len(rows))
+    after = np.minimum(place[calls] + 1, len(rows) - 1)
+    following = rows[after]
+    same = (rank.track[following] == rank.track[calls]) & (following != calls) & (place[calls] >= 0)
+    return np.asarray(waits[following] & same, dtype=bool)

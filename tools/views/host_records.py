@@ -1,0 +1,251 @@
+"""Which host names stand for one machine: containers count the cores of the machine that they share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.run.model import Run
+from tools.sources.monitor.environment import RankEnvironment, flag_values, last_environment
+from tools.sources.monitor.reader import MonitorRecords
+from tools.views.series import RunSeries
+
+TICKS_PER_S = 100.0  # USER_HZ, the unit of /proc/stat on every Linux
+TOLERANCE_S = 1.0  # of all cores: samples of two processes are a moment apart
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The last sample of a host's cores: unix time, cores, their ticks since boot, and idle ticks per second."""
+
+    time_s: float
+    cores: float
+    total_ticks: float
+    idle_ticks: float
+    idle_per_s: float
+
+    @property
+    def booted_s(self) -> float:
+        """Unix time at which the ticks began."""
+        return self.time_s - self.total_ticks / TICKS_PER_S / max(self.cores, 1.0)
+
+    def idle_at(self, time_s: float) -> float:
+        """Seconds that all cores together had been idle at another time."""
+        return (self.idle_ticks + self.idle_per_s * (time_s - self.time_s)) / TICKS_PER_S / max(self.cores, 1.0)
+
+
+def same_machines(
+    hosts: Sequence[tuple[tuple[int, ...], Counted | None]], spoken_for: Set[int] = frozenset()
+) -> tuple[tuple[int, ...], ...]:
+    """The ranks of each machine, from the ranks of each host name and what was counted there.
+
+    Hosts are one machine where their cores began to count at the same moment and have idled equally long since. Ranks
+    that another one speaks for (their local rank is not 0) belong to the counted machine where there is only one.
+    """
+    machines = _by_counts(hosts)
+    silent = [ranks for ranks, counted in hosts if counted is None]
+    if len(machines) == 1:
+        joined = [ranks for ranks in silent if spoken_for >= set(ranks)]
+        machines = [tuple(sorted({*machines[0], *(rank for ranks in joined for rank in ranks)}))]
+        silent = [ranks for ranks in silent if ranks not in joined]
+    return (*machines, *silent)
+
+
+def _by_counts(hosts: Sequence[tuple[tuple[int, ...], Counted | None]]) -> list[tuple[int, ...]]:
+    result: list[tuple[int, ...]] = []
+    known = [(ranks, counted) for ranks, counted in hosts if counted is not None]
+    if not known:
+        return []
+    now_s = known[0][1].time_s
+    known.sort(key=lambda each: (each[1].cores, each[1].idle_at(now_s)))
+    together, last = known[0]
+    for ranks, counted in known[1:]:
+        if _alike(last, counted, now_s):
+            together = tuple(sorted({*together, *ranks}))
+        else:
+            result.append(together)
+            together = ranks
+        last = counted
+    return [*result, together]
+
+
+def _alike(one: Counted, other: Counted, now_s: float) -> bool:
+    booted = abs(one.booted_s - other.booted_s) <= TOLERANCE_S
+    return booted and one.cores == other.cores and abs(one.idle_at(now_s) - other.idle_at(now_s)) <= TOLERANCE_S
+
+
+US_PER_S = 1e6
+NS_PER_S = 1e9
+LEAST_S = 0.3  # less sampled time than this tells no rate
+
+
+@dataclass(frozen=True, eq=False)
+class HostRecords:
+    """Samples of all ranks with the usual steps of the series.
+
+    Where the run changed on its way and too little was sampled since, ``sampled`` is the whole run: rates are over all
+    of its usual steps then.
+    """
+
+    records: MonitorRecords
+    series: RunSeries
+    sampled: RunSeries
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that were sampled, ascending."""
+        return tuple(sorted(self._samples))
+
+    def environment(self, rank: int) -> RankEnvironment | None:
+        """The settings that the rank told last; None where it told none."""
+        return last_environment(self.records.environments, rank)
+
+    def flags(self, rank: int, flag: str) -> tuple[bool | str, ...]:
+        """Every value that one of torch's switches was seen with."""
+        return flag_values(self.records.environments, rank, flag)
+
+    def samples(self, rank: int) -> pd.DataFrame:
+        """All samples of one rank in order of time."""
+        return self._samples.get(rank, self.records.system.iloc[:0])
+
+    @cached_property
+    def _samples(self) -> dict[int, pd.DataFrame]:
+        grouped = self.records.system.groupby("rank")
+        return {int(own["rank"].iloc[0]): own.sort_values("unix_ns", ignore_index=True) for _, own in grouped}
+
+    @cached_property
+    def hosts(self) -> dict[str, tuple[int, ...]]:
+        """The ranks of each machine, by its name."""
+        found: dict[str, set[int]] = {}
+        for each in self.records.ranks:
+            found.setdefault(each.host, set()).add(each.rank)
+        return {host: tuple(sorted(ranks)) for host, ranks in found.items()}
+
+    def neighbours(self, rank: int) -> tuple[int, ...]:
+        """The ranks that share the host name and so the interfaces of this rank, itself among them."""
+        return next((ranks for ranks in self.hosts.values() if rank in ranks), (rank,))
+
+    def around(self, rank: int) -> tuple[int, ...]:
+        """The ranks that share the cores of this rank's machine, itself among them.
+
+        Containers on one machine have names of their own, but count the same cores, or one of them counts for all.
+        """
+        return next((ranks for ranks in self._machines if rank in ranks), (rank,))
+
+    @cached_property
+    def _machines(self) -> tuple[tuple[int, ...], ...]:
+        speaking = {each.rank for each in self.records.ranks if not each.local_rank}
+        counted = [(ranks, self._counted(ranks)) for ranks in self.hosts.values()]
+        return same_machines(counted, {rank for rank in self.ranks if rank not in speaking})
+
+    def _counted(self, ranks: tuple[int, ...]) -> Counted | None:
+        for rank in ranks:
+            known = self.samples(rank).dropna(subset=["cpu_total_ticks", "cpu_idle_ticks", "cores"])
+            idle = self.per_second(rank, "cpu_idle_ticks")
+            if len(known) and idle is not None:
+                at = known.iloc[-1]
+                time_s = float(at["unix_ns"]) / NS_PER_S
+                cores = float(at["cores"])
+                return Counted(time_s, cores, float(at["cpu_total_ticks"]), float(at["cpu_idle_ticks"]), idle)
+        return None
+
+    def spans(self, rank: int) -> pd.DataFrame:
+        """Pairs of neighbouring samples: begin_ns, end_ns, and the fields' differences, over usual steps only."""
+        return self._spans[rank]
+
+    @cached_property
+    def _spans(self) -> dict[int, pd.DataFrame]:
+        return {rank: self._usual_spans(rank) for rank in self.ranks}
+
+    def _usual_spans(self, rank: int) -> pd.DataFrame:
+        samples, steps = self.samples(rank), self.sampled.of(rank)
+        counted = [name for name in samples.columns if name not in ("rank", "attempt", "unix_ns", "step")]
+        change = samples[counted].diff().iloc[1:].reset_index(drop=True)
+        at = samples["unix_ns"].to_numpy(dtype=np.int64)
+        change.insert(0, "end_ns", at[1:])
+        change.insert(0, "begin_ns", at[:-1])
+        return change[_inside(at[:-1], at[1:], steps)].reset_index(drop=True)
+
+    def sampled_s(self, rank: int) -> float:
+        """Time between samples that the rates are over."""
+        spans = self.spans(rank)
+        return float((spans["end_ns"] - spans["begin_ns"]).sum()) / NS_PER_S
+
+    def seconds(self, rank: int, field: str) -> float:
+        """Sampled time over which the counter is known."""
+        spans = self.spans(rank)
+        known = spans[spans[field].notna()]
+        return float((known["end_ns"] - known["begin_ns"]).sum()) / NS_PER_S
+
+    def per_second(self, rank: int, field: str) -> float | None:
+        """Rise of a counter per second of wall time; None where it was not sampled for long enough."""
+        if rank not in self._spans:
+            return None
+        seconds = self.seconds(rank, field)
+        return float(self.spans(rank)[field].sum()) / seconds if seconds >= LEAST_S else None
+
+    def share(self, rank: int, field: str) -> float | None:
+        """Rise of a counter of microseconds as a share of wall time; 1 is one core or all of one thread's time."""
+        rate = self.per_second(rank, field)
+        return None if rate is None else rate / US_PER_S
+
+    def level(self, rank: int, field: str) -> float | None:
+        """Median of a sampled level; None where it was not sampled."""
+        values = self.samples(rank)[field].dropna() if rank in self._spans else pd.Series(dtype="float64")
+        return float(values.median()) if len(values) else None
+
+    def busy_cores(self, rank: int) -> float | None:
+        """Cores of the rank's machine that were busy, whoever used them."""
+        for each in self.around(rank):
+            total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
+            if total is not None and idle is not None:
+                return (total - idle) / TICKS_PER_S
+        return None
+
+    def idle_share(self, rank: int) -> float | None:
+        """Share of the time that the cores of the rank's machine were idle."""
+        for each in self.around(rank):
+            total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
+            if total and idle is not None:
+                return min(max(idle / total, 0.0), 1.0)
+        return None
+
+    def own_cores(self, rank: int) -> float | None:
+        """Cores that the ranks on the rank's machine used, with their child processes."""
+        used = [self.share(each, "process_cpu_us") for each in self.around(rank)]
+        if any(each is None for each in used):
+            return None
+        children = [self.share(each, "children_cpu_us") or 0.0 for each in self.around(rank)]
+        return sum(each for each in used if each is not None) + sum(children)
+
+
+def host_records_of(run: Run, series: RunSeries | None) -> HostRecords | None:
+    """None when the run has no samples, or no usual steps to relate them to."""
+    if run.records is None or series is None or series.origin != "monitor" or run.records.system.empty:
+        return None
+    own = HostRecords(run.records, series, series)
+    enough = series.every is None or all(own.sampled_s(rank) >= LEAST_S for rank in own.ranks)
+    return own if enough else HostRecords(run.records, series, series.whole)
+
+
+def _inside(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], steps: pd.DataFrame) -> NDArray[np.bool_]:
+    """Whether usual steps fill most of each span: what lies between them was profiled or was start-up."""
+    first = steps["begin_unix_ns"].to_numpy(dtype=np.int64)
+    last = steps["end_unix_ns"].to_numpy(dtype=np.int64)
+    if not len(first):
+        return np.zeros(len(begin_ns), dtype=bool)
+    done = np.append(0, np.cumsum(last - first))
+
+    def covered_until(moment: NDArray[np.int64]) -> NDArray[np.int64]:
+        place = np.searchsorted(first, moment, side="right") - 1
+        at = np.maximum(place, 0)
+        return np.where(place < 0, 0, done[at] + np.clip(moment - first[at], 0, last[at] - first[at]))
+
+    filled = covered_until(end_ns) - covered_until(begin_ns)
+    wide: NDArray[np.bool_] = filled >= 0.9 * np.maximum(end_ns - begin_ns, 1)
+    return wide

@@ -1,0 +1,184 @@
+"""Runs of element-wise kernels that fusion could make one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.errors import UsageError
+from tools.intervals import IntervalSet, union
+from tools.views.kernels import MATH_CLASSES, NAMED_PRECISIONS, UNKNOWN, VECTOR_UNIT, device_of, kernel_table
+from tools.views.profile import Profile
+from tools.views.roofline import BOUNDS, costed_kernels, roofline
+
+FUSED_LEAST = 1 / 3  # a fused run of element-wise kernels still reads every operand and writes a result
+
+
+def streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
+    """Runs of two or more element-wise kernels in a row on one stream, with equal grids where grids are recorded.
+
+    Columns: row, duration_ns, run, run_ns (time of the whole run), fused_ns (this kernel's share of what one fused
+    kernel would need: the longest of the run, and at least a third of it). Runs of very short kernels are left out,
+    because launches bound them.
+    """
+    return profile.memo(f"streaming_runs:{rank}", lambda: _streaming_runs(profile, rank))
+
+
+def _streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
+    view = profile.rank(rank)
+    table = kernel_table(profile, rank).sort_values(["track", "start_ns"], kind="stable")
+    streaming = (table["kernel_class"] == "elementwise").to_numpy()
+    keys = np.column_stack((table["track"], streaming, table["blocks"], view.step_of(table["row"].to_numpy())))
+    changed = np.ones(len(table), dtype=bool)
+    changed[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    table = table.assign(run=np.cumsum(changed))[streaming][["row", "duration_ns", "run"]]
+    runs = table.groupby("run")["duration_ns"]
+    table = table.assign(run_ns=runs.transform("sum"), longest_ns=runs.transform("max"), kernels=runs.transform("size"))
+    mean_ns = table["run_ns"] / table["kernels"]
+    table = table[(table["kernels"] > 1) & (mean_ns >= 1000 * profile.thresholds["streaming_kernel_us"])]
+    whole = np.maximum(table["longest_ns"], table["run_ns"] * FUSED_LEAST)
+    fused = whole * table["duration_ns"] / table["run_ns"].clip(lower=1)
+    return table[["row", "duration_ns", "run", "run_ns"]].assign(fused_ns=fused).reset_index(drop=True)
+
+
+ALIGNED = {"tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16}  # elements in 16 bytes, what matrix units read at once
+
+
+def group_rows(profile: Profile, rank: int, group: str) -> NDArray[np.int64]:
+    """Rows of the group's kernels inside the rank's steps; a clear error when there is no such group."""
+    if group not in GROUPS:
+        raise UsageError(f"there is no group of kernels {group!r}; choose one of {', '.join(GROUPS)}")
+    return profile.memo(f"kernel_group:{group}:{rank}", lambda: GROUPS[group](profile, rank))
+
+
+def group_time(profile: Profile, rank: int, group: str) -> IntervalSet:
+    """The moments in which at least one kernel of the group runs."""
+    return profile.memo(f"kernel_group_time:{group}:{rank}", lambda: _time(profile, rank, group))
+
+
+def _time(profile: Profile, rank: int, group: str) -> IntervalSet:
+    view, rows = profile.rank(rank), group_rows(profile, rank, group)
+    return union(view.start[rows], view.end[rows])
+
+
+def _math(profile: Profile, rank: int) -> NDArray[np.int64]:
+    table = kernel_table(profile, rank)
+    return _rows(table, table["kernel_class"].isin(MATH_CLASSES))
+
+
+def _computing(profile: Profile, rank: int) -> NDArray[np.int64]:
+    table = kernel_table(profile, rank)
+    return _rows(table, table["kernel_class"] != "communication")
+
+
+def _vector_math(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """32-bit matrix multiplications and convolutions on the ordinary units that matrix units could take."""
+    table = kernel_table(profile, rank)
+    chosen = table["kernel_class"].isin(MATH_CLASSES) & (table["unit"] == VECTOR_UNIT) & (table["precision"] == "fp32")
+    return _rows(table, chosen & ~profile.rank(rank).named("matrix_free_kernel")[table["row"].to_numpy()])
+
+
+def _unnamed_math(profile: Profile, rank: int) -> NDArray[np.int64]:
+    table = kernel_table(profile, rank)
+    return _rows(table, table["kernel_class"].isin(MATH_CLASSES) & (table["precision"] == ""))
+
+
+def _double(profile: Profile, rank: int) -> NDArray[np.int64]:
+    table = kernel_table(profile, rank)
+    return _rows(table, (table["precision"] == "fp64") & (table["kernel_class"] != "communication"))
+
+
+def _layout(profile: Profile, rank: int) -> NDArray[np.int64]:
+    table = kernel_table(profile, rank)
+    return _rows(table, table["kernel_class"] == "layout")
+
+
+def _small_grid(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Kernels with fewer blocks than multiprocessors that last long enough for it to matter."""
+    device = device_of(profile.rank(rank))
+    if device is None or not device.multiprocessors:
+        return np.empty(0, dtype=np.int64)
+    table = kernel_table(profile, rank)
+    small = (table["blocks"] > 0) & (table["blocks"] < device.multiprocessors)
+    long = table["duration_ns"] >= 1000 * profile.thresholds["small_grid_kernel_us"]
+    return _rows(table, small & long & (table["kernel_class"] != "communication"))
+
+
+def _misaligned(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Matrix kernels that read operands in narrow loads: by their names, else by sizes no multiple of 16 bytes."""
+    table = kernel_table(profile, rank)
+    told = _rows(table, table["full_loads"] == 0)
+    calls = roofline(profile, rank)
+    wrong = misaligned_calls(calls)
+    silent = _rows(table, (table["full_loads"] == UNKNOWN) & table["kernel_class"].isin(MATH_CLASSES))
+    return np.union1d(told, np.intersect1d(_kernels_of(profile, rank, calls[wrong]), silent))
+
+
+def misaligned_calls(calls: pd.DataFrame) -> NDArray[np.bool_]:
+    """For each row of the roofline table, whether its sizes are no multiple of what matrix units read at once."""
+    sizes = calls["common_size"].to_numpy()
+    return np.asarray((sizes > 0) & (sizes % np.maximum(_elements_per_load(calls), 1) > 0))
+
+
+def _loads_known(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Matrix kernels whose loads are told by their names or by recorded sizes."""
+    table = kernel_table(profile, rank)
+    calls = roofline(profile, rank)
+    sized = (calls["common_size"].to_numpy() > 0) & (_elements_per_load(calls) > 0)
+    return np.union1d(_rows(table, table["full_loads"] >= 0), _kernels_of(profile, rank, calls[sized]))
+
+
+def _elements_per_load(calls: pd.DataFrame) -> NDArray[np.int64]:
+    """Elements that matrix units read at once, by type; 0 where the type needs no alignment."""
+    by_code = np.array([ALIGNED.get(kind, 0) for kind in NAMED_PRECISIONS])
+    return np.asarray(by_code[calls["precision"].cat.codes.to_numpy()], dtype=np.int64)
+
+
+def _costed(profile: Profile, rank: int) -> NDArray[np.int64]:
+    table = roofline(profile, rank)
+    return _kernels_of(profile, rank, table[table["bound"] != ""])
+
+
+def _bound(bound: str) -> Callable[[Profile, int], NDArray[np.int64]]:
+    def rows(profile: Profile, rank: int) -> NDArray[np.int64]:
+        table = roofline(profile, rank)
+        return _kernels_of(profile, rank, table[table["bound"] == bound])
+
+    return rows
+
+
+def _kernels_of(profile: Profile, rank: int, calls: pd.DataFrame) -> NDArray[np.int64]:
+    """Kernels of some calls of the roofline table, which is ordered by operator."""
+    table, wanted = costed_kernels(profile, rank), calls["operator"].to_numpy()
+    if not len(wanted):
+        return np.empty(0, dtype=np.int64)
+    operator = table["operator"].to_numpy()
+    hit = wanted[np.minimum(np.searchsorted(wanted, operator), len(wanted) - 1)] == operator
+    return np.asarray(table["row"].to_numpy()[hit], dtype=np.int64)
+
+
+def _in_runs(profile: Profile, rank: int) -> NDArray[np.int64]:
+    return np.sort(streaming_runs(profile, rank)["row"].to_numpy())
+
+
+def _rows(table: pd.DataFrame, chosen: pd.Series[bool]) -> NDArray[np.int64]:
+    return np.asarray(table["row"].to_numpy()[chosen.to_numpy()], dtype=np.int64)
+
+
+GROUPS: Mapping[str, Callable[[Profile, int], NDArray[np.int64]]] = {
+    "computing": _computing,
+    "matrix_operators": _math,
+    "vector_unit_fp32": _vector_math,
+    "unnamed_arithmetic": _unnamed_math,
+    "fp64": _double,
+    "layout": _layout,
+    "small_grid": _small_grid,
+    "loads_known": _loads_known,
+    "misaligned": _misaligned,
+    "costed": _costed,
+    **{bound: _bound(bound) for bound in BOUNDS},
+    "streaming_runs": _in_runs,
+}

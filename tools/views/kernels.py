@@ -1,0 +1,130 @@
+"""The kernels of a rank's steps with what their names say: class, arithmetic, launching operator, grid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.knowledge.devices import PRECISIONS, DeviceSpec, spec_of
+from tools.knowledge.name_patterns import KERNEL_CLASSES, PATTERNS, kernel_class
+from tools.run.model import Device
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+MATH_CLASSES = ("matmul", "convolution", "attention")
+UNKNOWN, VECTOR_UNIT, MATRIX_UNIT = -1, 0, 1
+FULL_LOAD_BYTES = 16  # matrix units read operands in loads of this size when the operands are aligned to it
+NAMED_PRECISIONS = ("", *PRECISIONS)  # categories of every column that names a type
+PRECISION_BYTES = {"tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """What a kernel's name says: type ("" unknown), unit, and loads of operands (-1 unknown, 0 narrow, 1 full)."""
+
+    precision: str
+    unit: int
+    full_loads: int = UNKNOWN
+
+
+def arithmetic_of(name: str) -> Arithmetic:
+    """Type and unit by the naming of the vendors' libraries; unknown stays unknown."""
+    precision = next(
+        (
+            each
+            for each in ("fp8", "bf16", "tf32", "fp16", "fp64", "fp32")
+            if PATTERNS[f"arithmetic_{each}"].search(name)
+        ),
+        "",
+    )
+    if PATTERNS["matrix_unit"].search(name):
+        return Arithmetic(precision, MATRIX_UNIT, _full_loads(name, precision))
+    return Arithmetic(precision, VECTOR_UNIT if PATTERNS["vector_unit"].search(name) else UNKNOWN)
+
+
+def _full_loads(name: str, precision: str) -> int:
+    told = PATTERNS["elements_per_load"].search(name)
+    if told is None or precision not in PRECISION_BYTES:
+        return UNKNOWN
+    elements = int(told.group(1) or told.group(2))
+    return int(elements * PRECISION_BYTES[precision] >= FULL_LOAD_BYTES)
+
+
+def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
+    """All kernels that start inside the rank's steps, in order of start.
+
+    Columns: row, track, start_ns, end_ns, duration_ns, name (code of the name category), kernel_class (category),
+    precision (category, "" unknown), unit (-1 unknown, 0 ordinary, 1 matrix), full_loads (-1 unknown, 0 operands read
+    in narrow loads because they are not aligned, 1 aligned), operator (row of the innermost operator that launched
+    it, -1 unknown), blocks (-1 unknown). Precision, unit and loads are told only for classes that multiply matrices;
+    for the others precision tells fp64 from "".
+    """
+    return profile.memo(f"kernel_table:{rank}", lambda: _kernel_table(profile.rank(rank)))
+
+
+def _kernel_table(rank: RankProfile) -> pd.DataFrame:
+    rows = rank.in_steps(rank.kernels)
+    codes = rank.events.frame["name"].cat.codes.to_numpy()[rows]
+    table = pd.DataFrame(
+        {
+            "row": rows,
+            "track": rank.track[rows],
+            "start_ns": rank.start[rows],
+            "end_ns": rank.end[rows],
+            "duration_ns": rank.end[rows] - rank.start[rows],
+            "name": codes,
+            "operator": _operators(rank, rows),
+            "blocks": _from_details(rank.events.details.kernels, "blocks", rows),
+        }
+    )
+    used = np.unique(codes)
+    names = rank.events.frame["name"].cat.categories
+    meanings = [_meaning(str(names[code])) for code in used]
+    place = np.searchsorted(used, codes)
+    classes = ("other", *(name.removesuffix("_kernel") for name in KERNEL_CLASSES))
+    for column, index, known in (("kernel_class", 0, classes), ("precision", 1, NAMED_PRECISIONS)):
+        table[column] = pd.Categorical([meaning[index] for meaning in meanings], categories=known).take(place)
+    for column, index in (("unit", 2), ("full_loads", 3)):
+        table[column] = np.array([meaning[index] for meaning in meanings], dtype=np.int8)[place]
+    return table
+
+
+def _meaning(name: str) -> tuple[str, str, int, int]:
+    group = kernel_class(name)
+    if group in MATH_CLASSES:
+        arithmetic = arithmetic_of(name)
+        return group, arithmetic.precision, arithmetic.unit, arithmetic.full_loads
+    return group, "fp64" if PATTERNS["arithmetic_fp64"].search(name) else "", UNKNOWN, UNKNOWN
+
+
+def _operators(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    by_device_row = np.full(len(rank.start), -1, dtype=np.int64)
+    by_device_row[rank.launches["device_row"].to_numpy()] = rank.launching_operators
+    return by_device_row[rows]
+
+
+def _from_details(details: pd.DataFrame, column: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    known = details["row"].to_numpy()
+    if not len(known):
+        return np.full(len(rows), -1, dtype=np.int64)
+    place = np.minimum(np.searchsorted(known, rows), len(known) - 1)
+    return np.where(known[place] == rows, details[column].to_numpy()[place], -1)
+
+
+def device_of(rank: RankProfile) -> Device | None:
+    """The device that ran the rank's kernels; None when the trace does not describe it."""
+    if not len(rank.kernels):
+        return None
+    used = rank.events.tracks["device"].to_numpy()[rank.track[rank.kernels]]
+    index = int(np.bincount(used[used >= 0]).argmax()) if (used >= 0).any() else -1
+    named = [device for device in rank.rank.devices if device.index == index]
+    return next(iter(named or rank.rank.devices), None)
+
+
+def spec_for(rank: RankProfile) -> DeviceSpec | None:
+    """Datasheet figures of the device that ran the rank's kernels; None when it is not known."""
+    device = device_of(rank)
+    return None if device is None else spec_of(device)

@@ -1,0 +1,130 @@
+"""The fine view of a run: what analyzers and metrics are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Literal, TypeVar, cast
+
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.knowledge.thresholds import Thresholds
+from tools.run.model import Run
+from tools.sources.monitor.environment import flag_values, last_environment
+from tools.sources.monitor.reader import MonitorRecords
+from tools.views.host_records import HostRecords, host_records_of
+from tools.views.rank_profile import RankProfile
+from tools.views.series import RunSeries, series_of
+
+NO_TRACE = (
+    "the run holds no trace, only records of whole steps; record some with `hermes-dx monitor profile RUN_FOLDER`"
+)
+CPU_BUILD = "+cpu"
+OUT_OF_TREE = ("ASCEND_", "HCCL_")  # variables of an accelerator that is added to a torch built for the CPU
+Derived = TypeVar("Derived")
+
+
+class Profile:
+    """A run, its ranks' profiles and the thresholds in force; everything derived is lazy and cached."""
+
+    def __init__(
+        self, run: Run, thresholds: Thresholds | None = None, label: Literal["run", "baseline"] = "run"
+    ) -> None:
+        self.run = run
+        self.label = label
+        self.thresholds = thresholds or Thresholds()
+        self._ranks = {rank.rank: RankProfile(rank) for rank in run.ranks}
+        self._memo: dict[str, object] = {}
+
+    @property
+    def traced(self) -> bool:
+        """Whether there is a trace; without one only records and step logs speak."""
+        return bool(self._ranks)
+
+    @property
+    def rank_numbers(self) -> tuple[int, ...]:
+        """The traced ranks, those of the series where there is no trace; ascending."""
+        return self.run.rank_numbers if self.traced or self.series is None else self.series.ranks
+
+    @cached_property
+    def accelerated(self) -> bool:
+        """Whether the ranks use accelerators, by their trace or else by the monitor's records.
+
+        So too where these do not tell: what only the host loses is uncertain then.
+        """
+        if self.traced:
+            return self.run.has_device
+        if self.run.records is None:
+            return True
+        used = self.run.records.system[["device_allocated_bytes", "device_utilisation_pct"]]
+        return bool((used.fillna(0.0) > 0).to_numpy().any()) or not _without_accelerator(self.run.records)
+
+    @property
+    def ranks(self) -> tuple[RankProfile, ...]:
+        """All traced ranks, ascending; UsageError without a trace, for what looks into steps cannot answer then."""
+        if not self.traced:
+            raise UsageError(NO_TRACE)
+        return tuple(self._ranks.values())
+
+    def rank(self, number: int) -> RankProfile:
+        """The profile of one rank; a clear error when the run has no such rank."""
+        return self._ranks[self.run.rank(number).rank]
+
+    def memo(self, name: str, make: Callable[[], Derived]) -> Derived:
+        """What ``make`` gives, computed once per profile and kept under a name of the caller's own."""
+        if name not in self._memo:
+            self._memo[name] = make()
+        return cast("Derived", self._memo[name])
+
+    @cached_property
+    def breakdown(self) -> pd.DataFrame:
+        """The breakdowns of all ranks with a column ``rank``; UsageError without a trace."""
+        return pd.concat(
+            [rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks],
+            ignore_index=True,
+        )
+
+    @cached_property
+    def series(self) -> RunSeries | None:
+        """The steps as monitor records or step logs tell them; None without either."""
+        return series_of(self.run)
+
+    @cached_property
+    def host_records(self) -> HostRecords | None:
+        """What the monitor sampled of processes and machines outside of profiled steps; None without records."""
+        return host_records_of(self.run, self.series)
+
+    @cached_property
+    def step_ms(self) -> pd.Series:
+        """Step time by step number: the slowest rank's wall time, in ms; without a trace that of the series."""
+        if not self.traced and self.series is not None:
+            return self.series.slowest_ms
+        longest = self.breakdown.groupby("number")["wall_ns"].max()
+        return longest / 1e6
+
+    @cached_property
+    def mean_step_ms(self) -> float:
+        """Mean over steps of the slowest rank's wall time: what throughput follows."""
+        return float(self.step_ms.mean())
+
+    @cached_property
+    def median_step_ms(self) -> float:
+        """Median over steps of the slowest rank's wall time."""
+        return float(self.step_ms.median())
+
+
+def _without_accelerator(records: MonitorRecords) -> bool:
+    """Whether the settings of every rank rule an accelerator out."""
+    return all(_cpu_only(records, rank) for rank in {each.rank for each in records.ranks})
+
+
+def _cpu_only(records: MonitorRecords, rank: int) -> bool:
+    """By the accelerators that torch used; where older records do not hold that, by what torch was built for."""
+    told = flag_values(records.environments, rank, "accelerator")
+    if told:
+        return told == ("none",)
+    last = last_environment(records.environments, rank)
+    if last is None or not (last.torch or "").endswith(CPU_BUILD):
+        return False
+    return not any(name.startswith(OUT_OF_TREE) for name in last.variables)

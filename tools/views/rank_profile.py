@@ -1,0 +1,182 @@
+"""The fine view of one rank, computed once and shared by all analyzers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.intervals import EMPTY, IntervalSet, merge, subtract, union
+from tools.knowledge.name_patterns import matching
+from tools.run.events import EventKind
+from tools.run.links import launches, launching_operators
+from tools.run.model import Rank, step_frame
+from tools.views.parts import Activity, Parts, breakdown, split
+
+
+class RankProfile:
+    """Masks, links and interval sets of one rank; everything is lazy and cached. Times in ns."""
+
+    def __init__(self, rank: Rank) -> None:
+        self.rank = rank
+        self.events = rank.events
+        self.start = rank.events.frame["start_ns"].to_numpy()
+        self.end = rank.events.frame["end_ns"].to_numpy()
+        self.kind = rank.events.frame["kind"].to_numpy()
+        self.track = rank.events.frame["track"].to_numpy()
+        self._masks: dict[str, NDArray[np.bool_]] = {}
+
+    def named(self, pattern: str) -> NDArray[np.bool_]:
+        """For each event, whether its name matches a pattern of ``tools.knowledge.name_patterns``."""
+        if pattern not in self._masks:
+            self._masks[pattern] = matching(self.events.frame["name"], pattern)
+        return self._masks[pattern]
+
+    def names(self, rows: NDArray[np.int64]) -> list[str]:
+        """Recorded names of the rows; untrusted text."""
+        return [str(name) for name in self.events.frame["name"].iloc[rows]]
+
+    @cached_property
+    def steps(self) -> pd.DataFrame:
+        """Columns number, start_ns, end_ns."""
+        return step_frame(self.rank)
+
+    @cached_property
+    def kernels(self) -> NDArray[np.int64]:
+        """Rows of all device kernels."""
+        return np.flatnonzero(self.kind == EventKind.KERNEL)
+
+    @cached_property
+    def communication_kernels(self) -> NDArray[np.int64]:
+        """Rows of device kernels that communicate."""
+        return np.flatnonzero((self.kind == EventKind.KERNEL) & self.named("communication_kernel"))
+
+    @cached_property
+    def compute_kernels(self) -> NDArray[np.int64]:
+        """Rows of device kernels that do not communicate."""
+        return np.flatnonzero((self.kind == EventKind.KERNEL) & ~self.named("communication_kernel"))
+
+    @cached_property
+    def copies(self) -> NDArray[np.int64]:
+        """Rows of memory copies and memsets on the device."""
+        return np.flatnonzero((self.kind == EventKind.MEMCPY) | (self.kind == EventKind.MEMSET))
+
+    @cached_property
+    def launches(self) -> pd.DataFrame:
+        """Launching call and device work, see ``tools.run.links.launches``."""
+        return launches(self.events)
+
+    @cached_property
+    def launching_operators(self) -> NDArray[np.int64]:
+        """For each row of ``launches`` the innermost operator around the call, else -1."""
+        return launching_operators(self.events, self.launches)
+
+    @cached_property
+    def backlog_ns(self) -> int:
+        """How long after the first step began the device still worked on what was launched before it.
+
+        Such work runs before the first that was called inside the steps.
+        """
+        begin_ns = self.rank.steps[0].start_ns
+        own = self.launches[self.launches["call_start_ns"] >= begin_ns]
+        if own.empty:
+            return 0
+        first_ns = int(own["start_ns"].min())
+        device = np.concatenate((self.kernels, self.copies))
+        earlier = device[self.start[device] < first_ns]
+        return max(0, min(int(self.end[earlier].max(initial=0)), first_ns) - begin_ns)
+
+    @cached_property
+    def training_tracks(self) -> NDArray[np.int64]:
+        """Host threads that drive training: they carry steps, launch device work, or run operators without a device.
+
+        Threads that only pin memory or only carry a collective library's own work do not count.
+        """
+        host = self.events.tracks["device"].to_numpy() < 0
+        marks = self.named("profiler_step") | self.named("optimizer")
+        marked = np.unique(self.track[marks & host[self.track]])
+        driving = np.unique(self.launches["host_track"].to_numpy())
+        if not self.rank.has_device:
+            operators = self.kind == EventKind.OPERATOR
+            counts = np.bincount(self.track[operators], minlength=len(host))
+            driving = np.flatnonzero((counts > 0) & host)
+        pinning = np.unique(self.track[self.named("pin_memory")])
+        chosen = np.union1d(marked, np.setdiff1d(driving, pinning))
+        if len(chosen):
+            return chosen.astype(np.int64)
+        return np.flatnonzero(host)
+
+    @cached_property
+    def on_training_thread(self) -> NDArray[np.bool_]:
+        """For each event, whether it lies on a training thread."""
+        return np.isin(self.track, self.training_tracks)
+
+    @cached_property
+    def loader_rows(self) -> NDArray[np.int64]:
+        """Rows of the outermost spans in which a training thread asks a data loader for a batch."""
+        rows = np.flatnonzero(self.named("loader_span") & self.on_training_thread & (self.end > self.start))
+        reach = np.maximum.accumulate(self.end[rows]) if len(rows) else rows
+        outermost = np.ones(len(rows), dtype=bool)
+        outermost[1:] = self.end[rows[1:]] > reach[:-1]
+        return rows[outermost]
+
+    @cached_property
+    def activity(self) -> Activity:
+        """Raw interval sets, see ``tools.views.parts``."""
+        links = self.launches
+        waiting = union(links["call_end_ns"].to_numpy(), links["start_ns"].to_numpy()) if len(links) else EMPTY
+        return Activity(
+            device_compute=self._covered(self.compute_kernels),
+            device_communication=self._covered(self.communication_kernels),
+            device_copy=self._covered(self.copies),
+            outstanding=waiting,
+            loader=self._covered(self.loader_rows),
+            host_compute=EMPTY if self.rank.has_device else self._host_computing(),
+            host_communication=EMPTY if self.rank.has_device else self._covered(self.host_collective_rows),
+            has_device=self.rank.has_device,
+        )
+
+    @cached_property
+    def host_collective_rows(self) -> NDArray[np.int64]:
+        """Rows of host spans that stand for a collective under way (gloo, MPI), on any thread."""
+        return np.flatnonzero(self.named("communication_span") & (self.end > self.start))
+
+    @cached_property
+    def host_compute_rows(self) -> NDArray[np.int64]:
+        """Rows of operators on training threads that compute (not those that stand for communication)."""
+        operators = (self.kind == EventKind.OPERATOR) & self.on_training_thread
+        return np.flatnonzero(operators & ~self.named("communication_operator") & ~self.named("communication_span"))
+
+    @cached_property
+    def parts(self) -> Parts:
+        """The disjoint parts of the time from the first step's start to the last step's end."""
+        start_ns, end_ns = self.rank.window()
+        return split(self.activity, start_ns, end_ns)
+
+    @cached_property
+    def breakdown(self) -> pd.DataFrame:
+        """One row per step, see ``tools.views.parts.breakdown``."""
+        return breakdown(self.parts, self.steps)
+
+    def in_steps(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rows that start inside one of the rank's steps."""
+        return rows[self.step_of(rows) >= 0]
+
+    def step_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each row the number of the step in which it starts, -1 outside of all."""
+        starts, ends = self.steps["start_ns"].to_numpy(), self.steps["end_ns"].to_numpy()
+        place = np.searchsorted(starts, self.start[rows], side="right") - 1
+        inside = (place >= 0) & (self.start[rows] < ends[np.maximum(place, 0)])
+        return np.where(inside, self.steps["number"].to_numpy()[np.maximum(place, 0)], -1)
+
+    def _host_computing(self) -> IntervalSet:
+        """Time in computing operators; what only encloses others (autograd's nodes) may be waiting for a collective."""
+        rows = self.host_compute_rows
+        encloses = self.named("enclosing_operator")[rows]
+        waiting = self._covered(self.host_collective_rows)
+        return merge(self._covered(rows[~encloses]), subtract(self._covered(rows[encloses]), waiting))
+
+    def _covered(self, rows: NDArray[np.int64]) -> IntervalSet:
+        return union(self.start[rows], self.end[rows])

@@ -1,0 +1,185 @@
+"""Costs of all distinct operator calls of a rank."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.knowledge.devices import DeviceSpec
+from tools.run.events import name_mask
+from tools.run.links import enclosing
+from tools.views.kernels import MATRIX_UNIT, NAMED_PRECISIONS, UNKNOWN, kernel_table, spec_for
+from tools.views.operator_cost import MATH_OPERATORS, TYPE_BYTES, CostModel, precision_of, streaming_bytes, type_names
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+
+UNTYPED_BYTES = 4  # traces that record shapes but no types are older than mixed precision by default
+
+
+def call_costs(rank: RankProfile, keys: list[tuple[int, int, int, bool]]) -> pd.DataFrame:
+    """One row per key (name code, dims code, types code, whether a matrix operator).
+
+    Columns: flops, bytes (NaN unknown), typed (category, type of the operands), sizes (category, text like
+    "128 x 1000"), common_size (greatest common divisor of the sizes that alignment concerns, 0 when there are none).
+    """
+    recorded = rank.events.details.operators
+    names = rank.events.frame["name"].cat.categories
+    dims, types = recorded["dims"].cat.categories, recorded["types"].cat.categories
+    calls = [
+        (str(names[name]), str(dims[shape]) if shape >= 0 else "", str(types[kind]) if kind >= 0 else "", is_math)
+        for name, shape, kind, is_math in keys
+    ]
+    model = CostModel([(name, shape) for name, shape, _, _ in calls])
+    rows = [_math_row(model, *call[:3]) if call[3] else _streaming_row(*call[:3]) for call in calls]
+    return pd.DataFrame(
+        {
+            "flops": np.array([row[0] for row in rows], dtype=float),
+            "bytes": np.array([row[1] for row in rows], dtype=float),
+            "typed": pd.Categorical([row[2] for row in rows], categories=list(NAMED_PRECISIONS)),
+            "sizes": pd.Categorical([" x ".join(str(size) for size in row[3]) for row in rows]),
+            "common_size": np.array([math.gcd(*row[3]) for row in rows], dtype=np.int64),
+        }
+    )
+
+
+def _math_row(model: CostModel, name: str, dims: str, types: str) -> tuple[float, float, str, tuple[int, ...]]:
+    cost = model.math_cost(name, dims)
+    widths = [TYPE_BYTES[kind] for kind in type_names(types) if kind in TYPE_BYTES]
+    width = widths[0] if widths else math.nan if types else UNTYPED_BYTES
+    return cost.flops, cost.elements * width, precision_of(types), cost.aligned_sizes
+
+
+def _streaming_row(name: str, dims: str, types: str) -> tuple[float, float, str, tuple[int, ...]]:
+    return math.nan, streaming_bytes(name, dims, types), "", ()
+
+
+# With arithmetic intensity AI, achieved P and B, the device's peaks and one threshold U:
+# memory-bound if AI <= P_peak / B_peak and B >= U * B_peak; compute-bound if AI > P_peak / B_peak and P >= U * P_peak;
+# otherwise underutilised. P_peak is that of the type and unit the operator's kernels used.
+
+
+BOUNDS = ("memory_bound", "compute_bound", "underutilized")
+BOUND_NAMES = ("", *BOUNDS)
+HALF_TYPES = ("fp16", "bf16", "fp8")
+STREAMING_CLASSES = ("elementwise", "normalization")
+# Above these shares of a peak the recorded shapes do not describe what was done: caches and broadcasts save traffic,
+# Winograd and Fourier convolutions save up to three quarters of the operations; boost clocks add a little to each.
+PLAUSIBLE = 1.1
+PLAUSIBLE_CONVOLUTION = 4.0
+
+
+def roofline(profile: Profile, rank: int) -> pd.DataFrame:
+    """One row per call of an operator with known shapes that launched kernels inside the rank's steps.
+
+    Columns: operator (row), device_ns (sum of its kernels), math (bool, a matrix operator), flops, bytes (NaN
+    unknown), precision, matrix (bool), sizes (text), common_size (largest divisor of all sizes that alignment
+    concerns, 0 when there are none), peak_flops_per_s, least_ns (time at the peak that limits it), bound
+    ("memory_bound", "compute_bound", "underutilized", "" when it cannot be told). Without the device's figures
+    ``bound`` is "" everywhere.
+    """
+    return profile.memo(f"roofline:{rank}", lambda: _roofline(profile, profile.rank(rank)))
+
+
+def costed_kernels(profile: Profile, rank: int) -> pd.DataFrame:
+    """The kernel table's rows with the operator they are counted under: columns row, duration_ns, operator, math."""
+    return profile.memo(f"costed_kernels:{rank}", lambda: _costed_kernels(profile, profile.rank(rank)))
+
+
+def _costed_kernels(profile: Profile, rank: RankProfile) -> pd.DataFrame:
+    kernels = kernel_table(profile, rank.rank.rank)
+    kernels = kernels[(kernels["operator"] >= 0) & (kernels["kernel_class"] != "communication").to_numpy()]
+    math_rows = _math_operator_rows(rank)
+    around = enclosing(rank.events, kernels["operator"].to_numpy(), math_rows)
+    return kernels.assign(operator=np.where(around >= 0, around, kernels["operator"]), math=around >= 0)
+
+
+def _math_operator_rows(rank: RankProfile) -> NDArray[np.int64]:
+    recorded = rank.events.details.operators
+    names = rank.events.frame["name"]
+    wanted = np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool)
+    rows = recorded["row"].to_numpy()
+    return np.asarray(rows[name_mask(names, wanted)[rows]], dtype=np.int64)
+
+
+def _roofline(profile: Profile, rank: RankProfile) -> pd.DataFrame:
+    calls = _calls(rank, costed_kernels(profile, rank.rank.rank))
+    table = _with_costs(rank, calls)
+    table = table[(table["bytes"].notna() | table["flops"].notna()).to_numpy()].reset_index(drop=True)
+    return _judged(table, spec_for(rank), profile.thresholds["roofline_utilization_pct"] / 100)
+
+
+def _calls(rank: RankProfile, kernels: pd.DataFrame) -> pd.DataFrame:
+    """One row per operator call with recorded shapes: its kernels' time, and type and unit of its longest kernel."""
+    recorded = rank.events.details.operators
+    known = recorded["row"].to_numpy()
+    operator, duration_ns = kernels["operator"].to_numpy(), kernels["duration_ns"].to_numpy()
+    order = np.lexsort((duration_ns, operator))
+    ends = np.flatnonzero(np.append(operator[order][1:] != operator[order][:-1], True)) if len(order) else order
+    calls = kernels[["operator", "kernel_class", "precision", "unit", "math"]].iloc[order[ends]]
+    totals = np.diff(np.cumsum(duration_ns[order])[ends], prepend=0)
+    recorded_shapes = np.isin(calls["operator"].to_numpy(), known, assume_unique=True)
+    judged = recorded_shapes & (calls["math"] | calls["kernel_class"].isin(STREAMING_CLASSES)).to_numpy()
+    calls = calls[judged].assign(device_ns=totals[judged]).reset_index(drop=True)
+    operators = calls["operator"].to_numpy()
+    place = np.searchsorted(known, operators)
+    calls["name"] = rank.events.frame["name"].cat.codes.to_numpy()[operators]
+    for column in ("dims", "types"):
+        calls[column] = recorded[column].cat.codes.to_numpy()[place]
+    return calls
+
+
+def _with_costs(rank: RankProfile, calls: pd.DataFrame) -> pd.DataFrame:
+    """The calls with flops, bytes, type by operands, and what their sizes have in common."""
+    keys = ["name", "dims", "types", "math"]
+    packed = np.zeros(len(calls), dtype=np.int64)
+    for column in keys:
+        values = calls[column].to_numpy().astype(np.int64) + 1
+        packed = packed * (int(values.max(initial=0)) + 1) + values
+    _, first, group = np.unique(packed, return_index=True, return_inverse=True)
+    costs = call_costs(rank, list(calls[keys].iloc[first].itertuples(index=False, name=None)))
+    return calls.assign(**{column: costs[column].array.take(group) for column in costs.columns})
+
+
+def _judged(table: pd.DataFrame, spec: DeviceSpec | None, threshold: float) -> pd.DataFrame:
+    named = table["precision"].cat.codes.to_numpy()
+    precision = np.where(named == 0, table["typed"].cat.codes.to_numpy(), named)
+    matrix = _on_matrix_unit(table["unit"].to_numpy(), precision)
+    table = table.assign(precision=_named(precision, NAMED_PRECISIONS), matrix=matrix)
+    if spec is None:
+        return table.assign(peak_flops_per_s=np.nan, least_ns=np.nan, bound=_named(np.zeros(len(table)), BOUND_NAMES))
+    peak = _peaks(spec)[precision, matrix.astype(int)]
+    device_ns = table["device_ns"].to_numpy(dtype=float)
+    seconds = np.maximum(device_ns, 1.0) / 1e9
+    flops, moved = table["flops"].to_numpy(dtype=float), table["bytes"].to_numpy(dtype=float)
+    streaming = ~table["math"].to_numpy()
+    low_intensity = streaming | (flops / moved <= peak / spec.memory_bytes_per_s)
+    reached = np.where(low_intensity, moved / spec.memory_bytes_per_s, flops / peak) / seconds
+    saving = ~low_intensity & (table["kernel_class"] == "convolution").to_numpy()
+    plausible = reached <= np.where(saving, PLAUSIBLE_CONVOLUTION, PLAUSIBLE)
+    bound = np.where(reached >= threshold, np.where(low_intensity, 1, 2), 3)
+    return table.assign(
+        peak_flops_per_s=peak,
+        least_ns=reached.clip(max=1.0) * device_ns,
+        bound=_named(np.where(plausible, bound, 0), BOUND_NAMES),
+    )
+
+
+def _named(codes: NDArray[np.number], names: tuple[str, ...]) -> pd.Series[str]:
+    return pd.Series(pd.Categorical.from_codes(codes.astype(np.int8), pd.Index(names)))
+
+
+def _on_matrix_unit(unit: NDArray[np.int8], precision: NDArray[np.int8]) -> NDArray[np.bool_]:
+    """Kernels that do not say: half types are taken to run on the matrix unit, wider types on the ordinary one."""
+    half = [NAMED_PRECISIONS.index(kind) for kind in HALF_TYPES]
+    return np.asarray((unit == MATRIX_UNIT) | ((unit == UNKNOWN) & np.isin(precision, half)))
+
+
+def _peaks(spec: DeviceSpec) -> NDArray[np.float64]:
+    """Peak by type (rows, as in ``NAMED_PRECISIONS``) and unit (ordinary, matrix); NaN where there is none."""
+    peaks = [
+        [spec.peak_flops_per_s(kind, unit) if kind else None for unit in (False, True)] for kind in NAMED_PRECISIONS
+    ]
+    return np.array([[np.nan if peak is None else peak for peak in row] for row in peaks], dtype=float)

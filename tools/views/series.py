@@ -1,0 +1,253 @@
+"""Which steps of a step log the traces hold.
+
+A profiler counts its own steps from where it was begun, so their numbers need not be the script's. Durations tell: the
+place at which consecutive steps of the log last as long as those of the trace. Where several places fit none is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.errors import InputError
+from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT, Rank, Run
+from tools.views.step_shape import LEAST_STEPS as LEVEL_STEPS
+from tools.views.step_shape import Level, StepSeries, level_at
+
+ALIKE = 0.1  # of a step: a script's own clock and the profiler's span of a step differ by less
+COMPARED = 16  # steps of a trace; more tell no better
+
+
+def profiled_in_log(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """For each row of the log (rank, wall_ms; in order) whether a trace holds that step, as far as durations tell."""
+    found = np.zeros(len(table), dtype=bool)
+    numbers = table["rank"].to_numpy()
+    walls = table["wall_ms"].to_numpy(dtype=np.float64)
+    for rank in run.ranks:
+        rows = np.flatnonzero(numbers == rank.rank)
+        place = _place(rank, walls[rows]) if rank.step_origin == "profiler_step" else None
+        if place is not None:
+            found[rows[place : place + len(rank.steps)]] = True
+    return found
+
+
+def _place(rank: Rank, walls_ms: NDArray[np.float64]) -> int | None:
+    """Where the trace's steps begin in the rank's log; None where nowhere or several places fit."""
+    traced = np.array([step.wall_ns / 1e6 for step in rank.steps])
+    begins = len(walls_ms) - len(traced) + 1
+    compared = traced[:COMPARED]
+    if not len(compared) or begins < 1:
+        return None
+    windows = np.lib.stride_tricks.sliding_window_view(walls_ms, len(compared))[:begins]
+    off = np.abs(windows / np.maximum(compared, 1e-6) - 1.0).max(axis=1)
+    fitting = np.flatnonzero(off <= ALIKE)
+    if not len(fitting) or fitting[-1] - fitting[0] >= len(compared):
+        return None
+    return int(fitting[np.argmin(off[fitting])])
+
+
+LEAST_STEPS = 5  # fewer usual steps than this are no series
+SETTLING_SHARE = 0.1  # of the steps, at most SETTLING_STEPS: caches fill, allocators grow, workers start
+SETTLING_STEPS = 10
+LONGEST_MS = 1e9  # a step of eleven days is a damaged record
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, eq=False)
+class RunSeries:
+    """Steps of the run. ``usual`` are those that no profiler touched, after the first ones; ``captured`` the profiled
+    ones of the traces that were read. Where the run changed on its way both are of the ``level`` of the last traced
+    step, and ``every`` holds the usual steps of all levels.
+
+    Columns: rank, step, wall_ms and, from the monitor, begin_unix_ns, end_unix_ns, data_wait_ms, own_ms, waiting_ms,
+    gc_ms, gc_longest_ms, thread_cpu_ms, switches, queue depths (see ``MonitorRecords.steps``).
+    """
+
+    usual: pd.DataFrame
+    captured: pd.DataFrame
+    origin: Literal["monitor", "step_log"]
+    notes: tuple[str, ...] = ()  # what was left out or assumed, one sentence each
+    level: Level = field(default_factory=Level)
+    every: pd.DataFrame | None = None
+
+    @property
+    def whole(self) -> RunSeries:
+        """The same of the whole run, its changes included."""
+        return self if self.every is None else replace(self, usual=self.every, level=Level(), every=None)
+
+    @property
+    def source(self) -> str:
+        """The format of the sources behind it."""
+        return MONITOR_FORMAT if self.origin == "monitor" else STEP_LOG_FORMAT
+
+    @cached_property
+    def slowest_rank(self) -> int:
+        """The rank whose steps take longest on average; throughput follows it.
+
+        The longest rank of each step would count a pause twice: the rank that pauses does so in one step, and those
+        that wait for it may in the next.
+        """
+        means = self.usual.groupby("rank")["wall_ms"].mean()
+        return int(means.index[int(np.argmax(means.to_numpy()))])
+
+    @property
+    def slowest_ms(self) -> pd.Series[float]:
+        """Wall time of the slowest rank by step number."""
+        return self.of(self.slowest_rank).set_index("step")["wall_ms"]
+
+    @property
+    def mean_ms(self) -> float:
+        """Mean step of the slowest rank."""
+        return float(self.slowest_ms.mean())
+
+    @property
+    def median_ms(self) -> float:
+        """Median step of the slowest rank."""
+        return float(self.slowest_ms.median())
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that told their steps, ascending."""
+        return tuple(sorted(self._by_rank))
+
+    @cached_property
+    def _by_rank(self) -> dict[int, pd.DataFrame]:
+        return {int(table["rank"].iloc[0]): table.sort_values("step") for _, table in self.usual.groupby("rank")}
+
+    def of(self, rank: int) -> pd.DataFrame:
+        """The usual steps of one rank, in order; empty when it told none."""
+        return self._by_rank.get(rank, self.usual.iloc[:0])
+
+    def numbers(self, rank: int | None = None) -> tuple[int, ...]:
+        """Numbers of the usual steps of one rank or of all."""
+        chosen = self.usual if rank is None else self.of(rank)
+        return tuple(int(step) for step in sorted(chosen["step"].unique()))
+
+
+def series_of(run: Run) -> RunSeries | None:
+    """From the monitor's records, else from step logs, else None; None too when hardly a step was left alone."""
+    for series in (_from_records(run), _from_log(run)):
+        if series is not None and not series.usual.empty and len(series.slowest_ms) >= LEAST_STEPS:
+            return _at_level(series)
+    return None
+
+
+def require_steps(run: Run, paths: Sequence[Path]) -> None:
+    """Raises InputError where neither a trace nor a series tells any steps."""
+    names = ", ".join(map(str, paths))
+    if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
+        raise InputError(f"{names}: holds no training run: no time passes in its steps")
+    if not run.ranks and series_of(run) is None:
+        raise InputError(
+            f"{names}: holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones; let the"
+            " training run on, or capture some steps"
+        )
+
+
+def _at_level(series: RunSeries) -> RunSeries:
+    """The steps of the level that the last traced step is of; all where every rank has too few of them."""
+    if series.captured.empty:
+        return series
+    slowest = series.slowest_ms
+    steps = StepSeries(slowest.index.to_numpy(dtype=np.int64), np.asarray(slowest, dtype=np.float64))
+    level = level_at(steps, int(series.captured["step"].max()))
+    usual = series.usual[level.holds(series.usual["step"].to_numpy(dtype=np.int64))]
+    counts = usual.groupby("rank").size().reindex(list(series.ranks), fill_value=0)
+    if level.whole or counts.min() < LEVEL_STEPS:
+        return series
+    captured = series.captured[level.holds(series.captured["step"].to_numpy(dtype=np.int64))]
+    return replace(series, usual=usual, captured=captured, level=level, every=series.usual)
+
+
+def _from_records(run: Run) -> RunSeries | None:
+    if run.records is None or run.records.steps.empty:
+        return None
+    table, notes = _in_order(run.records.steps, ["attempt", "end_unix_ns"])
+    begin = table["end_unix_ns"] - (table["wall_ms"] * NS_PER_MS).astype("int64")
+    table = table.assign(begin_unix_ns=begin)
+    traced = _traced(run, table)
+    captured = table["captured"].to_numpy(dtype=bool) | traced
+    beside = _of_all_ranks(table, captured | _next_to(table["rank"], captured))
+    usual = ~(beside | table["first"].to_numpy(dtype=bool) | _settling(table))
+    return RunSeries(table[usual], table[_of_these_traces(table, captured, traced)], "monitor", notes)
+
+
+def _from_log(run: Run) -> RunSeries | None:
+    if run.step_log is None or run.step_log.empty:
+        return None
+    table, notes = _in_order(run.step_log, [])
+    captured = profiled_in_log(run, table)
+    usual = ~(captured | _next_to(table["rank"], captured) | _settling(table))
+    return RunSeries(table[usual], table[captured], "step_log", notes)
+
+
+def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """The steps of each rank in order of time, those without a believable duration left out.
+
+    Where numbers begin anew, as with every epoch, all ranks' steps are numbered from 0 in this order.
+    """
+    sound = steps["wall_ms"].between(0.0, LONGEST_MS, inclusive="neither").to_numpy(dtype=bool)
+    dropped = int((~sound).sum())
+    table = steps[sound].sort_values(["rank", *order], kind="stable", ignore_index=True)
+    notes = [f"{dropped} recorded steps have no believable duration and were left out"] if dropped else []
+    same = table["rank"].to_numpy()[1:] == table["rank"].to_numpy()[:-1]
+    if (same & (np.diff(table["step"].to_numpy()) <= 0)).any():
+        table = table.assign(step=table.groupby("rank").cumcount())
+        notes.append("step numbers begin anew within the run: its steps are counted from 0 in order of time")
+    return table, tuple(notes)
+
+
+def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
+    """Steps that lie in the time of a traced step of their rank: the script may have profiled by itself."""
+    found = np.zeros(len(table), dtype=bool)
+    if run.origin_unix_ns is None:
+        return found
+    for rank in run.ranks:
+        if not rank.steps:
+            continue
+        zero = run.origin_unix_ns - rank.clock.offset_ns
+        starts = np.array([step.start_ns for step in rank.steps], dtype=np.int64) + zero
+        ends = np.array([step.end_ns for step in rank.steps], dtype=np.int64) + zero
+        middle = ((table["begin_unix_ns"] + table["end_unix_ns"]) // 2).to_numpy(dtype=np.int64)
+        at = np.searchsorted(starts, middle, side="right") - 1
+        inside = (at >= 0) & (middle < ends[np.maximum(at, 0)])
+        found |= np.asarray(table["rank"] == rank.rank, dtype=bool) & inside
+    return found
+
+
+def _of_these_traces(table: pd.DataFrame, captured: NDArray[np.bool_], traced: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Profiled steps in the time of the traces that were read, all where their time is not known; never steps in which
+    a trace was written, which tell of the disk.
+    """
+    profiled = captured & ~table["written"].to_numpy(dtype=bool)
+    of_these = np.asarray(profiled & traced, dtype=bool)
+    return of_these if of_these.any() else profiled
+
+
+def _of_all_ranks(table: pd.DataFrame, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """These steps on every rank: where one is held up by its profiler the others wait for it."""
+    return np.asarray(table["step"].isin(table["step"][found]), dtype=bool)
+
+
+def _next_to(ranks: pd.Series[int], captured: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The step before a profiled one, in which a profiler warms up, and the one after, in which it may still write."""
+    number = ranks.to_numpy()
+    same = number[1:] == number[:-1]
+    beside = np.zeros(len(captured), dtype=bool)
+    beside[:-1] |= captured[1:] & same
+    beside[1:] |= captured[:-1] & same
+    return beside
+
+
+def _settling(table: pd.DataFrame) -> NDArray[np.bool_]:
+    """The first steps of each rank."""
+    place = table.groupby("rank").cumcount()
+    count = table.groupby("rank")["step"].transform("size")
+    return np.asarray(place < np.minimum(np.ceil(count * SETTLING_SHARE), SETTLING_STEPS), dtype=bool)

@@ -1,0 +1,176 @@
+"""What the collectives' transfers themselves take, once waiting for late ranks is set aside.
+
+Where several ranks' traces share a collective its transfer time is the shortest duration. From one rank's trace alone
+waiting cannot be taken out; ``prompt`` then marks the collectives that began right behind another one on the same
+stream, where the ranks had just left the previous collective together and so had little to wait for.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tools.views.arrivals import arrivals
+from tools.views.collective_size import bus_factor
+from tools.views.collectives import collectives
+from tools.views.profile import Profile
+
+LARGE_BYTES = 1 << 20  # from here on the link and not the start of the collective should set the duration
+SMALL_BYTES = 64 << 10  # 52 us at 10 Gb/s; starting a collective between hosts takes longer
+PROMPT_NS = 50_000  # gap behind the previous collective up to which one counts as begun at once
+SEVERAL = 2  # fewer ranks do not meet
+SATURATED = 0.9  # a message reaches its link's bandwidth when the fixed part is a tenth of its time
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Duration of one kind of collective as fixed part and part by size: t = fixed_ns + ns_per_byte * bytes."""
+
+    kind: str
+    group: str
+    per_step: float  # how many of them a step has
+    bytes_per_step: float
+    fixed_ns: float
+    ns_per_byte: float
+    error: float  # median relative distance of the points from the line
+    sizes: int
+
+    @property
+    def saturating_bytes(self) -> float:
+        """Size from which on the transfer and not the fixed part fills nine tenths of the time."""
+        if self.ns_per_byte <= 0:
+            return float("inf")
+        return self.fixed_ns * SATURATED / (1.0 - SATURATED) / self.ns_per_byte
+
+    @property
+    def needed_per_step(self) -> float:
+        """How many messages of the saturating size would carry a step's bytes, at least one."""
+        if self.saturating_bytes <= 0:
+            return self.per_step  # no fixed part: nothing would be saved by larger messages
+        needed = math.ceil(self.bytes_per_step / self.saturating_bytes)
+        return min(float(max(1, needed)), self.per_step)
+
+    @property
+    def mergeable_ns(self) -> float:
+        """Time per step that the fixed parts of the messages beyond these take."""
+        return (self.per_step - self.needed_per_step) * self.fixed_ns
+
+    @property
+    def fixed_share(self) -> float:
+        """Share of the time per step that goes into fixed parts."""
+        fixed = self.per_step * self.fixed_ns
+        return fixed / max(fixed + self.bytes_per_step * self.ns_per_byte, 1.0)
+
+
+def transfers(profile: Profile) -> pd.DataFrame:
+    """One row per collective of known size inside steps.
+
+    Columns: kind, group, group_size, bytes, step, transfer_ns, ranks (traces that share it), complete (they are all
+    that take part, so that the time holds no waiting), prompt, bus_bytes_per_s.
+    """
+    return profile.memo("collective_transfers", lambda: _transfers(profile))
+
+
+def large_transfers(profile: Profile, kind: str | None = None) -> pd.DataFrame:
+    """The rows of ``transfers`` that tell the bandwidth: large ones, where possible without a rank untraced.
+
+    Else those that several traces share, and from one rank's trace the prompt ones.
+    """
+    table = transfers(profile)
+    large = table[(table["bytes"] >= LARGE_BYTES) & (table["bus_bytes_per_s"] > 0)]
+    large = large if kind is None else large[large["kind"] == kind]
+    if large["complete"].any():
+        return large[large["complete"]]
+    telling = large[(large["ranks"] > 1) | large["prompt"]]
+    return telling if len(telling) else large
+
+
+def small_messages(profile: Profile) -> pd.DataFrame:
+    """The rows of ``transfers`` whose bytes any link carries in less time than it takes to start a collective."""
+    table = transfers(profile)
+    return table[table["bytes"] <= SMALL_BYTES]
+
+
+def small_start_ns(profile: Profile) -> float:
+    """What starting one small message costs: the lower quartile of their times, as most also wait for a thread."""
+    table = small_messages(profile)
+    return float(table["transfer_ns"].quantile(0.25)) if len(table) else 0.0
+
+
+def fits(profile: Profile) -> tuple[Fit, ...]:
+    """A line through duration over size for every kind and group with several sizes, most time first."""
+    return profile.memo("collective_fits", lambda: _fits(profile))
+
+
+def _transfers(profile: Profile) -> pd.DataFrame:
+    shared = arrivals(profile)
+    if len(shared):
+        table = shared.rename(columns={"shortest_ns": "transfer_ns"}).assign(prompt=False)
+    else:
+        table = collectives(profile)
+        previous_end = _previous_end(profile, table)
+        table = table.assign(
+            transfer_ns=table["end_ns"] - table["start_ns"],
+            ranks=1,
+            prompt=(table["start_ns"] - previous_end <= PROMPT_NS) & (previous_end >= 0),
+        )
+    table = table[(table["bytes"] > 0) & (table["step"] >= 0) & (table["kind"] != "send_recv")]
+    columns = ["kind", "group", "group_size", "bytes", "step", "transfer_ns", "ranks", "prompt"]
+    table = table[columns].reset_index(drop=True)
+    taking_part = table["group_size"].where(table["group_size"] > 0, profile.run.layout.world_size or SEVERAL)
+    table = table.assign(complete=table["ranks"] >= taking_part.clip(lower=SEVERAL))
+    kinds = table[["kind", "group_size"]].drop_duplicates()
+    known = {(kind, size): bus_factor(str(kind), int(size)) for kind, size in kinds.itertuples(index=False, name=None)}
+    factor = pd.MultiIndex.from_frame(table[["kind", "group_size"]]).map(known).to_numpy(dtype=np.float64)
+    return table.assign(bus_bytes_per_s=table["bytes"] * factor / table["transfer_ns"].clip(lower=1) * 1e9)
+
+
+def _previous_end(profile: Profile, table: pd.DataFrame) -> NDArray[np.int64]:
+    """End of the collective before, on the same rank and track; -1 for the first."""
+    track = np.empty(len(table), dtype=np.int64)
+    for rank in profile.ranks:
+        mine = (table["rank"] == rank.rank.rank).to_numpy()
+        track[mine] = rank.track[table["row"].to_numpy()[mine]]
+    previous = table["end_ns"].groupby([table["rank"].to_numpy(), track]).shift(1, fill_value=-1)
+    return previous.to_numpy(dtype=np.int64)
+
+
+def _fits(profile: Profile) -> tuple[Fit, ...]:
+    table = transfers(profile)
+    steps = len(profile.step_ms)
+    results = [
+        _fit(str(kind), str(group), rows, steps)
+        for (kind, group), rows in table.groupby(["kind", "group"], sort=True)
+        if rows["bytes"].max() >= 2 * rows["bytes"].min()
+    ]
+    return tuple(sorted(results, key=lambda fit: -fit.fixed_ns * fit.per_step))
+
+
+def _fit(kind: str, group: str, rows: pd.DataFrame, steps: int) -> Fit:
+    """Weighted least squares through the median duration of every size; relative distances count alike."""
+    points = rows.groupby("bytes")["transfer_ns"].agg(["median", "size"])
+    size = points.index.to_numpy(dtype=np.float64)
+    time = np.maximum(points["median"].to_numpy(dtype=np.float64), 1.0)
+    weight = np.sqrt(points["size"].to_numpy(dtype=np.float64)) / time
+    design = np.column_stack((np.ones_like(size), size)) * weight[:, None]
+    fixed, slope = np.linalg.lstsq(design, time * weight, rcond=None)[0]
+    if slope <= 0:
+        fixed, slope = float(np.average(time, weights=weight)), 0.0
+    elif fixed < 0:
+        fixed, slope = 0.0, float(np.average(time / size, weights=weight))
+    predicted = fixed + slope * rows["bytes"].to_numpy()
+    actual = np.maximum(rows["transfer_ns"].to_numpy(), 1)
+    return Fit(
+        kind=kind,
+        group=group,
+        per_step=len(rows) / steps,
+        bytes_per_step=float(rows["bytes"].sum()) / steps,
+        fixed_ns=float(fixed),
+        ns_per_byte=float(slope),
+        error=float(np.median(np.abs(predicted - actual) / actual)),
+        sizes=len(points),
+    )
