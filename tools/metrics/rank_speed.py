@@ -1,4 +1,4 @@
-"""Which rank's device runs the same kernels slower than the others'."""
+"""Ranks whose device or host runs the same kernels or operators slower than the other ranks do."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.errors import UsageError
 from tools.intervals import covered, union
 from tools.metrics.host.operator_groups import outermost
+from tools.metrics.measurement import Measurement, Metric, of_rank
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -170,3 +172,16 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     ]
     table = pairs.merge(distinct.assign(key=keys), on=["name", "dims"], how="left")
     return table[["key"]].assign(rank=view.rank.rank, step=view.step_of(rows), ns=view.end[rows] - view.start[rows])
+
+
+def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
+    """How much longer the rank's operators take than the same operators on the other ranks."""
+    view, table = profile.rank(rank), host_speed(profile)
+    mine = table[table["rank"] == rank]
+    if mine.empty:
+        raise UsageError(f"rank {rank} shares no operators with other ranks")
+    value = 100.0 * (float(mine["ratio"].iloc[0]) - 1.0)
+    return of_rank(view, value, lambda: table, "operators of equal name and shapes, means per rank")
+
+
+METRICS = (Metric("host_slowdown_pct", "%", "How much slower does a rank run the same operators?", host_slowdown_pct),)

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
-from tools.metrics import attribution, computation, critical_path, idle, io, memory, named_time, step_time
+from tools.metrics import attribution, computation, critical_path, idle, io, memory, named_time, rank_speed, step_time
 from tools.metrics.communication import collectives, network, overlap, pipeline, rank_work, transfers
 from tools.metrics.host import calls, compiled, dispatch, launches, operator_groups, operator_speed, program
 from tools.metrics.measurement import Measurement, Metric
@@ -29,6 +29,7 @@ def metrics() -> dict[str, Metric]:
             *io.METRICS,
             *memory.METRICS,
             *named_time.METRICS,
+            *rank_speed.METRICS,
             *step_time.METRICS,
             *calls.METRICS,
             *compiled.METRICS,

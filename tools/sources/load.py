@@ -12,14 +12,13 @@ from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
 from tools.run.steps import find_steps
 from tools.sources.environment import read_environment
-from tools.sources.files import read_files
+from tools.sources.files import Failure, read_files
 from tools.sources.inventory import discover
 from tools.sources.kineto.reader import TraceFile
 from tools.sources.options import LoadOptions, Progress, Silent
 from tools.sources.ranks import assign_ranks, clash, host_of, join_devices, join_tables
 from tools.sources.run_records import Anchor, Companions, read_companions
 from tools.sources.source_status import Part, contradiction, notes, sources
-from tools.sources.workers import Failure
 
 NO_TRACE = "no trace was read: what a step consists of is not known, only what records and logs tell of whole steps"
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.run.model import Source
+from tools.sources.files import Failure
 from tools.sources.kineto.reader import FORMAT, TraceFile
 from tools.sources.ranks import RankGuess
-from tools.sources.workers import Failure
 
 HOUR_NS = 3600 * 10**9
 

@@ -13,14 +13,14 @@ import pytest
 
 from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, rank_info, span, trace_text, write_trace
 from tools.run.events import DETAIL_COLUMNS, EventTable
-from tools.sources.files import read_files
+from tools.sources.files import Failure, read_files
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.parallel_decode import read_shared
 from tools.sources.kineto.reader import TraceFile
 from tools.sources.kineto.table import assemble
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions, Silent
-from tools.sources.workers import Failure, LostProcessError, ReadingProcess
+from tools.sources.workers import LostProcessError, ReadingProcess
 
 SMALL = Limits(slice_bytes=2000)
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import length, union
 from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
-from tools.metrics.rank_speed import host_speed
 from tools.run.links import depths, parents
 from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile
@@ -142,16 +141,6 @@ def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     return _of(profile, group, rank, len(host_group(profile, rank, group)) / len(profile.rank(rank).steps))
 
 
-def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
-    """How much longer the rank's operators take than the same operators on the other ranks."""
-    view, table = profile.rank(rank), host_speed(profile)
-    mine = table[table["rank"] == rank]
-    if mine.empty:
-        raise UsageError(f"rank {rank} shares no operators with other ranks")
-    value = 100.0 * (float(mine["ratio"].iloc[0]) - 1.0)
-    return of_rank(view, value, lambda: table, "operators of equal name and shapes, means per rank")
-
-
 def _total_ns(profile: Profile, group: str, rank: int) -> float:
     view, rows = profile.rank(rank), host_group(profile, rank, group)
     return float(length(union(view.start[rows], view.end[rows])))
@@ -165,6 +154,5 @@ def _of(profile: Profile, group: str, rank: int, value: float) -> Measurement:
 METRICS = (
     Metric("host_group_ms", "ms", "How long do host operators of a group take per step?", host_group_ms),
     Metric("host_group_pct", "%", "What share of the step do they take?", host_group_pct),
-    Metric("host_slowdown_pct", "%", "How much slower does a rank run the same operators?", host_slowdown_pct),
     Metric("host_group_count", "calls", "How many of them does a step call?", host_group_count),
 )
