@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from evals.outcome import CaseResult
-from tools.whatif.change import COVERS_PCT
+from tools.whatif.claim import COVERS_PCT
 
 RESAMPLES = 2000
 CONFIDENCE = 0.95

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from tools.whatif.change import COVERS_PCT
+from tools.whatif.claim import COVERS_PCT
 
 SCHEMA = "hermes-dx/diagnosis/1"
 

@@ -143,7 +143,7 @@ def test_an_invalid_case_stops_the_opening_even_when_an_older_index_is_cached(fo
 OPEN_AND_ASK = """
 import sys
 from pathlib import Path
-from case_library.recall import CaseIndex, CaseQuery
+from case_library.retrieval.recall import CaseIndex, CaseQuery
 sys.stdin.readline()
 with CaseIndex.open(Path(sys.argv[1]), Path(sys.argv[2])) as index:
     print(index.search(CaseQuery(text="loss.item() synchronizes in every step")).hits[0].id, index.notes)
@@ -174,7 +174,7 @@ def test_processes_that_open_at_once_all_get_an_answer(folder: Path, tmp_path: P
 ASK_AGAIN_AND_AGAIN = """
 import sys
 from pathlib import Path
-from case_library.recall import CaseIndex, CaseQuery
+from case_library.retrieval.recall import CaseIndex, CaseQuery
 sys.stdin.readline()
 answers = set()
 for _ in range(4):
@@ -187,7 +187,7 @@ print(sorted(answers))
 REBUILD = """
 import shutil, sys
 from pathlib import Path
-from case_library.recall import CaseIndex
+from case_library.retrieval.recall import CaseIndex
 sys.stdin.readline()
 case = Path(sys.argv[1]) / "dali-first-epoch-cold-storage.yaml"
 for turn in range(6):

@@ -60,6 +60,3 @@ class Unblock:
 
 
 Change: TypeAlias = tuple[Scale | Unblock, ...]
-
-
-COVERS_PCT = 80.0  # in so many cases the interval is to hold the truth; how often it does is for the evaluation to say

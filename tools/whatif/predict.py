@@ -31,7 +31,7 @@ class Prediction:
     achieves only what its cautious view keeps. Both are widened by ``MODEL_ERROR_SHARE`` of the saving and by
     ``error_ms``: what a replay without any change misses the record by, and the standard error of the saving (the
     relative one of the recorded steps' mean). The interval claims to hold the truth in
-    ``COVERS_PCT`` of cases (tools/whatif/change.py).
+    ``COVERS_PCT`` of cases (tools/whatif/claim.py).
     """
 
     step_ms_before: float

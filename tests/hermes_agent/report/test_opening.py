@@ -13,7 +13,7 @@ from tools.analyzers.registry import all_checks
 from tools.judgement.ranking import ranking
 from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
 from tools.views.profile import Profile
-from tools.whatif.change import COVERS_PCT
+from tools.whatif.claim import COVERS_PCT
 
 
 def diagnosed(profile: Profile) -> Diagnosis:

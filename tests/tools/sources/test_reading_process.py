@@ -19,7 +19,7 @@ DIES = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 from tests.tools.sources.test_reading_process import Sleep
-from tools.sources.process import ReadingProcess
+from tools.sources.workers import ReadingProcess
 process = ReadingProcess()
 process.ask(Sleep(0.0))
 print(process.take(), flush=True)

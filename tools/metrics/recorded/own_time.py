@@ -110,7 +110,7 @@ def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
 
 
 def data_wait_cost_ms(profile: Profile) -> Measurement:
-    """What the mean usual step loses to waiting for data, see ``tools.profilers.own_time.data_wait_cost``."""
+    """What the mean usual step loses to waiting for data, see ``tools.metrics.recorded.own_time.data_wait_cost``."""
     series = run_series(profile)
     cost = data_wait_cost(series)
     if cost is None:

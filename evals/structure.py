@@ -1,0 +1,224 @@
+"""The size and shape of the code, per package: ``python -m evals.structure [--before REVISION] [--write]``.
+
+Counts are physical lines of the product's Python files as git lists them. A module has a single importer when one
+other product module imports it, at the top or late; entry points that nothing imports are not counted. A cycle is a
+set of modules that import each other when they are loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import subprocess
+import tarfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from statistics import median, quantiles
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "structure.md"
+PACKAGES = ("tools", "case_library", "prompts", "hermes_agent", "evals")
+COLUMNS = (
+    "package",
+    "lines",
+    "statements",
+    "modules",
+    "single importer",
+    "largest folder",
+    "file median / p90",
+    "function median / p90",
+)
+
+
+@dataclass(frozen=True)
+class Module:
+    """One parsed file: its size, what it imports, and the length of each of its functions in lines."""
+
+    name: str
+    lines: int
+    statements: int
+    functions: tuple[int, ...]
+    imports: frozenset[str]  # candidates: "a.b" and "a.b.name" for ``from a.b import name``
+    imports_on_load: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Structure:
+    """All modules of one revision, by name, and who imports whom."""
+
+    modules: Mapping[str, Module]
+    importers: Mapping[str, frozenset[str]] = field(default_factory=dict)
+
+
+def read_structure(files: Iterable[tuple[str, str]]) -> Structure:
+    """Return the structure of product files given as (path, text)."""
+    modules = {module.name: module for module in (_module(path, text) for path, text in files)}
+    importers: dict[str, set[str]] = {name: set() for name in modules}
+    for module in modules.values():
+        for target in _resolved(module.imports, modules) - {module.name}:
+            importers[target].add(module.name)
+    return Structure(modules, {name: frozenset(those) for name, those in importers.items()})
+
+
+def _module(path: str, text: str) -> Module:
+    tree = ast.parse(text)
+    name = ".".join(PurePosixPath(path).with_suffix("").parts).removesuffix(".__init__")
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return Module(
+        name,
+        len(text.splitlines()),
+        sum(isinstance(node, ast.stmt) for node in ast.walk(tree)),
+        tuple((node.end_lineno or node.lineno) - node.lineno + 1 for node in functions),
+        frozenset(_imported(ast.walk(tree))),
+        frozenset(_imported(tree.body)),
+    )
+
+
+def _imported(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def _resolved(names: Iterable[str], modules: Mapping[str, Module]) -> set[str]:
+    """The modules among the candidates; a package counts only where none of its modules is named."""
+    found = {name for name in names if name in modules}
+    return {name for name in found if modules[name].lines or not any(other.startswith(f"{name}.") for other in found)}
+
+
+def single_importer(structure: Structure, package: str = "") -> list[str]:
+    """Return the modules that exactly one other product module imports."""
+    return sorted(name for name, those in structure.importers.items() if len(those) == 1 and name.startswith(package))
+
+
+def folders(structure: Structure, package: str = "") -> dict[str, int]:
+    """Return the number of modules in each folder, empty ``__init__`` files left out."""
+    counts: dict[str, int] = {}
+    for module in _of(structure, package):
+        if module.lines:
+            parent = module.name.rpartition(".")[0]
+            counts[parent] = counts.get(parent, 0) + 1
+    return counts
+
+
+def cycles(structure: Structure) -> list[list[str]]:
+    """Return the sets of modules that import each other on load (Tarjan 1972), each sorted."""
+    graph = {
+        name: sorted(_resolved(module.imports_on_load, structure.modules) - {name})
+        for name, module in structure.modules.items()
+    }
+    order: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(name: str) -> None:
+        order[name] = low[name] = len(order)
+        stack.append(name)
+        for target in graph[name]:
+            if target not in order:
+                visit(target)
+                low[name] = min(low[name], low[target])
+            elif target in stack:
+                low[name] = min(low[name], order[target])
+        if low[name] == order[name]:
+            ring = stack[stack.index(name) :]
+            del stack[stack.index(name) :]
+            if len(ring) > 1:
+                found.append(sorted(ring))
+
+    for name in graph:
+        if name not in order:
+            visit(name)
+    return found
+
+
+def table(structure: Structure) -> list[Sequence[str]]:
+    """Return one row per package and one for all, as text."""
+    return [_row(structure, package) for package in (*PACKAGES, "")]
+
+
+def _of(structure: Structure, package: str) -> list[Module]:
+    return [
+        each
+        for name, each in structure.modules.items()
+        if not package or name == package or name.startswith(f"{package}.")
+    ]
+
+
+def _row(structure: Structure, package: str) -> Sequence[str]:
+    modules = [module for module in _of(structure, package) if module.lines]
+    prefix = f"{package}." if package else ""
+    folder, most = max(folders(structure, package).items(), key=lambda item: item[1])
+    return (
+        package or "**all**",
+        f"{sum(module.lines for module in modules):,}",
+        f"{sum(module.statements for module in modules):,}",
+        f"{len(modules)}",
+        f"{len(single_importer(structure, prefix))}",
+        f"{most} ({folder or '.'})",
+        _spread([module.lines for module in modules]),
+        _spread([length for module in modules for length in module.functions]),
+    )
+
+
+def _spread(sizes: Sequence[int]) -> str:
+    if len(sizes) < 2:
+        return "/".join(map(str, sizes))
+    return f"{median(sizes):.0f} / {quantiles(sizes, n=10)[-1]:.0f}"
+
+
+def files_of(revision: str | None) -> Iterator[tuple[str, str]]:
+    """Yield path and text of the product's Python files in the working tree, or in a revision."""
+    if revision is None:
+        command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES]
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
+        yield from (
+            (name, (ROOT / name).read_text()) for name in listed if name.endswith(".py") and (ROOT / name).is_file()
+        )
+        return
+    packed = subprocess.run(["git", "archive", revision, *PACKAGES], cwd=ROOT, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        for member in archive:
+            content = archive.extractfile(member) if member.name.endswith(".py") else None
+            if content is not None:
+                yield member.name, content.read().decode()
+
+
+def page(structure: Structure, before: Structure | None, revision: str | None) -> str:
+    """Return the tables as Markdown, the older revision first."""
+    parts = ["# Structure of the code", "", "Made by `python -m evals.structure --before 9b79189 --write`.", ""]
+    if before is not None:
+        parts += [f"Before ({revision}):", "", *_markdown(table(before)), "", "Now:", ""]
+    parts += _markdown(table(structure))
+    rings = cycles(structure)
+    named = "; ".join(", ".join(ring) for ring in rings) or "none"
+    parts += ["", f"Import cycles on load: {named}.", "", *__doc__.split("\n\n", 1)[1].strip().split("\n")]
+    return "\n".join(parts) + "\n"
+
+
+def _markdown(rows: Iterable[Sequence[str]]) -> list[str]:
+    return [f"| {' | '.join(row)} |" for row in (COLUMNS, ("---",) * len(COLUMNS), *rows)]
+
+
+def main() -> None:
+    """Print the tables, or write them to docs/structure.md."""
+    parser = argparse.ArgumentParser(prog="python -m evals.structure", description=__doc__)
+    parser.add_argument("--before", metavar="REVISION", help="a git revision to show above the working tree")
+    parser.add_argument("--write", action="store_true", help="write docs/structure.md instead of printing")
+    arguments = parser.parse_args()
+    before = read_structure(files_of(arguments.before)) if arguments.before else None
+    text = page(read_structure(files_of(None)), before, arguments.before)
+    if arguments.write:
+        PAGE.write_text(text)
+    else:
+        print(text, end="")
+
+
+if __name__ == "__main__":
+    main()
