@@ -41,7 +41,7 @@ def _cause(discussion: Discussion, cause: CauseRecord) -> str:
     parts = [f"{lead}, by how far the figures pass the limits.", _interval(discussion, cause)]
     parts += [f"Against it: {contrary}" for contrary in cause.against]
     if cause.disproved_by:
-        parts.append(f"What would disprove it: {general(cause.disproved_by, discussion.grounds(), 'E1')}.")
+        parts.append(f"What would disprove it: {general(cause.disproved_by)}.")
     return paragraph(parts)
 
 

@@ -33,8 +33,7 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
 
 
 def _ordered(discussion: Discussion, items: Sequence[AdviceRecord], lead: str) -> str:
-    grounds = discussion.grounds()
-    further = [quoted_from(item.optimization, item.id, grounds) for item in items[1 : FURTHER + 1]]
+    further = [quoted_from(item.optimization, item.id) for item in items[1 : FURTHER + 1]]
     return blocks(
         [
             f"{lead} {in_full(discussion, items[0])}",
@@ -45,20 +44,19 @@ def _ordered(discussion: Discussion, items: Sequence[AdviceRecord], lead: str) -
 
 def in_full(discussion: Discussion, item: AdviceRecord) -> str:
     """One piece of advice: what, how, what it brings, risk, how to verify, and the cases like it."""
-    grounds = discussion.grounds()
     for_cause = cause_title(item.for_, item.mechanism)
     cases = [f"[{name}]" for name in item.cases]
     parts = [
-        quoted_from(item.optimization, item.id, grounds),
+        quoted_from(item.optimization, item.id),
         f"It is for {for_cause} and takes {EFFORTS.get(item.effort, 'some time')} of work [{item.id}].",
     ]
     return blocks(
         [
             paragraph(parts),
-            paragraph(["How:", quoted_from(item.how, item.id, grounds)]),
+            paragraph(["How:", quoted_from(item.how, item.id)]),
             item.text or "What it would bring cannot be replayed from this recording.",
-            paragraph(["Risk:", quoted_from(item.risk, item.id, grounds)]),
-            paragraph(["To verify:", quoted_from(item.verify, item.id, grounds)]),
+            paragraph(["Risk:", quoted_from(item.risk, item.id)]),
+            paragraph(["To verify:", quoted_from(item.verify, item.id)]),
             f"Cases like it: {listed(cases)}." if cases else "",
         ]
     )

@@ -25,11 +25,10 @@ def define(discussion: Discussion, question: Question) -> str | None:
 
 def _cause(discussion: Discussion, name: str) -> str:
     cause = causes()[name]
-    grounds = discussion.grounds()
     lead = f"{capital(plain(name))} belongs to {FAMILY_TITLES.get(cause.family, cause.family)}."
     rows = [
         f"Signs: {signs_of(discussion, name)}.",
-        f"What helps: {'; '.join(general(each, grounds, name) for each in cause.optimizations)}.",
+        f"What helps: {'; '.join(general(each) for each in cause.optimizations)}.",
     ]
     if cause.mechanisms:
         rows.append(f"It happens by: {', '.join(plain(each) for each in cause.mechanisms)}.")

@@ -68,16 +68,13 @@ def _evidence(record: EvidenceRecord) -> str:
 
 
 def _case(discussion: Discussion, record: CaseRecord) -> str:
-    grounds = discussion.grounds()
     case = recalled_case(record)
     fields = case_fields(case) if case else {"Source": record.url}
     told = [
-        paragraph([f"{title}:", quoted_from(text, record.id, grounds)])
-        for title, text in fields.items()
-        if title != "Source"
+        paragraph([f"{title}:", quoted_from(text, record.id)]) for title, text in fields.items() if title != "Source"
     ]
     lead = (
         f"A {kind_of(record)} case of {plain(record.cause)}; it suggests, it is no evidence for this run [{record.id}]."
     )
     source = [f"Source: {record.url} [{record.id}]"] if record.url else []
-    return blocks([quoted_from(record.title, record.id, grounds), lead, *told, *source])
+    return blocks([quoted_from(record.title, record.id), lead, *told, *source])

@@ -27,9 +27,7 @@ def _first_change(discussion: Discussion) -> str:
     if not discussion.diagnosis.advice:
         return ""
     item = discussion.diagnosis.advice[0]
-    return paragraph(
-        ["What to change first:", quoted_from(item.optimization, item.id, discussion.grounds()), item.text]
-    )
+    return paragraph(["What to change first:", quoted_from(item.optimization, item.id), item.text])
 
 
 def _open_questions(discussion: Discussion) -> str:
@@ -37,6 +35,5 @@ def _open_questions(discussion: Discussion) -> str:
     diagnosis = discussion.diagnosis
     if diagnosis.verdict != "inconclusive" or not diagnosis.next_measurements:
         return ""
-    grounds = discussion.grounds()
-    needs = [general(need, grounds, "E1") for need in diagnosis.next_measurements[:MEASUREMENTS_TOLD]]
+    needs = [general(need) for need in diagnosis.next_measurements[:MEASUREMENTS_TOLD]]
     return "To know more, record:\n" + bullets(f"{need}." for need in needs)

@@ -1,10 +1,13 @@
-"""Words for answers: everything that is quoted carries its source, so that the verifier can read it back."""
+"""Words for answers: everything that is quoted is cleaned and carries its source."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
-from hermes_agent.evidence.verifier import Grounds, sentences, verify
+from hermes_agent.evidence.printable import printable
+
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z`*])")
 
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
@@ -45,28 +48,16 @@ def capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def quoted_from(text: str, identifier: str, grounds: Grounds) -> str:
-    """Words of an advice or a case, cited after every sentence; in back quotes where they speak of other ranks."""
-    result = []
-    for sentence in sentences(_unbracketed(text)):
-        bare = sentence.rstrip(".")
-        candidates = (f"{bare} [{identifier}].", f"`{bare.replace('`', '')}` [{identifier}].")
-        result.append(next((each for each in candidates if not verify(each, grounds)), ""))
-    return paragraph(result)
+def quoted_from(text: str, identifier: str) -> str:
+    """Words of an advice or a case, cited after every sentence."""
+    return paragraph(f"{each.rstrip('.')} [{identifier}]." for each in SENTENCE_END.split(unbracketed(text)) if each)
 
 
-def general(text: str, grounds: Grounds, show: str) -> str:
-    """A reason or a sign in general words, without a full stop.
-
-    It may hold figures that are settings, not measurements: those go into back quotes. Where even that could be
-    mistaken for a measurement, ``show`` says where to read it.
-    """
-    bare = _unbracketed(text).rstrip(". ")
-    for candidate in (bare, f"`{bare.replace('`', '')}`"):
-        if not verify(f"{candidate}.", grounds):
-            return candidate
-    return f"see `show {show}`"
+def general(text: str) -> str:
+    """A reason or a sign in general words, without a full stop."""
+    return unbracketed(text).rstrip(". ")
 
 
-def _unbracketed(text: str) -> str:
-    return " ".join(text.replace("[", "(").replace("]", ")").split())
+def unbracketed(text: str) -> str:
+    """Text from outside on one line: nothing that does not print, no citation marks."""
+    return " ".join(printable(text).replace("[", "(").replace("]", ")").split())

@@ -47,11 +47,10 @@ def for_text(discussion: Discussion, text: str) -> str:
 
 
 def _table(discussion: Discussion, records: list[CaseRecord]) -> str:
-    grounds = discussion.grounds()
     return bullets(
         paragraph(
             [
-                quoted_from(each.title, each.id, grounds),
+                quoted_from(each.title, each.id),
                 f"Cause there: {plain(each.cause)}.",
                 f"{each.url} [{each.id}]".strip(),
             ]

@@ -170,13 +170,11 @@ def check_text(discussion: Discussion, check: CheckRecord) -> str:
     """What one check came to: its sentences, or why it cannot answer and what it needs."""
     if check.status != "cannot_answer":
         return paragraph(check.text)
-    grounds = discussion.grounds()
-    reason = capital(general(check.reason, grounds, check.analyzer))
-    needs = general(check.needs, grounds, check.analyzer)
+    reason = capital(general(check.reason))
+    needs = general(check.needs)
     return f"{reason}. What it needs: {needs}."
 
 
 def signs_of(discussion: Discussion, cause: str) -> str:
     """The signs by which the taxonomy knows a cause."""
-    grounds = discussion.grounds()
-    return "; ".join(general(sign, grounds, cause) for sign in causes()[cause].signals)
+    return "; ".join(general(sign) for sign in causes()[cause].signals)

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from case_library.retrieval.recall import CaseIndex
+from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.report.compose import Findings, compose
 from tests.collective_runs import late_run
@@ -19,6 +23,17 @@ SPIKE_US = 60_000.0
 LATE_US = 3_000.0
 COPY_US = 40_000.0
 SLOW_CALLS = (4, 7)
+
+
+def unsupported(text: str, discussion: Discussion) -> list[str]:
+    """Ids that do not exist, and cited figures that are not written as their evidence is."""
+    known = {*discussion.evidence, *discussion.advice, *(case.id for case in discussion.cases)}
+    wrong = [name for name in cited_ids(text) if name not in known]
+    for match in re.finditer(r"\[(E\d+)\]", text):
+        record = discussion.evidence.get(match[1])
+        if record is not None and not text[: match.start()].rstrip().endswith(written(record.value, record.unit)):
+            wrong.append(text[max(0, match.start() - 40) : match.end()])
+    return wrong
 
 
 class MadeUp:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.evidence.verifier import verify
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.reply import Reply, reply
 from tests.hermes_agent.questions import discussed
@@ -34,7 +33,7 @@ def copying() -> Discussion:
 def ask(discussion: Discussion, question: str) -> Reply:
     answer = reply(discussion, question)
     assert answer.notes == ()
-    assert verify(answer.text, discussion.grounds()) == []
+    assert discussed.unsupported(answer.text, discussion) == []
     return answer
 
 
