@@ -179,7 +179,7 @@ _RULES: tuple[_Rule, ...] = (
     _Rule(
         "tools",
         _words(r"tool|function"),
-        lambda c, r: c.tools and (bool(r.tools) or any(m.tool_calls or m.role == "tool" for m in r.messages)),
+        lambda c, r: c.tools and bool(r.tools),
         _without("tools"),
     ),
 )

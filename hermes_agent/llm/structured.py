@@ -1,54 +1,166 @@
-"""An answer that has to be a JSON object of a given form."""
+"""An answer that has to fit a pydantic form.
+
+The endpoint is held to the form by the strictest way it accepts (JSON schema, forced tool, JSON mode, the schema in
+words; ``capabilities`` steps down on refusals and remembers what worked). One repair is asked for when the answer
+does not fit all the same. The caller falls back to a template on ModelError.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import replace
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
 
-from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.model import ChatModel, Message, ModelRequest
+from pydantic import BaseModel, ValidationError
+
+from hermes_agent.llm.budget import Budget, BudgetExceeded
+from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, ResponseSchema, TextDelta
 from hermes_agent.llm.sanitize import one_line
-from hermes_agent.llm.schema_check import complaints
-from hermes_agent.llm.tool import json_object
-from hermes_agent.llm.turn import listen
+from hermes_agent.llm.tool_loop import Limits, fit_window
+from hermes_agent.llm.turn import Reply, listen
+from tools.agent_tools.tool import describe_faults
 from tools.errors import ModelError
 
-_FENCE = re.compile(r"^\s*```(?:json)?\s*\n(.*?)\n\s*```\s*$", re.DOTALL | re.IGNORECASE)
-REPAIR = "That was not usable: {fault} Answer again with the corrected JSON object and nothing else."
+Form = TypeVar("Form", bound=BaseModel)
+
+TRIES = 2
 FAULT_CHARS = 400
+REPAIR = (
+    "That answer cannot be used: {fault} "
+    "Answer again with the corrected JSON object and nothing else. It has to fit this JSON Schema:\n{schema}"
+)
+NOT_STRICT = frozenset({"title", "default", "discriminator", "minLength", "maxLength", "uniqueItems"})
 
 
-def ask_json(
-    model: ChatModel, request: ModelRequest, budget: Budget, cancelled: Callable[[], bool]
-) -> dict[str, object]:
-    """The answer as an object that fits ``request.response_schema``.
+class Interrupted(ModelError):
+    """The person who asked no longer wants the answer."""
 
-    One repair is asked for when it does not fit; raises ModelError when the second answer does not either,
-    when the call was cancelled, and BudgetExceeded when the budget does not allow the call.
+
+@dataclass(frozen=True)
+class Structured(Generic[Form]):
+    """A valid answer; ``messages`` is the conversation with it at the end, ``note`` a sentence for people or empty."""
+
+    value: Form
+    messages: tuple[Message, ...]
+    note: str
+
+
+def ask_structured(
+    model: ChatModel,
+    messages: Sequence[Message],
+    form: type[Form],
+    budget: Budget,
+    cancelled: Callable[[], bool],
+    *,
+    limits: Limits | None = None,
+    emit: Callable[[Degraded], None] | None = None,
+) -> Structured[Form]:
+    """The model's answer to ``messages`` as a ``form``; at most two calls, nothing is shown before it fits.
+
+    The messages may come from a tool loop: when the last one is the model's and fits already, no call is made, and
+    when it does not fit, the model is asked to correct it. Raises ModelError when there is no valid answer,
+    BudgetExceeded when the budget does not allow the call, and Interrupted once ``cancelled``.
     """
-    fault = ""
-    for attempt in range(2):
-        budget.check()
-        reply = listen(model, request, lambda: cancelled() or budget.out_of_time(), lambda _: None)
-        budget.spend(reply.usage)
-        if reply.reason == "cancelled":
-            raise ModelError("The question was interrupted before the model had answered.")
+    bounds, schema = limits or Limits(), strict_schema(form)
+    conversation, fault = tuple(messages), ""
+    if conversation and conversation[-1].role == "assistant":
         try:
-            return _fitting(reply.text, request)
+            return Structured(parse_form(conversation[-1].content, form), conversation, "")
         except ModelError as error:
-            fault = str(error)
-        if attempt == 0:
-            repair = Message("user", REPAIR.format(fault=one_line(fault, FAULT_CHARS)))
-            request = replace(request, messages=(*request.messages, Message("assistant", reply.text), repair))
+            conversation = (*conversation, _repair(str(error), schema))
+    for attempt in range(TRIES):
+        budget.check()
+        reply = _listen(model, _request(conversation, form, schema, bounds), budget, cancelled, emit)
+        note = _spend(budget, reply)
+        conversation = (*conversation, Message("assistant", reply.text or "(nothing)"))
+        try:
+            return Structured(parse_form(reply.text, form), conversation, note)
+        except ModelError as error:
+            fault = f"{error} The answer was cut short; give a shorter one." if reply.reason == "length" else str(error)
+        if attempt + 1 < TRIES:
+            conversation = (*conversation, _repair(fault, schema))
     raise ModelError(f"{model.name!r} gave no usable structured answer, even after one repair: {fault}")
 
 
-def _fitting(text: str, request: ModelRequest) -> dict[str, object]:
-    fenced = _FENCE.match(text)
-    value = json_object(fenced[1] if fenced else text)
-    if request.response_schema is not None:
-        faults = complaints(value, request.response_schema.schema)
-        if faults:
-            raise ModelError(f"The answer does not fit its form: {one_line('; '.join(faults), FAULT_CHARS)}")
-    return value
+def parse_form(text: str, form: type[Form]) -> Form:
+    """The JSON object in ``text``, also inside a code fence or prose, as a ``form``; raises ModelError."""
+    first, last = text.find("{"), text.rfind("}")
+    if first < 0 or last < first:
+        raise ModelError(f"The model wrote no JSON object: {one_line(text, FAULT_CHARS) or 'nothing'}")
+    try:
+        return form.model_validate_json(text[first : last + 1])
+    except ValidationError as error:
+        faults = one_line(describe_faults(error, form), FAULT_CHARS)
+        raise ModelError(f"The answer does not fit its form: {faults}.") from error
+
+
+def strict_schema(form: type[BaseModel]) -> dict[str, object]:
+    """The JSON Schema of a form in the dialect of strict structured output: every field required, none added."""
+    strict = _strict(form.model_json_schema())
+    assert isinstance(strict, dict)
+    return strict
+
+
+def _strict(schema: object) -> object:
+    if isinstance(schema, list):
+        return [_strict(item) for item in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    if "$ref" in schema:  # nothing may stand next to a reference
+        return {"$ref": schema["$ref"]}
+    strict: dict[str, object] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs") and isinstance(value, Mapping):
+            strict[key] = {name: _strict(inner) for name, inner in value.items()}
+        elif key in ("enum", "const"):
+            strict[key] = value
+        elif key not in NOT_STRICT:
+            strict["anyOf" if key == "oneOf" else key] = _strict(value)
+    if "properties" in strict:
+        strict |= {"required": list(schema["properties"]), "additionalProperties": False}
+    return strict
+
+
+def _request(
+    messages: tuple[Message, ...], form: type[BaseModel], schema: Mapping[str, object], limits: Limits
+) -> ModelRequest:
+    if limits.context_tokens is not None:
+        messages = fit_window(messages, limits.context_tokens - (limits.max_answer_tokens or 0))
+    return ModelRequest(
+        messages, response_schema=ResponseSchema(form.__name__, schema), max_tokens=limits.max_answer_tokens
+    )
+
+
+def _listen(
+    model: ChatModel,
+    request: ModelRequest,
+    budget: Budget,
+    cancelled: Callable[[], bool],
+    emit: Callable[[Degraded], None] | None,
+) -> Reply:
+    def on_event(event: TextDelta | Degraded) -> None:
+        if emit is not None and isinstance(event, Degraded):
+            emit(event)
+
+    reply = listen(model, request, lambda: cancelled() or budget.out_of_time(), on_event)
+    if reply.reason == "cancelled":
+        if not cancelled():
+            budget.spend(reply.usage)  # raises: the time is over
+        raise Interrupted("The question was interrupted before the model had answered.")
+    return reply
+
+
+def _spend(budget: Budget, reply: Reply) -> str:
+    """A sentence when the answer went over the budget: it is still an answer, only the next call is refused."""
+    try:
+        budget.spend(reply.usage)
+    except BudgetExceeded as over:
+        return str(over)
+    return ""
+
+
+def _repair(fault: str, schema: Mapping[str, object]) -> Message:
+    """The schema goes along: an endpoint may have accepted it and ignored it."""
+    words = json.dumps(schema, ensure_ascii=False)
+    return Message("user", REPAIR.format(fault=one_line(fault, 2 * FAULT_CHARS), schema=words))

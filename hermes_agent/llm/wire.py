@@ -17,8 +17,8 @@ SCHEMA_IN_PROMPT = "Answer with one JSON object and nothing else, no code fence.
 def encode(request: ModelRequest, model: str, capabilities: Capabilities, temperature: float | None) -> Body:
     """The JSON body; features that the endpoint lacks are left out or put into words."""
     messages = request.messages
-    if not capabilities.tools:
-        messages = tuple(_without_tools(message) for message in messages)
+    if not (request.tools and capabilities.tools):
+        messages = _tool_traffic_in_words(messages)
     body: Body = {"model": model, "stream": True}
     if capabilities.streamed_usage:
         body["stream_options"] = {"include_usage": True}
@@ -88,10 +88,22 @@ def _message(message: Message, capabilities: Capabilities) -> Body:
     return body
 
 
-def _without_tools(message: Message) -> Message:
-    if message.role == "tool":
-        return Message("user", f"Result of the call {message.tool_call_id}:\n{message.content}")
-    if not message.tool_calls:
-        return message
-    calls = "\n".join(f"Call {call.id}: {call.name}({call.arguments_json})" for call in message.tool_calls)
-    return Message(message.role, f"{message.content}\n{calls}".strip())
+def _tool_traffic_in_words(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Calls and results as ordinary messages: many servers refuse them in a request that offers no tools.
+
+    Results join the user's message after them, since some chat templates want the roles to alternate.
+    """
+    said: list[Message] = []
+    for message in messages:
+        if message.role == "tool":
+            text = f"Result of the call {message.tool_call_id}:\n{message.content}"
+        elif message.tool_calls:
+            calls = (f"Call {call.id}: {call.name}({call.arguments_json})" for call in message.tool_calls)
+            text = "\n".join([message.content, *calls]).strip()
+        else:
+            text = message.content
+        plain = Message("user" if message.role == "tool" else message.role, text)
+        if said and plain.role == said[-1].role == "user":
+            plain = Message("user", f"{said.pop().content}\n\n{plain.content}")
+        said.append(plain)
+    return tuple(said)

@@ -45,12 +45,26 @@ def read_tool(function: Callable[[Context, ArgumentsType], str], arguments: type
         try:
             asked = arguments.model_validate(given)
         except ValidationError as error:
-            raise UsageError(f"{function.__name__} was asked with {_faults(error)}; see its schema") from error
+            raise UsageError(
+                f"the arguments of {function.__name__} do not fit: {describe_faults(error, arguments)}"
+            ) from error
         return function(context, asked)
 
     return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments.model_json_schema(), run)
 
 
-def _faults(error: ValidationError) -> str:
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    return "; ".join(f"{'.'.join(str(part) for part in each['loc']) or 'arguments'}: {each['msg']}" for each in found)
+def describe_faults(error: ValidationError, model: type[BaseModel]) -> str:
+    """Every fault of an input to ``model`` in one phrase each, with the values or names that are allowed."""
+    known = ", ".join(model.model_fields) or "none"
+    faults = []
+    for each in error.errors(include_url=False, include_input=False, include_context=False):
+        where = ".".join(str(part) for part in each["loc"]) or "the whole"
+        match each["type"]:
+            case "extra_forbidden":
+                names = f" (known: {known})" if len(each["loc"]) == 1 else ""
+                faults.append(f"{where} is unknown{names}")
+            case "missing":
+                faults.append(f"{where} is missing")
+            case _:
+                faults.append(f"{where}: {each['msg'].replace('Input should', 'should')}")
+    return "; ".join(faults)

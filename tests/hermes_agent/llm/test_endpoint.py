@@ -352,7 +352,8 @@ def test_reasoning_is_kept_apart_and_handed_back_with_tool_calls_where_it_is_wan
         events = events_of(model)
         called = Message("assistant", "", (ToolCall("a1", "steps", "{}"),), reasoning="hmm")
         silent = Message("assistant", "", (ToolCall("a2", "steps", "{}"),))
-        events_of(model, ModelRequest((*ASK.messages, called, silent, Message("assistant", "Yes.", reasoning="x"))))
+        answer = Message("assistant", "Yes.", reasoning="x")
+        events_of(model, ModelRequest((*ASK.messages, called, silent, answer), (TOOL,)))
     assert events[:2] == [ReasoningDelta("hmm"), TextDelta("Yes.")]
     sent = endpoint.bodies[1]["messages"]
     assert [message.get("reasoning_content") for message in sent] == [None, "hmm", "", None]
@@ -361,7 +362,7 @@ def test_reasoning_is_kept_apart_and_handed_back_with_tool_calls_where_it_is_wan
 def test_reasoning_is_not_sent_to_endpoints_that_did_not_ask_for_it() -> None:
     called = Message("assistant", "", (ToolCall("a1", "steps", "{}"),), reasoning="hmm")
     with serving(said("ok")) as endpoint:
-        events_of(model_at(endpoint), ModelRequest((*ASK.messages, called)))
+        events_of(model_at(endpoint), ModelRequest((*ASK.messages, called), (TOOL,)))
     assert "reasoning_content" not in endpoint.bodies[0]["messages"][1]
 
 

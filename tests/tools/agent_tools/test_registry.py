@@ -148,10 +148,10 @@ def test_metrics_are_listed_and_measured_by_name() -> None:
         ("measure", {"metric": "step_excess_ms"}, "needs step"),
         ("measure", {"metric": "step_excess_ms", "arguments": {"step": "x"}}, "do not fit step_excess_ms(step: int"),
         ("measure", {"metric": "step_excess_ms", "arguments": {"profile": 1, "step": 1}}, "takes no profile"),
-        ("measure", {"metric": "part_ms", "arguments": {"part": ["host"]}}, "was asked with arguments.part"),
-        ("slowest_kernels", {}, "rank: Field required"),
+        ("measure", {"metric": "part_ms", "arguments": {"part": ["host"]}}, "do not fit: arguments.part"),
+        ("slowest_kernels", {}, "slowest_kernels do not fit: rank is missing"),
         ("slowest_kernels", {"rank": 5}, "the run has no rank 5"),
-        ("step_times", {"limit": 0}, "limit: Input should be greater than or equal to 1"),
+        ("step_times", {"limit": 0}, "limit: should be greater than or equal to 1"),
         ("breakdown", {"step": 99}, "there is no step 99"),
     ],
 )
