@@ -17,10 +17,11 @@ from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.events import Emit
 from hermes_agent.model.request import Request
-from hermes_agent.questions.behind import Shown, Table, behind
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.evidence_lookup import Shown, Table
+from hermes_agent.questions.evidence_lookup import look_up as behind
+from hermes_agent.questions.intents import reply
 from hermes_agent.questions.material import Cancelled, RunMaterial, ignore, never
-from hermes_agent.questions.reply import reply
 from hermes_agent.workflow.diagnose import Writer, diagnose
 from hermes_agent.writing.attempt import Accepted
 from hermes_agent.writing.form import introduction, without_words

@@ -42,7 +42,7 @@ def rank_rows(profile: Profile) -> list[Row]:
     ``slowest_of`` names the groups in which the rank's own time is the longest; it is empty in a run of one rank.
     ``unprofiled_ms``, the mean step that no profiler touched, is there where records tell it of every rank.
     """
-    from hermes_agent.questions.slowest import slowest_per_group
+    from hermes_agent.questions.ranks import slowest_per_group
     from tools.views.coarse import own_ms
     from tools.views.parts import PARTS
 

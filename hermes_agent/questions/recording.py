@@ -1,4 +1,4 @@
-"""What is this run? Devices, ranks, steps, layout and shapes, as far as they are recorded."""
+"""The recording: devices, ranks, steps, layout and shapes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,26 @@ from collections.abc import Mapping
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.display import plain, rank_list
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.places import step_list
 from hermes_agent.questions.prose import blocks, bullets, capital, listed
 from hermes_agent.questions.question import Question
 from tools.views.operator_cost import tensor_shapes
 from tools.views.profile import Profile
 from tools.views.work import operator_rows, operator_work
+
+
+def no_such_rank(discussion: Discussion, question: Question) -> str:
+    """That a rank the question names was not recorded, and which were; empty when all were."""
+    run = discussion.diagnosis.run
+    known = run.ranks or (run.recorded.ranks if run.recorded else [])
+    if all(rank in known for rank in question.ranks):
+        return ""
+    return f"This run has no such rank; it has {rank_list(known)}."
+
+
+def step_list(first: int, last: int) -> str:
+    """``step 3`` or ``steps 3 to 9``."""
+    return f"step {first}" if first == last else f"steps {first} to {last}"
+
 
 SHAPES_TOLD = 5
 NOT_RECORDED = (

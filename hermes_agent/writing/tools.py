@@ -14,17 +14,15 @@ from pydantic import Field
 
 from hermes_agent.llm.tool import FunctionTool, Output, ToolOutput
 from hermes_agent.model.display import plain
-from hermes_agent.questions.behind import behind
-from hermes_agent.questions.changes import what_to_change
-from hermes_agent.questions.comparison import against_baseline
+from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
+from hermes_agent.questions.advice import what_if as predicted
+from hermes_agent.questions.cases import for_text
+from hermes_agent.questions.causes import about
+from hermes_agent.questions.causes import unanswered_checks as what_is_open
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.gaps import what_is_open
-from hermes_agent.questions.overview import summarise
+from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.question import Question
-from hermes_agent.questions.similar import for_text
 from hermes_agent.questions.subjects import Subject
-from hermes_agent.questions.suspicion import about
-from hermes_agent.questions.whatif import what_if as predicted
 from tools.agent_tools.registry import RUN_TOOLS
 from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, read_tool
 from tools.errors import UsageError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.foreign import in_english
-from hermes_agent.questions.intents import INTENTS
-from hermes_agent.questions.reply import reply
+from hermes_agent.questions.intents import INTENTS, reply
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.test_intents import ASKED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.reply import Reply, reply
+from hermes_agent.questions.intents import Reply, reply
 from tests.hermes_agent.questions import discussed
 from tests.synthetic import RankBuilder, profile_of
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import INTENTS
-from hermes_agent.questions.reply import NOT_MEASURABLE, reply
+from hermes_agent.questions.intents import INTENTS, NOT_MEASURABLE, reply
 from tests.hermes_agent.questions.discussed import discuss
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hermes_agent.questions.behind import behind
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import INTENTS
-from hermes_agent.questions.reply import reply
+from hermes_agent.questions.evidence_lookup import look_up as behind
+from hermes_agent.questions.intents import INTENTS, reply
 from tests.hermes_agent.questions import discussed
 from tests.synthetic import RankBuilder, profile_of
 

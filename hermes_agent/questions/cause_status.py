@@ -23,7 +23,7 @@ Kind = Literal[
 
 
 @dataclass(frozen=True, eq=False)
-class Standing:
+class CauseStatus:
     """What the checks say about one cause, or one mechanism of it.
 
     ``listed`` holds places in the ranking (0 first) and records; for ``absent``, ``checks`` holds the nearest ones.
@@ -37,27 +37,27 @@ class Standing:
     minor: tuple[RankedCause, ...] = ()
 
 
-def standing(discussion: Discussion, cause: str, mechanism: str | None = None) -> Standing:
+def cause_status(discussion: Discussion, cause: str, mechanism: str | None = None) -> CauseStatus:
     """Where the cause stands; with a mechanism, where that way of it stands."""
     names = checks_for(cause, mechanism)
     records = discussion.diagnosis.checks
     checks = tuple(check for check in records if check.analyzer in names)
     listed = _listed(discussion, cause, mechanism)
     if listed:
-        return Standing(cause, mechanism, "listed", checks, listed)
+        return CauseStatus(cause, mechanism, "listed", checks, listed)
     if not names:
-        return Standing(cause, mechanism, "unwatched")
+        return CauseStatus(cause, mechanism, "unwatched")
     if not checks:
         topics = {name.partition(".")[0] for name in names}
         near = tuple(check for check in records if check.analyzer.partition(".")[0] in topics)
-        return Standing(cause, mechanism, "absent", near)
+        return CauseStatus(cause, mechanism, "absent", near)
     found = any(check.status == "found" for check in checks)
     minor = _minor(discussion, cause, mechanism) if found else ()
     if minor:
-        return Standing(cause, mechanism, "minor", checks, minor=minor)
+        return CauseStatus(cause, mechanism, "minor", checks, minor=minor)
     if any(check.status == "cannot_answer" for check in checks):
-        return Standing(cause, mechanism, "open", checks)
-    return Standing(cause, mechanism, "other" if found else "clean", checks)
+        return CauseStatus(cause, mechanism, "open", checks)
+    return CauseStatus(cause, mechanism, "other" if found else "clean", checks)
 
 
 def found_instead(discussion: Discussion, checks: tuple[CheckRecord, ...]) -> tuple[CauseRecord, ...]:

@@ -1,4 +1,4 @@
-"""Could it be X? Why is it not X? Answered from what the checks say."""
+"""What the checks say about a cause: could it be, what is it, how sure, and what could not be checked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import re
 from collections.abc import Sequence
 
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
-from hermes_agent.model.display import cause_title, on_ranks, plain
-from hermes_agent.questions.collectives import none_recorded
+from hermes_agent.model.display import FAMILY_TITLES, cause_title, on_ranks, plain
+from hermes_agent.questions.cause_status import CauseStatus as Standing
+from hermes_agent.questions.cause_status import Kind, found_instead
+from hermes_agent.questions.cause_status import cause_status as standing
+from hermes_agent.questions.coverage import CHECKS_OF_CAUSE
+from hermes_agent.questions.device import none_recorded
 from hermes_agent.questions.discussion import Discussion, cited
-from hermes_agent.questions.prose import blocks, capital, general, listed, ordinal, paragraph
+from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.question import Question
-from hermes_agent.questions.standing import Kind, Standing, found_instead, standing
 from hermes_agent.questions.subjects import Subject
+from tools.errors import UsageError
 from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
 from tools.knowledge.taxonomy import causes, family_of
 from tools.knowledge.thresholds import DEFAULTS
@@ -178,3 +183,112 @@ def check_text(discussion: Discussion, check: CheckRecord) -> str:
 def signs_of(discussion: Discussion, cause: str) -> str:
     """The signs by which the taxonomy knows a cause."""
     return "; ".join(general(sign) for sign in causes()[cause].signals)
+
+
+CAUSES_TOLD = 3
+
+
+def define(discussion: Discussion, question: Question) -> str | None:
+    """Signs and remedies of the cause that the question names, then what this run's checks say about it."""
+    subject = question.subject
+    if subject is None:
+        return None
+    described = [_cause(discussion, cause) for cause in subject.causes[:CAUSES_TOLD]]
+    rest = subject.causes[CAUSES_TOLD:]
+    more = f"Related: {', '.join(plain(cause) for cause in rest)}." if rest else ""
+    return blocks([*described, more, f"In this run: {about(discussion, subject)}"])
+
+
+def _cause(discussion: Discussion, name: str) -> str:
+    cause = causes()[name]
+    lead = f"{capital(plain(name))} belongs to {FAMILY_TITLES.get(cause.family, cause.family)}."
+    rows = [
+        f"Signs: {signs_of(discussion, name)}.",
+        f"What helps: {'; '.join(general(each) for each in cause.optimizations)}.",
+    ]
+    if cause.mechanisms:
+        rows.append(f"It happens by: {', '.join(plain(each) for each in cause.mechanisms)}.")
+    return blocks([lead, bullets(rows)])
+
+
+def unanswered_checks(discussion: Discussion, _: Question) -> str:
+    """The checks that could not answer, and the causes that no analyzer looks for."""
+    unanswered = [check for check in discussion.diagnosis.checks if check.status == "cannot_answer"]
+    names: dict[str, list[str]] = {}
+    for check in unanswered:
+        names.setdefault(check_text(discussion, check), []).append(f"`{check.analyzer}`")
+    rows = [f"{listed(together)}: {text}" for text, together in names.items()]
+    lead = (
+        "These questions could not be answered from the sources:\n" + bullets(rows)
+        if rows
+        else "Every question that Hermes asks of such a run could be answered."
+    )
+    unwatched = [plain(name) for name in causes() if name not in CHECKS_OF_CAUSE]
+    return blocks([lead, f"There is no analyzer yet for: {', '.join(unwatched)}." if unwatched else ""])
+
+
+CERTAINTY_CAUSES_TOLD = 5
+VERDICTS = {
+    "problem": "The verdict is a problem: a cause is well supported and costs a noticeable part of the step.",
+    "healthy": "The verdict is healthy: what could be checked was checked, and nothing worth changing was found.",
+    "inconclusive": "The verdict is inconclusive: what was found is not supported well enough to be called the cause.",
+}
+MEANING = (
+    "Every figure is measured on the recording and can be measured again, `show E1` does; "
+    "what is uncertain is the cause."
+)
+
+
+def how_sure(discussion: Discussion, _: Question) -> str:
+    """The verdict's grounds, for each cause how well it is supported and what would disprove it, and what is open."""
+    diagnosis = discussion.diagnosis
+    told = [_certainty_cause(discussion, each) for each in diagnosis.causes[:CERTAINTY_CAUSES_TOLD]]
+    return blocks([paragraph([VERDICTS[diagnosis.verdict], MEANING]), bullets(told), _open(discussion)])
+
+
+def _certainty_cause(discussion: Discussion, cause: CauseRecord) -> str:
+    name = (
+        f"{capital(cause_title(cause.cause, cause.mechanism))}{on_ranks(cause.ranks, discussion.diagnosis.run.ranks)}"
+    )
+    supported = cause.confidence >= DEFAULTS["confidence"].value
+    lead = f"{name} is {'well supported' if supported else 'a hypothesis'}: confidence `{cause.confidence:.2f} of 1`"
+    parts = [f"{lead}, by how far the figures pass the limits.", _interval(discussion, cause)]
+    parts += [f"Against it: {contrary}" for contrary in cause.against]
+    if cause.disproved_by:
+        parts.append(f"What would disprove it: {general(cause.disproved_by)}.")
+    return paragraph(parts)
+
+
+def _interval(discussion: Discussion, cause: CauseRecord) -> str:
+    """Between what the speedup without the cause is expected to lie."""
+    ranked = _ranked(discussion, cause)
+    if ranked is None:
+        return ""
+    name, mechanism, ranks = cause_key(ranked)
+    try:
+        low, high = (
+            discussion.measure("predicted_speedup", cause=name, mechanism=mechanism, ranks=ranks, bound=bound)
+            for bound in ("low", "high")
+        )
+    except UsageError:
+        return "What its removal brings is not predicted."
+    return discussion.say("Without it a step is expected to be between {0} and {1} as fast.", low, high)
+
+
+def _ranked(discussion: Discussion, cause: CauseRecord) -> RankedCause | None:
+    for each in ranking(discussion.material.profile()).causes:
+        finding = each.finding
+        if (finding.cause, finding.mechanism, each.check) == (cause.cause, cause.mechanism, cause.check) and (
+            list(finding.ranks) in (cause.ranks, [])
+        ):
+            return each
+    return None
+
+
+def _open(discussion: Discussion) -> str:
+    open_checks = [f"`{each.analyzer}`" for each in discussion.diagnosis.checks if each.status == "cannot_answer"]
+    if not open_checks:
+        return "Every question that Hermes asks of such a run could be answered."
+    return (
+        f"What could not be answered from these sources: {listed(open_checks)}; “What could you not check?” says why."
+    )

@@ -48,7 +48,7 @@ class Shown:
     agrees: bool | None = None  # whether it equals the stored one
 
 
-def behind(discussion: Discussion, identifier: str) -> Shown:
+def look_up(discussion: Discussion, identifier: str) -> Shown:
     """What stands behind E7, C2 or A1, a check's name or a cause's id.
 
     Raises UsageError naming the ids there are, InputError when the run can no longer be read.
