@@ -5,11 +5,12 @@ Analyzers use ``tools.metrics.registry``; whoever stands above the ranking uses 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from tools.findings import Argument, Fact
 from tools.judgement import savings
-from tools.metrics import registry
+from tools.metrics import labels, registry
 from tools.metrics.measurement import Measurement, Metric
 from tools.views.profile import Profile
 
@@ -17,14 +18,19 @@ from tools.views.profile import Profile
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, Metric]:
     """All metrics by name."""
-    return {**registry.metrics(), **{metric.name: metric for metric in savings.METRICS}}
+    return registry.metrics() | savings.METRICS
 
 
 def measurement(profile: Profile, metric: str, **arguments: Argument) -> Measurement:
     """Carries out one measurement; a clear error when there is no such metric."""
-    return registry.function_of(metrics(), metric)(profile, **arguments)
+    return registry.known_metric(metrics(), metric).function(profile, **arguments)
 
 
 def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
     """The figure as a fact that can be cited, stored and measured again."""
     return registry.fact_of(metrics(), profile, metric, arguments)
+
+
+def label(metric: str, arguments: Mapping[str, Argument]) -> str:
+    """The words for a value of the metric with these arguments, such as ``mean data wait per step on rank 1``."""
+    return labels.label_of(registry.known_metric(metrics(), metric), arguments)

@@ -7,9 +7,11 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.profile import Profile
 from tools.whatif.predict import Prediction, predict
+
+METRICS = MetricTable()
 
 BOUNDS = ("expected", "low", "high")
 
@@ -30,6 +32,7 @@ def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
     return finding.cause, finding.mechanism or "", ",".join(str(rank) for rank in finding.ranks)
 
 
+@METRICS.define("ms", "step time lost to {cause} {mechanism} {ranks}", "How much does a step lose to this cause?")
 def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
     """Step time lost to the cause, after the causes ranked above it are gone.
 
@@ -39,12 +42,20 @@ def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: st
     return _measured(profile, ranked, ranked.impact_ms)
 
 
+@METRICS.define(
+    "%", "share of the step lost to {cause} {mechanism} {ranks}", "Which share of a step is lost to this cause?"
+)
 def cause_impact_pct(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
     """The same as a share of the mean step."""
     ranked = named_cause(profile, cause, mechanism, ranks)
     return _measured(profile, ranked, ranked.impact_pct)
 
 
+@METRICS.define(
+    "x",
+    "predicted speedup without {cause} {mechanism} {ranks} {bound}",
+    "How much faster would a step be without this cause?",
+)
 def predicted_speedup(
     profile: Profile, cause: str, mechanism: str = "", ranks: str = "", bound: str = "expected"
 ) -> Measurement:
@@ -53,6 +64,11 @@ def predicted_speedup(
     return _measured(profile, ranked, _speedup(ranked, bound))
 
 
+@METRICS.define(
+    "ms",
+    "predicted step time without {cause} {mechanism} {ranks} {bound}",
+    "How long would a step take without this cause?",
+)
 def predicted_step_ms(
     profile: Profile, cause: str, mechanism: str = "", ranks: str = "", bound: str = "expected"
 ) -> Measurement:
@@ -62,6 +78,9 @@ def predicted_step_ms(
     return _measured(profile, ranked, ranked.step_ms / speedup)
 
 
+@METRICS.define(
+    "x", "predicted speedup without {causes} {bound}", "How much faster would a step be without several causes at once?"
+)
 def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Measurement:
     """Step time now over step time with several causes gone at once, replayed together so that none counts twice.
 
@@ -71,6 +90,9 @@ def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Mea
     return _measured_together(profile, chosen, _bounded(_joint(profile, chosen), causes, bound))
 
 
+@METRICS.define(
+    "ms", "predicted step time without {causes} {bound}", "How long would a step take without several causes at once?"
+)
 def joint_step_ms(profile: Profile, causes: str, bound: str = "expected") -> Measurement:
     """Mean step time with several causes gone at once; the bound low is the shorter time's end (high speedup)."""
     chosen = _together(profile, causes)
@@ -156,13 +178,3 @@ def _rows(profile: Profile) -> pd.DataFrame:
             for each in (*known.causes, *known.below)
         ]
     )
-
-
-METRICS = (
-    Metric("joint_speedup", "x", "How much faster would a step be without several causes at once?", joint_speedup),
-    Metric("joint_step_ms", "ms", "How long would a step take without several causes at once?", joint_step_ms),
-    Metric("cause_impact_ms", "ms", "What does a step lose to this cause?", cause_impact_ms),
-    Metric("cause_impact_pct", "%", "What share of a step is lost to this cause?", cause_impact_pct),
-    Metric("predicted_speedup", "x", "How much faster would a step be without this cause?", predicted_speedup),
-    Metric("predicted_step_ms", "ms", "How long would a step take without this cause?", predicted_step_ms),
-)

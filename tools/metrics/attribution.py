@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.run.events import DEVICE_WORK, EventKind
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "operator")
 KEPT_TAIL = (
@@ -239,6 +241,11 @@ TEMPORAL = ("idle", "compute", "non_compute")
 TIMELINE = ("total", "compute", "communication", "exposed_communication", "exposed_memcpy", "idle")
 
 
+@METRICS.define(
+    "us",
+    "{role} time per step by the TensorBoard plugin's priorities",
+    "How long is each role active in a step by the TensorBoard plugin's priorities?",
+)
 def plugin_role_us(profile: Profile, role: str, rank: int) -> Measurement:
     """Mean time per step that the TensorBoard plugin's priorities give to a role, or to the whole "step"."""
     view = profile.rank(rank)
@@ -248,18 +255,29 @@ def plugin_role_us(profile: Profile, role: str, rank: int) -> Measurement:
     return of_rank(view, table[f"{role}_ns"].mean() / 1e3, lambda: table, f"priority attribution, role {role}")
 
 
+@METRICS.define(
+    "%",
+    "{role} share of the step by the TensorBoard plugin's priorities",
+    "Which share of a step does each role take by the TensorBoard plugin's priorities?",
+)
 def plugin_role_pct(profile: Profile, role: str, rank: int) -> Measurement:
     """The same as a share of the mean step."""
     part, whole = plugin_role_us(profile, role, rank), plugin_role_us(profile, "step", rank)
     return of_rank(profile.rank(rank), 100.0 * part.value / whole.value, part.rows, part.selector)
 
 
+@METRICS.define(
+    "%", "device utilization by the TensorBoard plugin", "How busy is the device by the TensorBoard plugin?"
+)
 def plugin_utilization_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the steps' time in which a kernel runs, by the TensorBoard plugin's steps."""
     view = profile.rank(rank)
     return of_rank(view, 100.0 * device_utilization(view), lambda: plugin_steps(view), "kernels within plugin steps")
 
 
+@METRICS.define(
+    "%", "share of the step with an open data-loader span", "For which share of a step is a data-loader span open?"
+)
 def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the host's step spans with an open data-loader span, whatever the device does meanwhile."""
     view = profile.rank(rank)
@@ -267,6 +285,9 @@ def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, 100.0 * loader_share(view), lambda: event_rows(view, rows), "data-loader spans in step spans")
 
 
+@METRICS.define(
+    "%", "{part} share of device time by HolisticTraceAnalysis", "Where does device time go by HolisticTraceAnalysis?"
+)
 def temporal_pct(profile: Profile, part: str, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of the device's span that HolisticTraceAnalysis calls idle, compute or non_compute."""
     view = profile.rank(rank)
@@ -277,6 +298,11 @@ def temporal_pct(profile: Profile, part: str, rank: int, resolution_ns: int = 1)
     return of_rank(view, share, lambda: kernel_table(profile, rank), f"temporal breakdown, {part}")
 
 
+@METRICS.define(
+    "%",
+    "communication overlap by HolisticTraceAnalysis",
+    "How much communication overlaps with compute by HolisticTraceAnalysis?",
+)
 def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of communication that runs beside computation, by HolisticTraceAnalysis' definition."""
     view = profile.rank(rank)
@@ -285,6 +311,7 @@ def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) ->
     return of_rank(view, share, lambda: kernel_table(profile, rank), "communication beside computation")
 
 
+@METRICS.define("ms", "{part} device time by TraceLens", "Where does device time go by TraceLens?")
 def timeline_ms(profile: Profile, part: str, rank: int, recomputed: int = 1, memsets: int = 1) -> Measurement:
     """Time of one part of TraceLens' device timeline over the whole trace."""
     view = profile.rank(rank)
@@ -293,16 +320,3 @@ def timeline_ms(profile: Profile, part: str, rank: int, recomputed: int = 1, mem
     timeline = device_timeline(view, bool(recomputed), bool(memsets))
     value = float(getattr(timeline, f"{part}_ns")) / 1e6
     return of_rank(view, value, lambda: kernel_table(profile, rank), f"launched device work, {part}")
-
-
-METRICS = (
-    Metric("plugin_role_us", "us", "Where does a step go by the TensorBoard plugin's priorities?", plugin_role_us),
-    Metric("plugin_role_pct", "%", "What share of a step is that?", plugin_role_pct),
-    Metric("plugin_utilization_pct", "%", "How busy is the device by the TensorBoard plugin?", plugin_utilization_pct),
-    Metric("loader_span_pct", "%", "For what share of a step is the data loader asked?", loader_span_pct),
-    Metric("temporal_pct", "%", "Where does device time go by HolisticTraceAnalysis?", temporal_pct),
-    Metric(
-        "temporal_overlap_pct", "%", "How much communication overlaps by HolisticTraceAnalysis?", temporal_overlap_pct
-    ),
-    Metric("timeline_ms", "ms", "Where does device time go by TraceLens?", timeline_ms),
-)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, length, union
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.metrics.rank_speed import device_speed
 from tools.run.events import name_mask
 from tools.views.kernel_groups import group_rows, group_time
@@ -16,6 +16,8 @@ from tools.views.operator_cost import MATH_OPERATORS, precision_of
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.roofline import roofline
+
+METRICS = MetricTable()
 
 
 def host_math_rows(profile: Profile, rank: int, precision: str) -> NDArray[np.int64]:
@@ -34,6 +36,7 @@ def _rows(rank: RankProfile, precision: str) -> NDArray[np.int64]:
     return rank.in_steps(np.asarray(rows[chosen], dtype=np.int64))
 
 
+@METRICS.define("ms", "{kernel_class} kernel time per step", "How long do kernels of a class run per step?")
 def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measurement:
     """Device time per step in which a kernel of the class runs."""
     view = profile.rank(rank)
@@ -43,11 +46,13 @@ def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measureme
     return of_rank(view, _step_ms(view, busy), lambda: event_rows(view, rows), f"kernels of class {kernel_class}")
 
 
+@METRICS.define("ms", "time per step in {group}", "How long do kernels of a group run per step?")
 def kernel_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
     """Device time per step in which a kernel of the group runs."""
     return _group(profile, group, rank, _step_ms(profile.rank(rank), group_time(profile, rank, group)))
 
 
+@METRICS.define("%", "share of the step in {group}", "Which share of the step do kernels of a group run?")
 def kernel_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """The same as a share of the step."""
     view = profile.rank(rank)
@@ -55,6 +60,9 @@ def kernel_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / wall_ns)
 
 
+@METRICS.define(
+    "%", "share of {group} in the time of {of}", "Which share of one kernel group's time does another group take?"
+)
 def kernel_group_share_pct(profile: Profile, group: str, of: str, rank: int) -> Measurement:
     """Time of a group's kernels as a share of the time of another group's."""
     whole = length(group_time(profile, rank, of))
@@ -63,12 +71,14 @@ def kernel_group_share_pct(profile: Profile, group: str, of: str, rank: int) -> 
     return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / whole)
 
 
+@METRICS.define("kernels", "number per step of {group}", "How many kernels of a group run per step?")
 def kernel_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     """Kernels of the group per step."""
     view = profile.rank(rank)
     return _group(profile, group, rank, len(group_rows(profile, rank, group)) / len(view.steps))
 
 
+@METRICS.define("TFLOP/s", "arithmetic rate of matrix operators", "How fast do matrix operators compute?")
 def matrix_tflops(profile: Profile, rank: int) -> Measurement:
     """Rate at which matrix operators of known shape computed while their kernels ran."""
     view = profile.rank(rank)
@@ -81,6 +91,9 @@ def matrix_tflops(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, rate, lambda: event_rows(view, rows), "matrix operators with recorded shapes")
 
 
+@METRICS.define(
+    "GB/s", "memory throughput of element-wise operators", "How fast do element-wise operators move memory?"
+)
 def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
     """Rate at which element-wise and normalizing operators of known shape moved memory, every operand counted once."""
     view = profile.rank(rank)
@@ -93,6 +106,11 @@ def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, rate, lambda: event_rows(view, rows), "element-wise operators with recorded shapes")
 
 
+@METRICS.define(
+    "%",
+    "roofline efficiency of operators with known cost",
+    "How close do operators of known cost come to the device's limit?",
+)
 def roofline_pct(profile: Profile, rank: int) -> Measurement:
     """Time that operators of known cost would need at the device's peaks, as a share of the time they take."""
     view = profile.rank(rank)
@@ -105,6 +123,7 @@ def roofline_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, share, lambda: event_rows(view, rows), "operators with recorded shapes against the peaks")
 
 
+@METRICS.define("TFLOP/s", "{precision} peak of the {matrix}", "How fast could the device compute?")
 def device_peak_tflops(profile: Profile, precision: str, matrix: int, rank: int) -> Measurement:
     """Datasheet peak of the rank's device for a type, on matrix units (1) or ordinary ones (0)."""
     view = profile.rank(rank)
@@ -115,6 +134,7 @@ def device_peak_tflops(profile: Profile, precision: str, matrix: int, rank: int)
     return of_rank(view, peak / 1e12, lambda: kernel_table(profile, rank).iloc[:0], spec.source)
 
 
+@METRICS.define("GB/s", "peak memory bandwidth of the device", "How fast could the device move memory?")
 def device_peak_gb_s(profile: Profile, rank: int) -> Measurement:
     """Datasheet memory bandwidth of the rank's device."""
     view = profile.rank(rank)
@@ -124,6 +144,11 @@ def device_peak_gb_s(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, spec.memory_gb_s, lambda: kernel_table(profile, rank).iloc[:0], spec.source)
 
 
+@METRICS.define(
+    "%",
+    "share of the step in {precision} matrix operators on the host",
+    "Which share of the step do matrix operators of a type run on the host?",
+)
 def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     """Share of the steps in which a matrix operator with operands of that type runs on the host."""
     view = profile.rank(rank)
@@ -133,6 +158,11 @@ def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     return of_rank(view, share, lambda: event_rows(view, rows), f"matrix operators on {precision} operands")
 
 
+@METRICS.define(
+    "%",
+    "extra time of the same kernels against the other ranks",
+    "How much longer do the same kernels take on this rank?",
+)
 def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer the rank's kernels take than the same kernels on the median rank."""
     view = profile.rank(rank)
@@ -152,21 +182,3 @@ def _group(profile: Profile, group: str, rank: int, value: float) -> Measurement
 
 def _step_ms(view: RankProfile, busy: IntervalSet) -> float:
     return length(busy) / 1e6 / max(len(view.steps), 1)
-
-
-METRICS = (
-    Metric("kernel_class_ms", "ms", "How long do kernels of a class run per step?", kernel_class_ms),
-    Metric("kernel_group_ms", "ms", "How long do kernels of a group run per step?", kernel_group_ms),
-    Metric("kernel_group_pct", "%", "What share of the step do kernels of a group run?", kernel_group_pct),
-    Metric("kernel_group_share_pct", "%", "What share of a group's time is another's?", kernel_group_share_pct),
-    Metric("kernel_group_count", "kernels", "How many kernels of a group run per step?", kernel_group_count),
-    Metric("matrix_tflops", "TFLOP/s", "How fast do matrix operators compute?", matrix_tflops),
-    Metric("streaming_gb_s", "GB/s", "How fast do element-wise operators move memory?", streaming_gb_s),
-    Metric("roofline_pct", "%", "How near are operators of known cost to the device's limit?", roofline_pct),
-    Metric("device_peak_tflops", "TFLOP/s", "How fast could the device compute?", device_peak_tflops),
-    Metric("device_peak_gb_s", "GB/s", "How fast could the device move memory?", device_peak_gb_s),
-    Metric(
-        "host_math_pct", "%", "What share of the step do matrix operators of a type run on the host?", host_math_pct
-    ),
-    Metric("device_slowdown_pct", "%", "How much slower does a rank run the same kernels?", device_slowdown_pct),
-)

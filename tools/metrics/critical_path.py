@@ -8,15 +8,20 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.profile import Profile
 from tools.whatif.critical_path import critical_path, family_savings
 from tools.whatif.families import FAMILIES, REMOVABLE
 from tools.whatif.predict import baseline
 
+METRICS = MetricTable()
+
 SHOWN = 200  # rows of the path that are shown, longest first
 
 
+@METRICS.define(
+    "ms", "{family} time per step on the critical path", "How much of the critical path belongs to this family?"
+)
 def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> Measurement:
     """Time per step on the critical path that one family's work (or idleness) takes, on one rank or on all."""
     _check(family, FAMILIES)
@@ -25,6 +30,7 @@ def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> 
     return _measured(profile, value, lambda: _rows(profile, family, number), f"critical path, {family}", number)
 
 
+@METRICS.define("ms", "step time covered by the critical path", "How long are the steps on the critical path?")
 def critical_path_step_ms(profile: Profile) -> Measurement:
     """Mean time of the steps that the critical path covers: the slowest rank's wall time."""
     window = baseline(profile).graph.window
@@ -32,12 +38,20 @@ def critical_path_step_ms(profile: Profile) -> Measurement:
     return _measured(profile, window.recorded_step_ms, lambda: steps, "steps on the critical path", None)
 
 
+@METRICS.define(
+    "ms",
+    "unexplained idle time per step on the critical path",
+    "How much of the critical path is idle for an unknown reason?",
+)
 def critical_path_unexplained_ms(profile: Profile) -> Measurement:
     """Idle time per step on the critical path for which no reason was recorded or could be inferred."""
     value = critical_path(profile).unexplained_ms
     return _measured(profile, value, lambda: _rows(profile, "idle", None), "critical path, unexplained delays", None)
 
 
+@METRICS.define(
+    "ms", "step time saved without any {family} work", "How much shorter would the step be without this family's work?"
+)
 def family_saving_ms(profile: Profile, family: str) -> Measurement:
     """What a step would lose if all work of the family took no time, everything else staying as it is."""
     _check(family, REMOVABLE)
@@ -73,13 +87,3 @@ def _measured(
     ranks = window.ranks if rank is None else (rank,)
     span = (window.origin_ns, int(window.end_ns.max()))
     return Measurement(float(value), rows, selector, ranks, window.steps, span)
-
-
-METRICS = (
-    Metric("critical_path_ms", "ms", "How much of the critical path is this family?", critical_path_ms),
-    Metric("critical_path_step_ms", "ms", "How long are the steps on the critical path?", critical_path_step_ms),
-    Metric(
-        "critical_path_unexplained_ms", "ms", "How much of the path has no known reason?", critical_path_unexplained_ms
-    ),
-    Metric("family_saving_ms", "ms", "What would the step lose without this family's work?", family_saving_ms),
-)

@@ -35,11 +35,13 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtract, union
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank, over_steps, step_ms, wall_ms
 from tools.run.events import EventKind
 from tools.views.blocking import bursts, upload_calls
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 HOST_SPANS = {"allocation": "device_allocation", "compilation": "compilation", "collection": "garbage_collection"}
 REASONS = ("data", "launched", "upload", *HOST_SPANS, "synchronization", "dispatch", "stall")
@@ -177,17 +179,22 @@ def idle_ms_by_step(profile: Profile, rank: int, reason: str) -> NDArray[np.floa
     return np.asarray(idle_by_step(profile, rank)[reason].to_numpy() / 1e6)
 
 
+@METRICS.define(
+    "ms", "{statistic} device idle time per step {reason}", "How long is the device idle in a step, and why?"
+)
 def device_idle_ms(profile: Profile, rank: int, reason: str = "all", statistic: str = "mean") -> Measurement:
     """Idle time of a rank's device per step, for one reason of ``tools.metrics.idle`` or for all."""
     return _measured(profile, rank, reason, over_steps(_checked(profile, rank, reason), statistic))
 
 
+@METRICS.define("%", "device idle share of the step {reason}", "Which share of a step is the device idle, and why?")
 def device_idle_pct(profile: Profile, rank: int, reason: str = "all") -> Measurement:
     """Share of a rank's step time in which its device is idle for that reason."""
     share = 100.0 * _checked(profile, rank, reason).sum() / wall_ms(profile.rank(rank)).sum()
     return _measured(profile, rank, reason, float(share))
 
 
+@METRICS.define("%", "device busy share of the step", "Which share of a step does the device run kernels?")
 def device_busy_pct(profile: Profile, rank: int) -> Measurement:
     """Share of a rank's step time in which at least one kernel runs on its device."""
     view = profile.rank(rank)
@@ -213,10 +220,3 @@ def _measured(profile: Profile, rank: int, reason: str, value: float) -> Measure
         return gaps if reason == "all" else gaps[gaps[f"{reason}_ns"] > 0]
 
     return of_rank(profile.rank(rank), value, rows, f"device idle, reason {reason}: time in which no stream runs")
-
-
-METRICS = (
-    Metric("device_busy_pct", "%", "What share of a step does the device run kernels?", device_busy_pct),
-    Metric("device_idle_ms", "ms", "How long is the device idle in a step, and why?", device_idle_ms),
-    Metric("device_idle_pct", "%", "What share of a step is the device idle, and why?", device_idle_pct),
-)

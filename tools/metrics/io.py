@@ -9,7 +9,7 @@ from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, length, merge, subtract, union
 from tools.metrics.measurement import (
     Measurement,
-    Metric,
+    MetricTable,
     event_rows,
     interval_rows,
     of_rank,
@@ -20,6 +20,8 @@ from tools.metrics.measurement import (
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 FRAME_PATTERNS = {"reading": "reading_frame", "processing": "processing_frame"}
 
@@ -59,6 +61,9 @@ def exposed_uploads(view: RankProfile) -> IntervalSet:
     return subtract(union(view.start[rows], view.end[rows]), running)
 
 
+@METRICS.define(
+    "ms", "{statistic} data-loader time per step", "How long does the training thread wait in its data loader per step?"
+)
 def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which a training thread asks its loader, hidden or not."""
     view = profile.rank(rank)
@@ -66,6 +71,7 @@ def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Meas
     return of_rank(view, value, lambda: event_rows(view, view.in_steps(view.loader_rows)), "data-loader spans")
 
 
+@METRICS.define("steps", "steps with an exposed data wait", "In how many steps does training wait for data?")
 def loader_wait_steps(profile: Profile, rank: int) -> Measurement:
     """Number of steps in which the exposed data wait exceeds the noted share of the step."""
     view = profile.rank(rank)
@@ -74,6 +80,11 @@ def loader_wait_steps(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(waiting), lambda: waiting, "steps with an exposed data wait")
 
 
+@METRICS.define(
+    "%",
+    "share of data-loader time in operators of the training process",
+    "How much of the loader's time do operators of the training process take?",
+)
 def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the loader spans that framework operators fill, in the training process itself."""
     view = profile.rank(rank)
@@ -81,6 +92,7 @@ def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, _share(view, moments), lambda: interval_rows(moments), "operators inside data-loader spans")
 
 
+@METRICS.define("%", "share of data-loader time in {what} frames", "Does the loader read or transform?")
 def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
     """Share of the loader spans in Python frames that read (``reading``) or transform (``processing``)."""
     if what not in FRAME_PATTERNS:
@@ -90,6 +102,9 @@ def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
     return of_rank(view, _share(view, moments), lambda: interval_rows(moments), f"{what} frames in data-loader spans")
 
 
+@METRICS.define(
+    "ms", "{statistic} exposed host-to-device copy time per step", "How long do uploads keep the device from computing?"
+)
 def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which host-to-device copies run while no kernel does."""
     view = profile.rank(rank)
@@ -97,6 +112,7 @@ def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> M
     return of_rank(view, value, lambda: event_rows(view, upload_rows(view)), "host-to-device copies without a kernel")
 
 
+@METRICS.define("%", "exposed host-to-device copy share of the step", "Which share of a step do exposed uploads take?")
 def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the step (median over steps)."""
     view = profile.rank(rank)
@@ -105,6 +121,7 @@ def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, np.median(shares), lambda: event_rows(view, rows), "host-to-device copies without a kernel")
 
 
+@METRICS.define("workers", "fewest loader workers that keep up", "How many loader workers are needed at least?")
 def loader_workers_least(profile: Profile, rank: int) -> Measurement:
     """Fewest worker processes that keep up: time to make a batch over the rest of the step, rounded up.
 
@@ -124,14 +141,3 @@ def loader_workers_least(profile: Profile, rank: int) -> Measurement:
 
 def _share(view: RankProfile, moments: IntervalSet) -> float:
     return 100.0 * length(moments) / max(length(loader_spans(view)), 1)
-
-
-METRICS = (
-    Metric("loader_span_ms", "ms", "How long does a step ask for data?", loader_span_ms),
-    Metric("loader_workers_least", "workers", "How many loader workers keep up at least?", loader_workers_least),
-    Metric("loader_wait_steps", "steps", "In how many steps does the run wait for data?", loader_wait_steps),
-    Metric("loader_operators_pct", "%", "Does the loader compute in the training process?", loader_operators_pct),
-    Metric("loader_frames_pct", "%", "Does the loader read or transform?", loader_frames_pct),
-    Metric("upload_exposed_ms", "ms", "How long do uploads keep the device from computing?", upload_exposed_ms),
-    Metric("upload_exposed_pct", "%", "What share of a step do uploads take?", upload_exposed_pct),
-)

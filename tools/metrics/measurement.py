@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import pandas as pd
@@ -29,15 +30,33 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Metric:
-    """A named measurement, its unit, and the question it answers.
+    """A named measurement: its unit, the words for its value, and the question it answers.
 
-    The function takes a profile and JSON scalars by name, so that a fact can be stored and measured again.
+    The function takes a profile and JSON scalars by name, so that a fact can be stored and measured again. ``label``
+    is a noun phrase that may name arguments in braces (``{part} share of the step``), see ``tools.metrics.labels``.
     """
 
     name: str
     unit: str
+    label: str
     question: str
     function: Callable[..., Measurement]
+
+
+Measuring = TypeVar("Measuring", bound=Callable[..., Measurement])
+
+
+class MetricTable(dict[str, Metric]):
+    """The metrics of one module by name, each defined at the function that measures it."""
+
+    def define(self, unit: str, label: str, question: str) -> Callable[[Measuring], Measuring]:
+        """Enter the decorated function as a metric under its own name."""
+
+        def enter(function: Measuring) -> Measuring:
+            self[function.__name__] = Metric(function.__name__, unit, label, question, function)
+            return function
+
+        return enter
 
 
 STATISTICS = ("mean", "median", "max")

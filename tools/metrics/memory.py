@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, intersect, length, merge, union
 from tools.metrics.host.program import starved
-from tools.metrics.measurement import Measurement, Metric, event_rows, interval_rows, of_rank, step_ms
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, interval_rows, of_rank, step_ms
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 ON_DEVICE = 1
 
@@ -36,6 +38,7 @@ def device_marks(view: RankProfile) -> pd.DataFrame:
 MIB = 2**20
 
 
+@METRICS.define("MiB", "peak {what} device memory", "How much device memory does the run use?")
 def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Measurement:
     """Largest device memory in use (``allocated``) or held by the allocator (``reserved``) on one device."""
     if what not in ("allocated", "reserved"):
@@ -44,6 +47,7 @@ def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Mea
     return of_rank(profile.rank(rank), marks[f"total_{what}"].max() / MIB, lambda: marks, "memory marks of the device")
 
 
+@METRICS.define("%", "share of reserved memory unused at the peak", "How much reserved memory is unused at the peak?")
 def memory_unused_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the reserved memory that is not allocated when the allocation peaks: fragmentation and cache."""
     marks = _marks(profile, rank)
@@ -53,6 +57,7 @@ def memory_unused_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(profile.rank(rank), value, lambda: marks, "memory marks of the device, at the peak")
 
 
+@METRICS.define("%", "peak reserved share of device memory", "How full is the device's memory?")
 def memory_used_pct(profile: Profile, rank: int) -> Measurement:
     """Largest reserved memory as a share of the device's memory."""
     view = profile.rank(rank)
@@ -63,6 +68,7 @@ def memory_used_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, 100.0 * marks["total_reserved"].max() / max(sizes), lambda: marks, "memory marks, device size")
 
 
+@METRICS.define("calls", "memory allocation calls per step", "How often does a step allocate device memory?")
 def allocation_calls(profile: Profile, rank: int) -> Measurement:
     """Device memory allocation calls per step after the first step, on the training threads."""
     view = profile.rank(rank)
@@ -70,6 +76,7 @@ def allocation_calls(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(rows) / _later_steps(profile, rank), lambda: event_rows(view, rows), "allocation calls")
 
 
+@METRICS.define("ms", "memory allocation time per step", "How long does a step allocate device memory?")
 def allocation_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls after the first step."""
     view = profile.rank(rank)
@@ -78,6 +85,7 @@ def allocation_ms(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, value, lambda: event_rows(view, rows), "allocation calls")
 
 
+@METRICS.define("ms", "exposed memory allocation time per step", "How long does the device wait for memory allocation?")
 def allocation_exposed_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls while the device has nothing to do."""
     view = profile.rank(rank)
@@ -143,17 +151,20 @@ def _stretches(view: RankProfile, forward: NDArray[np.int64], track: int) -> Int
     return union(begin, np.minimum(until, last))
 
 
+@METRICS.define("ms", "activation recomputation time per step", "How long does a step recompute activations?")
 def recomputed_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step of recomputation: of the device where the rank has one, else of the host."""
     return _of(profile, rank, length(_moments(profile, rank)) / 1e6 / len(profile.rank(rank).steps))
 
 
+@METRICS.define("%", "activation recomputation share of the step", "Which share of the step is recomputation?")
 def recomputed_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the rank's steps."""
     wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
     return _of(profile, rank, 100.0 * length(_moments(profile, rank)) / wall_ns)
 
 
+@METRICS.define("count", "recomputed regions per step", "How many regions does a step recompute?")
 def recomputed_regions(profile: Profile, rank: int) -> Measurement:
     """How many regions a step computes again."""
     count = sum(len(moments) for moments in recomputed(profile, rank).values())
@@ -171,16 +182,3 @@ def _moments(profile: Profile, rank: int) -> IntervalSet:
 def _of(profile: Profile, rank: int, value: float) -> Measurement:
     view, moments = profile.rank(rank), _moments(profile, rank)
     return of_rank(view, value, lambda: interval_rows(moments), "forward operators inside nodes of the backward")
-
-
-METRICS = (
-    Metric("memory_peak_mib", "MiB", "How much device memory does the run use?", memory_peak_mib),
-    Metric("memory_unused_pct", "%", "How much reserved memory is unused at the peak?", memory_unused_pct),
-    Metric("memory_used_pct", "%", "How full is the device's memory?", memory_used_pct),
-    Metric("allocation_calls", "calls", "How often does a step allocate device memory?", allocation_calls),
-    Metric("allocation_ms", "ms", "How long does a step allocate device memory?", allocation_ms),
-    Metric("allocation_exposed_ms", "ms", "How long does the device wait for allocation?", allocation_exposed_ms),
-    Metric("recomputed_ms", "ms", "How long does a step recompute activations?", recomputed_ms),
-    Metric("recomputed_pct", "%", "What share of the step is recomputation?", recomputed_pct),
-    Metric("recomputed_regions", "count", "How many regions does a step compute again?", recomputed_regions),
-)

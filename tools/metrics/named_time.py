@@ -7,11 +7,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import union
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank, over_steps, step_ms
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank, over_steps, step_ms
 from tools.run.events import HOST_WORK
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.work import kernel_work, operator_work
+
+METRICS = MetricTable()
 
 
 def kernel_rows(view: RankProfile) -> NDArray[np.int64]:
@@ -24,6 +26,9 @@ def host_rows(view: RankProfile) -> NDArray[np.int64]:
     return view.in_steps(np.flatnonzero(np.isin(view.kind, [int(kind) for kind in HOST_WORK])))
 
 
+@METRICS.define(
+    "ms", "time per step in kernels named {name}", "How long do kernels of this name run per step of a rank?"
+)
 def rank_kernel_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Sum of the durations of the kernels of exactly this name per step of one rank; 0 where there are none."""
     view = profile.rank(rank)
@@ -32,6 +37,7 @@ def rank_kernel_ms(profile: Profile, rank: int, name: str) -> Measurement:
     return of_rank(view, total_ms / len(view.steps), lambda: event_rows(view, rows), "device kernels of one name")
 
 
+@METRICS.define("calls", "kernels named {name} per step", "How many kernels of this name does a step of a rank run?")
 def rank_kernel_count(profile: Profile, rank: int, name: str) -> Measurement:
     """Kernels of exactly this name per step of one rank."""
     view = profile.rank(rank)
@@ -39,6 +45,9 @@ def rank_kernel_count(profile: Profile, rank: int, name: str) -> Measurement:
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "device kernels of one name")
 
 
+@METRICS.define(
+    "ms", "host time per step in events named {name}", "How long is the host in calls of this name per step?"
+)
 def host_name_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Time per step in which at least one host event of exactly this name is open; 0 where there are none."""
     view = profile.rank(rank)
@@ -47,6 +56,9 @@ def host_name_ms(profile: Profile, rank: int, name: str) -> Measurement:
     return of_rank(view, value, lambda: event_rows(view, rows), "host events of one name")
 
 
+@METRICS.define(
+    "calls", "host events named {name} per step", "How often does the host make calls of this name per step?"
+)
 def host_name_count(profile: Profile, rank: int, name: str) -> Measurement:
     """Host events of exactly this name per step."""
     view = profile.rank(rank)
@@ -54,6 +66,7 @@ def host_name_count(profile: Profile, rank: int, name: str) -> Measurement:
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "host events of one name")
 
 
+@METRICS.define("ms", "longest host event named {name}", "How long is the longest host call of this name?")
 def host_name_longest_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """The longest host event of exactly this name in the recorded steps; 0 where there are none."""
     view = profile.rank(rank)
@@ -68,16 +81,27 @@ def _named(view: RankProfile, rows: NDArray[np.int64], name: str) -> NDArray[np.
     return rows[names.codes.to_numpy()[rows] == code] if code >= 0 else rows[:0]
 
 
+@METRICS.define(
+    "ms", "mean time per step and rank in kernels named {name}", "How long does a step spend in kernels of this name?"
+)
 def kernel_name_ms(profile: Profile, name: str) -> Measurement:
     """Time per step and rank in device kernels of exactly this name; 0 where there are none."""
     return _time_under(profile, kernel_work(profile), name, "device kernels of one name")
 
 
+@METRICS.define(
+    "calls", "mean number per step and rank of kernels named {name}", "How many kernels of this name does a step run?"
+)
 def kernel_name_count(profile: Profile, name: str) -> Measurement:
     """Device kernels of exactly this name per step and rank; 0 where there are none."""
     return _time_under(profile, kernel_work(profile), name, "device kernels of one name", "count")
 
 
+@METRICS.define(
+    "ms",
+    "mean own time per step and rank of operators named {name}",
+    "How long does a step spend in operators of this name?",
+)
 def operator_name_ms(profile: Profile, name: str) -> Measurement:
     """Time per step and rank that operators of exactly this name take themselves; 0 where there are none."""
     return _time_under(profile, operator_work(profile), name, "operators of one name, own time")
@@ -94,15 +118,3 @@ def _time_under(profile: Profile, table: pd.DataFrame, name: str, selector: str,
         tuple(int(number) for number in sorted(profile.breakdown["number"].unique())),
         (min(start for start, _ in windows), max(end for _, end in windows)),
     )
-
-
-METRICS = (
-    Metric("rank_kernel_ms", "ms", "How long do kernels of this name run per step of a rank?", rank_kernel_ms),
-    Metric("rank_kernel_count", "calls", "How many kernels of this name does a step of a rank run?", rank_kernel_count),
-    Metric("host_name_ms", "ms", "How long is the host in calls of this name per step?", host_name_ms),
-    Metric("host_name_count", "calls", "How often does the host make calls of this name per step?", host_name_count),
-    Metric("host_name_longest_ms", "ms", "How long is the longest host call of this name?", host_name_longest_ms),
-    Metric("kernel_name_ms", "ms", "How long does a step spend in kernels of this name?", kernel_name_ms),
-    Metric("kernel_name_count", "calls", "How many kernels of this name does a step run?", kernel_name_count),
-    Metric("operator_name_ms", "ms", "How long does a step spend in operators of this name?", operator_name_ms),
-)

@@ -9,10 +9,12 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import covered, union
 from tools.metrics.host.operator_groups import outermost
-from tools.metrics.measurement import Measurement, Metric, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, of_rank
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 LEAST_CALLS = 3  # a kernel seen less often on a rank says little
 SPEED_COLUMNS = ("rank", "ratio", "kernels", "slower_share")
@@ -174,6 +176,11 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     return table[["key"]].assign(rank=view.rank.rank, step=view.step_of(rows), ns=view.end[rows] - view.start[rows])
 
 
+@METRICS.define(
+    "%",
+    "extra host time in the same operators against the other ranks",
+    "How much longer do the same operators take on this rank's host?",
+)
 def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer the rank's operators take than the same operators on the other ranks."""
     view, table = profile.rank(rank), host_speed(profile)
@@ -182,6 +189,3 @@ def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
         raise UsageError(f"rank {rank} shares no operators with other ranks")
     value = 100.0 * (float(mine["ratio"].iloc[0]) - 1.0)
     return of_rank(view, value, lambda: table, "operators of equal name and shapes, means per rank")
-
-
-METRICS = (Metric("host_slowdown_pct", "%", "How much slower does a rank run the same operators?", host_slowdown_pct),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 
 from tools.errors import UsageError
@@ -15,46 +15,45 @@ from tools.metrics.recorded import own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.views.profile import Profile
 
+MODULES = (
+    attribution,
+    computation,
+    critical_path,
+    idle,
+    io,
+    memory,
+    named_time,
+    rank_speed,
+    step_time,
+    calls,
+    compiled,
+    dispatch,
+    launches,
+    operator_groups,
+    operator_speed,
+    program,
+    collectives,
+    network,
+    overlap,
+    pipeline,
+    rank_work,
+    transfers,
+    own_time,
+    samples,
+    saves,
+    series,
+)
+
 
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, Metric]:
     """All metrics that analyzers may use, by name; ``tools.judgement.catalog`` adds those on the ranking."""
-    return {
-        metric.name: metric
-        for metric in (
-            *attribution.METRICS,
-            *computation.METRICS,
-            *critical_path.METRICS,
-            *idle.METRICS,
-            *io.METRICS,
-            *memory.METRICS,
-            *named_time.METRICS,
-            *rank_speed.METRICS,
-            *step_time.METRICS,
-            *calls.METRICS,
-            *compiled.METRICS,
-            *dispatch.METRICS,
-            *launches.METRICS,
-            *operator_groups.METRICS,
-            *operator_speed.METRICS,
-            *program.METRICS,
-            *collectives.METRICS,
-            *network.METRICS,
-            *overlap.METRICS,
-            *pipeline.METRICS,
-            *rank_work.METRICS,
-            *transfers.METRICS,
-            *own_time.METRICS,
-            *samples.METRICS,
-            *saves.METRICS,
-            *series.METRICS,
-        )
-    }
+    return {name: metric for module in MODULES for name, metric in module.METRICS.items()}
 
 
 def measurement(profile: Profile, metric: str, **arguments: Argument) -> Measurement:
     """Carries out one measurement; a clear error when there is no such metric."""
-    return function_of(metrics(), metric)(profile, **arguments)
+    return known_metric(metrics(), metric).function(profile, **arguments)
 
 
 def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
@@ -62,16 +61,16 @@ def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
     return fact_of(metrics(), profile, metric, arguments)
 
 
-def function_of(known: Mapping[str, Metric], metric: str) -> Callable[..., Measurement]:
-    """What carries out the metric of that name."""
+def known_metric(known: Mapping[str, Metric], metric: str) -> Metric:
+    """The metric of that name; a clear error when there is none."""
     if metric not in known:
         raise UsageError(f"there is no metric {metric!r}; known are {', '.join(sorted(known))}")
-    return known[metric].function
+    return known[metric]
 
 
 def fact_of(known: Mapping[str, Metric], profile: Profile, metric: str, arguments: Mapping[str, Argument]) -> Fact:
     """One measurement as a fact."""
-    result = function_of(known, metric)(profile, **arguments)
+    result = known_metric(known, metric).function(profile, **arguments)
     return Fact(
         metric=metric,
         arguments=tuple(sorted(arguments.items())),

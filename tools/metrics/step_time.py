@@ -5,11 +5,13 @@ from __future__ import annotations
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.step_shape import StepSeries
+
+METRICS = MetricTable()
 
 STATISTICS = ("median", "mean", "max", "p95")
 
@@ -33,6 +35,7 @@ def _measured(profile: Profile, value: float, table: pd.DataFrame, selector: str
     return Measurement(value, lambda: table.reset_index(drop=True), selector, ranks, steps, window)
 
 
+@METRICS.define("ms", "{statistic} step time", "How long does a step take?")
 def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None = None) -> Measurement:
     """Step time over steps (median, mean, max or p95) of one rank, or of the slowest rank of each step."""
     table = _chosen(profile, rank, None)
@@ -43,6 +46,11 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     return _measured(profile, float(value), table, "steps of the run, longest rank of each")
 
 
+@METRICS.define(
+    "ms",
+    "device backlog at the first recorded step",
+    "How far behind the host was the device when the recorded steps began?",
+)
 def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     """How far the device was behind the host when the recorded steps began; the last step's end holds as much more."""
     view = profile.rank(rank)
@@ -50,12 +58,14 @@ def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     return _measured(profile, value, _chosen(profile, rank, None), "device work of steps before the first recorded one")
 
 
+@METRICS.define("ms", "mean {part} per step", "How much of a step goes into this part?")
 def part_ms(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
     """Mean time per step in one part of the breakdown, over the chosen ranks and steps."""
     table = _chosen(profile, rank, step)
     return _measured(profile, float(_part(table, part).mean()) / 1e6, table, f"breakdown part {part}")
 
 
+@METRICS.define("%", "{part} share of the step", "Which share of a step goes into this part?")
 def part_pct(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
     """Share of the chosen steps' wall time in one part of the breakdown."""
     table = _chosen(profile, rank, step)
@@ -72,17 +82,20 @@ def _part(table: pd.DataFrame, part: str) -> pd.Series[int]:
 RANK_TIMES = ("wall", "own")
 
 
+@METRICS.define("%", "step time variation (standard deviation over mean)", "How much does the step time vary?")
 def step_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Standard deviation of the step time over its mean."""
     return _of_series(profile, rank, step_series(profile, rank).variation_pct)
 
 
+@METRICS.define("count", "long steps", "How many steps are much longer than the usual one?")
 def fluctuating_steps(profile: Profile, rank: int | None = None) -> Measurement:
     """How many steps are over the usual one by more than the threshold ``fluctuation_pct``."""
     limit = profile.thresholds["fluctuation_pct"]
     return _of_series(profile, rank, float(len(step_series(profile, rank).fluctuating(limit))))
 
 
+@METRICS.define("ms", "time beyond the usual step", "How much longer than usual was this step?")
 def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Measurement:
     """How much longer one step took than the usual one."""
     series = step_series(profile, rank)
@@ -92,6 +105,7 @@ def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Meas
     return _of_series(profile, rank, value, (step,))
 
 
+@METRICS.define("ms", "{part} beyond its median", "How much longer than usual was this part of the step?")
 def step_part_excess_ms(profile: Profile, part: str, step: int, rank: int) -> Measurement:
     """How much longer one part of a rank's step took than the median of that part over the rank's steps."""
     _known_part(part)
@@ -105,6 +119,7 @@ def step_part_excess_ms(profile: Profile, part: str, step: int, rank: int) -> Me
     )
 
 
+@METRICS.define("%", "step time drift", "Does the step time drift?")
 def step_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Drift of the step time from the first to the last step, of the median step."""
     trend = step_series(profile, rank).trend()
@@ -113,6 +128,7 @@ def step_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _of_series(profile, rank, trend.total_pct)
 
 
+@METRICS.define("%", "step time level shift", "Does the step time jump to another level?")
 def level_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Change of the median step time at the clearest change point."""
     change = step_series(profile, rank).change_point()
@@ -121,6 +137,7 @@ def level_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _of_series(profile, rank, change.shift_pct)
 
 
+@METRICS.define("count", "distance between long steps", "How many steps lie between long steps?")
 def long_step_period(profile: Profile, rank: int | None = None) -> Measurement:
     """Distance in steps at which long steps come again."""
     rhythm = step_series(profile, rank).rhythm()
@@ -129,6 +146,7 @@ def long_step_period(profile: Profile, rank: int | None = None) -> Measurement:
     return _of_series(profile, rank, float(rhythm.period))
 
 
+@METRICS.define("ms", "mean {of} step time", "How long is this rank's step, with or without exposed communication?")
 def rank_time_ms(profile: Profile, of: str, rank: int) -> Measurement:
     """Mean step time of one rank: ``wall``, or ``own`` without exposed communication."""
     table = _rank_times(profile, of)
@@ -136,12 +154,16 @@ def rank_time_ms(profile: Profile, of: str, rank: int) -> Measurement:
     return _of_ranks(profile, value, table, f"mean {of} time per step", (rank,))
 
 
+@METRICS.define("%", "spread of mean {of} step time over ranks", "How far apart are the ranks?")
 def rank_spread_pct(profile: Profile, of: str = "own") -> Measurement:
     """(max - min)/mean over ranks of the mean step time, ``wall`` or ``own`` (without exposed communication)."""
     table = _rank_times(profile, of)
     return _of_ranks(profile, spread_pct(table), table, f"mean {of} time per step by rank", profile.run.rank_numbers)
 
 
+@METRICS.define(
+    "%", "extra {of} step time against the other ranks", "How much longer is this rank's step than the others'?"
+)
 def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement:
     """How much longer a rank's mean step time, ``wall`` or ``own``, is than the median of the other ranks."""
     table = _rank_times(profile, of)
@@ -152,6 +174,9 @@ def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement
     return _of_ranks(profile, value, table, f"mean {of} time per step by rank", profile.run.rank_numbers)
 
 
+@METRICS.define(
+    "ms", "{part} per step beyond the other ranks' median", "Which part takes longer on this rank than on the others?"
+)
 def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Mean time per step in one part on a rank, minus the median of that over the other ranks."""
     _known_part(part)
@@ -163,6 +188,11 @@ def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     return _of_ranks(profile, value, table, f"breakdown part {part} by rank", profile.run.rank_numbers)
 
 
+@METRICS.define(
+    "ms",
+    "start lag of the first recorded step behind the other ranks",
+    "Did this rank start the recorded steps later than the others?",
+)
 def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
     """How much later than the median of the other ranks this rank began its first recorded step."""
     starts = pd.Series({view.rank.rank: view.rank.window()[0] / 1e6 for view in profile.ranks})
@@ -220,23 +250,3 @@ def _of_ranks(
 def _window(profile: Profile, ranks: tuple[int, ...]) -> tuple[int, int]:
     windows = [profile.rank(rank).rank.window() for rank in ranks]
     return min(start for start, _ in windows), max(end for _, end in windows)
-
-
-METRICS = (
-    Metric("step_time_ms", "ms", "How long does a step take?", step_time_ms),
-    Metric("device_backlog_ms", "ms", "How far behind the host did the device begin?", device_backlog_ms),
-    Metric("part_ms", "ms", "How much of a step goes into this part?", part_ms),
-    Metric("part_pct", "%", "What share of a step goes into this part?", part_pct),
-    Metric("step_variation_pct", "%", "How much does the step time vary?", step_variation_pct),
-    Metric("fluctuating_steps", "count", "How many steps are far over the usual one?", fluctuating_steps),
-    Metric("step_excess_ms", "ms", "How much longer than usual was this step?", step_excess_ms),
-    Metric("step_part_excess_ms", "ms", "Which part of this step was longer than usual?", step_part_excess_ms),
-    Metric("step_trend_pct", "%", "Does the step time drift?", step_trend_pct),
-    Metric("level_shift_pct", "%", "Does the step time jump to another level?", level_shift_pct),
-    Metric("long_step_period", "count", "How many steps lie between long steps?", long_step_period),
-    Metric("rank_time_ms", "ms", "How long is this rank's step, or its own share of it?", rank_time_ms),
-    Metric("rank_spread_pct", "%", "How far apart are the ranks?", rank_spread_pct),
-    Metric("rank_excess_pct", "%", "How much slower is this rank than the others?", rank_excess_pct),
-    Metric("part_excess_ms", "ms", "What does this rank do longer than the others?", part_excess_ms),
-    Metric("step_start_lag_ms", "ms", "Did this rank begin the recorded steps late?", step_start_lag_ms),
-)

@@ -7,12 +7,15 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.intervals import intersect, length
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
 from tools.views.collectives import asking_spans, collectives, partner_wait_ns, unmatched
 from tools.views.profile import Profile
 
+METRICS = MetricTable()
 
+
+@METRICS.define("count", "{kind} collectives per step and rank", "How many collectives does a step have?")
 def collective_count(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
     """Collectives per step and rank, of one kind or of all."""
     table = _chosen(profile, kind, rank)
@@ -20,6 +23,7 @@ def collective_count(profile: Profile, kind: str | None = None, rank: int | None
     return measured(profile, value, table, selector("collectives in steps", kind), rank)
 
 
+@METRICS.define("ms", "time per step in {kind} collectives", "How long is a rank inside collectives per step?")
 def collective_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
     """Time per step inside collectives, waiting included, whether overlapped or not; one rank or the mean of all."""
     table = _chosen(profile, kind, rank)
@@ -27,6 +31,7 @@ def collective_ms(profile: Profile, kind: str | None = None, rank: int | None = 
     return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
+@METRICS.define("ms", "mean duration of {kind} collectives", "How long does one collective take?")
 def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
     """Mean duration of one collective, waiting for late ranks included."""
     table = _chosen(profile, kind, rank)
@@ -36,6 +41,11 @@ def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | No
     return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
+@METRICS.define(
+    "ms",
+    "device wait per step while the host starts collectives",
+    "How long does the device wait while the host starts collectives?",
+)
 def collective_host_ms(profile: Profile) -> Measurement:
     """Time per step and rank in which the device waits for the host, which is busy asking for collectives."""
     spans = [(view, asking_spans(view)) for view in profile.ranks]
@@ -47,11 +57,15 @@ def collective_host_ms(profile: Profile) -> Measurement:
     return measured(profile, value, table, "host spans of the communication operators, device idle")
 
 
+@METRICS.define("count", "collectives matched across ranks", "How many collectives were found on several ranks?")
 def matched_collectives(profile: Profile) -> Measurement:
     """Collectives that were found on more than one traced rank, counted once each."""
     return measured(profile, float(len(arrivals(profile))), arrivals(profile), "collectives matched across ranks")
 
 
+@METRICS.define(
+    "count", "collectives without a counterpart", "How many collectives have no counterpart on another rank?"
+)
 def unmatched_collectives(profile: Profile) -> Measurement:
     """Collectives inside steps without a counterpart on another traced rank."""
     table = collectives(profile)
@@ -59,6 +73,7 @@ def unmatched_collectives(profile: Profile) -> Measurement:
     return measured(profile, float(unmatched(profile)), lonely, "collectives without a counterpart")
 
 
+@METRICS.define("ms", "exposed collective wait per step", "How long do ranks only wait for a later rank?")
 def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | None = None) -> Measurement:
     """Time per step in which a rank does nothing but wait in a collective for a later rank.
 
@@ -76,6 +91,7 @@ def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | 
     return measured(profile, value, table, "collectives matched across ranks, time before the last came", rank)
 
 
+@METRICS.define("ms", "exposed transfer time per step", "How much exposed communication is not waiting?")
 def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed communication per step without the waiting for late ranks that can be told from the traces."""
     table = breakdown_of(profile, rank)
@@ -83,6 +99,9 @@ def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
 
 
+@METRICS.define(
+    "%", "exposed transfer share of the step", "Which share of the step is exposed communication that is not waiting?"
+)
 def exposed_transfer_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """The same as a share of the step."""
     table = breakdown_of(profile, rank)
@@ -91,6 +110,7 @@ def exposed_transfer_pct(profile: Profile, rank: int | None = None) -> Measureme
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
 
 
+@METRICS.define("%", "wait ratio of {kind} collectives", "How far apart are the ranks' arrivals (R_wait)?")
 def wait_ratio_pct(profile: Profile, kind: str | None = None, step: int | None = None) -> Measurement:
     """R_wait = 1 - T_avg/T_max over matched collectives, weighted by their longest duration."""
     table = arrivals(profile)
@@ -99,6 +119,7 @@ def wait_ratio_pct(profile: Profile, kind: str | None = None, step: int | None =
     return measured(profile, 100.0 * wait_ratio(table), table, selector("collectives matched across ranks", kind))
 
 
+@METRICS.define("%", "waiting share of the time in collectives", "Which share of the time in collectives is waiting?")
 def collective_wait_pct(profile: Profile) -> Measurement:
     """Share of the ranks' time inside matched collectives that is waiting for the last rank."""
     table = waits(profile)
@@ -107,18 +128,25 @@ def collective_wait_pct(profile: Profile) -> Measurement:
     return measured(profile, value, table, "collectives matched across ranks, time before the last came")
 
 
+@METRICS.define(
+    "%", "share of all exposed collective wait caused by rank {rank}", "Which share of the waiting is for this rank?"
+)
 def wait_share_pct(profile: Profile, rank: int) -> Measurement:
     """Share of all exposed waiting in collectives for which this rank is the last to arrive."""
     value = 100.0 * float(blame(profile)["share"].loc[profile.rank(rank).rank.rank])
     return measured(profile, value, arrivals(profile), "collectives matched across ranks, last rank", rank)
 
 
+@METRICS.define("count", "steps with rank {rank} as the straggler", "In how many steps is this rank waited for most?")
 def steps_waited_for(profile: Profile, rank: int) -> Measurement:
     """In how many steps most of the exposed waiting is for this rank."""
     value = float(blame(profile)["steps"].loc[profile.rank(rank).rank.rank])
     return measured(profile, value, arrivals(profile), "steps by the rank most waited for", rank)
 
 
+@METRICS.define(
+    "count", "collectives with an outlying last arrival", "How often does this rank arrive clearly after all others?"
+)
 def lone_arrivals(profile: Profile, rank: int) -> Measurement:
     """Collectives in which this rank came last and stands apart from all others (Dixon's test, or three sigma)."""
     table = arrivals(profile)
@@ -161,21 +189,3 @@ def measured(profile: Profile, value: float, table: pd.DataFrame, rows_of: str, 
     windows = [profile.rank(number).rank.window() for number in ranks]
     window = (min(start for start, _ in windows), max(end for _, end in windows))
     return Measurement(value, lambda: table.reset_index(drop=True), rows_of, ranks, steps, window)
-
-
-METRICS = (
-    Metric("collective_count", "count", "How many collectives does a step have?", collective_count),
-    Metric("collective_ms", "ms", "How long is a rank inside collectives per step?", collective_ms),
-    Metric("collective_mean_ms", "ms", "How long does one collective take?", collective_mean_ms),
-    Metric("collective_host_ms", "ms", "How long does asking for collectives hold up the device?", collective_host_ms),
-    Metric("matched_collectives", "count", "How many collectives were found on several ranks?", matched_collectives),
-    Metric("unmatched_collectives", "count", "How many have no counterpart?", unmatched_collectives),
-    Metric("exposed_wait_ms", "ms", "How long do ranks only wait for a later rank?", exposed_wait_ms),
-    Metric("exposed_transfer_ms", "ms", "How much exposed communication is not waiting?", exposed_transfer_ms),
-    Metric("exposed_transfer_pct", "%", "What share of the step is that?", exposed_transfer_pct),
-    Metric("wait_ratio_pct", "%", "How unequal are the ranks' arrivals (R_wait)?", wait_ratio_pct),
-    Metric("collective_wait_pct", "%", "What share of the time in collectives is waiting?", collective_wait_pct),
-    Metric("wait_share_pct", "%", "What share of the waiting is for this rank?", wait_share_pct),
-    Metric("steps_waited_for", "count", "In how many steps is this rank waited for most?", steps_waited_for),
-    Metric("lone_arrivals", "count", "How often does this rank arrive apart from the rest?", lone_arrivals),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.metrics.recorded.samples import host_records
 from tools.run.model import MONITOR_FORMAT
 from tools.views.collective_size import bus_factor
@@ -13,11 +13,14 @@ from tools.views.collectives import collectives
 from tools.views.profile import Profile
 from tools.views.transfers import transfers
 
+METRICS = MetricTable()
+
 COUNTERS = ("net_sent_bytes", "net_received_bytes")
 SILENT = ("barrier", "wait")  # move no bytes worth counting
 FITS = 1.15  # times the counted bytes: more own bytes than that went another way, as by RDMA or shared memory
 
 
+@METRICS.define("B", "bytes sent per step by the run's collectives", "How much do a step's collectives have to send?")
 def collective_wire_bytes(profile: Profile) -> Measurement:
     """What a rank's collectives have to send per traced step at least, by their recorded sizes; all steps count."""
     table = transfers(profile)
@@ -29,6 +32,7 @@ def collective_wire_bytes(profile: Profile) -> Measurement:
     return Measurement(value, lambda: table, "collectives of known size", profile.run.rank_numbers, steps)
 
 
+@METRICS.define("B/s", "network traffic of other jobs", "How much of the network's traffic is not the run's?")
 def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     """Bytes per second over the rank's network interfaces beyond what its collectives send, in the busier direction.
 
@@ -52,6 +56,9 @@ def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     )
 
 
+@METRICS.define(
+    "%", "share of network traffic from other jobs", "Which share of the network's traffic is not the run's?"
+)
 def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of all bytes in the busier direction."""
     foreign = foreign_bytes_per_s(profile, rank)
@@ -71,10 +78,3 @@ def _of_unknown_size(profile: Profile) -> bool:
 def _senders(profile: Profile, rank: int) -> int:
     """Ranks on the machine that send over its interfaces."""
     return len(host_records(profile).neighbours(rank))
-
-
-METRICS = (
-    Metric("collective_wire_bytes", "B", "How much do a step's collectives have to send?", collective_wire_bytes),
-    Metric("foreign_bytes_per_s", "B/s", "How much of the network's traffic is not the run's?", foreign_bytes_per_s),
-    Metric("foreign_traffic_pct", "%", "What share of the network's traffic is not the run's?", foreign_traffic_pct),
-)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, covered, intersect, subtract, union
 from tools.metrics.communication.collectives import breakdown_of, exposed_transfer_ms, exposed_wait_ms, measured
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.run.model import MONITOR_FORMAT
 from tools.views.collectives import collectives
 from tools.views.exchanges import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
@@ -16,10 +16,13 @@ from tools.views.host_records import TICKS_PER_S, HostRecords
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 
+METRICS = MetricTable()
+
 REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 BACKWARD_SHARE = 2.0 / 3.0  # of computation; gradients exist only from the backward pass on, twice the forward's work
 
 
+@METRICS.define("%", "communication overlap with compute", "How much communication overlaps with compute?")
 def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Share of the communication time during which computation runs as well."""
     table = breakdown_of(profile, rank)
@@ -29,6 +32,7 @@ def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Meas
     return measured(profile, value, table, "breakdown, overlapped over all communication", rank)
 
 
+@METRICS.define("ms", "exposed all-to-all transfer time per step", "How much exposed transfer is needed at once?")
 def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed transfer per step of all-to-alls, whose result the next operator needs at once.
 
@@ -38,6 +42,9 @@ def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
 
 
+@METRICS.define(
+    "ms", "movable exposed transfer time per step", "How much exposed transfer could run at another moment?"
+)
 def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed transfer per step that could run at another moment: all but the exchanges needed at once.
 
@@ -48,16 +55,29 @@ def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
 
 
+@METRICS.define(
+    "%",
+    "movable exposed transfer share of the step",
+    "Which share of the step is exposed transfer that could run at another moment?",
+)
 def movable_transfer_pct(profile: Profile) -> Measurement:
     """The same as a share of the step."""
     return _of_step(profile, movable_transfer_ms(profile).value, "exposed transfer less that of all-to-alls")
 
 
+@METRICS.define(
+    "%",
+    "exposed all-to-all transfer share of the step",
+    "Which share of the step is exposed transfer that is needed at once?",
+)
 def exposed_exchange_pct(profile: Profile) -> Measurement:
     """Exposed transfer of all-to-alls as a share of the step."""
     return _of_step(profile, exposed_exchange_ms(profile).value, "all-to-alls, exposed and not waiting")
 
 
+@METRICS.define(
+    "ms", "exposed transfer time per step that compute could hide", "How much exposed transfer could computation hide?"
+)
 def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """How much of the movable exposed transfer per step the computation that runs without any could hide at best.
 
@@ -70,6 +90,11 @@ def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Meas
     return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
 
 
+@METRICS.define(
+    "%",
+    "exposed transfer share left with the best overlap",
+    "How much transfer would stay exposed with the best overlap?",
+)
 def left_exposed_pct(profile: Profile) -> Measurement:
     """What would still be exposed transfer if all that can be were hidden, as a share of the step as it then is."""
     table = profile.breakdown
@@ -80,6 +105,11 @@ def left_exposed_pct(profile: Profile) -> Measurement:
     return measured(profile, value, table, "breakdown, exposed transfer less what could be hidden")
 
 
+@METRICS.define(
+    "ms",
+    "all-to-all time per step hidden by splitting the batch",
+    "How much all-to-all time would splitting the batch hide?",
+)
 def pipelined_exchange_ms(profile: Profile) -> Measurement:
     """What of the exposed all-to-alls two to four shards of the batch would hide per step, less what starting costs."""
     exposed_ns = exposed_exchange_ms(profile).value * 1e6
@@ -89,6 +119,7 @@ def pipelined_exchange_ms(profile: Profile) -> Measurement:
     return measured(profile, value, exchange_rows(profile), "all-to-alls in two to four shards")
 
 
+@METRICS.define("%", "idle core share of the busiest machine", "How idle are the machines' cores?")
 def idle_cores_pct(profile: Profile) -> Measurement:
     """Share of the time in which the cores of the ranks' machines are idle; of the busiest machine."""
     records = profile.host_records
@@ -150,18 +181,3 @@ def _idle_cores_each(records: HostRecords, rank: int) -> float | None:
 def _of_step(profile: Profile, value_ms: float, rows_of: str) -> Measurement:
     table = profile.breakdown
     return measured(profile, 100.0 * value_ms / (float(table["wall_ns"].mean()) / 1e6), table, rows_of)
-
-
-METRICS = (
-    Metric(
-        "communication_overlap_pct", "%", "How much communication runs beside computation?", communication_overlap_pct
-    ),
-    Metric("movable_transfer_ms", "ms", "How much exposed transfer could run at another moment?", movable_transfer_ms),
-    Metric("movable_transfer_pct", "%", "What share of the step is that?", movable_transfer_pct),
-    Metric("exposed_exchange_ms", "ms", "How much exposed transfer is needed at once?", exposed_exchange_ms),
-    Metric("exposed_exchange_pct", "%", "What share of the step is that?", exposed_exchange_pct),
-    Metric("hideable_communication_ms", "ms", "How much could computation hide?", hideable_communication_ms),
-    Metric("left_exposed_pct", "%", "What would still be exposed then?", left_exposed_pct),
-    Metric("pipelined_exchange_ms", "ms", "How much would shards of the batch hide?", pipelined_exchange_ms),
-    Metric("idle_cores_pct", "%", "How idle are the machines' cores?", idle_cores_pct),
-)

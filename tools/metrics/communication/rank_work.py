@@ -10,12 +10,14 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.communication.collectives import measured
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.run.events import name_mask
 from tools.views.collectives import collectives
 from tools.views.operator_cost import MATH_OPERATORS, CostModel
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 COLUMNS = ("rank", "step", "key", "flops")
 
@@ -108,26 +110,37 @@ def _operators(view: RankProfile) -> pd.DataFrame:
 SELECTOR = "matrix operators in steps with recorded shapes"
 
 
+@METRICS.define("%", "arithmetic imbalance across ranks", "How unevenly is arithmetic spread over ranks?")
 def work_uneven_pct(profile: Profile) -> Measurement:
     """By how much the rank with most arithmetic exceeds the mean rank, by recorded shapes, mean over steps."""
     return _of(profile, uneven_pct(profile))
 
 
+@METRICS.define(
+    "%",
+    "share of arithmetic with rank-specific shapes",
+    "How much of the arithmetic has shapes of its own on each rank?",
+)
 def work_own_share_pct(profile: Profile) -> Measurement:
     """Share of the arithmetic in operators that not all ranks ran with the same shapes."""
     return _of(profile, 100.0 * float(rank_work(profile)["own_share"].mean()))
 
 
+@METRICS.define("%", "correlation of compute time with arithmetic", "Does compute time follow the arithmetic?")
 def work_follows_pct(profile: Profile) -> Measurement:
     """Correlation of compute time with arithmetic over ranks and steps, in per cent."""
     return _of(profile, 100.0 * follows_work(profile))
 
 
+@METRICS.define(
+    "ms", "compute per step of the busiest rank beyond the mean", "How much longer does the busiest rank compute?"
+)
 def work_compute_spread_ms(profile: Profile) -> Measurement:
     """How much longer than the mean rank the one that computes longest does so, mean over steps."""
     return _of(profile, uneven_compute_ms(profile))
 
 
+@METRICS.define("%", "arithmetic against the mean rank", "How much arithmetic does this rank have against the mean?")
 def rank_work_pct(profile: Profile, rank: int) -> Measurement:
     """Arithmetic of one rank against the mean of all, in per cent."""
     table = rank_work(profile)
@@ -136,6 +149,7 @@ def rank_work_pct(profile: Profile, rank: int) -> Measurement:
     return _of(profile, 100.0 * own / max(whole, 1.0), rank)
 
 
+@METRICS.define("MiB", "all-to-all volume per step", "How much do all-to-alls exchange?")
 def exchanged_mib(profile: Profile, rank: int | None = None) -> Measurement:
     """MiB per step in all-to-alls: of one rank, or the mean of all."""
     series = exchanged_bytes(profile)
@@ -150,13 +164,3 @@ def _of(profile: Profile, value: float, rank: int | None = None) -> Measurement:
     if table.empty:
         raise UsageError("the work of the ranks is not known: shapes, or the traces of several ranks, are missing")
     return measured(profile, value, table, SELECTOR, rank)
-
-
-METRICS = (
-    Metric("work_uneven_pct", "%", "How unevenly is arithmetic spread over ranks?", work_uneven_pct),
-    Metric("work_own_share_pct", "%", "How much of it has shapes of its own on each rank?", work_own_share_pct),
-    Metric("work_follows_pct", "%", "Does compute time follow the arithmetic?", work_follows_pct),
-    Metric("work_compute_spread_ms", "ms", "How much longer does the busiest rank compute?", work_compute_spread_ms),
-    Metric("rank_work_pct", "%", "How much arithmetic has this rank against the mean?", rank_work_pct),
-    Metric("exchanged_mib", "MiB", "How much do all-to-alls exchange?", exchanged_mib),
-)

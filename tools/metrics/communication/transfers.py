@@ -8,11 +8,13 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.intervals import covered, union
 from tools.metrics.communication.collectives import measured, selector
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.collectives import collectives
 from tools.views.exchanges import mergeable_messages, message_cost
 from tools.views.profile import Profile
 from tools.views.transfers import Fit, fits, large_transfers, small_messages, small_start_ns, transfers
+
+METRICS = MetricTable()
 
 
 def link_use(profile: Profile) -> pd.DataFrame:
@@ -43,6 +45,7 @@ def _link_use(profile: Profile) -> pd.DataFrame:
     return spans.assign(span_ns=spans["end_ns"] - spans["begin_ns"], busy_ns=busy)
 
 
+@METRICS.define("B/s", "median bus bandwidth of large {kind} collectives", "How fast do large collectives transfer?")
 def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     """Median bus bandwidth of large collectives: bytes over transfer time, times the NCCL tests' factor."""
     table = large_transfers(profile, kind)
@@ -51,6 +54,7 @@ def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     return measured(profile, float(table["bus_bytes_per_s"].median()), table, selector("large collectives", kind))
 
 
+@METRICS.define("B/s", "best bus bandwidth of large {kind} collectives", "How fast is the fastest large collective?")
 def best_bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     """Bus bandwidth of the fastest large collective: the one that waited least."""
     table = large_transfers(profile, kind)
@@ -60,6 +64,7 @@ def best_bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement
     return measured(profile, float(best["bus_bytes_per_s"].iloc[0]), best, selector("fastest large collective", kind))
 
 
+@METRICS.define("B", "median size of {kind} collectives", "How large is a collective?")
 def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     """Median size of a collective's buffer."""
     table = transfers(profile)
@@ -69,42 +74,60 @@ def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     return measured(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
 
 
+@METRICS.define(
+    "%",
+    "busy share between a step's first and last collective",
+    "How continuously do collectives run once a step has started them?",
+)
 def link_busy_pct(profile: Profile) -> Measurement:
     """Of the time from a step's first collective to the end of its last, the share in which one is under way."""
     return measured(profile, 100.0 * busy_share(profile), link_use(profile), "collectives in steps, first to last")
 
 
+@METRICS.define("count", "small collectives per step and rank", "How many small collectives does a step have?")
 def small_message_count(profile: Profile) -> Measurement:
     """Collectives per step whose bytes hardly matter to their duration."""
     table = small_messages(profile)
     return measured(profile, len(table) / len(profile.step_ms), table, "collectives of 64 KiB and less")
 
 
+@METRICS.define("ms", "start cost of a small collective", "How much does starting a small collective cost?")
 def small_message_start_ms(profile: Profile) -> Measurement:
     """What starting such a collective costs: the lower quartile of their times without waiting for late ranks."""
     return measured(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
 
 
+@METRICS.define("ms", "exposed wait per step in small collectives", "How long do ranks only wait in small collectives?")
 def small_message_exposed_ms(profile: Profile) -> Measurement:
     """Time per step in which a rank computes nothing while one is under way; of the rank that has least of it."""
     return _of_messages(profile, message_cost(profile).exposed_ms, "waiting in collectives of 64 KiB and less")
 
 
+@METRICS.define(
+    "ms", "overlapped time per step of small collectives", "How long do small collectives overlap with compute?"
+)
 def small_message_beside_ms(profile: Profile) -> Measurement:
     """Time per step in which the same rank computes while one is under way."""
     return _of_messages(profile, message_cost(profile).beside_ms, "collectives of 64 KiB and less beside computation")
 
 
+@METRICS.define("ms", "fixed cost of one {kind} collective", "How long does a collective take however small it is?")
 def collective_fixed_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Part of one collective's duration that does not depend on its size, by a line through duration over size."""
     return _of_fit(profile, kind, group, _fit(profile, kind, group).fixed_ns / 1e6)
 
 
+@METRICS.define(
+    "%", "fixed-cost share of {kind} transfer time", "Which share of transfer time is fixed cost per collective?"
+)
 def collective_fixed_pct(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Share of the transfer time per step that does not depend on size."""
     return _of_fit(profile, kind, group, 100.0 * _fit(profile, kind, group).fixed_share)
 
 
+@METRICS.define(
+    "ms", "fixed cost per step saved by merging {kind} collectives", "How much would fewer, larger collectives save?"
+)
 def mergeable_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Fixed parts per step that fewer, larger collectives would not have, overlapped or not."""
     return _of_fit(profile, kind, group, _fit(profile, kind, group).mergeable_ns / 1e6)
@@ -126,18 +149,3 @@ def _of_fit(profile: Profile, kind: str, group: str, value: float) -> Measuremen
     table = transfers(profile)
     table = table[(table["kind"] == kind) & (table["group"] == group)]
     return measured(profile, value, table, f"{kind} collectives by size, least squares")
-
-
-METRICS = (
-    Metric("bus_bandwidth", "B/s", "How fast do large collectives transfer?", bus_bandwidth),
-    Metric("best_bus_bandwidth", "B/s", "How fast is the fastest large collective?", best_bus_bandwidth),
-    Metric("small_message_count", "count", "How many small collectives does a step have?", small_message_count),
-    Metric("small_message_start_ms", "ms", "What does starting a small one cost?", small_message_start_ms),
-    Metric("small_message_exposed_ms", "ms", "How long do ranks only wait in small ones?", small_message_exposed_ms),
-    Metric("small_message_beside_ms", "ms", "How long do small ones run beside computation?", small_message_beside_ms),
-    Metric("link_busy_pct", "%", "How continuously do collectives run once begun?", link_busy_pct),
-    Metric("message_bytes", "B", "How large is a collective?", message_bytes),
-    Metric("collective_fixed_ms", "ms", "What does a collective cost however small it is?", collective_fixed_ms),
-    Metric("collective_fixed_pct", "%", "What share of transfer time is such fixed cost?", collective_fixed_pct),
-    Metric("mergeable_ms", "ms", "What would fewer, larger collectives save of it?", mergeable_ms),
-)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.views.host_calls import by_step, host_calls, step_kernels
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 
+METRICS = MetricTable()
+
 PLACES = ("host", "device")
 
 
+@METRICS.define(
+    "ms", "own host time per step in calls named {name}", "How long is the host in such calls themselves per step?"
+)
 def host_own_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Own time per step of the training threads' host events of exactly this name; 0 where there are none."""
     view = profile.rank(rank)
@@ -20,6 +25,9 @@ def host_own_ms(profile: Profile, rank: int, name: str) -> Measurement:
     return _of_events(view, float(table["own_ns"].sum()) / 1e6 / len(view.steps), table)
 
 
+@METRICS.define(
+    "calls", "host calls named {name} per step", "How often does a training thread make such calls per step?"
+)
 def host_own_count(profile: Profile, rank: int, name: str) -> Measurement:
     """Host events of exactly this name per step on the training threads."""
     view = profile.rank(rank)
@@ -27,6 +35,11 @@ def host_own_count(profile: Profile, rank: int, name: str) -> Measurement:
     return _of_events(view, len(table) / len(view.steps), table)
 
 
+@METRICS.define(
+    "ms",
+    "extra {place} time beyond the median step in events named {name}",
+    "How much longer than usual did events of this name take in one step?",
+)
 def step_name_excess_ms(profile: Profile, rank: int, step: int, name: str, place: str = "host") -> Measurement:
     """Own time of events of this name in one step, minus its median over the rank's steps.
 
@@ -40,6 +53,7 @@ def step_name_excess_ms(profile: Profile, rank: int, step: int, name: str, place
     return _of_events(view, value, table)
 
 
+@METRICS.define("ms", "longest {place} event named {name}", "How long is the longest event of this name in one step?")
 def step_name_longest_ms(profile: Profile, rank: int, step: int, name: str, place: str = "host") -> Measurement:
     """The longest single event of this name in one step, with all that runs inside it; 0 where there is none."""
     view = profile.rank(rank)
@@ -76,11 +90,3 @@ def _of_events(view: RankProfile, value: float, table: pd.DataFrame) -> Measurem
         return events.assign(step=table["step"].to_numpy(), own_ns=table["own_ns"].to_numpy())
 
     return of_rank(view, value, rows, "events of one name, own time")
-
-
-METRICS = (
-    Metric("host_own_ms", "ms", "How long is the host in such calls themselves per step?", host_own_ms),
-    Metric("host_own_count", "calls", "How often does a training thread make such calls per step?", host_own_count),
-    Metric("step_name_excess_ms", "ms", "How much longer than usual were these in one step?", step_name_excess_ms),
-    Metric("step_name_longest_ms", "ms", "How long is the longest of these in one step?", step_name_longest_ms),
-)

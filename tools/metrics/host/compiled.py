@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.metrics.recorded.samples import host_records
 from tools.metrics.recorded.series import rank_stalls, run_series
 from tools.run.model import MONITOR_FORMAT
@@ -17,6 +17,8 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.series import RunSeries
 from tools.views.stalls import ROBUST_SPREADS, SCALE
+
+METRICS = MetricTable()
 
 # torch.compile counts the versions of each frame: "0/17" is the eighteenth version of the first frame.
 VERSION = re.compile(r"^Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d{1,9})/(?P<version>\d{1,9})(?!\d)")
@@ -58,6 +60,7 @@ def computing_steps(series: RunSeries, rank: int, limit_pct: float) -> pd.DataFr
     return own.assign(excess_ms=excess)[long & (ran >= RUNNING * wall) & (excess > 0)]
 
 
+@METRICS.define("compilations", "recompilations of compiled regions", "How often were compiled regions recompiled?")
 def compiled_again(profile: Profile, rank: int) -> Measurement:
     """How often compiled regions were compiled anew before the trace, at least: by the numbers of their versions."""
     view = profile.rank(rank)
@@ -65,6 +68,11 @@ def compiled_again(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, versions(view).again, lambda: event_rows(view, rows), "versions of compiled regions")
 
 
+@METRICS.define(
+    "ms",
+    "mean cost per step of long steps spent computing",
+    "How much do long steps in which the thread computes cost?",
+)
 def computing_long_ms(profile: Profile, rank: int) -> Measurement:
     """What long steps in which the training thread computes add to the mean step, without collections."""
     series = run_series(profile)
@@ -72,11 +80,15 @@ def computing_long_ms(profile: Profile, rank: int) -> Measurement:
     return _of_long(profile, rank, added / max(len(series.of(rank)), 1))
 
 
+@METRICS.define("steps", "long steps spent computing", "In how many long steps does the thread compute?")
 def computing_long_steps(profile: Profile, rank: int) -> Measurement:
     """How many long steps there are in which the training thread computes for most of the excess."""
     return _of_long(profile, rank, len(computing_steps(run_series(profile), rank, _limit_pct(profile))))
 
 
+@METRICS.define(
+    "%", "on-core share of the periodic long steps' excess", "Does the training thread run during periodic long steps?"
+)
 def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the excess of a rhythm's long steps in which the training thread ran on a core."""
     stalls = rank_stalls(profile).get(rank)
@@ -90,6 +102,11 @@ def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     return Measurement(share_pct, lambda: table, "long steps of a rhythm", (rank,), stalls.steps, source=MONITOR_FORMAT)
 
 
+@METRICS.define(
+    "%",
+    "share of unprofiled samples with an active profiler",
+    "How often does a profiler run while none records a trace?",
+)
 def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the monitor's samples in usual steps that found a profiler of torch at work."""
     records = host_records(profile)
@@ -119,14 +136,3 @@ def _of_long(profile: Profile, rank: int, value: float) -> Measurement:
     numbers = tuple(int(step) for step in table["step"])
     rows = table[shown].reset_index(drop=True)
     return Measurement(value, lambda: rows, "long computing steps", (rank,), numbers, source=series.source)
-
-
-METRICS = (
-    Metric("compiled_again", "compilations", "How often were compiled regions compiled anew?", compiled_again),
-    Metric("computing_long_ms", "ms", "What do long steps cost in which the thread computes?", computing_long_ms),
-    Metric("computing_long_steps", "steps", "In how many long steps does the thread compute?", computing_long_steps),
-    Metric("stall_running_pct", "%", "Does the training thread run in the long steps of a rhythm?", stall_running_pct),
-    Metric(
-        "profiler_active_pct", "%", "How often does a profiler run while none records a trace?", profiler_active_pct
-    ),
-)

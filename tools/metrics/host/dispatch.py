@@ -9,10 +9,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, intersect, merge, subtract, union
-from tools.metrics.measurement import Measurement, Metric, event_rows, interval_rows, of_rank, step_ms, wall_ms
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, interval_rows, of_rank, step_ms, wall_ms
 from tools.run.links import depths
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,9 @@ NEARBY = 3  # the windows around those lengths, the windows themselves included,
 REPEATED = "short outermost operators of kinds called very often, and the pauses beside them"
 
 
+@METRICS.define(
+    "ms", "time per step in repeated short operators", "How long does a step spend in repeated short operators?"
+)
 def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in short operators of kinds called very often and in the short pauses beside them.
 
@@ -95,6 +100,11 @@ def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, float(np.median(per_step[like])) if like.any() else float(per_step.mean()))
 
 
+@METRICS.define(
+    "ms",
+    "lower bound of the time per step in repeated short operators",
+    "How long does a step spend in repeated short operators at least?",
+)
 def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """The least that it can be: what a traced step takes longer than an unprofiled one is taken off.
 
@@ -108,6 +118,11 @@ def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, max(float(bounds.max()), 0.0))
 
 
+@METRICS.define(
+    "ms",
+    "upper bound of the time per step in repeated short operators",
+    "How long does a step spend in repeated short operators at most?",
+)
 def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """The most that it can be: as long as in the traced steps like an unprofiled one, and no longer than that one."""
     view, series = profile.rank(rank), profile.series
@@ -119,6 +134,9 @@ def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, min(value, series.mean_ms))
 
 
+@METRICS.define(
+    "%", "share of the step in repeated short operators", "Which share of a step do repeated short operators take?"
+)
 def short_operator_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the mean unprofiled step, of the traced ones where no others are known."""
     view, series = profile.rank(rank), profile.series
@@ -140,6 +158,7 @@ def _usual_steps(profile: Profile) -> NDArray[np.int64]:
     return off.index[off <= max(ALIKE, float(off.min()))].to_numpy(dtype=np.int64)
 
 
+@METRICS.define("operators", "outermost operators per step", "How many operators does a step call?")
 def operators_per_step(profile: Profile, rank: int) -> Measurement:
     """Outermost computing operators per step on the training threads of a rank without a device."""
     view = profile.rank(rank)
@@ -147,6 +166,9 @@ def operators_per_step(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "outermost operators")
 
 
+@METRICS.define(
+    "calls", "calls per step of repeated short operators", "How many calls of a step repeat a short operator?"
+)
 def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     """Calls per step of short operators of kinds called very often, on a rank without a device."""
     view = profile.rank(rank)
@@ -154,11 +176,21 @@ def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), REPEATED)
 
 
+@METRICS.define(
+    "pauses",
+    "pauses per step of the interpreter's switch interval",
+    "How often does the thread pause for exactly a switch interval?",
+)
 def switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
     """Pauses between operators per step that last one to three of the interpreter's switch intervals, a tenth over."""
     return _pauses(profile, rank, SWITCH_EARLY, SWITCH_LATE, "pauses of the switch interval")
 
 
+@METRICS.define(
+    "pauses",
+    "pauses per step near the interpreter's switch interval",
+    "How often does the thread pause for about a switch interval?",
+)
 def near_switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
     """The same and the pauses up to the width of that window shorter or longer: three times as wide.
 
@@ -176,17 +208,3 @@ def _pauses(profile: Profile, rank: int, early: float, late: float, selector: st
     whole = np.floor(turns + early)
     chosen = pauses[(whole >= 1) & (whole <= SWITCHES) & (turns - whole <= late)]
     return of_rank(view, len(chosen) / len(view.steps), lambda: interval_rows(chosen), selector)
-
-
-METRICS = (
-    Metric("short_operator_ms", "ms", "How long does a step spend in short operators?", short_operator_ms),
-    Metric("short_operator_pct", "%", "What share of a step is spent in short operators?", short_operator_pct),
-    Metric("least_short_operator_ms", "ms", "How long at least?", least_short_operator_ms),
-    Metric("most_short_operator_ms", "ms", "How long at most?", most_short_operator_ms),
-    Metric("operators_per_step", "operators", "How many operators does a step call?", operators_per_step),
-    Metric("repeated_operator_calls", "calls", "How many of them repeat a short one?", repeated_operator_calls),
-    Metric(
-        "near_switch_pauses_per_step", "pauses", "How often does it wait about as long?", near_switch_pauses_per_step
-    ),
-    Metric("switch_pauses_per_step", "pauses", "How often does it wait a switch interval?", switch_pauses_per_step),
-)

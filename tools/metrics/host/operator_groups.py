@@ -20,11 +20,13 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import length, union
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.run.links import depths, parents
 from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 Rows = NDArray[np.int64]
 
@@ -125,17 +127,24 @@ GROUPS: Mapping[str, Callable[[Profile, RankProfile], Rows]] = MappingProxyType(
 )
 
 
+@METRICS.define("ms", "host time per step in {group}", "How long do host operators of a group take per step?")
 def host_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
     """Time per step in the operators of a group, on one rank."""
     return _of(profile, group, rank, _total_ns(profile, group, rank) / 1e6 / len(profile.rank(rank).steps))
 
 
+@METRICS.define(
+    "%", "share of the step in {group} on the host", "Which share of the step do host operators of a group take?"
+)
 def host_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """The same as a share of the rank's steps."""
     wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
     return _of(profile, group, rank, 100.0 * _total_ns(profile, group, rank) / wall_ns)
 
 
+@METRICS.define(
+    "calls", "number per step of {group} on the host", "How many host operators of a group does a step call?"
+)
 def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     """Operators of a group per step."""
     return _of(profile, group, rank, len(host_group(profile, rank, group)) / len(profile.rank(rank).steps))
@@ -149,10 +158,3 @@ def _total_ns(profile: Profile, group: str, rank: int) -> float:
 def _of(profile: Profile, group: str, rank: int, value: float) -> Measurement:
     view, rows = profile.rank(rank), host_group(profile, rank, group)
     return of_rank(view, value, lambda: event_rows(view, rows), f"operators of the group {group} on training threads")
-
-
-METRICS = (
-    Metric("host_group_ms", "ms", "How long do host operators of a group take per step?", host_group_ms),
-    Metric("host_group_pct", "%", "What share of the step do they take?", host_group_pct),
-    Metric("host_group_count", "calls", "How many of them does a step call?", host_group_count),
-)

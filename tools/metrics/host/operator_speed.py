@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import covered, union
 from tools.metrics.host.operator_groups import outermost
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.metrics.rank_speed import others_median
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 LEAST_CALLS = 20  # in all steps: with fewer shared calls one delayed call would be half of the comparison
 FASTEST = 0.25  # of the calls of a kind: a slow processor slows these as well, one that is taken away seldom does
@@ -121,23 +123,41 @@ def _speed(rows: pd.DataFrame, steadiness: float) -> OperatorSpeed:
     )
 
 
+@METRICS.define(
+    "ms", "host time per step in launching operators", "How long is the host in operators that launch work?"
+)
 def launching_operator_ms(profile: Profile, rank: int) -> Measurement:
     """Host time per step in operators that all ranks call, without the calls that launch or wait."""
     speed = _measured_speed(profile, rank)
     return _measured(profile, rank, speed.own_ns / 1e6 / speed.steps)
 
 
+@METRICS.define(
+    "ms",
+    "extra host time per step in launching operators against the other ranks",
+    "How much longer than on other ranks is the host in operators that launch work?",
+)
 def launching_operator_excess_ms(profile: Profile, rank: int) -> Measurement:
     """How much longer per step that is than what the median of the other ranks takes for the same operators."""
     return _measured(profile, rank, _measured_speed(profile, rank).excess_ms)
 
 
+@METRICS.define(
+    "%",
+    "slowdown of launching operators against the other ranks",
+    "By which share are operators that launch work slower than on other ranks?",
+)
 def launching_operator_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of what the others take."""
     speed = _measured_speed(profile, rank)
     return _measured(profile, rank, 100.0 * (speed.own_ns / max(speed.expected_ns, 1.0) - 1.0))
 
 
+@METRICS.define(
+    "%",
+    "share of the extra operator time in single delayed calls",
+    "How much of the extra operator time is in single calls that were delayed?",
+)
 def held_up_pct(profile: Profile, rank: int) -> Measurement:
     """Share of that excess which is no even slowness, as the fastest calls do not show it: calls that were held up."""
     return _measured(profile, rank, 100.0 * _measured_speed(profile, rank).delayed_share)
@@ -157,11 +177,3 @@ def _measured(profile: Profile, rank: int, value: float) -> Measurement:
         return event_rows(view, launching_rows(view))
 
     return of_rank(view, value, rows, "outermost operators that all ranks call, without the runtime's calls in them")
-
-
-METRICS = (
-    Metric("launching_operator_ms", "ms", "How long is the host in operators?", launching_operator_ms),
-    Metric("launching_operator_excess_ms", "ms", "How much longer than on other ranks?", launching_operator_excess_ms),
-    Metric("launching_operator_slowdown_pct", "%", "By what share is that longer?", launching_operator_slowdown_pct),
-    Metric("held_up_pct", "%", "How much of that is in single calls that were held up?", held_up_pct),
-)

@@ -8,10 +8,12 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, merge, union
 from tools.knowledge.name_patterns import PATTERNS
-from tools.metrics.measurement import Measurement, Metric, event_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank, over_steps, step_ms, wall_ms
 from tools.run.events import HOST_WORK, EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+
+METRICS = MetricTable()
 
 PROFILED = {"python": EventKind.PYTHON, "operator": EventKind.OPERATOR, "memory": EventKind.INSTANT}
 OPTIONS = ("record_shapes", "with_stack", "profile_memory")
@@ -31,6 +33,7 @@ def starved(view: RankProfile) -> IntervalSet:
     return merge(view.parts.data_wait, view.parts.host) if view.rank.has_device else window
 
 
+@METRICS.define("ms", "{statistic} host time per step in {pattern}", "How long is the host in this kind of work?")
 def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind."""
     view = profile.rank(rank)
@@ -39,6 +42,11 @@ def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "me
     return of_rank(view, value, lambda: event_rows(view, rows), f"host spans named like {pattern}")
 
 
+@METRICS.define(
+    "ms",
+    "{statistic} exposed host time per step in {pattern}",
+    "How long does the device wait for this kind of host work?",
+)
 def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind while the device has nothing to do (or there is none)."""
     view = profile.rank(rank)
@@ -52,6 +60,11 @@ def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: s
     )
 
 
+@METRICS.define(
+    "%",
+    "exposed share of the step in {pattern}",
+    "Which share of the step does the device wait for this kind of host work?",
+)
 def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurement:
     """The same as a share of the step time."""
     exposed = host_span_exposed_ms(profile, rank, pattern)
@@ -59,6 +72,7 @@ def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurem
     return of_rank(view, 100.0 * exposed.value / float(wall_ms(view).mean()), exposed.rows, exposed.selector)
 
 
+@METRICS.define("events", "recorded host spans of {pattern}", "How often does the host do this kind of work?")
 def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
     """Number of host spans of that kind in all recorded steps."""
     view = profile.rank(rank)
@@ -66,6 +80,7 @@ def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
     return of_rank(view, len(rows), lambda: event_rows(view, rows), f"host spans named like {pattern}")
 
 
+@METRICS.define("ms", "longest host span of {pattern}", "How long is the longest host span of this kind?")
 def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measurement:
     """The longest host span of that kind in the recorded steps; 0 when there is none."""
     view = profile.rank(rank)
@@ -74,6 +89,7 @@ def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measureme
     return of_rank(view, longest, lambda: event_rows(view, rows), f"longest host span named like {pattern}")
 
 
+@METRICS.define("events", "profiled {kind} events per step", "How many events does the profiler record?")
 def profiled_events_per_step(profile: Profile, rank: int, kind: str) -> Measurement:
     """Events that the profiler recorded per step: ``python`` frames, ``operator`` or ``memory`` marks."""
     if kind not in PROFILED:
@@ -83,6 +99,7 @@ def profiled_events_per_step(profile: Profile, rank: int, kind: str) -> Measurem
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), f"{kind} events")
 
 
+@METRICS.define("ms", "estimated profiler overhead per step", "How much host time does the profiler take?")
 def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
     """Estimated host time per step that recording stacks, shapes and memory takes, from a cost per recorded event."""
     frames = profiled_events_per_step(profile, rank, "python")
@@ -92,14 +109,3 @@ def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
     limits = profile.thresholds
     cost_us = frames.value * limits["profiled_frame_us"] + operators.value * extras * limits["profiled_operator_us"]
     return of_rank(profile.rank(rank), cost_us / 1e3, frames.rows, "recorded events times the cost of recording one")
-
-
-METRICS = (
-    Metric("host_span_ms", "ms", "How long is the host in this kind of work?", host_span_ms),
-    Metric("host_span_exposed_ms", "ms", "How long does the device wait for this kind of work?", host_span_exposed_ms),
-    Metric("host_span_exposed_pct", "%", "What share of the step is that?", host_span_exposed_pct),
-    Metric("host_span_count", "events", "How often does the host do this kind of work?", host_span_count),
-    Metric("host_span_longest_ms", "ms", "How long is the longest of these?", host_span_longest_ms),
-    Metric("profiling_overhead_ms", "ms", "How much host time does the profiler take?", profiling_overhead_ms),
-    Metric("profiled_events_per_step", "events", "How much does the profiler record?", profiled_events_per_step),
-)

@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.stalls import Stalls, periodic_stalls
 from tools.views.step_shape import StepSeries
+
+METRICS = MetricTable()
 
 STATISTICS = ("mean", "median", "p95", "max")
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
@@ -31,12 +33,14 @@ def step_series_of(series: RunSeries, rank: int | None = None) -> StepSeries:
     return StepSeries(own["step"].to_numpy(dtype=np.int64), own["wall_ms"].to_numpy(dtype=np.float64))
 
 
+@METRICS.define("ms", "{statistic} unprofiled step time", "How long does a step take without a profiler?")
 def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None = None) -> Measurement:
     """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
     series = run_series(profile)
     return _measured(series, _statistic(step_series_of(series, rank).ms, statistic), rank, "usual steps")
 
 
+@METRICS.define("ms", "{statistic} {part} per unprofiled step", "How much of an unprofiled step goes into this part?")
 def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
     """Time of a rank's step in one part: data_wait, own, waiting, gc, thread_cpu, or what is left of own (``rest``).
 
@@ -46,6 +50,11 @@ def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mea
     return _measured(series, _statistic(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
 
 
+@METRICS.define(
+    "ms",
+    "mean {part} of unprofiled steps next to the profiled ones",
+    "How much of the steps next to the profiled ones goes into this part?",
+)
 def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Time of a rank's step in one part, mean over the ``NEAR`` usual steps nearest to the profiled ones.
 
@@ -79,6 +88,7 @@ def part_ms(series: RunSeries, part: str, rank: int) -> np.ndarray[tuple[int], n
     return np.asarray(values, dtype=np.float64)
 
 
+@METRICS.define("%", "extra time of profiled steps", "How much longer do steps take while they are profiled?")
 def profiled_excess_pct(profile: Profile) -> Measurement:
     """How much longer the profiled steps took than the usual step (medians of the slowest rank)."""
     series = run_series(profile)
@@ -92,12 +102,16 @@ def profiled_excess_pct(profile: Profile) -> Measurement:
     return Measurement(value, lambda: _shown(table), "profiled steps", series.ranks, steps, source=series.source)
 
 
+@METRICS.define(
+    "%", "unprofiled step time variation (standard deviation over mean)", "How much does the unprofiled step time vary?"
+)
 def series_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Standard deviation of the step time over its mean."""
     series = run_series(profile)
     return _measured(series, step_series_of(series, rank).variation_pct, rank, "usual steps")
 
 
+@METRICS.define("steps", "long unprofiled steps", "How many unprofiled steps are much longer than the usual one?")
 def series_long_steps(profile: Profile, rank: int | None = None) -> Measurement:
     """How many usual steps are over the median one by more than the threshold ``fluctuation_pct``."""
     series = run_series(profile)
@@ -105,6 +119,7 @@ def series_long_steps(profile: Profile, rank: int | None = None) -> Measurement:
     return _measured(series, float(len(long)), rank, "usual steps")
 
 
+@METRICS.define("%", "unprofiled step time drift", "Does the unprofiled step time drift?")
 def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Drift of the step time from the first to the last usual step, of the median step."""
     series = run_series(profile)
@@ -114,6 +129,7 @@ def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _measured(series, trend.total_pct, rank, "usual steps")
 
 
+@METRICS.define("%", "unprofiled step time level shift", "Does the unprofiled step time jump to another level?")
 def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Change of the median step time at the clearest change of level in the whole run."""
     series = run_series(profile)
@@ -123,21 +139,27 @@ def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _measured(series.whole, change.shift_pct, rank, "usual steps")
 
 
+@METRICS.define("steps", "period of the long steps", "How many steps lie between periodic stalls?")
 def stall_period_steps(profile: Profile, rank: int) -> Measurement:
     """Distance in steps at which long steps of a rank come again."""
     return _of_stalls(profile, rank, float(_stalls(profile, rank).period))
 
 
+@METRICS.define("ms", "extra time of a periodic stall", "How much longer than usual is a periodic stall?")
 def stall_excess_ms(profile: Profile, rank: int) -> Measurement:
     """How much longer than the usual step a stall of a rhythm takes: one long step, or neighbours together."""
     return _of_stalls(profile, rank, _stalls(profile, rank).excess_ms)
 
 
+@METRICS.define("ms", "mean cost per step of periodic stalls", "How much do periodic stalls cost the mean step?")
 def stall_cost_ms(profile: Profile, rank: int) -> Measurement:
     """What the long steps of a rhythm cost the mean step: mean with them minus mean with usual steps in their place."""
     return _of_stalls(profile, rank, _stalls(profile, rank).cost_ms)
 
 
+@METRICS.define(
+    "%", "extra own time against the other ranks", "How much longer does this rank itself take than the others?"
+)
 def own_excess_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer than the median of the other ranks a rank takes itself, mean per usual step, of the step."""
     series = run_series(profile)
@@ -159,6 +181,11 @@ def own_means(series: RunSeries) -> pd.Series[float]:
     return series.usual.groupby("rank")["own_ms"].mean()
 
 
+@METRICS.define(
+    "ms",
+    "garbage-collection time per step on the critical rank",
+    "How long do steps wait for Python's garbage collector?",
+)
 def collector_cost_ms(profile: Profile) -> Measurement:
     """Time per usual step in Python's collector on the rank that collects longest in that step: the others wait."""
     series = run_series(profile)
@@ -172,6 +199,7 @@ def collector_cost_ms(profile: Profile) -> Measurement:
     )
 
 
+@METRICS.define("ms", "longest garbage collection", "How long is the longest garbage collection?")
 def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     """The longest pause of Python's collector in the usual steps of a rank."""
     series = run_series(profile)
@@ -182,6 +210,7 @@ def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     )
 
 
+@METRICS.define("/step", "garbage collections per step", "How often does Python collect garbage?")
 def collector_runs_per_step(profile: Profile, rank: int) -> Measurement:
     """Collections per usual step of a rank, of all generations."""
     series = run_series(profile)
@@ -241,24 +270,3 @@ def _measured(series: RunSeries, value: float, rank: int | None, selector: str) 
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
     return table[[name for name in SHOWN if name in table]].reset_index(drop=True)
-
-
-METRICS = (
-    Metric("series_step_ms", "ms", "How long does a step take without a profiler?", series_step_ms),
-    Metric("series_part_ms", "ms", "How much of an unprofiled step goes into this?", series_part_ms),
-    Metric(
-        "series_near_part_ms", "ms", "How much of a step near the profiled ones goes into this?", series_near_part_ms
-    ),
-    Metric("profiled_excess_pct", "%", "How much longer do steps take while they are profiled?", profiled_excess_pct),
-    Metric("series_variation_pct", "%", "How much does the unprofiled step time vary?", series_variation_pct),
-    Metric("series_long_steps", "steps", "How many unprofiled steps are far over the usual one?", series_long_steps),
-    Metric("series_trend_pct", "%", "Does the unprofiled step time drift?", series_trend_pct),
-    Metric("series_shift_pct", "%", "Does the unprofiled step time jump to another level?", series_shift_pct),
-    Metric("stall_period_steps", "steps", "At which distance do long steps come again?", stall_period_steps),
-    Metric("stall_excess_ms", "ms", "How much longer are the long steps of a rhythm?", stall_excess_ms),
-    Metric("stall_cost_ms", "ms", "What do the long steps of a rhythm cost the mean step?", stall_cost_ms),
-    Metric("own_excess_pct", "%", "How much longer does this rank take itself than the others?", own_excess_pct),
-    Metric("collector_cost_ms", "ms", "How long do steps wait for Python's collector?", collector_cost_ms),
-    Metric("collector_longest_ms", "ms", "How long is the longest collection?", collector_longest_ms),
-    Metric("collector_runs_per_step", "/step", "How often does Python collect?", collector_runs_per_step),
-)
