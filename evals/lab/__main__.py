@@ -8,8 +8,8 @@ import signal
 import sys
 from pathlib import Path
 
+from evals.lab.fault import faults
 from evals.lab.job import Job, every_job, jobs, jobs_of_faults
-from evals.lab.registry import FAULTS
 from evals.lab.relabel import relabel
 from evals.lab.sweep import Sweep
 from tools.errors import HermesError
@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list() -> int:
-    for known in FAULTS:
+    for known in faults():
         names = " ".join(each.name for each in known.variants)
         cause = "/".join(filter(None, (known.cause, known.mechanism)))
         needs = f" (needs {', '.join(known.needs)})" if known.needs else ""
@@ -83,5 +83,5 @@ def _record(wanted: list[Job], out: Path, again: bool) -> int:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that trainings and surroundings are taken down
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that trainings and environment faults are taken down
     sys.exit(main())

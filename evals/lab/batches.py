@@ -32,7 +32,7 @@ def unbind(_: int) -> None:
 
 
 def sizes(plan: Plan, rank: int) -> list[int]:
-    """The size of each step's batch, the same on all ranks unless the world lets them differ."""
+    """The size of each step's batch, the same on all ranks unless the scenario lets them differ."""
     data = plan.training.data
     seed = 100 + rank if data.sizes_differ else 100
     return [int(each) for each in np.random.default_rng(seed).choice(data.sizes or (0,), plan.steps)]

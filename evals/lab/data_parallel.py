@@ -116,7 +116,7 @@ def read_statistics(model: nn.Module, share: float) -> float:
 
 
 class DataParallelStep:
-    """Forward, backward, update; the knobs of the world decide how."""
+    """Forward, backward, update; the knobs of the scenario decide how."""
 
     def __init__(self, training: Training, model: nn.Module, loss: Loss) -> None:
         self._training, self._loss = training, loss

@@ -7,13 +7,12 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evals.lab.fault import Split
+from evals.lab.fault import SPLITS, Split, healthy
 from evals.lab.launch import Launch, launch
 from evals.lab.measure import CONFIDENCE, compare
 from evals.lab.plan import MEASURED_STEPS, WARMUP_STEPS
 from evals.lab.record import one_launch, write
-from evals.lab.scenarios import Data, Habits, World
-from evals.lab.variants import SPLITS, healthy, told
+from evals.lab.scenarios import Data, Scenario, ScriptOptions, with_options
 
 
 @dataclass(frozen=True)
@@ -21,28 +20,34 @@ class Healthy:
     """One healthy run."""
 
     name: str
-    world: World
+    scenario: Scenario
     split: Split
 
 
-def _run(workload: str, kind: str, world: World) -> Healthy:
-    return Healthy(f"{workload}-{kind}", world, SPLITS[workload])
+def _run(workload: str, kind: str, scenario: Scenario) -> Healthy:
+    return Healthy(f"{workload}-{kind}", scenario, SPLITS[workload])
 
 
-def _alone(world: World) -> World:
-    return replace(world, ranks=1)
+def _alone(scenario: Scenario) -> Scenario:
+    return replace(scenario, ranks=1)
 
 
 ALIKE = ("images", "tokens", "sounds")
 RUNS: tuple[Healthy, ...] = (
-    *(_run(name, "usual", told(healthy(name))) for name in SPLITS),
-    *(_run(name, "alone", _alone(told(healthy(name)))) for name in ALIKE),
-    *(_run(name, "worker", _alone(told(healthy(name), data=Data(workers=1)))) for name in ALIKE),
+    *(_run(name, "usual", with_options(healthy(name))) for name in SPLITS),
+    *(_run(name, "alone", _alone(with_options(healthy(name)))) for name in ALIKE),
+    *(_run(name, "worker", _alone(with_options(healthy(name), data=Data(workers=1)))) for name in ALIKE),
     *(
-        _run(name, "heap", told(healthy(name), habits=Habits(heap_on=(0, 1), heap_objects=200_000, heap_frozen=True)))
+        _run(
+            name,
+            "heap",
+            with_options(
+                healthy(name), script_options=ScriptOptions(heap_on=(0, 1), heap_objects=200_000, heap_frozen=True)
+            ),
+        )
         for name in ALIKE
     ),
-    *(_run(name, "log", told(healthy(name), habits=Habits(log_lines=1))) for name in ALIKE),
+    *(_run(name, "log", with_options(healthy(name), script_options=ScriptOptions(log_lines=1))) for name in ALIKE),
 )
 
 
@@ -52,7 +57,7 @@ def record_healthy(
     """Record into ``out/healthy/<name>/run`` with ``label.json`` and ``measured.json`` beside it."""
     folder = out / "healthy" / run.name
     tell(f"healthy {run.name}: one launch")
-    launched = one_launch(run.world, folder / "run", measured_steps, by)
+    launched = one_launch(run.scenario, folder / "run", measured_steps, by)
     steps = [launched.steps_ms[WARMUP_STEPS : WARMUP_STEPS + measured_steps]]
     write(folder / "label.json", label(run))
     measured = {"step_ms": asdict(compare(steps, steps).before_ms), "confidence": CONFIDENCE, "steps": len(steps[0])}

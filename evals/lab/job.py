@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.lab.fault import Fault, Split, Variant
+from evals.lab.fault import Fault, Split, Variant, fault, faults, variant
 from evals.lab.healthy import RUNS, Healthy
-from evals.lab.registry import FAULTS, fault, variant
 from tools.errors import InputError, UsageError
 
 HEALTHY = "healthy"
@@ -54,7 +53,7 @@ Job = Pair | Control
 
 def every_job() -> list[Job]:
     """The whole lab."""
-    return [*(Pair(each, one) for each in FAULTS for one in each.variants), *(Control(run) for run in RUNS)]
+    return [*(Pair(each, one) for each in faults() for one in each.variants), *(Control(run) for run in RUNS)]
 
 
 def jobs(split: Split | None, names_file: Path | None = None) -> list[Job]:

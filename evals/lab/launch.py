@@ -1,4 +1,4 @@
-"""Start the processes of one launch in their surroundings and wait for them."""
+"""Start the processes of one launch in their environment faults and wait for them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from evals.lab.environment_faults.placement import Placement, surrounded
 from evals.lab.plan import Plan, write_plan
-from evals.lab.scenarios import World
+from evals.lab.scenarios import Scenario
 from tools.errors import HermesError
 
 LAUNCH_LIMIT_S = 90.0
@@ -42,16 +42,16 @@ class Launched:
     versions: dict[str, str]
 
 
-Launch = Callable[[World, Plan], Launched]
+Launch = Callable[[Scenario, Plan], Launched]
 
 
-def launch(world: World, plan: Plan) -> Launched:
+def launch(scenario: Scenario, plan: Plan) -> Launched:
     """Run one launch in ``plan.folder``, which must be empty; raises LaunchError when a process fails or hangs."""
     plan_path = plan.folder / "plan.json"
     plan.run.mkdir()
     write_plan(plan, plan_path)
-    with surrounded(world.surroundings, plan.ranks, plan.folder) as placements:
-        _run(plan, plan_path, placements, dict(world.environment))
+    with surrounded(scenario.environment_faults, plan.ranks, plan.folder) as placements:
+        _run(plan, plan_path, placements, dict(scenario.environment))
     return _read(plan)
 
 

@@ -1,4 +1,4 @@
-"""Step time of a world, and what the fix brought, with bootstrap intervals."""
+"""Step time of a scenario, and what the fix brought, with bootstrap intervals."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pydantic import TypeAdapter
 from evals.lab.scenarios import Training
 
 WARMUP_STEPS = 4
-MEASURED_STEPS = 34  # per launch; two launches of each world
+MEASURED_STEPS = 34  # per launch; two launches of each scenario
 PERIODIC_STEPS = 60  # where the fault hits some steps only
 PROFILED_STEPS = 3
 

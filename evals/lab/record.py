@@ -20,7 +20,7 @@ from evals.lab.fault import Fault, Statistic, Variant, label
 from evals.lab.launch import Launch, Launched, launch
 from evals.lab.measure import CONFIDENCE, Comparison, compare
 from evals.lab.plan import MEASURED_STEPS, PERIODIC_STEPS, WARMUP_STEPS, Plan
-from evals.lab.scenarios import World
+from evals.lab.scenarios import Scenario
 from hermes_agent.monitor.format import PREAMBLE
 
 PRIVATE_KEYS = frozenset({"host_name", "traceName", "trace_id"})
@@ -78,7 +78,7 @@ def without_paths(text: str) -> str:
     return LIBRARIES.sub("", text)
 
 
-LAUNCHES = 2  # of each world, in turn: slow, fixed, slow, fixed
+LAUNCHES = 2  # of each scenario, in turn: slow, fixed, slow, fixed
 LEAST_SAVING_PCT = 8.0  # a label that says "problem" has to be true
 LOSS_TOLERANCE = 1e-3  # sums in another order; a different mathematics is further off
 Tell = Callable[[str], None]
@@ -105,15 +105,15 @@ def record(
     """Record into ``out/<fault id>/<variant>/{slow,fixed}`` with ``label.json`` and ``measured.json`` beside them."""
     folder = out / fault.id / variant.name
     count = measured_steps or (PERIODIC_STEPS if fault.statistic == "mean" else MEASURED_STEPS)
-    worlds = {"slow": variant.slow, "fixed": variant.fixed}
-    launched: dict[str, list[Launched]] = {side: [] for side in worlds}
+    scenarios = {"slow": variant.slow, "fixed": variant.fixed}
+    launched: dict[str, list[Launched]] = {side: [] for side in scenarios}
     for turn in range(LAUNCHES):
-        for side, world in worlds.items():
+        for side, scenario in scenarios.items():
             tell(f"{fault.id} {variant.name}: launch {turn + 1} of {LAUNCHES}, {side}")
-            launched[side].append(one_launch(world, folder / side if turn == 0 else None, count, run))
-    before, after = (_measured_steps(launched[side], count) for side in worlds)
+            launched[side].append(one_launch(scenario, folder / side if turn == 0 else None, count, run))
+    before, after = (_measured_steps(launched[side], count) for side in scenarios)
     comparison = compare(before, after, fault.statistic)
-    losses = {side: launched[side][0].loss for side in worlds}
+    losses = {side: launched[side][0].loss for side in scenarios}
     write(folder / "label.json", label(fault, variant))
     agree = not fault.same_loss or math.isclose(losses["slow"], losses["fixed"], rel_tol=LOSS_TOLERANCE)
     measured = _pair(comparison, fault.statistic, count) | {
@@ -130,11 +130,11 @@ def holds(comparison: Comparison) -> bool:
     return comparison.saving_pct.median >= LEAST_SAVING_PCT and comparison.saving_pct.low > 0
 
 
-def one_launch(world: World, target: Path | None, measured_steps: int, run: Launch) -> Launched:
+def one_launch(scenario: Scenario, target: Path | None, measured_steps: int, run: Launch) -> Launched:
     """Run one launch in a folder of its own; with ``target``, profile it and keep its records there."""
     with tempfile.TemporaryDirectory(prefix="lab-") as name:
-        plan = Plan(world.training, Path(name), world.ranks, target is not None, measured_steps)
-        launched = run(world, plan)
+        plan = Plan(scenario.training, Path(name), scenario.ranks, target is not None, measured_steps)
+        launched = run(scenario, plan)
         if target is not None:
             keep(plan, target, launched)
     return launched
@@ -184,7 +184,7 @@ def _pair(comparison: Comparison, statistic: Statistic, steps: int) -> dict[str,
         "launches": LAUNCHES,
         "steps_per_launch": steps,
         "method": f"{statistic} over steps without the lab's profiler, mean over ranks; bootstrap over the steps of "
-        "each launch; launches of both worlds in turn",
+        "each launch; launches of both scenarios in turn",
     }
 
 

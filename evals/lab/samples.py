@@ -23,7 +23,7 @@ Prepare = Callable[[NDArray[np.uint8]], torch.Tensor]
 
 
 def write_samples(folder: Path, inputs: NDArray[np.generic], targets: NDArray[np.int64], data: Data) -> None:
-    """Store inputs (n, ...) and targets (n, ...), the inputs in packs where the world says so."""
+    """Store inputs (n, ...) and targets (n, ...), the inputs in packs where the scenario says so."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "targets.npy", targets, allow_pickle=False)
     np.save(folder / "inputs.npy", inputs, allow_pickle=False)

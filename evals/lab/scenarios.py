@@ -6,10 +6,10 @@ recorded holds these names.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from evals.lab.environment_faults.placement import Surrounding, all_missing
+from evals.lab.environment_faults.placement import EnvironmentFault, all_missing
 
 Packing = Literal["plain", "zlib", "lzma"]
 WorkloadName = Literal["images", "tokens", "sounds", "experts", "stages"]
@@ -23,7 +23,9 @@ class Data:
     raw_size: int = 160  # how large a raw sample is: pixels a side, words of text, or values of a waveform
     packing: Packing = "plain"
     samples_in_pack: int = 1  # a pack is unpacked whole to get one sample
-    in_files: bool = False  # one read per pack, from the disk or the file server of the surroundings; else in memory
+    in_files: bool = (
+        False  # one read per pack, from the disk or the file server of the environment faults; else in memory
+    )
     workers: int = 0  # processes of the DataLoader
     workers_unbound: bool = False  # workers leave the cores that the training is bound to
     sizes: tuple[int, ...] = ()  # pixels a side, tokens or frames, drawn per batch; () for the usual size
@@ -67,7 +69,7 @@ class Parallel:
 
 
 @dataclass(frozen=True)
-class Habits:
+class ScriptOptions:
     """What the script does beside the step."""
 
     saves_every: int = 0  # steps between checkpoints
@@ -91,18 +93,23 @@ class Training:
     data: Data = field(default_factory=Data)
     program: Program = field(default_factory=Program)
     parallel: Parallel = field(default_factory=Parallel)
-    habits: Habits = field(default_factory=Habits)
+    script_options: ScriptOptions = field(default_factory=ScriptOptions)
 
 
 @dataclass(frozen=True)
-class World:
+class Scenario:
     """One training with everything around it."""
 
     training: Training = field(default_factory=Training)
     ranks: int = 2
     environment: tuple[tuple[str, str], ...] = ()
-    surroundings: tuple[Surrounding, ...] = ()
+    environment_faults: tuple[EnvironmentFault, ...] = ()
 
     def missing(self) -> str:
-        """Why this world cannot be had on this machine; nothing when it can."""
-        return all_missing(self.surroundings)
+        """Why this scenario cannot be had on this machine; nothing when it can."""
+        return all_missing(self.environment_faults)
+
+
+def with_options(training: Training, **options: object) -> Scenario:
+    """Return the usual scenario of a training with other options: ``with_options(training, data=Data(workers=2))``."""
+    return Scenario(replace(training, **options))  # type: ignore[arg-type]

@@ -12,18 +12,18 @@ from pathlib import Path
 import torch
 
 from evals.lab.environment_faults.store import store_of
-from evals.lab.scenarios import Habits
+from evals.lab.scenarios import ScriptOptions
 
 
 class Heap:
     """An index of objects that live as long as the training; collections on request, ranks in steps of their own."""
 
-    def __init__(self, habits: Habits, rank: int, ranks: int) -> None:
-        self._every = habits.collects_every if rank in habits.heap_on else 0
-        self._turn = rank * (habits.collects_every // ranks)
-        count = habits.heap_objects if rank in habits.heap_on else 0
+    def __init__(self, script_options: ScriptOptions, rank: int, ranks: int) -> None:
+        self._every = script_options.collects_every if rank in script_options.heap_on else 0
+        self._turn = rank * (script_options.collects_every // ranks)
+        count = script_options.heap_objects if rank in script_options.heap_on else 0
         self._index = [{"sample": number, "parts": [number]} for number in range(count // 2)]
-        if habits.heap_frozen:
+        if script_options.heap_frozen:
             gc.collect()
             gc.freeze()
 
@@ -37,7 +37,7 @@ LINE = "step {step} " + "x" * 1000 + "\n"
 
 
 class Disk:
-    """The folder that checkpoints and log lines go to, or the file server of the surroundings."""
+    """The folder that checkpoints and log lines go to, or the file server of the environment_faults."""
 
     def __init__(self, folder: Path, name: str, synced: bool) -> None:
         self._folder, self._name, self._synced = folder, name, synced
@@ -62,10 +62,10 @@ class Disk:
 class Saving:
     """Writes the model and other state every few steps; training waits."""
 
-    def __init__(self, habits: Habits, folder: Path, rank: int, model: torch.nn.Module | None) -> None:
-        self._every, self._model = habits.saves_every, model
-        self._disk = Disk(folder, f"checkpoint{rank}", habits.synced)
-        self._state = torch.rand(habits.saved_mb << 18)
+    def __init__(self, script_options: ScriptOptions, folder: Path, rank: int, model: torch.nn.Module | None) -> None:
+        self._every, self._model = script_options.saves_every, model
+        self._disk = Disk(folder, f"checkpoint{rank}", script_options.synced)
+        self._state = torch.rand(script_options.saved_mb << 18)
 
     def step(self, step: int) -> None:
         """After each step."""
@@ -80,9 +80,9 @@ class Saving:
 class StepLines:
     """Log lines after each step, safe before training goes on."""
 
-    def __init__(self, habits: Habits, folder: Path, rank: int) -> None:
-        self._lines = habits.log_lines
-        self._disk = Disk(folder, f"log{rank}", habits.synced)
+    def __init__(self, script_options: ScriptOptions, folder: Path, rank: int) -> None:
+        self._lines = script_options.log_lines
+        self._disk = Disk(folder, f"log{rank}", script_options.synced)
 
     def step(self, step: int) -> None:
         """After each step."""

@@ -79,7 +79,7 @@ def complete(folder: Path) -> bool:
 def missing(job: Job) -> str:
     """Why this machine cannot record it; nothing when it can."""
     if isinstance(job, Control):
-        return job.run.world.missing()
+        return job.run.scenario.missing()
     if "gpu" in job.fault.needs and not has_gpu():
         return "this machine has no GPU that PyTorch can use"
     if "compiler" in job.fault.needs and shutil.which("g++") is None:
@@ -106,7 +106,7 @@ def _told(job: Pair, recorded: Recorded) -> str:
         f"written {recorded.folder}",
     ]
     if not recorded.losses_agree:
-        told.insert(0, "FAILED: both worlds should compute the same, and their losses differ")
+        told.insert(0, "FAILED: both scenarios should compute the same, and their losses differ")
     elif not recorded.label_holds:
         told.insert(0, f"FAILED: mending saves less than {LEAST_SAVING_PCT:.0f} % or than the noise; strengthen it")
     return "\n".join([job.name, *told])

@@ -35,7 +35,7 @@ def train(plan: Plan, rank: int) -> float:
     with (
         monitor(plan.run, rank) as watch,
         plan.step_log(rank).open("w", encoding="utf-8") as log,
-        habits(plan, rank, work) as after_step,
+        script_options(plan, rank, work) as after_step,
         profiled(plan, rank) as stepped,
     ):
         if plan.training.workload in SAME_MODEL and plan.ranks > 1 and work.learns is not None:
@@ -63,9 +63,9 @@ def train(plan: Plan, rank: int) -> float:
 
 
 @contextmanager
-def habits(plan: Plan, rank: int, work: Workload) -> Iterator[tuple[Heap | Saving | StepLines, ...]]:
+def script_options(plan: Plan, rank: int, work: Workload) -> Iterator[tuple[Heap | Saving | StepLines, ...]]:
     """What the script does beside the step; gives what has to be told of each."""
-    told = plan.training.habits
+    told = plan.training.script_options
     heap = Heap(told, rank, plan.ranks)
     side = SideThread(told.side_thread_share)
     yield heap, Saving(told, plan.folder, rank, work.learns), StepLines(told, plan.folder, rank)

@@ -24,7 +24,7 @@ def monitor(folder: Path, rank: int) -> Monitor:
 
 @contextmanager
 def profiled(plan: Plan, rank: int) -> Iterator[Callable[[], None]]:
-    """Records the plan's last steps; before them the script's own profiler runs where the world has one.
+    """Records the plan's last steps; before them the script's own profiler runs where the scenario has one.
 
     Gives what has to be called after every step.
     """

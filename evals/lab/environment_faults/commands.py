@@ -22,18 +22,18 @@ READY = "ready"
 ENTER = Path(__file__).resolve().with_name("enter.py")
 
 
-class SurroundingError(HermesError):
+class EnvironmentFaultError(HermesError):
     """What should surround the training could not be set up."""
 
 
 def run(*words: str) -> str:
-    """Run a program of the system; gives what it wrote. Raises SurroundingError with its own complaint."""
+    """Run a program of the system; gives what it wrote. Raises EnvironmentFaultError with its own complaint."""
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise SurroundingError(f"{words[0]} cannot be run: {error}") from error
+        raise EnvironmentFaultError(f"{words[0]} cannot be run: {error}") from error
     if done.returncode != 0:
-        raise SurroundingError(f"`{' '.join(words)}` failed: {_last_line(done.stderr + done.stdout)}")
+        raise EnvironmentFaultError(f"`{' '.join(words)}` failed: {_last_line(done.stderr + done.stdout)}")
     return done.stdout
 
 
@@ -86,7 +86,9 @@ def _await_ready(process: subprocess.Popen[str], module: str) -> None:
     finally:
         late.cancel()
         late.join()
-    raise SurroundingError(f"the program {module!r} beside the training did not start: {_last_line(''.join(said))}")
+    raise EnvironmentFaultError(
+        f"the program {module!r} beside the training did not start: {_last_line(''.join(said))}"
+    )
 
 
 def _kill_group(leader: int) -> None:

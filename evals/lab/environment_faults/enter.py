@@ -1,4 +1,4 @@
-"""Becomes the command after ``--``, in the surroundings that the options name. Needs the standard library only.
+"""Becomes the command after ``--``, in the environment faults that the options name. Needs the standard library only.
 
 What is set here holds for every process the command starts: loader workers included.
 """
@@ -53,4 +53,4 @@ if __name__ == "__main__":
     try:
         main()
     except OSError as error:
-        sys.exit(f"the training could not be placed in its surroundings: {error}")
+        sys.exit(f"the training could not be placed in its environment faults: {error}")

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from evals.lab.environment_faults.commands import SurroundingError, run
+from evals.lab.environment_faults.commands import EnvironmentFaultError, run
 from evals.lab.environment_faults.leftovers import NAME, is_abandoned, mark
 
 EMPTY_LIMIT_S = 3.0
@@ -51,7 +51,7 @@ def remove(name: str) -> None:
     while (pids := run("ip", "netns", "pids", name).split()) and time.monotonic() < deadline:
         for pid in map(int, pids):
             if pid <= 1:
-                raise SurroundingError(
+                raise EnvironmentFaultError(
                     f"the network namespace {name} holds processes that are not the lab's; remove it"
                 )
             with suppress(ProcessLookupError):

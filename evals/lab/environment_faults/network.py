@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evals.lab.environment_faults.commands import SurroundingError, beside, entering, not_installed, run
+from evals.lab.environment_faults.commands import EnvironmentFaultError, beside, entering, not_installed, run
 from evals.lab.environment_faults.namespaces import Port, address, join, namespace, switch
 from evals.lab.environment_faults.placement import Placement
 
@@ -29,7 +29,7 @@ class Way:
 def lose(port: Port, loss_pct: float) -> str:
     """Drop that share of the packets arriving at ``port``; gives the name of the way that worked.
 
-    Raises SurroundingError with each way's complaint when none does.
+    Raises EnvironmentFaultError with each way's complaint when none does.
     """
     complaints: list[str] = []
     for way in ways(port, loss_pct / 100):
@@ -37,7 +37,7 @@ def lose(port: Port, loss_pct: float) -> str:
         if not complaint:
             return way.name
         complaints.append(f"{way.name}: {complaint}")
-    raise SurroundingError(f"packets cannot be lost at random here ({'; '.join(complaints)})")
+    raise EnvironmentFaultError(f"packets cannot be lost at random here ({'; '.join(complaints)})")
 
 
 def ways(port: Port, share: float) -> tuple[Way, ...]:
@@ -77,7 +77,7 @@ def _complaint(way: Way) -> str:
     try:
         for command in way.commands:
             run(*command)
-    except SurroundingError as error:
+    except EnvironmentFaultError as error:
         return str(error)
     return ""
 
@@ -111,11 +111,11 @@ class LinkedHosts:
         try:
             with self._hosts(max(2, (self.slow_host or 0) + 1)):
                 return ""
-        except SurroundingError as error:
+        except EnvironmentFaultError as error:
             return f"network namespaces with shaped links are not permitted here ({error})"
 
     def loss_way(self) -> str:
-        """How packets are lost on this machine; empty when none are to be lost. Raises SurroundingError."""
+        """How packets are lost on this machine; empty when none are to be lost. Raises EnvironmentFaultError."""
         if not self.loss_pct:
             return ""
         with self._hosts(2) as (_, way):
@@ -144,7 +144,7 @@ class LinkedHosts:
     def _hosts(self, ranks: int) -> Iterator[tuple[list[str], str]]:
         """The namespaces, linked as asked, and the way packets are lost."""
         if self.use == "slow" and self.slow_rate_mbit is None:
-            raise SurroundingError("the slow network is to be used, but slow_rate_mbit gives it no rate")
+            raise EnvironmentFaultError("the slow network is to be used, but slow_rate_mbit gives it no rate")
         with ExitStack() as stack:
             hosts = [stack.enter_context(namespace(f"host{rank}")) for rank in range(ranks)]
             middle = stack.enter_context(namespace("switch")) if ranks > 2 else None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from evals.lab.environment_faults.commands import SurroundingError
+from evals.lab.environment_faults.commands import EnvironmentFaultError
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Placement:
     environment: Mapping[str, str] = field(default_factory=dict)  # added to the rank's environment
 
 
-class Surrounding(Protocol):
+class EnvironmentFault(Protocol):
     """Something outside the training's processes that makes it slow."""
 
     def missing(self) -> str:
@@ -29,25 +29,27 @@ class Surrounding(Protocol):
     def around(self, ranks: int, folder: Path) -> AbstractContextManager[tuple[Placement, ...]]:
         """Set it up for a training of ``ranks`` processes run in ``folder``; gives one placement per rank.
 
-        Leaving the context takes everything down again. Raises SurroundingError where it cannot be set up.
+        Leaving the context takes everything down again. Raises EnvironmentFaultError where it cannot be set up.
         """
         ...
 
 
-def all_missing(surroundings: Sequence[Surrounding]) -> str:
+def all_missing(environment_faults: Sequence[EnvironmentFault]) -> str:
     """Empty when all can be set up on this machine, else the clauses that say why not."""
-    return "; ".join(dict.fromkeys(filter(None, (each.missing() for each in surroundings))))
+    return "; ".join(dict.fromkeys(filter(None, (each.missing() for each in environment_faults))))
 
 
 @contextmanager
-def surrounded(surroundings: Sequence[Surrounding], ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
-    """All ``surroundings`` at once. The first one's prefix is the outermost, so LinkedHosts, which hides the control
-    groups from what it starts, comes after CpuQuota."""
-    lacking = all_missing(surroundings)
+def surrounded(
+    environment_faults: Sequence[EnvironmentFault], ranks: int, folder: Path
+) -> Iterator[tuple[Placement, ...]]:
+    """Set up all faults at once. The first prefix is the outermost, so LinkedHosts, which hides the control groups
+    from what it starts, comes after CpuQuota."""
+    lacking = all_missing(environment_faults)
     if lacking:
-        raise SurroundingError(f"this machine cannot surround the training as asked: {lacking}")
+        raise EnvironmentFaultError(f"this machine cannot surround the training as asked: {lacking}")
     with ExitStack() as stack:
-        layers = [stack.enter_context(each.around(ranks, folder)) for each in surroundings]
+        layers = [stack.enter_context(each.around(ranks, folder)) for each in environment_faults]
         yield tuple(_joined([layer[rank] for layer in layers]) for rank in range(ranks))
 
 

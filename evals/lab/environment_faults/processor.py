@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.lab.environment_faults.commands import SurroundingError, beside, entering
+from evals.lab.environment_faults.commands import EnvironmentFaultError, beside, entering
 from evals.lab.environment_faults.leftovers import NAME, is_abandoned, mark, own_folder
 from evals.lab.environment_faults.pausing import end_group
 from evals.lab.environment_faults.placement import Placement
@@ -38,19 +38,19 @@ def cannot_group(controller: str, root: Path = ROOT) -> str:
     try:
         with group(controller, {}, root):
             return ""
-    except SurroundingError as error:
+    except EnvironmentFaultError as error:
         return str(error)
 
 
 @contextmanager
 def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> Iterator[Path]:
-    """A new control group with ``settings`` (file name: content); its folder. Raises SurroundingError.
+    """A new control group with ``settings`` (file name: content); its folder. Raises EnvironmentFaultError.
 
     At the end every process still in it is killed and the group removed.
     """
     home = controller_home(controller, root)
     if home is None:
-        raise SurroundingError(f"no control group hierarchy with the {controller} controller is mounted")
+        raise EnvironmentFaultError(f"no control group hierarchy with the {controller} controller is mounted")
     parent, version = home
     remove_abandoned(parent)
     folder = parent / f"{mark()}{next(_serial)}"
@@ -59,7 +59,9 @@ def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> It
             _hand_down(parent, controller)
         folder.mkdir()
     except OSError as error:
-        raise SurroundingError(f"control groups of {controller} may not be made here ({error.strerror})") from error
+        raise EnvironmentFaultError(
+            f"control groups of {controller} may not be made here ({error.strerror})"
+        ) from error
     try:
         _set(folder, settings)
         yield folder
@@ -79,16 +81,18 @@ def _set(folder: Path, settings: Mapping[str, str]) -> None:
         try:
             (folder / name).write_text(content, encoding="ascii")
         except OSError as error:
-            raise SurroundingError(f"{name} of a control group refuses {content!r} ({error.strerror})") from error
+            raise EnvironmentFaultError(f"{name} of a control group refuses {content!r} ({error.strerror})") from error
 
 
 def remove(folder: Path) -> None:
-    """Kill what runs in the group and remove it. Raises SurroundingError, also where it holds what cannot be ours."""
+    """Kill what runs in the group and remove it; raises EnvironmentFaultError where it holds what cannot be ours."""
     deadline = time.monotonic() + EMPTY_LIMIT_S
     while folder.is_dir():
         members = _members(folder)
         if any(pid <= 1 for pid in members):  # 0 is what the kernel shows of processes of another container
-            raise SurroundingError(f"the control group {folder.name} holds processes that are not the lab's; remove it")
+            raise EnvironmentFaultError(
+                f"the control group {folder.name} holds processes that are not the lab's; remove it"
+            )
         for pid in members:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -96,7 +100,7 @@ def remove(folder: Path) -> None:
             folder.rmdir()
             return
         if time.monotonic() > deadline:
-            raise SurroundingError(f"the control group {folder.name} could not be removed: processes remain in it")
+            raise EnvironmentFaultError(f"the control group {folder.name} could not be removed: processes remain in it")
         time.sleep(POLL_S)
 
 

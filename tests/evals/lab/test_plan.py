@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from evals.lab.fault import faults
 from evals.lab.plan import Plan, read_plan, write_plan
-from evals.lab.registry import FAULTS
 from evals.lab.scenarios import Training
 
 
 def test_every_world_survives_being_written(tmp_path: Path) -> None:
-    for known in FAULTS:
+    for known in faults():
         for each in known.variants:
-            for world in (each.slow, each.fixed):
-                plan = Plan(world.training, tmp_path, world.ranks, profile=True, measured_steps=3)
+            for scenario in (each.slow, each.fixed):
+                plan = Plan(scenario.training, tmp_path, scenario.ranks, profile=True, measured_steps=3)
                 write_plan(plan, tmp_path / "plan.json")
                 assert read_plan(tmp_path / "plan.json") == plan
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from evals.lab.fault import fault, healthy, variant
 from evals.lab.launch import LaunchError, launch
 from evals.lab.plan import Plan
 from evals.lab.record import record
-from evals.lab.registry import fault, variant
-from evals.lab.variants import healthy, told
+from evals.lab.scenarios import with_options
 from tools.sources.monitor.reader import read_monitor
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -43,8 +43,8 @@ def test_a_recorded_pair_holds_traces_logs_monitor_and_label(tmp_path: Path) -> 
 @needs_torch
 @pytest.mark.parametrize("name", ["tokens", "experts", "stages"])
 def test_every_workload_trains(name: str, tmp_path: Path) -> None:
-    world = told(healthy(name))
-    launched = launch(world, Plan(world.training, tmp_path, world.ranks, profile=False, measured_steps=1))
+    scenario = with_options(healthy(name))
+    launched = launch(scenario, Plan(scenario.training, tmp_path, scenario.ranks, profile=False, measured_steps=1))
     assert len(launched.steps_ms) == 5
     assert 1.0 < launched.loss < 10.0
 
@@ -52,6 +52,6 @@ def test_every_workload_trains(name: str, tmp_path: Path) -> None:
 @needs_torch
 def test_a_training_that_fails_is_reported_with_its_last_words(tmp_path: Path) -> None:
     (tmp_path / "data0").write_text("a file where a folder has to be")
-    world = told(healthy("images"))
+    scenario = with_options(healthy("images"))
     with pytest.raises(LaunchError, match="of the recorded training failed"):
-        launch(world, Plan(world.training, tmp_path, world.ranks, profile=False, measured_steps=1))
+        launch(scenario, Plan(scenario.training, tmp_path, scenario.ranks, profile=False, measured_steps=1))

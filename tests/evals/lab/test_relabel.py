@@ -9,9 +9,8 @@ import pytest
 
 from evals.case_files import lab_cases
 from evals.lab.__main__ import main
-from evals.lab.fault import label
+from evals.lab.fault import fault, label
 from evals.lab.job import every_job
-from evals.lab.registry import fault
 from evals.lab.relabel import relabel
 from tools.errors import InputError
 

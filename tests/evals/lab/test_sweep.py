@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from evals.lab.__main__ import main
+from evals.lab.fault import fault
 from evals.lab.job import Control, Job, Pair, jobs, jobs_of_faults
 from evals.lab.launch import Launched, LaunchError
 from evals.lab.plan import Plan
-from evals.lab.registry import fault
-from evals.lab.scenarios import World
+from evals.lab.scenarios import Scenario
 from evals.lab.sweep import Sweep, complete
 from hermes_agent.monitor.format import PREAMBLE, STEPS_MAGIC
 from tools.errors import UsageError
@@ -28,7 +28,7 @@ class FakeLaunch:
         self._times, self._losses, self._fails_at = (slow_ms, fixed_ms), (slow_loss, 1.5), fails_at
         self.launched = 0
 
-    def __call__(self, world: World, plan: Plan) -> Launched:
+    def __call__(self, scenario: Scenario, plan: Plan) -> Launched:
         self.launched += 1
         if self.launched - 1 == self._fails_at:
             raise LaunchError("rank 0 of the recorded training failed: out of luck")

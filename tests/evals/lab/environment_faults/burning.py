@@ -1,4 +1,4 @@
-"""What the tests of surroundings start inside them: a process that burns processor time, with a child that does too."""
+"""A process that burns processor time, with a child that does too, started inside environment faults."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import pytest
 
 from evals.lab.environment_faults.commands import REPOSITORY
-from evals.lab.environment_faults.placement import Placement, Surrounding
+from evals.lab.environment_faults.placement import EnvironmentFault, Placement
 
 BURN = """
 import os, subprocess, sys, time
@@ -37,7 +37,7 @@ class Burnt:
     children: float
 
 
-def skip_where_missing(surrounding: Surrounding) -> None:
+def skip_where_missing(surrounding: EnvironmentFault) -> None:
     """Skip the test, with the reason, where the machine does not permit the surrounding."""
     reason = surrounding.missing()
     if reason:

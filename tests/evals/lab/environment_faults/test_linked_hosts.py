@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.environment_faults.commands import SurroundingError
+from evals.lab.environment_faults.commands import EnvironmentFaultError
 from evals.lab.environment_faults.namespaces import counters
 from evals.lab.environment_faults.network import LinkedHosts
 from evals.lab.environment_faults.placement import Placement
@@ -106,7 +106,7 @@ def test_every_host_has_a_name_of_its_own_and_an_address(tmp_path: Path) -> None
 
 def test_the_slow_network_without_a_rate_is_refused(tmp_path: Path) -> None:
     hosts = LinkedHosts(100, use="slow")
-    with pytest.raises(SurroundingError, match="slow_rate_mbit"), hosts.around(2, tmp_path):
+    with pytest.raises(EnvironmentFaultError, match="slow_rate_mbit"), hosts.around(2, tmp_path):
         pass
 
 

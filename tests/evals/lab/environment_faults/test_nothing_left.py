@@ -11,15 +11,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evals.lab.environment_faults.commands import REPOSITORY, SurroundingError, run
+from evals.lab.environment_faults.commands import REPOSITORY, EnvironmentFaultError, run
 from evals.lab.environment_faults.leftovers import is_abandoned
 from evals.lab.environment_faults.leftovers import mark as mark_of
 from evals.lab.environment_faults.network import LinkedHosts
-from evals.lab.environment_faults.placement import Surrounding, all_missing, surrounded
+from evals.lab.environment_faults.placement import EnvironmentFault, all_missing, surrounded
 from evals.lab.environment_faults.processor import ROOT, CpuQuota, ForeignLoad, PausedRank, remove
 from evals.lab.environment_faults.storage import SlowStore
 
-EVERYTHING: tuple[Surrounding, ...] = (
+EVERYTHING: tuple[EnvironmentFault, ...] = (
     CpuQuota(ranks=(0,), cores=0.5),
     ForeignLoad(processes=1),
     PausedRank(rank=1, share=0.5),
@@ -41,7 +41,7 @@ GONE_LIMIT_S = 8.0
 
 
 @pytest.fixture
-def everything() -> tuple[Surrounding, ...]:
+def everything() -> tuple[EnvironmentFault, ...]:
     reason = all_missing(EVERYTHING)
     if reason:
         pytest.skip(f"not permitted here: {reason}")
@@ -71,7 +71,7 @@ def end_of(processes: list[psutil.Process]) -> list[psutil.Process]:
 
 
 def test_ctrl_c_leaves_no_process_namespace_group_or_socket(
-    everything: tuple[Surrounding, ...], tmp_path: Path
+    everything: tuple[EnvironmentFault, ...], tmp_path: Path
 ) -> None:
     process = holding(tmp_path)
     started = psutil.Process(process.pid).children(recursive=True)
@@ -85,7 +85,7 @@ def test_ctrl_c_leaves_no_process_namespace_group_or_socket(
     assert [each for each in end_of(started) if each.status() != psutil.STATUS_ZOMBIE] == []
 
 
-def test_an_error_inside_leaves_nothing(everything: tuple[Surrounding, ...], tmp_path: Path) -> None:
+def test_an_error_inside_leaves_nothing(everything: tuple[EnvironmentFault, ...], tmp_path: Path) -> None:
     before = {each.pid for each in psutil.Process().children(recursive=True)}
     with pytest.raises(ZeroDivisionError), surrounded(everything, 2, tmp_path):
         raise ZeroDivisionError
@@ -94,7 +94,7 @@ def test_an_error_inside_leaves_nothing(everything: tuple[Surrounding, ...], tmp
 
 
 def test_what_a_killed_process_leaves_is_removed_by_the_next(
-    everything: tuple[Surrounding, ...], tmp_path: Path
+    everything: tuple[EnvironmentFault, ...], tmp_path: Path
 ) -> None:
     process = holding(tmp_path)
     children = psutil.Process(process.pid).children()
@@ -127,7 +127,7 @@ def test_a_control_group_with_what_is_not_of_the_lab_is_refused_and_nothing_kill
     bystander = subprocess.Popen(["sleep", "60"])
     try:
         (tmp_path / "cgroup.procs").write_text(f"{bystander.pid}\n{members}", encoding="ascii")
-        with pytest.raises(SurroundingError, match="not the lab's"):
+        with pytest.raises(EnvironmentFaultError, match="not the lab's"):
             remove(tmp_path)
         assert bystander.poll() is None
     finally:

@@ -1,4 +1,4 @@
-"""Several surroundings place a rank together."""
+"""Several environment faults place a rank together."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.environment_faults.commands import SurroundingError
+from evals.lab.environment_faults.commands import EnvironmentFaultError
 from evals.lab.environment_faults.placement import Placement, surrounded
 
 
@@ -39,5 +39,5 @@ def test_prefixes_nest_in_the_order_given_and_later_variables_win(tmp_path: Path
 
 def test_nothing_is_set_up_when_one_of_them_cannot_be(tmp_path: Path) -> None:
     lacking = (Marked("a", "no a here"), Marked("b"), Marked("c", "no c here"), Marked("d", "no a here"))
-    with pytest.raises(SurroundingError, match=r"no a here; no c here$"), surrounded(lacking, 1, tmp_path):
+    with pytest.raises(EnvironmentFaultError, match=r"no a here; no c here$"), surrounded(lacking, 1, tmp_path):
         pass

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from evals.lab.environment_faults import commands
-from evals.lab.environment_faults.commands import SurroundingError, beside
+from evals.lab.environment_faults.commands import EnvironmentFaultError, beside
 from evals.lab.environment_faults.processor import BoundCores, CpuQuota, ForeignLoad, PausedRank
 from tests.evals.lab.environment_faults.burning import burnt, python, skip_where_missing, started
 
@@ -42,7 +42,7 @@ def test_a_quota_is_written_for_version_2_as_one_line(tmp_path: Path) -> None:
 def test_without_control_groups_a_quota_says_what_is_missing(tmp_path: Path) -> None:
     quota = CpuQuota(ranks=(0,), cores=1, root=tmp_path)
     assert quota.missing() == "no control group hierarchy with the cpu controller is mounted"
-    with pytest.raises(SurroundingError), quota.around(1, tmp_path):
+    with pytest.raises(EnvironmentFaultError), quota.around(1, tmp_path):
         pass
 
 
@@ -107,7 +107,7 @@ def test_a_program_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(commands, "READY_LIMIT_S", 0.3)
     begun = time.monotonic()
     with (
-        pytest.raises(SurroundingError, match="did not start"),
+        pytest.raises(EnvironmentFaultError, match="did not start"),
         beside("busy", "", prefix=(sys.executable, "-c", "import time; time.sleep(60)")),
     ):
         pass
