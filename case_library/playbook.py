@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from case_library.library import CaseError, load_cases
-from tools.knowledge.advice import Optimization, table
-from tools.knowledge.taxonomy import causes
+from tools.knowledge.taxonomy import Optimization, causes
 
 if TYPE_CHECKING:
     from case_library.schema import Case
@@ -101,7 +100,7 @@ def renewed(page: str, cause: str, cases: Iterable[Case]) -> str:
     own = [case for case in cases if case.cause == cause]
     parts: dict[str, Callable[[], str]] = {
         "taxonomy": lambda: _taxonomy(cause),
-        "advice": lambda: "\n".join(map(_advice, table().get(cause, ()))),
+        "advice": lambda: "\n".join(map(_advice, causes()[cause].advice)),
         "cases": lambda: case_list(own),
     }
 
@@ -142,15 +141,16 @@ def case_list(cases: Iterable[Case]) -> str:
 def _taxonomy(cause: str) -> str:
     known = causes()[cause]
     signals = "".join(f"\n- {signal}" for signal in known.signals)
-    mechanisms = ", ".join(f"`{name}`" for name in known.mechanisms)
-    told = f"\n\nMechanisms: {mechanisms}." if mechanisms else ""
-    return f"Cause `{cause}` of the family `{known.family}`. In the taxonomy's words:\n{signals}{told}"
+    names = known.mechanism_names.items()
+    listed = ", ".join(f"{name.phrase} (`{mechanism}`)" for mechanism, name in names)
+    mechanisms = f"\n\nMechanisms: {listed}." if listed else ""
+    return f"Cause `{cause}`, family `{known.family}`. Symptoms:\n{signals}{mechanisms}"
 
 
 def _advice(row: Optimization) -> str:
     where = f" (`{row.mechanism}`)" if row.mechanism else ""
     effort = EFFORTS.get(row.effort, "unknown")
-    return f"- **{row.title}**{where}: {row.how}.\n  Effort: {effort}. Risk: {row.risk}. To check: {row.verify}."
+    return f"- **{row.title()}**{where}: {row.how}.\n  Effort: {effort}. Risk: {row.risk}. To check: {row.verify}."
 
 
 def _case(case: Case) -> str:

@@ -71,7 +71,7 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
     import chromadb
 
     digest = hashlib.sha256()
-    taxonomy = files("tools.knowledge").joinpath("taxonomy.yaml").read_bytes()
+    taxonomy = files("tools.knowledge").joinpath("causes.yaml").read_bytes()
     lexicon = files("case_library.retrieval").joinpath("lexicon.txt").read_bytes()
     versions = f"{LAYOUT_VERSION} {version(embedding)} {chromadb.__version__}".encode()
     for part in (versions, taxonomy, lexicon, *_pieces(contents, own)):

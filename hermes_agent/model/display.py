@@ -1,8 +1,10 @@
-"""How causes, families and scopes are called in prose: one place for all frontends."""
+"""Display names of causes, families, parts of a step and scopes, for all frontends."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+
+from tools.knowledge.taxonomy import Name, causes
 
 FAMILY_TITLES = {
     "parallel": "overlap and critical path",
@@ -18,9 +20,9 @@ PART_TITLES = {
     "compute": "computation",
     "exposed_communication": "exposed communication",
     "exposed_memcpy": "exposed copies",
-    "data_wait": "waiting for data",
-    "host": "host program",
-    "idle": "idle with work launched",
+    "data_wait": "data wait",
+    "host": "host",
+    "idle": "idle with queued kernels",
 }
 
 
@@ -30,8 +32,29 @@ def plain(identifier: str) -> str:
 
 
 def cause_title(cause: str, mechanism: str | None) -> str:
-    """A cause with its mechanism in words."""
-    return plain(cause) + (f" ({plain(mechanism)})" if mechanism else "")
+    """A cause within a sentence, by its mechanism where one is known: ``heavy data transforms``."""
+    return _name(cause, mechanism).phrase
+
+
+def cause_heading(cause: str, mechanism: str | None) -> str:
+    """The same as a heading: ``Heavy data transforms``."""
+    return _name(cause, mechanism).title
+
+
+def costs(cause: str, mechanism: str | None) -> str:
+    """``cost`` or ``costs``, as the cause is named in the plural or the singular."""
+    return "cost" if _name(cause, mechanism).plural else "costs"
+
+
+def _name(cause: str, mechanism: str | None) -> Name:
+    known = causes().get(cause)
+    title = plain(mechanism or cause)
+    return known.called(mechanism) if known else Name(title.capitalize(), title)
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """``1 rank``, ``2 ranks``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def rank_list(ranks: Sequence[int]) -> str:

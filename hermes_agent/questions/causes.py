@@ -21,7 +21,7 @@ from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
 from tools.knowledge.taxonomy import causes, family_of
-from tools.knowledge.thresholds import DEFAULTS
+from tools.knowledge.thresholds import Thresholds
 
 COMMUNICATING = {"communication", "parallel"}
 WHY_NOT = re.compile(r"\bwhy (is |are |was )?(it |this |that )?(not|isnt|wasnt|arent|dont|didnt)\b|\bwhynot\b")
@@ -88,7 +88,7 @@ def _found(discussion: Discussion, stand: Standing, place: int, record: CauseRec
     parts = [f"Yes: {title} is the {ordinal(place)} of the causes found.", record.claim]
     if stand.mechanism is not None and stand.mechanism != record.mechanism:
         parts.insert(1, f"That it happens by {plain(stand.mechanism)} does not show in the sources.")
-    if record.confidence < DEFAULTS["confidence"].value:
+    if record.confidence < Thresholds()["confidence"]:
         parts.append("The evidence is thin, so take it as a hypothesis.")
     if why_not and place:
         parts.append(_behind(discussion, record))
@@ -103,7 +103,7 @@ def _behind(discussion: Discussion, record: CauseRecord) -> str:
     if own is None or top is None:
         return ""
     name = cause_title(first.cause, first.mechanism)
-    enough = DEFAULTS["confidence"].value
+    enough = Thresholds()["confidence"]
     if record.confidence < enough <= first.confidence:
         return (
             f"It is not the first because its evidence is thinner: it costs {cited(own)} per step, {name} {cited(top)}."

@@ -10,7 +10,7 @@ from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.evidence.recalled import recalled
 from hermes_agent.evidence.sentences import render, render_all
 from hermes_agent.model import diagnosis as record
-from hermes_agent.model.display import cause_title, on_ranks
+from hermes_agent.model.display import cause_title, on_ranks, rank_list
 from hermes_agent.report.opening import about, opening
 from hermes_agent.report.records import (
     attribution_rows,
@@ -29,7 +29,7 @@ from tools.judgement.catalog import measure
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import Ranking
 from tools.judgement.start_up import steps_marked
-from tools.knowledge.advice import Optimization, optimizations
+from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
 from tools.views.profile import Profile
 
@@ -177,7 +177,9 @@ class _Composer:
             id=identifier,
             for_=ranked.finding.cause,
             mechanism=ranked.finding.mechanism,
-            optimization=optimization.title,
+            optimization=optimization.title(
+                rank_list(ranked.finding.ranks) if ranked.finding.ranks else "the late rank"
+            ),
             how=optimization.how,
             effort=optimization.effort,
             risk=optimization.risk,
@@ -245,6 +247,10 @@ class _Composer:
     def _recall_note(self) -> str:
         silent = [recall.abstained for _, recall in sorted(self.findings.recalls.items()) if recall.abstained]
         return silent[0] if silent else ""
+
+
+def _named(ranks: Sequence[int]) -> tuple[str, ...]:
+    return (rank_list(ranks),) if ranks else ()
 
 
 def _capability(profile: Profile) -> float | None:

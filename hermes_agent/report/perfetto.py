@@ -12,7 +12,7 @@ import numpy as np
 
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.display import PART_TITLES, cause_title
+from hermes_agent.model.display import PART_TITLES, cause_heading
 from hermes_agent.model.request import Request
 from tools.errors import UsageError
 from tools.intervals import merge
@@ -95,7 +95,7 @@ def _cause_slices(profile: Profile, diagnosis: Diagnosis, rank: int, window: tup
     claims = {(cause.cause, cause.mechanism): cause.claim for cause in diagnosis.causes}
     for ranked in ranking(profile).causes:
         finding = ranked.finding
-        name = cause_title(finding.cause, finding.mechanism)
+        name = cause_heading(finding.cause, finding.mechanism)
         claim = claims.get((finding.cause, finding.mechanism), "")
         spans = [part.intervals for part in finding.change if isinstance(part, Scale) and part.rank == rank]
         for start, end in np.clip(merge(*spans), *window).tolist():

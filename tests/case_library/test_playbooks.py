@@ -13,7 +13,6 @@ from case_library.playbook import BLOCK, PLAYBOOKS, case_list, faults, printed, 
 from hermes_agent.demo.data import demo_run
 from tests.case_library.own_cases import public_fields
 from tools.analyzers.registry import all_checks
-from tools.knowledge.advice import table
 from tools.knowledge.taxonomy import causes
 from tools.knowledge.thresholds import Thresholds
 from tools.sources.load import load_run
@@ -44,8 +43,8 @@ def test_a_page_names_look_alikes_of_the_taxonomy_and_what_decides(cause: str) -
 @pytest.mark.parametrize("cause", causes())
 def test_a_page_has_every_change_of_the_advice_table(cause: str) -> None:
     fixes = section(read_playbook(cause), "How to fix")
-    assert table()[cause]
-    assert all(row.title in fixes and row.how in fixes for row in table()[cause])
+    assert causes()[cause].advice
+    assert all(row.title() in fixes and row.how in fixes for row in causes()[cause].advice)
 
 
 def test_the_checks_that_pages_speak_of_are_those_there_are() -> None:

@@ -1,42 +1,104 @@
-"""The closed set of causes: every finding, case, piece of advice and evaluation label uses these ids."""
+"""The closed set of causes, each with its names and what to change (``causes.yaml``)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any
 
 import yaml
 
 
 @dataclass(frozen=True)
+class Name:
+    """A display name: as a heading, and as the subject of a sentence with its number."""
+
+    title: str
+    phrase: str
+    plural: bool = False
+
+
+@dataclass(frozen=True)
+class Optimization:
+    """One change to make. ``effort``: 1 minutes, 2 hours, 3 days. ``{ranks}`` in the title stands for the ranks."""
+
+    optimization: str
+    how: str
+    effort: int
+    risk: str
+    verify: str
+    mechanism: str | None = None
+    from_capability: float | None = None  # compute capability of the device it fits, and above
+    below_capability: float | None = None
+
+    def title(self, ranks: str = "the late rank") -> str:
+        """The heading, for the ranks concerned."""
+        return self.optimization.replace("{ranks}", ranks)
+
+    def fits(self, capability: float | None) -> bool:
+        """Whether it suits a device of that compute capability; an unknown one rules nothing out."""
+        if capability is None:
+            return True
+        above = self.from_capability is None or capability >= self.from_capability
+        return above and (self.below_capability is None or capability < self.below_capability)
+
+
+@dataclass(frozen=True)
 class Cause:
-    """One cause of slow training; ``mechanisms`` are finer names for how it happens."""
+    """One cause of slow training; ``mechanisms`` are finer ids for how it happens."""
 
     id: str
     family: str
+    name: Name
     signals: tuple[str, ...]
     optimizations: tuple[str, ...]
-    mechanisms: tuple[str, ...] = ()
+    mechanism_names: Mapping[str, Name]
+    advice: tuple[Optimization, ...]
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Ids of the mechanisms."""
+        return tuple(self.mechanism_names)
+
+    def called(self, mechanism: str | None) -> Name:
+        """The name of the mechanism where one is known, else of the cause."""
+        return self.mechanism_names.get(mechanism or "", self.name)
 
 
 @lru_cache(maxsize=1)
 def causes() -> dict[str, Cause]:
     """All causes by id."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    table = yaml.load(files("tools.knowledge").joinpath("taxonomy.yaml").read_text(encoding="utf-8"), Loader=loader)
+    table = yaml.load(files("tools.knowledge").joinpath("causes.yaml").read_text(encoding="utf-8"), Loader=loader)
     return {
         name: Cause(
             name,
             entry["family"],
+            _name(entry),
             tuple(entry["signals"]),
             tuple(entry["optimizations"]),
-            tuple(entry.get("mechanisms", ())),
+            {each: _name(row) for each, row in entry.get("mechanisms", {}).items()},
+            tuple(Optimization(**row) for row in entry["advice"]),
         )
         for name, entry in table["causes"].items()
     }
 
 
+def _name(entry: Mapping[str, Any]) -> Name:
+    title = entry["title"]
+    return Name(title, entry.get("phrase", title[:1].lower() + title[1:]), entry.get("plural", False))
+
+
 def family_of(cause: str) -> str:
     """The family a cause belongs to."""
     return causes()[cause].family
+
+
+def optimizations(cause: str, mechanism: str | None, capability: float | None = None) -> tuple[Optimization, ...]:
+    """What to change for this cause: the rows for its mechanism that suit the device, else those for any mechanism."""
+    known = causes().get(cause)
+    rows = tuple(row for row in known.advice if row.fits(capability)) if known else ()
+    exact = tuple(row for row in rows if mechanism is not None and row.mechanism == mechanism)
+    return exact or tuple(row for row in rows if row.mechanism is None)

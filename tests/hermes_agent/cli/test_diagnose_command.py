@@ -74,8 +74,8 @@ def test_a_trimmed_trace_for_perfetto_holds_the_parts_and_the_cause(tmp_path: Pa
     assert main(["diagnose", str(demo_run()), "--perfetto", str(target)]) == 0
     events = json.loads(gzip.decompress(target.read_bytes()))["traceEvents"]
     own = {event["name"] for event in events if event.get("cat") == "hermes"}
-    assert {"waiting for data", "exposed communication"} <= own
-    assert any(name.startswith("slow data processing") for name in own)
+    assert {"data wait", "exposed communication"} <= own
+    assert any(name.startswith("Heavy data transforms") for name in own)
     slices = [event for event in events if event["ph"] == "X"]
     assert all(event["dur"] >= 0 for event in slices)
 

@@ -123,7 +123,7 @@ def test_ranks_wait_for_the_late_one_and_it_is_told_what_it_does(late: Discussio
     answer = ask(late, "why do ranks wait?")
     assert value(answer, "exposed_wait_ms") == pytest.approx(3.0 * 0.75, abs=0.01)
     assert value(answer, "wait_share_pct", rank=2) == pytest.approx(100.0)
-    assert "Rank 2: What it does longest beyond the median of the others is waiting for data" in answer.text
+    assert "Rank 2: What it does longest beyond the median of the others is data wait" in answer.text
 
 
 @pytest.mark.parametrize(("rank", "verdict"), [(2, "Yes, rank 2 is late"), (0, "No, rank 0 is not the one")])

@@ -59,20 +59,22 @@ def test_a_step_takes_what_unprofiled_steps_take_and_the_traced_ones_come_second
 
 def test_the_rank_of_the_first_cause_is_named_before_the_slowest_of_the_traced_steps(collecting: Discussion) -> None:
     text = reply(collecting, "Which rank is slow?").text
-    assert text.startswith("By the diagnosis it is rank 1: its first cause, garbage collection, was found there.")
+    assert text.startswith(
+        "By the diagnosis it is rank 1: its first cause, Python garbage collection, was found there."
+    )
     assert "not on all ranks: the others wait" in text
     assert text.index("rank 1") < text.index("In the traced steps rank 0 is the slowest")
 
 
 def test_the_rank_of_the_first_cause_is_slow_although_its_traced_steps_are_not(collecting: Discussion) -> None:
     text = reply(collecting, "Is rank 1 slow?").text
-    assert text.startswith("Yes by the diagnosis: its first cause, garbage collection, is on rank 1.")
+    assert text.startswith("Yes by the diagnosis: its first cause, Python garbage collection, is on rank 1.")
 
 
 def test_a_rank_slow_in_the_traced_steps_alone_is_told_where_the_diagnosis_looks(collecting: Discussion) -> None:
     text = reply(collecting, "Is rank 0 slow?").text
     assert text.startswith("Yes, rank 0 is slow.")
-    assert "the diagnosis looks elsewhere: its first cause, garbage collection, is on rank 1" in text
+    assert "the diagnosis looks elsewhere: its first cause, Python garbage collection, is on rank 1" in text
 
 
 def test_the_longest_unprofiled_step_is_told_before_the_slowest_traced_one(collecting: Discussion) -> None:

@@ -93,7 +93,7 @@ def test_a_large_part_that_no_cause_explains_is_told_with_its_figure_and_what_to
     (said,) = (text for text in diagnosis.answer if text.startswith("No cause that was found accounts"))
     record = next(each for each in diagnosis.evidence if dict(each.arguments) == {"part": "idle"})
     assert 69 < record.value < 71
-    assert f"idle with work launched ({record.value:.1f} % [{record.id}])" in said
+    assert f"idle with queued kernels ({record.value:.1f} % [{record.id}])" in said
     assert NEEDED["idle"] in " ".join(diagnosis.answer)
     assert diagnosis.verdict == "inconclusive"
 

@@ -16,7 +16,7 @@ def test_a_bar_divides_its_cells_as_the_step_is_divided() -> None:
     drawn = picture([row(0, None, 94.0, 0.0), row(1, None, 34.0, 60.0)], 123, ASCII).plain.splitlines()
     assert drawn[0] == "rank 0    " + "#" * 94 + "x" + ":" * 5 + "    100.0 ms"
     assert drawn[1] == "rank 1    " + "#" * 34 + "x" + "d" * 60 + ":" * 5 + "    100.0 ms"
-    assert drawn[2] == "# computation  x exposed communication  d waiting for data  : host program"
+    assert drawn[2] == "# computation  x exposed communication  d data wait  : host"
 
 
 def test_a_faster_rank_has_a_shorter_bar() -> None:

@@ -139,7 +139,7 @@ def test_the_facts_hold_every_id_that_they_name_and_fit_into_the_window() -> Non
     assert "cpu.operator_compilation: " in facts.not_checked
     short = answer_facts(diagnosis(), facts.chars - 1)
     assert short.chars < facts.chars
-    assert "Cause 1: slow data processing" in short.diagnosis
+    assert "Cause 1: too few data loader workers" in short.diagnosis
 
 
 def test_a_small_window_leaves_room_for_the_answer() -> None:
@@ -176,7 +176,7 @@ def test_an_endpoint_writes_the_answer_and_its_cost_is_told(tmp_path: Path) -> N
         result = writer(diagnosis(), Listener())
     assert (result.answer_by, result.answer_model) == ("model", "tiny")
     assert "tiny: 1 call, 960 tokens" in result.notes[-1]
-    assert "Cause 1: slow data processing" in endpoint.bodies[0]["messages"][1]["content"]
+    assert "Cause 1: too few data loader workers" in endpoint.bodies[0]["messages"][1]["content"]
 
 
 @pytest.mark.parametrize(
