@@ -250,7 +250,7 @@ def _certainty_cause(discussion: Discussion, cause: CauseRecord) -> str:
     name = (
         f"{capital(cause_title(cause.cause, cause.mechanism))}{on_ranks(cause.ranks, discussion.diagnosis.run.ranks)}"
     )
-    supported = cause.confidence >= DEFAULTS["confidence"].value
+    supported = cause.confidence >= Thresholds()["confidence"]
     lead = f"{name} is {'well supported' if supported else 'a hypothesis'}: confidence `{cause.confidence:.2f} of 1`"
     parts = [f"{lead}, by how far the figures pass the limits.", _interval(discussion, cause)]
     parts += [f"Against it: {contrary}" for contrary in cause.against]
