@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     USAGE = 2
     INPUT = 3
     INCONCLUSIVE = 4
+    REGRESSION = 5
     INTERRUPTED = 130
 
 

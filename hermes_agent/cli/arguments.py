@@ -1,9 +1,10 @@
-"""Arguments that several commands share, and what they are read into."""
+"""Arguments that several commands share, and the settings, requests and runs made of them."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,37 +12,36 @@ from hermes_agent.locations.places import local, place
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
+    from case_library.retrieval.embedding_choice import EmbeddingChoice
     from hermes_agent.config.settings import Settings
+    from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.model.request import Request
+    from tools.views.profile import Profile
 
 MOST_RANKS = 1 << 20
 RUN_HELP = "trace file, folder with traces or monitor records, or a URL of one (fsspec)"
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
-    """The runs to read, and what to take of them."""
-    parser.add_argument("run_paths", nargs="+", metavar="RUN", type=place, help=RUN_HELP)
+def add_run_arguments(parser: argparse.ArgumentParser, nargs: str = "+", *, baseline: bool = True) -> None:
+    """Declare the runs to read and the part of them to use."""
+    help_text = RUN_HELP if nargs == "+" else f"{RUN_HELP}; optional"
+    parser.add_argument("run_paths", nargs=nargs, metavar="RUN", type=place, help=help_text)
+    add_selection_arguments(parser, baseline=baseline)
+
+
+def add_selection_arguments(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
+    """Declare the baseline, the restrictions to steps and ranks, and the cache."""
     if baseline:
-        add_baseline_argument(parser)
-    add_selection_arguments(parser)
-
-
-def add_baseline_argument(parser: argparse.ArgumentParser) -> None:
-    """The run to compare with, once or more."""
-    parser.add_argument(
-        "--baseline", action="append", default=[], type=place, metavar="RUN", help="run to compare with"
-    )
-
-
-def add_selection_arguments(parser: argparse.ArgumentParser) -> None:
-    """Restrictions to steps and ranks, and the cache."""
+        parser.add_argument(
+            "--baseline", action="append", default=[], type=place, metavar="RUN", help="run to compare with"
+        )
     parser.add_argument("--steps", metavar="A:B", type=step_range, help="only the steps A to B, inclusive")
     parser.add_argument("--ranks", metavar="R[,R...]", type=rank_numbers, default=(), help="only these ranks")
-    parser.add_argument("--no-cache", action="store_true", help="keep nothing and use nothing kept")
+    parser.add_argument("--no-cache", action="store_true", help="do not use or write the cache")
 
 
 def step_range(text: str) -> tuple[int, int]:
-    """``5:9`` or ``5``."""
+    """Read ``5:9`` or ``5``."""
     first, colon, last = text.partition(":")
     try:
         chosen = int(first), int(last if colon else first)
@@ -53,7 +53,7 @@ def step_range(text: str) -> tuple[int, int]:
 
 
 def rank_numbers(text: str) -> tuple[int, ...]:
-    """``0,3`` or ``0-3``."""
+    """Read ``0,3`` or ``0-3``."""
     chosen: set[int] = set()
     try:
         for part in text.split(","):
@@ -67,16 +67,34 @@ def rank_numbers(text: str) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def settings() -> Settings:
-    """The configuration in force here."""
+def number_between(low: int, high: int) -> Callable[[str], int]:
+    """Return a reader of whole numbers in a range."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return read
+
+
+def settings(*, no_llm: bool = False) -> Settings:
+    """Return the configuration for this folder."""
     from hermes_agent.config.settings import Settings
 
-    return Settings.load(Path.cwd(), os.environ)
+    loaded = Settings.load(Path.cwd(), os.environ)
+    return loaded.without_model() if no_llm else loaded
+
+
+def embedding(chosen: Settings) -> EmbeddingChoice:
+    """Return the embedding of case search."""
+    from hermes_agent.llm.redact import Redactor
+
+    return chosen.embedding(os.environ, Redactor().mask)
 
 
 def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
-    """What the arguments ask to have diagnosed."""
-    from hermes_agent.config.embedding import embedding_choice
+    """Return the diagnosis that the arguments ask for."""
     from hermes_agent.model.request import Request
 
     cache_dir = None if args.no_cache else chosen.cache_dir
@@ -88,16 +106,44 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
         thresholds=chosen.thresholds,
         cache_dir=cache_dir,
         private_cases=chosen.cases.private_dir,
-        embedding=embedding_choice(chosen, os.environ),
+        embedding=embedding(chosen),
     )
 
 
+def profile_of(request: Request) -> Profile:
+    """Read the run of a request; raises InputError when there is none, UsageError for unknown ranks or steps."""
+    from hermes_agent.cli.terminal import TerminalProgress
+    from tools.knowledge.thresholds import Thresholds
+    from tools.sources.load import load_run
+    from tools.sources.options import LoadOptions
+    from tools.views.profile import Profile
+
+    options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
+    with TerminalProgress() as progress:
+        run = load_run(request.paths, options, progress)
+    return Profile(run.select(request.ranks, request.steps), Thresholds(dict(request.thresholds)))
+
+
+def latest_diagnosis(chosen: Settings, remedy: str) -> tuple[Request, Diagnosis]:
+    """Return the last diagnosis made in this working directory and its request.
+
+    Raises UsageError, with the ``remedy``, when there is none.
+    """
+    from hermes_agent.workflow import stored
+
+    latest = stored.latest(chosen.cache_dir)
+    diagnosis = stored.find(chosen.cache_dir, latest[0]) if latest else None
+    if latest is None or diagnosis is None:
+        raise UsageError(f"no diagnosis made in {Path.cwd()} is in the cache {chosen.cache_dir}; {remedy}")
+    return latest[1], diagnosis
+
+
 def writable(path: Path) -> Path:
-    """The path of a file to write, checked before any work is done."""
+    """Return the path of a file to write, checked before any work is done."""
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name a file to write")
     if not path.parent.is_dir():
         raise UsageError(f"{path}: there is no folder {path.parent}; create it first")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise UsageError(f"{path}: may not be written; choose another place or check the rights")
+        raise UsageError(f"{path}: no permission to write it; choose another place")
     return path

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_baseline_argument, add_selection_arguments, request_of, settings
+from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from hermes_agent.cli.terminal import TerminalProgress, note, print_json
 from hermes_agent.locations.places import URL, Place, place
 from tools.errors import ExitCode, UsageError
 
@@ -24,48 +24,42 @@ QUESTION_CHARS = 20_000  # read from standard input at most
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``ask``."""
+    """Declare the arguments of ``ask``."""
     parser.add_argument(
         "words",
         nargs="+",
         metavar="RUN... [QUESTION]",
         help="trace files or folders, then the question; without one, or with -, it is read from standard input",
     )
-    add_baseline_argument(parser)
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
-    parser.add_argument("--no-llm", action="store_true", help="answer from templates even with a model at hand")
+    parser.add_argument("--no-llm", action="store_true", help="answer from templates even if a model is configured")
     parser.add_argument("--strict", action="store_true", help="exit with 4 when the question was not answered")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnoses the run, or takes the stored diagnosis, and answers."""
-    from hermes_agent.cli.progress import TerminalProgress
+    """Diagnose the run, or take the stored diagnosis, and answer."""
     from hermes_agent.session import Session
 
     args.run_paths, question = _split(args.words)
-    if not question:
-        question = sys.stdin.read(QUESTION_CHARS).strip()
+    question = question or sys.stdin.read(QUESTION_CHARS).strip()
     if not question:
         raise UsageError("there is no question; write it after the run or send it to standard input")
-    chosen = settings().without_model() if args.no_llm else settings()
+    chosen = settings(no_llm=args.no_llm)
     with Session(request_of(args, chosen), chosen) as session, TerminalProgress() as progress:
         session.diagnose(progress)
         answer = session.ask(question, progress)
     _print(question, answer, args.json)
-    unanswered = args.strict and answer.intent in UNANSWERED
-    return int(ExitCode.INCONCLUSIVE if unanswered else ExitCode.OK)
+    return ExitCode.INCONCLUSIVE if args.strict and answer.intent in UNANSWERED else ExitCode.OK
 
 
 def _split(words: list[str]) -> tuple[list[Place], str]:
     """Runs first; the last word is the question unless it is ``-``, a file, folder or URL, or the only one."""
-    if len(words) == 1:
-        return [place(words[0])], ""
     last = words[-1]
-    if last == "-":
+    if len(words) > 1 and last == "-":
         return [place(word) for word in words[:-1]], ""
     try:
-        is_run = bool(URL.match(last)) or Path(last).exists()
+        is_run = len(words) == 1 or bool(URL.match(last)) or Path(last).exists()
     except (OSError, ValueError):  # too long, or with a character no path can have
         is_run = False
     runs = words if is_run else words[:-1]
@@ -75,16 +69,17 @@ def _split(words: list[str]) -> tuple[list[Place], str]:
 def _print(question: str, answer: Answer, as_json: bool) -> None:
     if not as_json:
         print(answer.text)
-        for note in answer.notes:
-            print(f"hermes-dx: {note}", file=sys.stderr)
+        for each in answer.notes:
+            note(each)
         return
-    record = {
-        "schema": SCHEMA,
-        "question": question,
-        "text": answer.text,
-        "by": answer.by,
-        "intent": answer.intent,
-        "evidence": [each.model_dump(mode="json") for each in answer.evidence],
-        "notes": list(answer.notes),
-    }
-    print(json.dumps(record, indent=2))
+    print_json(
+        {
+            "schema": SCHEMA,
+            "question": question,
+            "text": answer.text,
+            "by": answer.by,
+            "intent": answer.intent,
+            "evidence": [each.model_dump(mode="json") for each in answer.evidence],
+            "notes": list(answer.notes),
+        }
+    )

@@ -12,19 +12,19 @@ ACTIONS = ("search", "list", "show", "add", "check", "export")
 
 
 class Action(Protocol):
-    """One action: a module ``cases_<name>`` with these names. It imports what is heavy inside ``run``."""
+    """One action: a module of ``library`` with these names. It imports heavy packages inside ``run``."""
 
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declares the action's arguments."""
+        """Declare the action's arguments."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Carries it out and returns the exit code."""
+        """Run it and return the exit code."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the actions of ``cases`` and their arguments."""
+    """Declare the actions of ``cases`` and their arguments."""
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     for name in ACTIONS:
         action: Action = import_module(f"hermes_agent.cli.library.{name}")
@@ -34,6 +34,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Carries out one action."""
+    """Run one action."""
     code: int = args.action(args)
     return code

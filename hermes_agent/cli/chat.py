@@ -8,8 +8,8 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import RUN_HELP, add_baseline_argument, add_selection_arguments, request_of, settings
-from hermes_agent.locations.places import Place, local, place
+from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
+from hermes_agent.locations.places import Place, local
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,42 +22,34 @@ HELP = "discuss a run in the terminal"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``chat``."""
-    parser.add_argument("run_paths", nargs="*", metavar="RUN", type=place, help=RUN_HELP)
-    add_baseline_argument(parser)
-    add_selection_arguments(parser)
-    parser.add_argument("--no-llm", action="store_true", help="answer from templates even with a model at hand")
+    """Declare the arguments of ``chat``."""
+    add_run_arguments(parser, "*")
+    parser.add_argument("--no-llm", action="store_true", help="answer from templates even if a model is configured")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Opens the chat; returns when it is left."""
+    """Open the chat; returns when it is left."""
     if args.baseline and not args.run_paths:
         raise UsageError("--baseline needs a RUN to compare with it: hermes-dx chat RUN --baseline RUN")
-    chosen = settings()
-    if args.no_llm:
-        chosen = chosen.model_copy(update={"llm": chosen.llm.model_copy(update={"model": None})})
-    return _chat(request_of(args, chosen), chosen)
+    chosen = settings(no_llm=args.no_llm)
+    return open_chat(request_of(args, chosen), chosen)
 
 
 def open_chat(request: Request, chosen: Settings) -> int:
-    """Goes on in the chat with a run chosen elsewhere."""
-    return _chat(request, chosen)
-
-
-def _chat(request: Request, chosen: Settings) -> int:
+    """Open the chat on a request, perhaps without a run."""
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on standard error
         raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
-    from hermes_agent.cli.interrupt import as_usual
+    from hermes_agent.cli.process import raise_on_interrupt
     from hermes_agent.tui.app import HermesChat
     from hermes_agent.tui.glyphs import glyphs_for
 
     glyphs = glyphs_for(sys.stdout.encoding, os.environ)
-    as_usual()
+    raise_on_interrupt()
     return HermesChat(openings(request, chosen), glyphs).run() or 0
 
 
 def openings(request: Request, chosen: Settings) -> Openings:
-    """The ways to a session; ``request`` holds what the command line asked for, perhaps without a run."""
+    """Return the ways to open a session; ``request`` is that of the command line, perhaps without a run."""
     from hermes_agent.tui.session_protocol import Openings
 
     def session(wanted: Request) -> ChatSession:

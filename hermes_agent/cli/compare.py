@@ -1,31 +1,38 @@
-"""``hermes-dx compare``: what changed between two runs, or why they cannot be compared."""
+"""``hermes-dx compare``: the changes between two runs, or the reasons why they cannot be compared."""
 
 from __future__ import annotations
 
 import argparse
-import json
+import math
 from dataclasses import replace
 
-from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
+from hermes_agent.cli.arguments import add_selection_arguments, profile_of, request_of, settings
+from hermes_agent.cli.terminal import note, print_json
 from hermes_agent.locations.places import local, place
+from tools.errors import ExitCode
 
 NAME = "compare"
-HELP = "say what changed between two runs, or why they cannot be compared"
+HELP = "show what changed between two runs, or why they cannot be compared"
 
 SCHEMA = "hermes-dx/comparison/1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``compare``."""
+    """Declare the arguments of ``compare``."""
     parser.add_argument("before", metavar="A", type=place, help="the run to compare with: trace file, folder or URL")
     parser.add_argument("after", metavar="B", type=place, help="the run to look at: trace file, folder or URL")
-    add_selection_arguments(parser)
+    add_selection_arguments(parser, baseline=False)
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
+    parser.add_argument(
+        "--fail-on-regression",
+        type=_percent,
+        metavar="PCT",
+        help="exit with 5 if the average step of B is more than PCT percent longer than that of A",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the headline and the changes; raises NotComparableError (exit code 3) with the reasons against it."""
-    from hermes_agent.cli.recorded import profile_of
+    """Print the headline and the changes; raises NotComparableError (exit code 3) with the reasons against it."""
     from hermes_agent.evidence.ledger import Ledger
     from hermes_agent.evidence.numbers import without_citations
     from hermes_agent.evidence.sentences import render
@@ -40,14 +47,28 @@ def run(args: argparse.Namespace) -> int:
     ledger = Ledger()
     headline = render(comparison.headline, ledger)
     changes = [render(change, ledger) for change in comparison.changes]
+    longer_pct = (comparison.step.after.value / comparison.step.before.value - 1.0) * 100.0
     if args.json:
         evidence = [evidence_record(entry.id, entry.fact).model_dump(mode="json") for entry in ledger.entries()]
         record = {"schema": SCHEMA, "headline": headline, "changes": changes, "evidence": evidence}
-        print(json.dumps({**record, "notes": list(comparison.notes)}, indent=2))
-        return 0
-    print(without_citations(headline))
-    for change in changes:
-        print(f"- {without_citations(change)}")
-    for note in comparison.notes:
-        print(f"Not verified: {note}")
-    return 0
+        print_json({**record, "notes": list(comparison.notes), "step_change_pct": longer_pct})
+    else:
+        print(without_citations(headline))
+        for change in changes:
+            print(f"- {without_citations(change)}")
+        for each in comparison.notes:
+            print(f"Not verified: {each}")
+    if args.fail_on_regression is None or longer_pct <= args.fail_on_regression:
+        return ExitCode.OK
+    note(f"regression: the average step is {longer_pct:.1f} % longer, {args.fail_on_regression:g} % is allowed")
+    return ExitCode.REGRESSION
+
+
+def _percent(text: str) -> float:
+    try:
+        percent = float(text.removesuffix("%"))
+    except ValueError:
+        percent = math.nan
+    if not 0 <= percent < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is no percentage; write for example 5")
+    return percent

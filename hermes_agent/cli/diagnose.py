@@ -7,38 +7,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import add_run_arguments, request_of, settings, writable
+from hermes_agent.cli.terminal import TerminalProgress, terminal_style, terminal_width
 from tools.errors import ExitCode
 
 if TYPE_CHECKING:
-    from hermes_agent.config.settings import Settings
     from hermes_agent.model.diagnosis import Diagnosis
-    from hermes_agent.workflow.diagnose import Writer
 
 NAME = "diagnose"
-HELP = "say why a run is slow and what to change first"
+HELP = "show why a run is slow and what to change first"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``diagnose``."""
+    """Declare the arguments of ``diagnose``."""
     add_run_arguments(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
     form.add_argument("--md", action="store_true", help="print the diagnosis as Markdown")
     parser.add_argument("--perfetto", type=Path, metavar="FILE", help="write a trimmed, annotated trace for Perfetto")
-    parser.add_argument("--no-llm", action="store_true", help="write from templates even with a model at hand")
+    parser.add_argument("--no-llm", action="store_true", help="write from templates even if a model is configured")
     parser.add_argument("-v", "--verbose", action="store_true", help="show every check with its figures")
     parser.add_argument("--strict", action="store_true", help="exit with 4 when the verdict is inconclusive")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Diagnoses the run and prints the answer."""
-    from hermes_agent.cli.progress import TerminalProgress
+    """Diagnose the run and print the answer."""
     from hermes_agent.workflow.diagnose import diagnose
 
     target = writable(args.perfetto) if args.perfetto else None
-    chosen = settings()
+    chosen = settings(no_llm=args.no_llm)
     request = request_of(args, chosen)
-    writer = None if args.no_llm else _writer(chosen)
+    writer = None
+    if chosen.llm.model is not None:  # the model's packages are imported only then
+        from hermes_agent.writing.answer import writer_for
+
+        writer = writer_for(chosen)
     with TerminalProgress() as progress:
         diagnosis = diagnose(request, progress, writer)
     print_diagnosis(diagnosis, as_json=args.json, as_markdown=args.md, verbose=args.verbose)
@@ -46,32 +48,20 @@ def run(args: argparse.Namespace) -> int:
         from hermes_agent.report.perfetto import write_perfetto
 
         write_perfetto(request, diagnosis, target)
-    inconclusive = args.strict and diagnosis.verdict == "inconclusive"
-    return int(ExitCode.INCONCLUSIVE if inconclusive else ExitCode.OK)
-
-
-def _writer(chosen: Settings) -> Writer | None:
-    """Writes with the configured model, if there is one; what that takes is loaded only then."""
-    if chosen.llm.model is None:
-        return None
-    from hermes_agent.writing.answer import writer_for
-
-    return writer_for(chosen)
+    return ExitCode.INCONCLUSIVE if args.strict and diagnosis.verdict == "inconclusive" else ExitCode.OK
 
 
 def print_diagnosis(
     diagnosis: Diagnosis, *, as_json: bool = False, as_markdown: bool = False, verbose: bool = False
 ) -> None:
-    """Writes the diagnosis to standard output in the wanted form."""
+    """Write the diagnosis to standard output in the chosen form."""
     if as_json:
         print(diagnosis.model_dump_json(by_alias=True, indent=2))
-        return
-    if as_markdown:
+    elif as_markdown:
         from hermes_agent.report.markdown import render_markdown
 
         print(render_markdown(diagnosis), end="")
-        return
-    from hermes_agent.cli.terminal import terminal_style, terminal_width
-    from hermes_agent.report.text import render_text
+    else:
+        from hermes_agent.report.text import render_text
 
-    print(render_text(diagnosis, terminal_width(), terminal_style(), verbose), end="")
+        print(render_text(diagnosis, terminal_width(), terminal_style(), verbose), end="")

@@ -1,49 +1,25 @@
-"""``hermes-dx env``: the environment of this machine, to be kept beside a trace."""
+"""``hermes-dx env``: the environment of this machine, to be stored with a trace."""
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Mapping
 
+from hermes_agent.cli.terminal import print_json
+from tools.errors import ExitCode
+
 NAME = "env"
-HELP = "print this machine's environment as JSON, to be kept as env.json beside a trace"
+HELP = "print this machine's environment as JSON, to be stored as env.json with a trace"
 
 # Variables that change how training runs; no others are written, so that no secret is.
-PREFIXES = (
-    "ASCEND_",
-    "CUDA_",
-    "CUDNN_",
-    "FI_",
-    "GLOO_",
-    "GOMP_",
-    "HCCL_",
-    "HIP_",
-    "HSA_",
-    "KMP_",
-    "MKL_",
-    "NCCL_",
-    "OMP_",
-    "OPENBLAS_",
-    "PYTORCH_",
-    "RCCL_",
-    "ROCR_",
-    "TORCH_",
-    "TORCHINDUCTOR_",
-    "UCX_",
+TRAINING = re.compile(
+    r"(ASCEND|CUDA|CUDNN|FI|GLOO|GOMP|HCCL|HIP|HSA|KMP|MKL|NCCL|OMP|OPENBLAS|PYTORCH|RCCL|ROCR|TORCH|TORCHINDUCTOR|UCX)_"
 )
-SECRET = ("TOKEN", "KEY", "SECRET", "PASSWORD", "CREDENTIAL")
-PACKAGES = (
-    "torch",
-    "torchvision",
-    "torch-npu",
-    "triton",
-    "deepspeed",
-    "lightning",
-    "transformers",
-    "accelerate",
-    "numpy",
-)
+SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL")
+FRAMEWORKS = ("torch", "torchvision", "torch-npu", "triton", "deepspeed", "lightning")
+LIBRARIES = ("transformers", "accelerate", "numpy")
 GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 QUOTA = "/sys/fs/cgroup/cpu.max"
 
@@ -53,20 +29,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the environment."""
-    import json
-
-    print(json.dumps(environment(os.environ), indent=2))
-    return 0
+    """Print the environment."""
+    print_json(environment(os.environ))
+    return ExitCode.OK
 
 
 def environment(variables: Mapping[str, str]) -> dict[str, object]:
-    """Settings, versions and limits that bear on speed; no host name, user or path list."""
+    """Return settings, versions and limits that affect speed; no host name, user or path list."""
     import platform
 
+    names = sorted(name for name in variables if TRAINING.match(name) and not SECRET.search(name))
     return {
         "schema": "hermes-dx/env/1",
-        "variables": {name: value for name, value in sorted(variables.items()) if _telling(name)},
+        "variables": {name: variables[name] for name in names},
         "versions": {"python": platform.python_version(), **_versions()},
         "cpu": {
             "cores": os.cpu_count(),
@@ -78,15 +53,11 @@ def environment(variables: Mapping[str, str]) -> dict[str, object]:
     }
 
 
-def _telling(name: str) -> bool:
-    return name.startswith(PREFIXES) and not any(word in name for word in SECRET)
-
-
 def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     found: dict[str, str] = {}
-    for package in PACKAGES:
+    for package in (*FRAMEWORKS, *LIBRARIES):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

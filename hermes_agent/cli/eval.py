@@ -1,4 +1,4 @@
-"""``hermes-dx eval``: how often the answers are right, on labelled cases."""
+"""``hermes-dx eval``: scores of the answers on labelled cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HOME = Path(__file__).resolve().parents[2]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``eval``."""
+    """Declare the arguments of ``eval``."""
     parser.add_argument(
         "selection",
         nargs="*",
@@ -25,10 +25,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ids of cases (* and ? allowed) or tag=value, e.g. source=real",
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="save the results")
-    parser.add_argument("--md", type=Path, metavar="FILE", help="write a report with pictures beside it")
+    parser.add_argument("--md", type=Path, metavar="FILE", help="write a report, and its pictures into the same folder")
     parser.add_argument("--against", type=Path, metavar="RESULTS", help="compare with saved results; fail when worse")
     parser.add_argument(
-        "--model", metavar="PROFILE", help="live, record:FOLDER or replay:FOLDER, beside the template baseline"
+        "--model", metavar="PROFILE", help="live, record:FOLDER or replay:FOLDER, compared with the templates"
     )
     parser.add_argument("--attempts", type=int, default=1, metavar="K", help="ask the model K times (pass^k)")
     parser.add_argument(
@@ -38,29 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Runs the suite; exits with 5 when a case failed, nothing ran or something became worse."""
+    """Run the suite; exits with 5 when a case failed, nothing ran or something became worse."""
     suite = evaluation(HOME)
-    targets = {name: writable(path) for name in ("json", "md") if (path := getattr(args, name)) is not None}
-    chosen = {} if args.cases is None else {"cases": args.cases}
-    options = suite.Options(
-        selection=tuple(args.selection),
-        against=args.against,
-        model=args.model,
-        attempts=args.attempts,
-        jobs=args.jobs,
-        **targets,
-        **chosen,
-    )
-    return int(suite.run(options))
+    names = ("against", "model", "attempts", "jobs", "cases", "json", "md")
+    options = {name: value for name in names if (value := getattr(args, name)) is not None}
+    for target in options.keys() & {"json", "md"}:
+        writable(options[target])
+    return int(suite.run(suite.Options(selection=tuple(args.selection), **options)))
 
 
 def evaluation(home: Path) -> ModuleType:
-    """The evaluation, which lies above this package and so is looked up by name; UsageError when it is not ours."""
+    """Return the evaluation, which lies above this package and is looked up by name; UsageError if it is not ours."""
     found = importlib.util.find_spec("evals")
     origin = found.origin if found else None
     if origin is None or Path(origin).resolve().parent != home / "evals":
         raise UsageError(
-            f"the package 'evals' of hermes-dx is not there or hidden by another one ({origin or 'not found'}); "
+            f"the package 'evals' of hermes-dx is missing or hidden by another one ({origin or 'not found'}); "
             "start hermes-dx from another folder or from a complete checkout"
         )
     return importlib.import_module("evals.main")

@@ -12,47 +12,56 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Protocol
 
+from hermes_agent.version import VERSION
+
 COMMANDS = ("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "monitor", "eval", "env")
-PACKAGES = ("tools", "case_library", "prompts")  # ours, by names that other projects use as well
+PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check
 SHADOWED = 2  # exit code: the command was started in a way that cannot work
 LONGEST_REASON = 1000
+EXIT_CODES = """exit codes:
+  0    a diagnosis was made, or the command did its work
+  1    internal error
+  2    usage error
+  3    a source cannot be read, or two runs cannot be compared
+  4    inconclusive or not answered, with --strict
+  5    slower than compare --fail-on-regression allows, or a failed eval
+  130  interrupted
+"""
 
 
 class Command(Protocol):
-    """One subcommand: a module with these names. It imports what is heavy inside ``run``."""
+    """One subcommand: a module with these names. It imports heavy packages inside ``run``."""
 
     NAME: str
     HELP: str
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declares the subcommand's arguments."""
+        """Declare the subcommand's arguments."""
 
     def run(self, args: argparse.Namespace) -> int:
-        """Carries it out and returns the exit code."""
+        """Run it and return the exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs one command; returns its exit code. Errors a person can mend are one sentence, without a traceback.
+    """Run one command and return its exit code. Errors that a user can fix are one sentence, without a traceback.
 
-    Without ``argv`` it is the program itself, and takes the process's streams and interrupts into its hands.
+    Without ``argv`` it is the program itself and configures the process's streams and interrupts.
     """
-    foreign = foreign_packages()
-    if foreign:
+    if foreign := foreign_packages():
         from hermes_agent.evidence.printable import printable
 
         print(f"hermes-dx: {printable(foreign)}", file=sys.stderr)
         return SHADOWED
     if argv is None:
-        from hermes_agent.cli.interrupt import leave_at_once
-        from hermes_agent.cli.terminal import settle_streams
+        from hermes_agent.cli.process import leave_at_once, settle_streams
 
         settle_streams()
         leave_at_once()
-    return _carried_out(build_parser().parse_args(argv))
+    return _run(build_parser().parse_args(argv))
 
 
 def foreign_packages() -> str:
-    """One sentence when a package of another project stands before one of ours, else nothing."""
+    """Return one sentence if a package of another project hides one of ours, else nothing."""
     home = Path(__file__).resolve().parents[2]
     for name in PACKAGES:
         found = find_spec(name)
@@ -65,43 +74,45 @@ def foreign_packages() -> str:
     return ""
 
 
-def _carried_out(args: argparse.Namespace) -> int:
-    from hermes_agent.evidence.printable import printable
+def _run(args: argparse.Namespace) -> int:
+    from hermes_agent.cli.terminal import note
     from tools.errors import ExitCode, HermesError
 
     logging.basicConfig(level=logging.DEBUG if args.debug else logging.CRITICAL, stream=sys.stderr)
     try:
-        code: int = args.run(args)
+        code = int(args.run(args))
         sys.stdout.flush()
         return code
     except HermesError as error:
         if args.debug:
             raise
-        print(f"hermes-dx: {printable(str(error))}", file=sys.stderr)
-        return int(error.exit_code)
+        note(str(error))
+        return error.exit_code
     except KeyboardInterrupt:
-        print("hermes-dx: interrupted", file=sys.stderr)
-        return int(ExitCode.INTERRUPTED)
+        note("interrupted")
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.OK)
+        return ExitCode.OK
     except Exception as error:  # the outermost boundary: everything else is a defect of ours
         if args.debug:
             raise
         logging.getLogger("hermes_dx").debug("internal error", exc_info=True)
-        said = printable(f"{type(error).__name__}: {error}", LONGEST_REASON)
-        print(f"hermes-dx: internal error, {said}; run again as hermes-dx --debug ... and report it", file=sys.stderr)
-        return int(ExitCode.INTERNAL)
+        reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+        note(f"internal error, {reason}; run again as hermes-dx --debug ... and report it")
+        return ExitCode.INTERNAL
 
 
 def build_parser() -> argparse.ArgumentParser:
-    """The parser with all subcommands."""
+    """Return the parser with all subcommands."""
     parser = argparse.ArgumentParser(
         prog="hermes-dx",
-        description="Says why deep-learning training is slow and what to change first, every figure traceable.",
+        description="Shows why deep-learning training is slow and what to change first, every figure traceable.",
+        epilog=EXIT_CODES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
-    parser.add_argument("--version", action="version", version=f"hermes-dx {_version()}")
+    parser.add_argument("--version", action="version", version=f"hermes-dx {VERSION}")
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name in COMMANDS:
         command: Command = import_module(f"hermes_agent.cli.{name}")
@@ -109,12 +120,6 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)
     return parser
-
-
-def _version() -> str:
-    from hermes_agent.version import VERSION
-
-    return VERSION
 
 
 if __name__ == "__main__":

@@ -1,53 +1,65 @@
-"""``hermes-dx monitor``: watch a running training on this machine, and have ranks of it profiled."""
+"""``hermes-dx monitor``: watch a running training on this machine, and profile ranks of it."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import rank_numbers
+from hermes_agent.cli.arguments import number_between, rank_numbers
+from hermes_agent.cli.terminal import note
 from tools.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.watch.agent import NodeAgent, Noticed
-    from hermes_agent.watch.prometheus import PrometheusExport
-    from hermes_agent.watch.publish import Publisher
     from hermes_agent.watch.rings import RunRings
 
 NAME = "monitor"
-HELP = "watch a running training, notice anomalies, have suspect ranks profiled"
+HELP = "watch a running training, detect anomalies, profile suspect ranks"
 PROFILE = "profile"
 ANSWER_LIMIT_S = 600.0
 POLL_S = 0.1
+DRAW_S = 0.25
+
+Poll = Callable[[], "list[Noticed]"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``monitor`` and ``monitor profile``."""
+    """Declare the arguments of ``monitor`` and ``monitor profile``."""
+    count = number_between(1, 1000)
     parser.add_argument(
         "words",
         nargs="*",
         metavar="RUN_FOLDER",
         help="the folder that the training's monitor writes to (HERMES_DX_RUN_FOLDER, else hermes-run); "
-        "`profile RUN_FOLDER` has ranks profiled now",
+        "`profile RUN_FOLDER` profiles ranks now",
     )
     parser.add_argument("--until-end", action="store_true", help="end when the training has ended")
-    parser.add_argument("--json", action="store_true", help="print what is noticed as JSON lines, without the table")
-    parser.add_argument("--prometheus", type=_port, metavar="PORT", help="serve figures on 127.0.0.1:PORT")
+    parser.add_argument("--json", action="store_true", help="print anomalies as JSON lines, without the table")
+    parser.add_argument(
+        "--prometheus", type=number_between(0, 65535), metavar="PORT", help="serve figures on 127.0.0.1:PORT"
+    )
     parser.add_argument("--publish", metavar="URL", help="copy records and traces there every minute (needs fsspec)")
-    parser.add_argument("--no-capture", action="store_true", help="do not have ranks profiled")
-    parser.add_argument("--captures-per-hour", type=_count, default=4, metavar="N", help="at most N by itself (4)")
-    parser.add_argument("--steps", type=_count, default=3, metavar="N", help="steps to profile (3)")
+    parser.add_argument("--no-capture", action="store_true", help="do not profile ranks")
+    parser.add_argument("--captures-per-hour", type=count, default=4, metavar="N", help="at most N by itself (4)")
+    parser.add_argument("--steps", type=count, default=3, metavar="N", help="steps to profile (3)")
     parser.add_argument("--ranks", type=rank_numbers, default=(), metavar="R[,R...]", help="profile: only these ranks")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Watches until interrupted, or asks for one capture and waits for it."""
+    """Watch until interrupted, or ask for one capture and wait for it."""
     profile = args.words[:1] == [PROFILE]
+    if args.words == [PROFILE] and Path(PROFILE).is_dir():
+        raise UsageError(
+            f"{PROFILE} is a folder here and an action: write `monitor ./{PROFILE}` to watch that folder, "
+            f"or `monitor {PROFILE} RUN_FOLDER` to profile ranks"
+        )
     rest = args.words[1:] if profile else args.words
     if len(rest) > 1:
         raise UsageError(f"one run folder can be watched, {len(rest)} were given")
@@ -55,13 +67,6 @@ def run(args: argparse.Namespace) -> int:
     if not folder.is_dir():
         raise UsageError(f"{folder}: there is no such folder; the training's monitor makes it when it starts")
     return _profile(folder, args) if profile else _watch(folder, args)
-
-
-@dataclass(frozen=True)
-class _Watching:
-    agent: NodeAgent
-    export: PrometheusExport | None
-    publisher: Publisher | None
 
 
 def _watch(folder: Path, args: argparse.Namespace) -> int:
@@ -74,66 +79,60 @@ def _watch(folder: Path, args: argparse.Namespace) -> int:
     agent = NodeAgent(folder, AgentOptions(capture=not args.no_capture, limits=limits))
     export = PrometheusExport(args.prometheus) if args.prometheus is not None else None
     publisher = Publisher(folder, args.publish) if args.publish else None
-    watching = _Watching(agent, export, publisher)
+
+    def poll() -> list[Noticed]:
+        noticed = agent.poll()
+        if export is not None:
+            export.show(agent.snapshot())
+        if publisher is not None and publisher.due(time.monotonic()):
+            try:
+                publisher.publish()
+            except InputError as error:  # the next minute may be better; at the end it counts
+                note(str(error))
+        return noticed
+
     try:
         if args.json or not sys.stdout.isatty():
-            _print_lines(watching, args)
+            _print_lines(agent, poll, args)
         else:
-            _draw(watching, args)
+            _draw(agent, poll, args.until_end)
     finally:
         if export is not None:
             export.close()
         if publisher is not None:
             publisher.publish()
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
-def _print_lines(watching: _Watching, args: argparse.Namespace) -> None:
+def _print_lines(agent: NodeAgent, poll: Poll, args: argparse.Namespace) -> None:
     from hermes_agent.evidence.printable import printable
     from hermes_agent.watch.view import line_of
 
-    agent = watching.agent
     while True:
-        for noticed in _turn(watching):
+        for noticed in poll():
             print(_json_line(noticed) if args.json else printable(line_of(noticed)), flush=True)
         if args.until_end and agent.seen_any and not agent.alive:
             return
         time.sleep(agent.pause_s)
 
 
-def _draw(watching: _Watching, args: argparse.Namespace) -> None:
+def _draw(agent: NodeAgent, poll: Poll, until_end: bool) -> None:
     from rich.live import Live
 
     from hermes_agent.watch.view import picture
 
-    agent = watching.agent
     with Live(picture(agent.snapshot()), auto_refresh=False) as live:
         shown_s = 0.0
-        while not (args.until_end and agent.seen_any and not agent.alive):
-            _turn(watching)
-            if time.monotonic() - shown_s > 0.25:
+        while not (until_end and agent.seen_any and not agent.alive):
+            poll()
+            if time.monotonic() - shown_s > DRAW_S:
                 shown_s = time.monotonic()
                 live.update(picture(agent.snapshot()), refresh=True)
             time.sleep(agent.pause_s)
         live.update(picture(agent.snapshot()), refresh=True)
 
 
-def _turn(watching: _Watching) -> list[Noticed]:
-    noticed = watching.agent.poll()
-    if watching.export is not None:
-        watching.export.show(watching.agent.snapshot())
-    if watching.publisher is not None and watching.publisher.due(time.monotonic()):
-        try:
-            watching.publisher.publish()
-        except InputError as error:  # the next minute may be better; at the end it counts
-            print(f"hermes-dx: {error}", file=sys.stderr)
-    return noticed
-
-
 def _json_line(noticed: Noticed) -> str:
-    import json
-    from dataclasses import asdict
-
     from hermes_agent.watch.journal import line_of
 
     line = line_of(noticed.anomaly, time.time_ns(), noticed.foreign)
@@ -155,12 +154,12 @@ def _profile(folder: Path, args: argparse.Namespace) -> int:
     records = rings.new()
     last_step = max((rows[-1].step for rank in ranks if (rows := records[rank])), default=-1)
     asked = CaptureRequests(folder, rings, RequestLimits()).by_hand(ranks, args.steps, last_step)
-    print(f"hermes-dx: capture {asked.request} asked for", file=sys.stderr)
+    note(f"capture {asked.request} requested")
     return _await(folder, rings, asked.request, ranks)
 
 
 def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int:
-    """Waits until every rank has written its trace or said why not; prints the traces."""
+    """Wait until every rank has written its trace or said why not; print the traces."""
     from hermes_agent.monitor.format import Answer
     from hermes_agent.monitor.places import capture_folder
 
@@ -173,24 +172,12 @@ def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int
                 print(capture_folder(folder, request) / f"rank{rank}.pt.trace.json.gz", flush=True)
             elif about == request and answer in (Answer.REFUSED, Answer.FAILED):
                 failed = True
-                print(f"hermes-dx: rank {rank} did not profile at step {step}: {reason}", file=sys.stderr)
+                note(f"rank {rank} did not profile at step {step}: {reason}")
             elif rings.state(rank).alive and time.monotonic() < deadline_s:
                 continue
             else:
                 failed = True
-                print(f"hermes-dx: rank {rank} gave no answer before it ended or time ran out", file=sys.stderr)
+                note(f"rank {rank} gave no answer before it ended or time ran out")
             waiting.discard(rank)
         time.sleep(POLL_S)
-    return int(ExitCode.INPUT if failed else ExitCode.OK)
-
-
-def _port(text: str) -> int:
-    if not text.isdigit() or not 0 <= int(text) <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port; choose 1024 to 65535, or 0 for a free one")
-    return int(text)
-
-
-def _count(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count; choose 1 to 1000")
-    return int(text)
+    return ExitCode.INPUT if failed else ExitCode.OK

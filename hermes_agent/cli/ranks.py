@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
+from hermes_agent.cli.arguments import add_run_arguments, profile_of, request_of, settings
+from hermes_agent.cli.terminal import aligned, print_json
+from tools.errors import ExitCode
 
 if TYPE_CHECKING:
     from tools.views.profile import Profile
@@ -19,38 +20,38 @@ Row = dict[str, object]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``ranks``."""
+    """Declare the arguments of ``ranks``."""
     add_run_arguments(parser, baseline=False)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints one row per rank, means over its steps."""
-    from hermes_agent.cli.recorded import profile_of
-
+    """Print one row per rank, means over its steps."""
     rows = rank_rows(profile_of(request_of(args, settings())))
     if args.json:
-        print(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
+        print_json({"schema": SCHEMA, "rows": rows})
     else:
         print(table_text(rows))
-    return 0
+    return ExitCode.OK
 
 
 def rank_rows(profile: Profile) -> list[Row]:
-    """Per rank its mean step, its parts and its clock; ``own_ms`` is the step without exposed communication.
+    """Return per rank its mean step, its parts and its clock; ``own_ms`` is the step without exposed communication.
 
     ``slowest_of`` names the groups in which the rank's own time is the longest; it is empty in a run of one rank.
-    ``unprofiled_ms``, the mean step that no profiler touched, is there where records tell it of every rank.
+    ``unprofiled_ms``, the mean unprofiled step, is there if the records hold it for every traced rank.
     """
     from hermes_agent.questions.ranks import slowest_per_group
+    from tools.metrics.recorded.series import series_step_ms
     from tools.views.coarse import own_ms
     from tools.views.parts import PARTS
 
     groups = slowest_per_group(profile)
     own = own_ms(profile)
+    recorded = profile.series is not None and set(profile.rank_numbers) <= set(profile.series.ranks)
     rows: list[Row] = []
     for view in profile.ranks:
-        number = view.rank.rank
+        number, clock = view.rank.rank, view.rank.clock
         means = view.breakdown.mean(numeric_only=True) / 1e6
         rows.append(
             {
@@ -59,49 +60,29 @@ def rank_rows(profile: Profile) -> list[Row]:
                 "device": view.rank.devices[0].name if view.rank.has_device and view.rank.devices else "",
                 "steps": len(view.steps),
                 "wall_ms": float(means["wall_ns"]),
-                **_unprofiled(profile, number),
+                **({"unprofiled_ms": series_step_ms(profile, rank=number).value} if recorded else {}),
                 "own_ms": float(own.loc[number]),
                 **{f"{part}_ms": float(means[f"{part}_ns"]) for part in PARTS},
                 "slowest_of": [group.group for group in groups if group.slowest == number],
-                "clock_offset_ns": view.rank.clock.offset_ns,
-                "clock_uncertainty_ns": view.rank.clock.uncertainty_ns,
-                "clock_method": view.rank.clock.method,
+                "clock_offset_ns": clock.offset_ns,
+                "clock_uncertainty_ns": clock.uncertainty_ns,
+                "clock_method": clock.method,
             }
         )
     return rows
 
 
-def _unprofiled(profile: Profile, rank: int) -> dict[str, float]:
-    """The rank's mean step by records; empty unless they tell it of all traced ranks."""
-    from tools.metrics.recorded.series import series_step_ms
-
-    if profile.series is None or not set(profile.rank_numbers) <= set(profile.series.ranks):
-        return {}
-    return {"unprofiled_ms": series_step_ms(profile, rank=rank).value}
-
-
 def table_text(rows: list[Row]) -> str:
-    """The rows as a table for a terminal; the slowest of each group is marked at the end of its line."""
-    from hermes_agent.cli.terminal import aligned
-
+    """Return the rows as a table for a terminal; the slowest of each group is marked at the end of its line."""
     measured = [name for name in rows[0] if name.endswith("_ms")]
     header = ["rank", "steps", *(name.removesuffix("_ms").replace("_", " ") for name in measured), "clock offset"]
-    cells = [
-        [
-            str(row["rank"]),
-            str(row["steps"]),
-            *(f"{row[name]:.2f}" for name in measured),
-            _clock(row),
-        ]
-        for row in rows
-    ]
-    lines = aligned([*header, ""], [[*cell, ""] for cell in cells], left=0).splitlines()
-    marks = ["", *(_mark(row) for row in rows)]
-    table = "\n".join(f"{line.rstrip()}{mark}" for line, mark in zip(lines, marks, strict=True))
+    figures = [[f"{row[name]:.2f}" for name in measured] for row in rows]
+    cells = [[f"{row['rank']}", f"{row['steps']}", *each, _clock(row)] for row, each in zip(rows, figures, strict=True)]
+    lines = zip(aligned(header, cells, left=0).splitlines(), ["", *map(_mark, rows)], strict=True)
     legend = "ms, means over steps; own: the step without exposed communication"
     if "unprofiled_ms" in rows[0]:
-        legend = f"{legend.replace('steps', 'traced steps')}\nunprofiled: by records, steps that no profiler touched"
-    return f"{table}\n\n{legend}"
+        legend = f"{legend.replace('steps', 'traced steps')}\nunprofiled: unprofiled steps, from the records"
+    return "\n".join([*(line + mark for line, mark in lines), "", legend])
 
 
 def _clock(row: Row) -> str:

@@ -1,15 +1,14 @@
-"""``hermes-dx show``: what stands behind an id, measured again where it is a figure."""
+"""``hermes-dx show``: the record behind an id; a figure is measured again."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import RUN_HELP, add_baseline_argument, add_selection_arguments, request_of, settings
-from hermes_agent.locations.places import place
-from tools.errors import UsageError
+from hermes_agent.cli.arguments import add_run_arguments, latest_diagnosis, request_of, settings
+from hermes_agent.cli.terminal import TerminalProgress, aligned, note, print_json
+from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.config.settings import Settings
@@ -22,42 +21,33 @@ SCHEMA = "hermes-dx/shown/1"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``show``."""
+    """Declare the arguments of ``show``."""
     parser.add_argument("id", metavar="ID", help="E7, C1 or A1 of a diagnosis, or the name of a check or cause")
-    parser.add_argument(
-        "run_paths", nargs="*", metavar="RUN", type=place, help=f"{RUN_HELP}; without, the latest diagnosis"
-    )
-    add_baseline_argument(parser)
-    add_selection_arguments(parser)
+    add_run_arguments(parser, "*")
+    parser.epilog = "Without RUN, the id is one of the last diagnosis made in this folder; its run is printed."
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints what stands behind the id."""
-    with _session(args) as session:
-        shown = _with_origin(session.show(args.id), session)
+    """Print the record behind the id."""
+    from hermes_agent.evidence.printable import printable
+    from hermes_agent.locations.copies import origin
+
+    with _session(args, settings()) as session:
+        shown = session.show(args.id)
+        places = (*session.request.paths, *session.request.baseline)
+    copies = [f"{path} is a copy of {printable(origin(path))}" for path in places if origin(path)]
+    shown = replace(shown, lines=(*shown.lines, *copies))
     if args.json:
-        print(json.dumps({"schema": SCHEMA, **asdict(shown)}, indent=2))
+        print_json({"schema": SCHEMA, **asdict(shown)})
     else:
         print(_text(shown))
-    return 0
+    return ExitCode.OK
 
 
-def _with_origin(shown: Shown, session: Session) -> Shown:
-    """Also says from which URL the files were copied."""
-    from hermes_agent.evidence.printable import printable
-    from hermes_agent.locations.fetch import origin
-
-    places = (*session.request.paths, *session.request.baseline)
-    told = [f"{path} is a copy of {printable(origin(path))}" for path in places if origin(path)]
-    return replace(shown, lines=(*shown.lines, *told))
-
-
-def _session(args: argparse.Namespace) -> Session:
-    from hermes_agent.cli.progress import TerminalProgress
+def _session(args: argparse.Namespace, chosen: Settings) -> Session:
     from hermes_agent.session import Session
 
-    chosen = settings()
     if not args.run_paths:
         return _latest(args, chosen)
     session = Session(request_of(args, chosen), chosen)
@@ -67,34 +57,28 @@ def _session(args: argparse.Namespace) -> Session:
 
 
 def _latest(args: argparse.Namespace, chosen: Settings) -> Session:
-    """The diagnosis made last, as it was stored: its ids are those that were printed."""
-    from hermes_agent.locations.fetch import origin
+    """The last diagnosis made in this folder, as it was stored: its ids are those that were printed."""
+    from hermes_agent.locations.copies import origin
     from hermes_agent.session import Session
-    from hermes_agent.workflow import stored
 
     if args.steps or args.ranks or args.baseline:
         raise UsageError("--steps, --ranks and --baseline need a run; name it after the id")
-    latest = stored.latest(chosen.cache_dir)
-    diagnosis = stored.find(chosen.cache_dir, latest[0]) if latest else None
-    if latest is None or diagnosis is None:
-        raise UsageError(f"no diagnosis is kept in {chosen.cache_dir}; name the run: hermes-dx show {args.id} RUN")
-    for path in (*latest[1].paths, *latest[1].baseline):
+    request, diagnosis = latest_diagnosis(chosen, f"name the run: hermes-dx show {args.id} RUN")
+    for path in (*request.paths, *request.baseline):
         if origin(path) and not path.exists():
             raise UsageError(
                 f"the copy of {origin(path)} that was diagnosed is gone; name the URL: hermes-dx show {args.id} URL"
             )
-    return Session(replace(latest[1], thresholds=chosen.thresholds), chosen, diagnosis)
+    runs = ", ".join(origin(path) or str(path) for path in request.paths)
+    note(f"{args.id} of the last diagnosis made in this folder, of {runs}")
+    return Session(replace(request, thresholds=chosen.thresholds), chosen, diagnosis)
 
 
 def _text(shown: Shown) -> str:
     lines = [shown.title, *(f"  {line}" for line in shown.lines)]
     table = shown.table
     if table is not None and table.rows:
-        from hermes_agent.cli.terminal import aligned
-
-        part = (
-            f"the first {len(table.rows)} of {table.total}" if len(table.rows) < table.total else f"all {table.total}"
-        )
+        part = f"first {len(table.rows)} of {table.total}" if len(table.rows) < table.total else f"all {table.total}"
         lines += ["", f"Rows behind it, {part}:", aligned(table.columns, table.rows)]
     elif table is not None:
         lines += ["", "There are no rows behind it: the figure counts what is absent."]

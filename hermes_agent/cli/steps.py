@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
+from hermes_agent.cli.arguments import add_run_arguments, profile_of, request_of, settings
+from hermes_agent.cli.terminal import aligned, print_json
+from tools.errors import ExitCode
 
 if TYPE_CHECKING:
     from tools.views.profile import Profile
 
 NAME = "steps"
-HELP = "list the steps and where each one's time went"
+HELP = "list the steps and their time breakdown"
 
 SCHEMA = "hermes-dx/steps/1"
+Row = dict[str, int | float]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``steps``."""
+    """Declare the arguments of ``steps``."""
     add_run_arguments(parser, baseline=False)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints one row per step."""
-    from hermes_agent.cli.recorded import profile_of
-
-    profile = profile_of(request_of(args, settings()))
-    rows = step_rows(profile)
+    """Print one row per step."""
+    rows = step_rows(profile_of(request_of(args, settings())))
     if args.json:
-        print(json.dumps({"schema": SCHEMA, "rows": rows}, indent=2))
+        print_json({"schema": SCHEMA, "rows": rows})
     else:
-        _print_table(rows)
-    return 0
+        print(table_text(rows))
+    return ExitCode.OK
 
 
-def step_rows(profile: Profile) -> list[dict[str, int | float]]:
-    """Per step its number, the rank that took longest, that rank's wall time and its parts, in ms.
+def step_rows(profile: Profile) -> list[Row]:
+    """Return per step its number, the rank that took longest, that rank's wall time and its parts, in ms.
 
     ``marked_ms`` is the time from mark to mark: less than ``wall_ms`` where the recorded window of the last step also
-    holds what was still in the device's queue.
+    holds work still in the device's queue.
     """
     from tools.views.coarse import step_series
     from tools.views.parts import PARTS
@@ -48,7 +47,7 @@ def step_rows(profile: Profile) -> list[dict[str, int | float]]:
     series = {view.rank.rank: step_series(profile, view.rank.rank) for view in profile.ranks}
     columns = ("wall", *PARTS, "overlapped_communication")
     ordered = profile.breakdown.sort_values(["number", "wall_ns", "rank"], ascending=[True, False, True])
-    rows: list[dict[str, int | float]] = []
+    rows: list[Row] = []
     for record in ordered.drop_duplicates("number").to_dict("records"):
         step, rank = int(record["number"]), int(record["rank"])
         marked = series[rank].ms[series[rank].numbers == step]
@@ -57,19 +56,15 @@ def step_rows(profile: Profile) -> list[dict[str, int | float]]:
     return rows
 
 
-def _print_table(rows: list[dict[str, int | float]]) -> None:
-    from hermes_agent.cli.terminal import aligned
-
+def table_text(rows: list[Row]) -> str:
+    """Return the rows as a table for a terminal."""
     shown = [name for name in rows[0] if name != "marked_ms"]
     header = ["wall ms" if name == "wall_ms" else name.removesuffix("_ms").replace("_", " ") for name in shown]
-    print(aligned(header, [[_cell(row[name]) for name in shown] for row in rows], left=0))
-    last = rows[-1]
-    if last["marked_ms"] < last["wall_ms"]:
-        print(
-            f"\nThe window of step {last['step']} also holds what was still in the device's queue; "
-            f"from mark to mark it took {last['marked_ms']:.2f} ms."
-        )
-
-
-def _cell(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.2f}"
+    cells = [[str(row[name]) if name in ("step", "rank") else f"{row[name]:.2f}" for name in shown] for row in rows]
+    table, last = aligned(header, cells, left=0), rows[-1]
+    if last["marked_ms"] >= last["wall_ms"]:
+        return table
+    return (
+        f"{table}\n\nThe window of step {last['step']} also holds work still in the device's queue; "
+        f"from mark to mark it took {last['marked_ms']:.2f} ms."
+    )

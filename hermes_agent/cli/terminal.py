@@ -1,19 +1,29 @@
-"""Rows as aligned text for a terminal."""
+"""Output for a terminal: tables, JSON, colours, and the progress line on standard error."""
 
 from __future__ import annotations
 
-import codecs
-import io
+import json
 import os
 import shutil
 import sys
+import time
 from collections.abc import Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, TextIO
 
-from hermes_agent.report.text import Style, unstyled
+if TYPE_CHECKING:
+    from hermes_agent.model.events import Event
+    from hermes_agent.report.text import Style
+
+CODES = {"heading": "1", "cause": "1", "problem": "1;31", "healthy": "1;32", "inconclusive": "1;33"}
+WIDEST = 110
+NO_TERMINAL = 100
+DELAY_S = 0.3  # shorter work shows no bar
+BAR = 20
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """A table whose first ``left`` columns are flush left and the others flush right."""
+    """Return a table whose first ``left`` columns are flush left and the others flush right."""
     widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
     return "\n".join(
         "  ".join(
@@ -24,47 +34,79 @@ def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1)
     )
 
 
-CODES = {
-    "heading": "1",
-    "cause": "1",
-    "problem": "1;31",
-    "healthy": "1;32",
-    "inconclusive": "1;33",
-}
-WIDEST = 110
-NO_TERMINAL = 100
+def print_json(record: object) -> None:
+    """Write a record to standard output."""
+    print(json.dumps(record, indent=2))
+
+
+def note(text: str) -> None:
+    """Write one line to standard error."""
+    from hermes_agent.evidence.printable import printable
+
+    print(f"hermes-dx: {printable(text)}", file=sys.stderr)
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 case``, ``2 cases``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def terminal_style() -> Style:
-    """Escape codes when standard output is a terminal and NO_COLOR is unset."""
+    """Return escape codes if standard output is a terminal and NO_COLOR is unset."""
+    from hermes_agent.report.text import unstyled
+
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return unstyled
     return lambda text, name: f"\x1b[{CODES[name]}m{text}\x1b[0m" if name in CODES else text
 
 
 def terminal_width() -> int:
-    """Columns to write in: those of the terminal, a fixed number where there is none."""
+    """Return the columns of the terminal, or a fixed number without one."""
     return min(shutil.get_terminal_size().columns, WIDEST) if sys.stdout.isatty() else NO_TERMINAL
 
 
-ESCAPES = "hermes-dx-escapes"
+class TerminalProgress:
+    """One line on standard error that is rewritten during the work and removed at its end; nothing in a pipe."""
 
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._live = self._stream.isatty()
+        self._begun = time.monotonic()
+        self._shown = False
 
-def settle_streams() -> None:
-    """Opens a closed stream on nothing, and has characters that a stream's encoding lacks written as ``\\uXXXX``.
+    def __enter__(self) -> TerminalProgress:
+        return self
 
-    That form is valid inside JSON strings as well.
-    """
-    codecs.register_error(ESCAPES, _escaped)
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 - open to the end
-        elif mode == "w" and isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=ESCAPES)
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
 
+    def __call__(self, event: Event) -> None:
+        """Show the progress that an event reports."""
+        from hermes_agent.model.events import CheckFinished, StageProgress, StageStarted
 
-def _escaped(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
-    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2)), error.end
+        match event:
+            case StageStarted(stage):
+                self._show(f"{stage.value.replace('_', ' ')} ...")
+            case StageProgress(stage, done, total, detail):
+                self.update(stage.value, done, total, detail)
+            case CheckFinished(analyzer=name):
+                self._show(f"check {name.replace('_', ' ')} ...")
+            case _:
+                pass
+
+    def update(self, stage: str, done: int, total: int, detail: str) -> None:
+        """Show a bar; a reader of files calls this directly."""
+        if total:
+            filled = BAR * done // total
+            self._show(f"{stage} [{'#' * filled}{'.' * (BAR - filled)}] {done}/{total} {detail}")
+
+    def _show(self, text: str) -> None:
+        if not self._live or time.monotonic() - self._begun < DELAY_S:
+            return
+        columns = shutil.get_terminal_size().columns
+        printable = "".join(char if char.isprintable() else " " for char in text)
+        self._stream.write(f"\r\x1b[K{printable[: columns - 1]}")
+        self._stream.flush()
+        self._shown = True

@@ -1,17 +1,26 @@
-"""The settings: what is written in ``hermes-dx.toml``, corrected by the environment."""
+"""Settings: the values of ``hermes-dx.toml``, overridden by the environment."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
-from hermes_agent.config.credentials import find_key
-from hermes_agent.config.sources import absolute, environment_values, file_values, home_folder, merged, user_folder
+from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
+from hermes_agent.config.credentials import EMBEDDING_KEY_VARIABLE, KEY_VARIABLE, find_embedding_key, find_key
+from hermes_agent.config.sources import (
+    Values,
+    absolute,
+    environment_values,
+    home_folder,
+    merged,
+    settings_files,
+    user_folder,
+)
 from tools.errors import UsageError
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -27,7 +36,7 @@ class _Section(BaseModel):
 
 
 class ProfileSettings(_Section):
-    """Corrections to what is known about the endpoint; None leaves the built-in profile."""
+    """Overrides of the endpoint's capability profile; None keeps the built-in value."""
 
     structured: Literal["json_schema", "forced_tool", "json_object", "plain"] | None = None
     tools: bool | None = None
@@ -40,7 +49,7 @@ class ProfileSettings(_Section):
 
 
 class LlmSettings(_Section):
-    """Which model, where. Without ``model`` Hermes works without one."""
+    """The language model and its endpoint; without ``model`` Hermes works without one."""
 
     base_url: str = OPENAI_URL
     model: str | None = None
@@ -53,11 +62,11 @@ class LlmSettings(_Section):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, value: str) -> str:
-        return checked_address(value, "HERMES_DX_API_KEY")
+        return checked_address(value, KEY_VARIABLE)
 
 
 class BudgetSettings(_Section):
-    """What one question may cost; prices are per million tokens."""
+    """Limits per question; prices are per million tokens."""
 
     max_calls: Count = 12
     max_tokens: Count = 200_000
@@ -77,7 +86,7 @@ class BudgetSettings(_Section):
 
 
 class EmbeddingSettings(_Section):
-    """How recall compares texts: ``hashed`` needs no download and no network, ``minilm`` a folder of ONNX weights.
+    """The embedding of case search: ``hashed`` needs no download, ``minilm`` a folder of ONNX weights.
 
     ``endpoint`` asks an OpenAI-compatible embeddings endpoint at ``base_url`` for the vectors of ``model``.
     """
@@ -90,7 +99,7 @@ class EmbeddingSettings(_Section):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:
-        return None if value is None else checked_address(value, "HERMES_DX_EMBEDDING_API_KEY")
+        return None if value is None else checked_address(value, EMBEDDING_KEY_VARIABLE)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -108,6 +117,16 @@ class CasesSettings(_Section):
     send_private: bool = False
     embedding: EmbeddingSettings = EmbeddingSettings()
 
+    def placed(self, cwd: Path, env: Mapping[str, str]) -> Self:
+        """Return the same with absolute paths; relative ones start at ``cwd``."""
+        weights = self.embedding.folder and absolute(self.embedding.folder, cwd, env)
+        return self.model_copy(
+            update={
+                "private_dir": self.private_dir and absolute(self.private_dir, cwd, env),
+                "embedding": self.embedding.model_copy(update={"folder": weights}),
+            }
+        )
+
 
 class Settings(_Section):
     """Everything a user can set, checked; made with ``Settings.load``."""
@@ -119,38 +138,48 @@ class Settings(_Section):
     redact: bool | None = None  # None: on for remote endpoints, off on this machine
     thresholds: dict[str, Finite] = {}
     api_key: SecretStr | None = Field(default=None, exclude=True)
-    files: tuple[Path, ...] = ()  # what was read, the most specific first
-    endpoint_from: str = "default"  # who named the endpoint: a file, a variable or nobody
+    files: tuple[Path, ...] = ()  # the files read, the most specific first
+    endpoint_from: str = "default"  # the file or variable that named the endpoint
 
     @classmethod
-    def load(cls, cwd: Path, env: Mapping[str, str]) -> Settings:
-        """Settings as seen from a folder; raises UsageError naming the file or variable and what is wrong.
+    def load(cls, cwd: Path, env: Mapping[str, str]) -> Self:
+        """Return the settings for a working directory; raises UsageError with the file or variable and what is wrong.
 
         The environment goes before the ``hermes-dx.toml`` nearest above ``cwd``, and that before the one in
         the user's configuration folder.
         """
-        found = file_values(cwd, env)
-        values: dict[str, object] = {
-            "cache_dir": _default_cache(env),
+        files = settings_files(cwd, env)
+        values: Values = {
+            "cache_dir": str(_default_cache(env)),
             "cases": {"private_dir": str(user_folder(env) / "cases")},
         }
-        for part in reversed(found):
-            values = merged(values, part.values)
-            _checked(cls, values, str(part.path))
+        for file in reversed(files):
+            values = merged(values, file.values)
+            cls._checked(values, str(file.path))
         overrides = environment_values(cls, env)
-        values = merged(values, overrides.values)
-        values["files"] = tuple(part.path for part in found)
-        values["endpoint_from"] = _endpoint_from(overrides.values, [(str(part.path), part.values) for part in found])
-        settings = _checked(cls, values, "the environment (HERMES_DX_*)" if overrides.values else "the settings")
-        settings = settings.model_copy(
-            update={"cache_dir": absolute(settings.cache_dir, cwd, env), "cases": _placed(settings.cases, cwd, env)}
-        )
-        if settings.llm.model is None:
-            return settings
-        named = settings.llm.api_key_file
-        key_file = _usual_key_file(env) if named is None else absolute(named, user_folder(env), env)
-        key = find_key(env, settings.llm.base_url, key_file)
-        return settings if key is None else settings.model_copy(update={"api_key": SecretStr(key)})
+        values = merged(values, overrides)
+        values["files"] = tuple(file.path for file in files)
+        sources = {"HERMES_DX_LLM_BASE_URL": overrides} | {str(file.path): file.values for file in files}
+        values["endpoint_from"] = next((name for name, each in sources.items() if _names_endpoint(each)), "default")
+        settings = cls._checked(values, "the environment (HERMES_DX_*)" if overrides else "the settings")
+        placed = {"cache_dir": absolute(settings.cache_dir, cwd, env), "cases": settings.cases.placed(cwd, env)}
+        return settings.model_copy(update={**placed, "api_key": settings._key(env)})
+
+    @classmethod
+    def _checked(cls, values: Values, where: str) -> Self:
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            raise UsageError(f"{where}: {'; '.join(_faults(error))}.") from error
+
+    def _key(self, env: Mapping[str, str]) -> SecretStr | None:
+        if self.llm.model is None:
+            return None
+        usual = user_folder(env) / "api-key"
+        named = self.llm.api_key_file
+        path = absolute(named, user_folder(env), env) if named else usual if usual.exists() else None
+        key = find_key(env, self.llm.base_url, path)
+        return None if key is None else SecretStr(key)
 
     @property
     def is_loopback(self) -> bool:
@@ -160,7 +189,10 @@ class Settings(_Section):
     @property
     def redacts(self) -> bool:
         """Whether names are masked before anything is sent."""
-        return not self.is_loopback if self.redact is None else self.redact
+        return self._masks(self.llm.base_url)
+
+    def _masks(self, base_url: str) -> bool:
+        return not is_loopback(base_url) if self.redact is None else self.redact
 
     @property
     def sends_private_cases(self) -> bool:
@@ -168,16 +200,36 @@ class Settings(_Section):
         return self.is_loopback or self.cases.send_private
 
     def without_model(self) -> Self:
-        """The same settings with no model configured."""
+        """Return the same settings with no model configured."""
         return self.model_copy(update={"llm": self.llm.model_copy(update={"model": None})})
 
     def key_text(self) -> str | None:
-        """The API key itself; for the client only."""
+        """Return the API key itself; for the client only."""
         return self.api_key.get_secret_value() if self.api_key is not None else None
+
+    def embedding(self, env: Mapping[str, str], mask: Callable[[str], str]) -> EmbeddingChoice:
+        """Return the embedding of case search; a remote endpoint gets names through ``mask``.
+
+        A team's own cases go to a remote endpoint only if ``send_private`` allows it.
+        """
+        wanted = self.cases.embedding
+        if wanted.kind == "hashed":
+            return HASHED
+        if wanted.kind == "minilm":
+            return EmbeddingChoice("minilm", folder=wanted.folder)
+        address = wanted.base_url or ""
+        return EmbeddingChoice(
+            "endpoint",
+            base_url=address,
+            model=wanted.model or "",
+            key=find_embedding_key(env, address),
+            mask=mask if self._masks(address) else None,
+            sends_private=is_loopback(address) or self.cases.send_private,
+        )
 
 
 def checked_address(value: str, key_name: str) -> str:
-    """The address of an endpoint without a closing slash; raises ``ValueError`` for one that is none or holds a key."""
+    """Return an endpoint's address without a closing slash; raises ``ValueError`` if it is none or holds a key."""
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError("it has to start with http:// or https:// and name a host")
@@ -187,7 +239,7 @@ def checked_address(value: str, key_name: str) -> str:
 
 
 def is_loopback(base_url: str) -> bool:
-    """Whether an address stays on this machine; names other than localhost are taken to be remote."""
+    """Whether an address stays on this machine; names other than localhost count as remote."""
     host = (urlsplit(base_url).hostname or "").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -197,32 +249,15 @@ def is_loopback(base_url: str) -> bool:
         return False
 
 
-def _checked(kind: type[Settings], values: Mapping[str, object], where: str) -> Settings:
-    try:
-        return kind.model_validate(values)
-    except ValidationError as error:
-        raise UsageError(f"{where}: {'; '.join(_faults(error))}.") from error
-
-
 def _faults(error: ValidationError) -> list[str]:
     """One phrase per fault, without the values: one of them may be a secret."""
     phrases = []
     for fault in error.errors(include_input=False, include_url=False, include_context=False):
         name = ".".join(str(part) for part in fault["loc"]) or "the settings"
         unknown = fault["type"] == "extra_forbidden"
-        said = fault["msg"].removeprefix("Value error, ")
-        phrases.append(f"{name} is no setting" if unknown else f"{name}: {said}")
+        reason = fault["msg"].removeprefix("Value error, ")
+        phrases.append(f"{name} is not a setting" if unknown else f"{name}: {reason}")
     return phrases
-
-
-def _placed(cases: CasesSettings, cwd: Path, env: Mapping[str, str]) -> CasesSettings:
-    folder, weights = cases.private_dir, cases.embedding.folder
-    changed: dict[str, object] = {}
-    if folder is not None:
-        changed["private_dir"] = absolute(folder, cwd, env)
-    if weights is not None:
-        changed["embedding"] = cases.embedding.model_copy(update={"folder": absolute(weights, cwd, env)})
-    return cases.model_copy(update=changed)
 
 
 def _default_cache(env: Mapping[str, str]) -> Path:
@@ -230,14 +265,6 @@ def _default_cache(env: Mapping[str, str]) -> Path:
     return (base if base.is_absolute() else home_folder(env) / ".cache") / "hermes-dx"
 
 
-def _usual_key_file(env: Mapping[str, str]) -> Path | None:
-    path = user_folder(env) / "api-key"
-    return path if path.exists() else None
-
-
-def _endpoint_from(overrides: Mapping[str, object], files: list[tuple[str, Mapping[str, object]]]) -> str:
-    for where, values in [("HERMES_DX_LLM_BASE_URL", overrides), *files]:
-        section = values.get("llm")
-        if isinstance(section, Mapping) and "base_url" in section:
-            return where
-    return "default"
+def _names_endpoint(values: Values) -> bool:
+    section = values.get("llm")
+    return isinstance(section, dict) and "base_url" in section

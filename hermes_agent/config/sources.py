@@ -1,4 +1,4 @@
-"""Where settings are written: files and variables, read without judging their values."""
+"""Configuration files and HERMES_DX_* variables, read without checking the values."""
 
 from __future__ import annotations
 
@@ -7,36 +7,38 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from pydantic import BaseModel
 
+from hermes_agent.config.credentials import EMBEDDING_KEY_VARIABLE, KEY_VARIABLE
 from tools.errors import UsageError
 
 FILE_NAME = "hermes-dx.toml"
 PREFIX = "HERMES_DX_"
 MAX_FILE_BYTES = 1_000_000
-# Shorter names of settings.
 SHORT_NAMES = {f"{PREFIX}CASES_DIR": ("cases", "private_dir")}
-# Not for the user to write: results of loading.
-_DERIVED = frozenset({"api_key", "files", "endpoint_from"})
+SECTIONS = (f"{PREFIX}LLM_", f"{PREFIX}BUDGET_", f"{PREFIX}CASES_")
+NOT_SETTINGS = (KEY_VARIABLE, EMBEDDING_KEY_VARIABLE, f"{PREFIX}ASCII", f"{PREFIX}RUN_FOLDER")
+TYPO = 0.8  # similarity (difflib) from which a variable outside the sections counts as a misspelt setting
+_DERIVED = frozenset({"api_key", "files", "endpoint_from"})  # results of loading, not for the user to set
 _SECRET = re.compile(r"(^|[_-])(api[_-]?key|key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
+# Settings that only the user's own file or the environment may make: section, key, variable, reason.
+_USER_ONLY = (
+    ("llm", "api_key_file", "HERMES_DX_LLM_API_KEY_FILE", ""),
+    ("cases", "send_private", "HERMES_DX_CASES_SEND_PRIVATE", ""),
+    ("cases", "embedding", "HERMES_DX_CASES_EMBEDDING_*", ": it decides where questions and cases are sent"),
+)
 
 Values = dict[str, object]
 
 
 @dataclass(frozen=True)
-class FoundValues:
-    """What one source says."""
+class SettingsFile:
+    """One configuration file and its values."""
 
     path: Path
-    values: Values
-
-
-@dataclass(frozen=True)
-class EnvironmentValues:
-    """What the HERMES_DX_* variables say."""
-
     values: Values
 
 
@@ -52,48 +54,52 @@ def home_folder(env: Mapping[str, str]) -> Path:
 
 
 def absolute(path: Path, folder: Path, env: Mapping[str, str]) -> Path:
-    """A path as written in the settings: ``~`` is the home, anything relative starts at ``folder``."""
+    """A path of the settings as an absolute one: ``~`` is the home, relative paths start at ``folder``."""
     if path.parts[:1] == ("~",):
         return home_folder(env).joinpath(*path.parts[1:])
     return folder / path
 
 
-def file_values(cwd: Path, env: Mapping[str, str]) -> list[FoundValues]:
+def settings_files(cwd: Path, env: Mapping[str, str]) -> list[SettingsFile]:
     """The nearest file at or above ``cwd``, then the user's; raises UsageError for one that cannot be read."""
     user_file = user_folder(env) / FILE_NAME
     start = cwd.resolve()
     project = next((path for folder in (start, *start.parents) if (path := folder / FILE_NAME).is_file()), None)
     found = []
     if project is not None and project != user_file.resolve():
-        values = _read(project)
-        _refuse_foreign(project, values)
-        _place_cases(project, values)
-        found.append(FoundValues(project, values))
+        found.append(SettingsFile(project, _read(project)))
+        _check_project_file(found[0])
     if user_file.is_file():
-        values = _read(user_file)
-        _place_cases(user_file, values)
-        found.append(FoundValues(user_file, values))
+        found.append(SettingsFile(user_file, _read(user_file)))
     return found
 
 
-def environment_values(kind: type[BaseModel], env: Mapping[str, str]) -> EnvironmentValues:
-    """The HERMES_DX_* variables as settings; raises UsageError for one in a section that has no such setting.
+def environment_values(kind: type[BaseModel], env: Mapping[str, str]) -> Values:
+    """The HERMES_DX_* variables as settings; raises UsageError for a misspelt one, with the nearest name.
 
-    Names are the section and the key in capitals: HERMES_DX_LLM_BASE_URL, HERMES_DX_CACHE_DIR.
-    Variables outside of the sections belong to other parts of the program and are left alone.
+    A name is the section and the key in capitals: HERMES_DX_LLM_BASE_URL, HERMES_DX_CACHE_DIR. Variables that are
+    neither in a section nor close to a setting belong to other programs and are ignored.
     """
     values: Values = {}
-    known = {name: path for path in _paths(kind) for name in [PREFIX + "_".join(path).upper()]} | SHORT_NAMES
+    known = {f"{PREFIX}{'_'.join(path).upper()}": path for path in _paths(kind)} | SHORT_NAMES
     for name, text in env.items():
-        if not text:
+        if not text or not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue  # set to nothing is not set, as usual in a shell
         if name in known:
             _put(values, known[name], text)
         elif name.startswith(f"{PREFIX}THRESHOLDS_"):
             _put(values, ("thresholds", name.removeprefix(f"{PREFIX}THRESHOLDS_").lower()), text)
-        elif name.startswith((f"{PREFIX}LLM_", f"{PREFIX}BUDGET_")):
-            raise UsageError(f"{name} is no setting; there are: {', '.join(sorted(known))}.")
-    return EnvironmentValues(values)
+        else:
+            _check_spelling(name, [*known, *NOT_SETTINGS])
+    return values
+
+
+def _check_spelling(name: str, known: list[str]) -> None:
+    """Raise UsageError for a variable of a section, and for one that looks like a setting."""
+    in_section = name.startswith(SECTIONS)
+    near = get_close_matches(name, known, n=1, cutoff=0.0 if in_section else TYPO)
+    if near:
+        raise UsageError(f"{name} is not a setting; did you mean {near[0]}?")
 
 
 def merged(below: Values, above: Mapping[str, object]) -> Values:
@@ -101,8 +107,7 @@ def merged(below: Values, above: Mapping[str, object]) -> Values:
     result = dict(below)
     for name, value in above.items():
         old = result.get(name)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        result[name] = merged(old, value) if both else value  # type: ignore[arg-type]
+        result[name] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return result
 
 
@@ -121,42 +126,28 @@ def _read(path: Path) -> Values:
             f"key into a file with mode 600 and name that in llm.api_key_file of the user's own settings."
         )
     for name in sorted(_DERIVED & set(values)):
-        raise UsageError(f"{path}: {name} is no setting.")
-    return values
-
-
-def _refuse_foreign(path: Path, values: Values) -> None:
-    """A file beside a run may have been written by anybody; it must not choose which of our files is sent."""
-    status = path.stat()
-    if status.st_uid not in (os.getuid(), 0) or status.st_mode & 0o002:
-        raise UsageError(
-            f"{path} belongs to somebody else or can be written by everybody, so its settings are not followed; "
-            "take ownership of it, or run from another folder."
-        )
-    section = values.get("llm")
-    if isinstance(section, dict) and "api_key_file" in section:
-        raise UsageError(
-            f"{path} names llm.api_key_file, which only the user's own settings or HERMES_DX_LLM_API_KEY_FILE may do."
-        )
-    section = values.get("cases")
-    if isinstance(section, dict) and "send_private" in section:
-        raise UsageError(
-            f"{path} sets cases.send_private, which only the user's own settings or HERMES_DX_CASES_SEND_PRIVATE may "
-            "do."
-        )
-    if isinstance(section, dict) and "embedding" in section:
-        raise UsageError(
-            f"{path} sets cases.embedding, which only the user's own settings or HERMES_DX_CASES_EMBEDDING_* may do: "
-            "it says where the words of questions and cases are sent."
-        )
-
-
-def _place_cases(path: Path, values: Values) -> None:
-    """A relative folder of cases lies beside the file that names it."""
+        raise UsageError(f"{path}: {name} is not a setting.")
     section = values.get("cases")
     folder = section.get("private_dir") if isinstance(section, dict) else None
     if isinstance(section, dict) and isinstance(folder, str) and not folder.startswith("~"):
-        section["private_dir"] = str(path.parent / folder)
+        section["private_dir"] = str(path.parent / folder)  # relative to the file that names it
+    return values
+
+
+def _check_project_file(file: SettingsFile) -> None:
+    """Refuse what somebody else may have written next to a run: it must not decide which of our files are sent."""
+    status = file.path.stat()
+    if status.st_uid not in (os.getuid(), 0) or status.st_mode & 0o002:
+        raise UsageError(
+            f"{file.path} belongs to somebody else or can be written by everybody, so its settings are not used; "
+            "take ownership of it, or run from another folder."
+        )
+    for section, key, variable, reason in _USER_ONLY:
+        values = file.values.get(section)
+        if isinstance(values, dict) and key in values:
+            raise UsageError(
+                f"{file.path} sets {section}.{key}, which only the user's own settings or {variable} may do{reason}."
+            )
 
 
 def _paths(kind: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -1,111 +1,19 @@
-"""Where copies of runs lie: made in a folder of their own, then put where the URL has its place in the cache."""
+"""Copying the files of a run from a URL (fsspec); only names that a reader knows are copied."""
 
 from __future__ import annotations
 
 import errno
-import hashlib
 import re
-import shutil
 import sys
-import tempfile
-import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
-from hermes_agent.cli.interrupt import not_removed, removed_at_end
+from hermes_agent.locations.copies import discard, new_folder, store
+from hermes_agent.locations.places import error_text, without_credentials
 from hermes_agent.monitor.places import CAPTURES, RECORDS
-from hermes_agent.watch.publish import said, without_credentials
 from tools.errors import InputError, UsageError
-
-FOLDER = "fetched"
-KEPT = 4  # copies in the cache; the oldest go first, none of this process
-KEPT_ORIGINS = 256  # what the copies, also those that are gone, were copied from
-ORIGIN = ".url"
-PARTIAL = ".part-"
-STALE_S = 86_400.0  # an unfinished copy that nothing was added to for so long belongs to no process any more
-TRIES = 3
-
-_made: set[Path] = set()  # by this process, which may be reading them
-
-
-def begun(cache_dir: Path | None) -> Path:
-    """An empty folder to copy into, for this user only; it goes when the process ends unless it is put in place."""
-    folder = _in_cache(cache_dir) or Path(tempfile.mkdtemp(prefix="hermes-dx-"))
-    removed_at_end(folder)
-    return folder
-
-
-def _in_cache(cache_dir: Path | None) -> Path | None:
-    if cache_dir is None:
-        return None
-    try:
-        kept = cache_dir / FOLDER
-        kept.mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=kept))
-    except OSError:
-        return None
-
-
-def dropped(folder: Path) -> None:
-    """Removes a copy that was not finished."""
-    shutil.rmtree(folder, ignore_errors=True)
-    not_removed(folder)
-
-
-def placed(folder: Path, url: str, shown: str) -> Path:
-    """Where the finished copy lies from now on: one place in the cache for each URL, where there is a cache."""
-    if not folder.name.startswith(PARTIAL):
-        return folder
-    target = folder.with_name(hashlib.blake2b(url.encode(), digest_size=12).hexdigest())
-    if not _moved(folder, target):
-        return folder
-    not_removed(folder)
-    _made.add(target)
-    with suppress(OSError):
-        target.with_suffix(ORIGIN).write_text(shown, encoding="utf-8")
-    with suppress(OSError):  # another process may be clearing the same folder
-        _prune(target.parent)
-    return target
-
-
-def _moved(folder: Path, target: Path) -> bool:
-    """Whether the copy took its place; another process may take the same place at the same time."""
-    for _ in range(TRIES):
-        with suppress(OSError):
-            if target.exists():
-                aside = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
-                target.rename(aside)
-                shutil.rmtree(aside, ignore_errors=True)
-            folder.rename(target)
-            return True
-    return False
-
-
-def _prune(kept: Path) -> None:
-    entries = sorted((path for path in kept.iterdir() if path not in _made), key=lambda path: path.stat().st_mtime)
-    origins = [path for path in entries if path.suffix == ORIGIN]
-    partial = [path for path in entries if path.name.startswith(PARTIAL)]
-    copies = [path for path in entries if path not in origins and path not in partial]
-    stale = [path for path in partial if time.time() - path.stat().st_mtime > STALE_S]
-    spare = max(KEPT - sum(path.parent == kept for path in _made), 0)
-    for old in (*copies[: max(len(copies) - spare, 0)], *stale):
-        shutil.rmtree(old, ignore_errors=True)
-    for old in origins[:-KEPT_ORIGINS]:
-        old.unlink(missing_ok=True)
-
-
-def origin(path: Path) -> str:
-    """The URL, without credentials, of which this is or was a copy; empty for any other path."""
-    if path.parent.name != FOLDER:
-        return ""
-    try:
-        return path.with_suffix(ORIGIN).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return ""
-
 
 TOP = re.compile(r"(steps_rank\d{1,6}\.jsonl|.+\.json)(\.gz)?\Z")
 OF_RECORDS = re.compile(r"(rank[\w-]+\.(steps|events\.jsonl)|anomalies-[\w.-]+\.jsonl)(\.gz)?\Z")
@@ -117,11 +25,11 @@ MOST_FILES = 4096
 MOST_BYTES = 16 << 30
 TOO_MUCH = "too much to be copied from a URL; copy those you want into a local folder"
 CHUNK_BYTES = 1 << 20
-FULL = (errno.ENOSPC, errno.EDQUOT)  # told by the disk that takes the copy, never by what is read
+FULL = (errno.ENOSPC, errno.EDQUOT)  # of the local disk, never of what is read
 
 
 class _Files(Protocol):
-    """What is used of an fsspec file system."""
+    """The part of an fsspec file system that is used."""
 
     def isdir(self, path: str) -> bool: ...
 
@@ -140,38 +48,34 @@ class _Found:
 
 
 def fetched(url: str, cache_dir: Path | None) -> Path:
-    """A folder with copies of the run's files, kept in the cache until others take its place, else until the end.
+    """Return a folder with copies of the run's files, in the cache or until the process ends.
 
-    Raises UsageError where the URL cannot be opened, InputError where no file of a run lies there, or too much does.
+    Raises UsageError if the URL cannot be opened, InputError if it holds no file of a run, or too much.
     """
     shown = without_credentials(url)
     files, root = _opened(url, shown)
     try:
         found = list(_listed(files, root, shown))
         _check(found, shown)
-        folder, copied = _copy(files, found, cache_dir, shown)
+        folder = new_folder(cache_dir)
+        try:
+            copied = _copy(files, found, folder, shown)
+        except BaseException:
+            discard(folder)
+            raise
     except (InputError, UsageError):
         raise
-    except Exception as error:  # whatever the protocol's package raises where it cannot list or read
+    except Exception as error:  # the protocol's package may raise anything where it cannot list or read
         if isinstance(error, OSError) and error.errno in FULL:
             raise InputError(f"{shown}: the disk for the copy is full; free some space") from error
-        raise InputError(f"{shown}: cannot be read ({said(error, url)}); check the URL and the rights") from error
-    print(f"hermes-dx: copied {len(found)} file(s), {copied / (1 << 20):.1f} MiB, from {shown}", file=sys.stderr)
-    return placed(folder, url, shown)
+        raise InputError(f"{shown}: cannot be read ({error_text(error, url)}); check the URL and the rights") from error
+    count = f"{len(found)} file{'s' if len(found) > 1 else ''}"
+    print(f"hermes-dx: copied {count}, {copied / (1 << 20):.1f} MiB, from {shown}", file=sys.stderr)
+    return store(folder, url, shown)
 
 
-def _copy(files: _Files, found: list[_Found], cache_dir: Path | None, shown: str) -> tuple[Path, int]:
-    """A folder with the files, and their bytes; nothing of it stays where it cannot be finished."""
-    folder = begun(cache_dir)
-    try:
-        return folder, _copied(files, found, folder, shown)
-    except BaseException:
-        dropped(folder)
-        raise
-
-
-def _copied(files: _Files, found: list[_Found], target: Path, shown: str) -> int:
-    """Bytes copied; what a server says of sizes need not be true, so that they are counted here."""
+def _copy(files: _Files, found: list[_Found], target: Path, shown: str) -> int:
+    """Copy the files and return the bytes; sizes listed by a server may be wrong, so bytes are counted here."""
     total = 0
     for each in found:
         place = target.joinpath(*each.inside.parts)
@@ -192,18 +96,18 @@ def _opened(url: str, shown: str) -> tuple[_Files, str]:
         raise UsageError("fsspec is missing; install it, with the package for that kind of URL") from error
     try:
         files, root = fsspec.core.url_to_fs(url)
-    except Exception as error:  # whatever the protocol's package raises where it lacks something
+    except Exception as error:  # the protocol's package may raise anything where it lacks something
         raise UsageError(
-            f"{shown}: cannot be opened ({said(error, url)}); check the URL and install what it needs"
+            f"{shown}: cannot be opened ({error_text(error, url)}); check the URL and install what it needs"
         ) from error
     return files, str(root).rstrip("/")
 
 
 def _listed(files: _Files, root: str, shown: str) -> Iterator[_Found]:
     """The run's files at the root and in the folders directly below; the file itself where the URL names one."""
-    told, name = _info(files, root, shown), _trace_name(root)
-    if told.get("type") == "file" and name:  # over HTTP a folder is a file as well, but not called like a trace
-        yield _Found(root, PurePosixPath(name), int(told.get("size") or 0))
+    info, name = _info(files, root, shown), _trace_name(root)
+    if info.get("type") == "file" and name:  # over HTTP a folder is a file as well, but not called like a trace
+        yield _Found(root, PurePosixPath(name), int(info.get("size") or 0))
         return
     if not files.isdir(root):
         return
@@ -223,7 +127,7 @@ def _listed(files: _Files, root: str, shown: str) -> Iterator[_Found]:
 
 
 def _info(files: _Files, root: str, shown: str) -> dict[str, Any]:
-    """What is told of the root; a store that knows no folders tells nothing of one."""
+    """The store's record of the root; a store without folders has none for a folder."""
     try:
         return files.info(root)
     except FileNotFoundError as error:
@@ -236,13 +140,13 @@ def _info(files: _Files, root: str, shown: str) -> dict[str, Any]:
 
 
 def _trace_name(root: str) -> str:
-    """The name of the trace that a URL names, which may be signed behind its name; empty where it names none."""
+    """The name of the trace that a URL names, also with a signature behind it; empty where it names none."""
     names = (root.rpartition("/")[2], re.split(r"[?#]", root, maxsplit=1)[0].rpartition("/")[2])
     return next((name for name in names if TRACE.match(name) and _sound(name)), "")
 
 
 def _entries(files: _Files, folder: str) -> list[tuple[str, dict[str, Any]]]:
-    """The last part of each name in a folder, with what is told of it; odd names and links are passed over."""
+    """The last part of each name in a folder with its record; odd names and links are left out."""
     listed = [entry for entry in files.ls(folder, detail=True) if not entry.get("islink")]
     named = [(str(entry["name"]).rstrip("/").rpartition("/")[2], entry) for entry in listed]
     return sorted(((name, entry) for name, entry in named if _sound(name)), key=lambda pair: pair[0])

@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
+from hermes_agent.locations.places import error_text, without_credentials
 from hermes_agent.monitor.places import CAPTURES, RECORDS
 from tools.errors import InputError, UsageError
 
 FINISHED = (f"{RECORDS}/rank*.steps", f"{RECORDS}/rank*.events.jsonl", f"{RECORDS}/anomalies-*.jsonl")
 TRACES = f"{CAPTURES}*/*.gz"
 EVERY_S = 60.0
-
-
-def without_credentials(url: str) -> str:
-    """The URL as it may be shown: without user, password, query and fragment.
-
-    A password may hold anything: what stands before the last @ is not shown.
-    """
-    begin, slashes, rest = url.partition("//")
-    before, _, after = rest.rpartition("@")
-    if re.search(r"[?#]", before):  # a password, or a query with an @ in it: which one cannot be told
-        return f"{begin}{slashes}..."
-    cut = "...@" if "/" in before else ""
-    return re.split(r"[?#]", f"{begin}{slashes}{cut}{after}", maxsplit=1)[0]
-
-
-def said(error: Exception, url: str) -> str:
-    """The error's text where it cannot hold a part of what is not to be shown."""
-    return type(error).__name__ if re.search(r"[@?#]", url) else str(error)
 
 
 class Publisher:
@@ -46,7 +28,7 @@ class Publisher:
             self._files, self._root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError, OSError) as error:
             raise UsageError(
-                f"{self._url}: cannot be written to ({said(error, url)}); check the URL and install what it needs"
+                f"{self._url}: cannot be written to ({error_text(error, url)}); check the URL and install what it needs"
             ) from error
         self._sent: dict[Path, tuple[int, int]] = {}
         self._next_s = 0.0

@@ -105,14 +105,11 @@ def keep(cache_dir: Path, name: str, request: Request, diagnosis: Diagnosis) -> 
     folder = _folder(cache_dir)
     _write(folder / f"{name}.json", diagnosis.model_dump_json(by_alias=True))
     remember(cache_dir, name, request)
-    with suppress(OSError):  # another process may be clearing the same folder
-        files_kept = [path for path in folder.iterdir() if path.suffix in (".json", PARTIAL)]
-        for path in sorted(files_kept, key=lambda path: path.stat().st_mtime)[:-KEPT]:
-            path.unlink(missing_ok=True)
+    _prune(folder)
 
 
 def remember(cache_dir: Path, name: str, request: Request) -> None:
-    """Makes this the latest diagnosis, which ``show`` and ``ask`` fall back to."""
+    """Make this the latest diagnosis of the working directory, which ``show`` uses when no run is named."""
     latest = {
         "key": name,
         "paths": [str(path.resolve()) for path in request.paths],
@@ -120,13 +117,14 @@ def remember(cache_dir: Path, name: str, request: Request) -> None:
         "steps": request.steps,
         "ranks": request.ranks,
     }
-    _write(cache_dir / "latest.json", json.dumps(latest))
+    _write(latest_path(cache_dir), json.dumps(latest))
+    _prune(cache_dir / "latest")
 
 
 def latest(cache_dir: Path) -> tuple[str, Request] | None:
-    """Key and request of the latest diagnosis; None when there is none."""
+    """Return key and request of the latest diagnosis made in this working directory; None when there is none."""
     try:
-        stored = json.loads((cache_dir / "latest.json").read_text(encoding="utf-8"))
+        stored = json.loads(latest_path(cache_dir).read_text(encoding="utf-8"))
         request = Request(
             paths=tuple(Path(path) for path in stored["paths"]),
             baseline=tuple(Path(path) for path in stored["baseline"]),
@@ -137,6 +135,22 @@ def latest(cache_dir: Path) -> tuple[str, Request] | None:
         return str(stored["key"]), request
     except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         return None
+
+
+def latest_path(cache_dir: Path) -> Path:
+    """Return the file that names the latest diagnosis of the working directory."""
+    try:
+        here = str(Path.cwd())
+    except OSError:  # the directory was removed
+        here = ""
+    return cache_dir / "latest" / f"{hashlib.blake2b(os.fsencode(here), digest_size=12).hexdigest()}.json"
+
+
+def _prune(folder: Path) -> None:
+    with suppress(OSError):  # another process may be clearing the same folder
+        files_kept = [path for path in folder.iterdir() if path.suffix in (".json", PARTIAL)]
+        for path in sorted(files_kept, key=lambda path: path.stat().st_mtime)[:-KEPT]:
+            path.unlink(missing_ok=True)
 
 
 def _folder(cache_dir: Path) -> Path:

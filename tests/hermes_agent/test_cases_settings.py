@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
-from hermes_agent.config.embedding import embedding_choice
 from hermes_agent.config.settings import Settings
+from hermes_agent.llm.redact import Redactor
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.stored import key
 from tests.case_library.own_cases import draft, put
@@ -69,7 +69,7 @@ def test_a_stored_diagnosis_is_made_anew_when_private_cases_change(tmp_path: Pat
 def choice(cwd: Path, home: Path, **env: str) -> EmbeddingChoice:
     variables = {f"HERMES_DX_CASES_EMBEDDING_{name.upper()}": value for name, value in env.items() if name.islower()}
     others = {name: value for name, value in env.items() if name.isupper()}
-    return embedding_choice(settings(cwd, home, **variables, **others), others)
+    return settings(cwd, home, **variables, **others).embedding(others, Redactor().mask)
 
 
 def test_the_embedding_needs_no_setting(tmp_path: Path, home: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import settings
+from hermes_agent.cli.arguments import latest_diagnosis, settings
 from hermes_agent.cli.library.filters import library
 from tools.errors import ExitCode, UsageError
 
@@ -20,16 +20,18 @@ HELP = "add a case to your private folder"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``cases add``."""
+    """Declare the arguments of ``cases add``."""
     origin = parser.add_mutually_exclusive_group()
     origin.add_argument("--file", type=Path, metavar="DRAFT", help="take all fields from this YAML file, ask nothing")
     origin.add_argument(
-        "--from-diagnosis", action="store_true", help="fill in what the latest diagnosis says of a cause you confirm"
+        "--from-diagnosis",
+        action="store_true",
+        help="take a confirmed cause from the last diagnosis made in this folder",
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Checks the case and writes it; prints the file's path."""
+    """Check the case and write it; print the file's path."""
     from case_library.add import private_case, read_draft, store
 
     chosen = settings()
@@ -42,22 +44,22 @@ def run(args: argparse.Namespace) -> int:
         draft, where = _asked(chosen, args.from_diagnosis), "the answers"
     known = library(chosen)
     case = private_case(draft, where, {each.id for each in known})
-    _object_to(case, known, keep=args.file is None)
+    _refuse_faults(case, known, keep=args.file is None)
     print(store(case, folder))
-    return int(ExitCode.OK)
+    return ExitCode.OK
 
 
 def _asked(chosen: Settings, from_diagnosis: bool) -> dict[str, object]:
-    from hermes_agent.cli.library.questionnaire import Questionnaire, confirmed_cause, known_of, latest_diagnosis
+    from hermes_agent.cli.library.questionnaire import Questionnaire, confirmed_cause, known_of
 
     if not from_diagnosis:
         return Questionnaire(ask, {}).draft()
-    diagnosis = latest_diagnosis(chosen)
+    _, diagnosis = latest_diagnosis(chosen, "diagnose the run first: hermes-dx diagnose RUN")
     return Questionnaire(ask, known_of(diagnosis, confirmed_cause(diagnosis, ask))).draft()
 
 
 def ask(question: str) -> str:
-    """Shows a question on standard error and reads a line of standard input; raises UsageError at its end."""
+    """Show a question on standard error and read a line of standard input; raises UsageError at its end."""
     from hermes_agent.evidence.printable import printable
 
     print("\n".join(map(printable, question.split("\n"))), file=sys.stderr, end="", flush=True)
@@ -67,8 +69,8 @@ def ask(question: str) -> str:
     return line.rstrip("\n")
 
 
-def _object_to(case: Case, known: Sequence[Case], *, keep: bool) -> None:
-    """Refuses a case with faults; ``keep`` prints it first, so that the answers are not lost."""
+def _refuse_faults(case: Case, known: Sequence[Case], *, keep: bool) -> None:
+    """Refuse a case with faults; ``keep`` prints it first, so that the answers are not lost."""
     from case_library.add import objections, written
     from case_library.library import CaseError
 
@@ -77,5 +79,5 @@ def _object_to(case: Case, known: Sequence[Case], *, keep: bool) -> None:
         return
     if keep:
         print(written(case), end="")
-    more = " The draft is on standard output: mend it and give it with --file." if keep else ""
+    more = " The draft is on standard output: fix it and pass it with --file." if keep else ""
     raise CaseError(f"The case was not added. {' '.join(faults)}{more}")

@@ -1,4 +1,4 @@
-"""``hermes-dx cases check``: every fault of the cases, and how many there are of each cause."""
+"""``hermes-dx cases check``: every fault of the cases, and the number of cases per cause."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import settings
+from hermes_agent.cli.terminal import aligned, counted
 from tools.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ HELP = "check the case files and count them by cause and confidence"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``cases check``."""
+    """Declare the arguments of ``cases check``."""
     parser.add_argument(
         "folder",
         nargs="?",
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the counts; faults go to standard error, and the exit code is then 3."""
+    """Print the counts; faults go to standard error, and the exit code is then 3."""
     from case_library.check import examine
     from case_library.playbook import faults
 
@@ -38,32 +39,24 @@ def run(args: argparse.Namespace) -> int:
         checked = examine(private_folder=settings().cases.private_dir)
         pages = list(faults(case for case in checked.cases if not case.private))
     problems = [*checked.faults, *pages]
-    print(_table(checked))
     for problem in problems:
         print(problem, file=sys.stderr)
-    print(_verdict(checked, len(problems)))
-    return int(ExitCode.INPUT if problems else ExitCode.OK)
+    print(_text(checked, len(problems)))
+    return ExitCode.INPUT if problems else ExitCode.OK
 
 
-def _table(checked: Checked) -> str:
-    from case_library.playbook import tally
-    from hermes_agent.cli.terminal import aligned
+def _text(checked: Checked, faults: int) -> str:
+    from case_library.playbook import ENOUGH, tally
 
     rows = tally(checked.cases)
     numbers = [(row.high, row.medium, row.low, row.total, row.confirmed, row.private) for row in rows]
     cells = [(row.cause, row.family, *map(str, counts)) for row, counts in zip(rows, numbers, strict=True)]
     total = ("all", "", *(str(sum(column)) for column in zip(*numbers, strict=True)))
     header = ("cause", "family", "high", "medium", "low", "cases", "confirmed", "private")
-    return aligned(header, [*cells, total], left=2)
-
-
-def _verdict(checked: Checked, faults: int) -> str:
-    from case_library.playbook import ENOUGH, tally
-
-    thin = [row.cause for row in tally(checked.cases) if row.confirmed < ENOUGH]
+    few = [row.cause for row in rows if row.confirmed < ENOUGH]
     undated = [case.id for case in checked.cases if case.source.year is None and not case.private]
-    state = f"{faults} fault(s)" if faults else "all as they should be"
-    lines = [f"{len(checked.cases)} cases, {state}"]
-    lines += [f"fewer than {ENOUGH} confirmed cases: {', '.join(thin)}"] if thin else []
+    state = counted(faults, "fault") if faults else "no faults"
+    lines = [aligned(header, [*cells, total], left=2), f"{counted(len(checked.cases), 'case')}, {state}"]
+    lines += [f"fewer than {ENOUGH} confirmed cases: {', '.join(few)}"] if few else []
     lines += [f"year unknown: {len(undated)} ({', '.join(undated)})"] if undated else []
     return "\n".join(lines)

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from hermes_agent.cli.arguments import settings
 from hermes_agent.cli.library.filters import add_filters, chosen_cases, library
+from hermes_agent.cli.terminal import counted, note
 from tools.errors import ExitCode
 
 HELP = "print the cases as JSON, Markdown or CSV"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``cases export``."""
+    """Declare the arguments of ``cases export``."""
     parser.add_argument("--format", choices=("json", "md", "csv"), default="json", help="form of the output (json)")
     parser.add_argument("--private", action="store_true", help="your private cases as well; they leave your folder")
     add_filters(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Writes the cases that pass the filters to standard output."""
+    """Write the cases that pass the filters to standard output."""
     from case_library.export import export
 
     cases = chosen_cases(args, library(settings()))
     wanted = [case for case in cases if args.private or not case.private]
     if len(wanted) < len(cases):
-        kept = len(cases) - len(wanted)
-        print(f"hermes-dx: {kept} private case(s) left out; --private exports them too", file=sys.stderr)
+        note(f"{counted(len(cases) - len(wanted), 'private case')} left out; --private exports them too")
     print(export(wanted, args.format), end="")
-    return int(ExitCode.OK)
+    return ExitCode.OK

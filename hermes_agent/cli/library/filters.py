@@ -1,11 +1,12 @@
-"""Which cases a command is about: filters on the command line, and the public and private cases they leave."""
+"""Filters on the command line, and the public and private cases that pass them."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
+from hermes_agent.cli.terminal import note
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,19 +18,19 @@ NAMES = ("cause", "family", "framework", "year", "confidence")
 
 
 def add_filters(parser: argparse.ArgumentParser) -> None:
-    """The filters; several words of one filter widen it, several filters narrow."""
+    """Declare the filters; several words of one filter widen it, several filters narrow."""
     group = parser.add_argument_group("filters")
     group.add_argument("--cause", action="append", metavar="CAUSE", help="only cases of this cause; may be repeated")
     group.add_argument("--family", action="append", metavar="FAMILY", help="only causes of this family")
     group.add_argument("--framework", metavar="TEXT", help="only settings whose framework contains this")
     group.add_argument("--year", type=year_range, metavar="Y[:Z]", help="only cases of this year, or of years Y to Z")
     group.add_argument(
-        "--confidence", action="append", choices=("high", "medium", "low"), help="only cases this sure; may be repeated"
+        "--confidence", action="append", choices=("high", "medium", "low"), help="only this confidence; may be repeated"
     )
 
 
 def year_range(text: str) -> tuple[int, int]:
-    """``2024``, ``2020:2024``, ``2020:`` or ``:2024``."""
+    """Read ``2024``, ``2020:2024``, ``2020:`` or ``:2024``."""
     first, colon, last = text.partition(":")
     try:
         low = int(first) if first else FIRST_YEAR
@@ -47,32 +48,31 @@ def is_filtered(args: argparse.Namespace) -> bool:
 
 
 def library(chosen: Settings) -> tuple[Case, ...]:
-    """All cases, public and private; says on standard error which private files were left out."""
+    """Return all cases, public and private; private files that were left out are reported on standard error."""
     from case_library.library import load_cases, load_private
 
     public = load_cases()
     own = load_private(chosen.cases.private_dir, {case.id for case in public})
-    for note in own.left_out:
-        print(f"hermes-dx: {note}", file=sys.stderr)
+    for each in own.left_out:
+        note(each)
     return (*public, *own.cases)
 
 
 def chosen_cases(args: argparse.Namespace, cases: tuple[Case, ...]) -> tuple[Case, ...]:
-    """The cases that pass all filters; raises UsageError for a cause or family the taxonomy does not have."""
-    _known(args)
+    """Return the cases that pass all filters; raises UsageError for a cause or family the taxonomy does not have."""
+    from tools.knowledge.taxonomy import causes
+
+    known = causes()
+    check_known("cause", args.cause, known)
+    check_known("family", args.family, dict.fromkeys(cause.family for cause in known.values()))
     return tuple(case for case in cases if _passes(args, case))
 
 
-def _known(args: argparse.Namespace) -> None:
-    from tools.knowledge.taxonomy import causes
-
-    for kind, given, known in (
-        ("cause", args.cause, list(causes())),
-        ("family", args.family, list(dict.fromkeys(cause.family for cause in causes().values()))),
-    ):
-        for name in given or ():
-            if name not in known:
-                raise UsageError(f"there is no {kind} {name!r}; choose from {', '.join(known)}")
+def check_known(kind: str, given: Iterable[str] | None, known: Collection[str]) -> None:
+    """Raise UsageError with the names there are for one that is unknown."""
+    for name in given or ():
+        if name not in known:
+            raise UsageError(f"there is no {kind} {name!r}; choose from {', '.join(known)}")
 
 
 def _passes(args: argparse.Namespace, case: Case) -> bool:

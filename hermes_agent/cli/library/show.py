@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import settings
 from hermes_agent.cli.library.filters import library
+from hermes_agent.cli.terminal import print_json
 from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -17,28 +17,30 @@ HELP = "print one case, or the playbook of a cause"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declares the arguments of ``cases show``."""
+    """Declare the arguments of ``cases show``."""
     parser.add_argument("id", metavar="ID|CAUSE", help="id of a case, as search prints it, or a cause of the taxonomy")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Prints the case or the page."""
+    """Print the case or the page."""
     from tools.knowledge.taxonomy import causes
 
+    cases = library(settings())
     if args.id in causes():
-        return _playbook(args.id, args.json)
-    case = next((case for case in library(settings()) if case.id == args.id), None)
+        _print_playbook(args.id, [case for case in cases if case.cause == args.id], args.json)
+        return ExitCode.OK
+    case = next((case for case in cases if case.id == args.id), None)
     if case is None:
         raise UsageError(
             f"there is no case and no cause {args.id!r}; `hermes-dx cases search` finds the cases there are, "
             "`hermes-dx cases check` lists the causes"
         )
-    print(case.model_dump_json(indent=2) if args.json else _told(case))
-    return int(ExitCode.OK)
+    print(case.model_dump_json(indent=2) if args.json else _text(case))
+    return ExitCode.OK
 
 
-def _told(case: Case) -> str:
+def _text(case: Case) -> str:
     from hermes_agent.evidence.grounds import case_fields
     from hermes_agent.evidence.printable import printable
 
@@ -47,24 +49,21 @@ def _told(case: Case) -> str:
         **({"Private": "yes, it is read on this machine only"} if case.private else {}),
         "Cause": f"{case.cause}{mechanism}, family {case.family}",
         **case_fields(case),
-        "Year": str(case.source.year or "unknown: the source does not say"),
+        "Year": str(case.source.year or "unknown: not in the source"),
         "Confidence": case.confidence + (f": {case.confidence_reason}" if case.confidence_reason else ""),
     }
     lines = [f"{case.id}: {case.title}", *(f"{title}: {text}" for title, text in fields.items())]
     return "\n".join(map(printable, lines))
 
 
-def _playbook(cause: str, as_json: bool) -> int:
+def _print_playbook(cause: str, cases: list[Case], as_json: bool) -> None:
     """The page, and below it the team's own cases of that cause."""
     from case_library.playbook import case_list, printed, read_playbook
 
     page = printed(read_playbook(cause))
-    cases = [case for case in library(settings()) if case.cause == cause]
     if as_json:
-        print(json.dumps({"cause": cause, "page": page, "cases": [case.id for case in cases]}, indent=2))
-        return int(ExitCode.OK)
+        print_json({"cause": cause, "page": page, "cases": [case.id for case in cases]})
+        return
     print(page, end="")
-    own = [case for case in cases if case.private]
-    if own:
+    if own := [case for case in cases if case.private]:
         print(f"\n## Private cases\n\n{case_list(own)}")
-    return int(ExitCode.OK)

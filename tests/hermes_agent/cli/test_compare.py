@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,33 @@ def test_the_text_names_the_changes_without_ids(capsys: pytest.CaptureFixture[st
     out = capsys.readouterr().out
     assert "[E" not in out
     assert len(out.splitlines()) > 1
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "allowed", "code"),
+    [
+        (demo_run, demo_fixed_run, "0", ExitCode.OK),
+        (demo_fixed_run, demo_run, "5", ExitCode.REGRESSION),
+        (demo_fixed_run, demo_run, "500%", ExitCode.OK),
+    ],
+)
+def test_a_step_longer_than_allowed_has_its_own_exit_code(
+    before: Callable[[], Path],
+    after: Callable[[], Path],
+    allowed: str,
+    code: ExitCode,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert execute(compare, str(before()), str(after()), "--fail-on-regression", allowed) == code
+    printed = capsys.readouterr()
+    assert printed.out
+    assert ("regression: the average step is" in printed.err) == (code is ExitCode.REGRESSION)
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "much"])
+def test_a_limit_that_is_no_percentage_is_a_usage_error(text: str) -> None:
+    with pytest.raises(SystemExit):
+        execute(compare, "a", "b", f"--fail-on-regression={text}")
 
 
 def test_runs_that_cannot_be_compared_are_refused_with_the_reason(traces: Path) -> None:

@@ -74,5 +74,5 @@ def test_the_table_marks_the_slowest_at_the_end_of_its_line(capsys: pytest.Captu
 def test_steps_that_no_profiler_touched_are_told_beside_the_traced_ones() -> None:
     rows = rank_rows(recorded_profile(records_of([step_rows(0, [70.0] * 40), step_rows(1, [80.0] * 40)])))
     assert [(row["wall_ms"], row["unprofiled_ms"]) for row in rows] == [(50.0, 70.0), (50.0, 80.0)]
-    assert "unprofiled: by records, steps that no profiler touched" in ranks.table_text(rows)
+    assert "unprofiled: unprofiled steps, from the records" in ranks.table_text(rows)
     assert "unprofiled_ms" not in rank_rows(grouped())[0]

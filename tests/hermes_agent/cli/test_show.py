@@ -38,7 +38,21 @@ def test_without_a_run_the_latest_diagnosis_is_meant(capsys: pytest.CaptureFixtu
     execute(ask, DEMO, "why is it slow?")
     capsys.readouterr()
     assert execute(show, "A1") == 0
-    assert capsys.readouterr().out.startswith("A1 Move heavy transforms out of the training loop")
+    printed = capsys.readouterr()
+    assert printed.out.startswith("A1 Move heavy transforms out of the training loop")
+    assert printed.err == f"hermes-dx: A1 of the last diagnosis made in this folder, of {demo_run().resolve()}\n"
+
+
+@pytest.mark.usefixtures("commands_cache")
+def test_a_diagnosis_made_in_another_folder_is_not_meant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute(ask, DEMO, "why is it slow?")
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path / "other")
+    with pytest.raises(
+        UsageError, match=r"made in .*other is in the cache .*; name the run: hermes-dx show"
+    ):
+        execute(show, "E1")
+    assert execute(show, "E1", DEMO) == 0
 
 
 def test_without_any_diagnosis_the_run_has_to_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

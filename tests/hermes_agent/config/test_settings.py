@@ -100,9 +100,9 @@ def test_the_cache_follows_the_usual_variable(home: Path, project: Path) -> None
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("[llm]\nmodle = 'x'\n", "llm.modle is no setting"),
-        ("colour = 'red'\n", "colour is no setting"),
-        ("files = ['x']\n", "files is no setting"),
+        ("[llm]\nmodle = 'x'\n", "llm.modle is not a setting"),
+        ("colour = 'red'\n", "colour is not a setting"),
+        ("files = ['x']\n", "files is not a setting"),
         ("[budget]\nmax_calls = 0\n", "budget.max_calls: Input should be greater than 0"),
         ("[budget]\nmax_calls = 'many'\n", "budget.max_calls: Input should be a valid integer"),
         ("[budget]\nmax_cost = 1.0\n", "budget: max_cost needs prompt_per_million"),
@@ -121,9 +121,27 @@ def test_a_mistake_names_the_file_and_the_setting(home: Path, project: Path, tex
     assert "me:pw" not in str(caught.value)
 
 
-def test_an_unknown_variable_of_a_section_is_an_error(home: Path, project: Path) -> None:
-    with pytest.raises(UsageError, match="HERMES_DX_LLM_MODLE is no setting; there are: .*HERMES_DX_LLM_MODEL"):  # noqa: RUF043
-        Settings.load(project, {"HOME": str(home), "HERMES_DX_LLM_MODLE": "x"})
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("HERMES_DX_LLM_MODLE", "HERMES_DX_LLM_MODEL"),
+        ("HERMES_DX_BUDGET_CALLS", "HERMES_DX_BUDGET_MAX_CALLS"),
+        ("HERMES_DX_CASES_DIRR", "HERMES_DX_CASES_DIR"),
+        ("HERMES_DX_CASES_SEND_PRIVAT", "HERMES_DX_CASES_SEND_PRIVATE"),
+        ("HERMES_DX_CASES_EMBEDDING", "HERMES_DX_CASES_EMBEDDING_KIND"),
+        ("HERMES_DX_REDCAT", "HERMES_DX_REDACT"),
+        ("HERMES_DX_CACHEDIR", "HERMES_DX_CACHE_DIR"),
+        ("HERMES_DX_APIKEY", "HERMES_DX_API_KEY"),
+    ],
+)
+def test_a_misspelt_variable_names_the_nearest_one(home: Path, project: Path, name: str, nearest: str) -> None:
+    with pytest.raises(UsageError, match=rf"{name} is not a setting; did you mean {nearest}\?"):
+        Settings.load(project, {"HOME": str(home), name: "x"})
+
+
+@pytest.mark.parametrize("name", ["HERMES_DX_RUN_FOLDER", "HERMES_DX_ASCII", "HERMES_DX_SLACK_CHANNEL"])
+def test_a_variable_of_another_part_is_no_setting_and_no_error(home: Path, project: Path, name: str) -> None:
+    assert Settings.load(project, {"HOME": str(home), name: "x"}) == Settings.load(project, {"HOME": str(home)})
 
 
 def test_a_wrong_value_in_the_environment_is_named(home: Path, project: Path) -> None:

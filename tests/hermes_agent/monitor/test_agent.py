@@ -254,6 +254,19 @@ def test_a_capture_of_a_rank_that_does_not_run_is_refused(run_folder: Path) -> N
         execute(command, "profile", str(run_folder))
 
 
+def test_a_folder_called_like_the_action_is_not_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hermes_agent.cli import monitor as command
+    from tests.hermes_agent.cli.commands import execute
+    from tools.errors import UsageError
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "profile").mkdir()
+    with pytest.raises(UsageError, match=r"write `monitor \./profile` to watch that folder"):
+        execute(command, "profile")
+    with pytest.raises(UsageError, match="no rank runs"):
+        execute(command, "profile", "profile")
+
+
 def test_prometheus_serves_the_last_step_of_every_rank(run_folder: Path) -> None:
     pytest.importorskip("prometheus_client", reason="the extra `monitor` is not installed")
     from urllib.request import urlopen

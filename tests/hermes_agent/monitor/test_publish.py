@@ -11,7 +11,8 @@ from tools.sources.monitor.reader import read_monitor
 
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 
-from hermes_agent.watch.publish import Publisher, said, without_credentials
+from hermes_agent.locations.places import error_text, without_credentials
+from hermes_agent.watch.publish import Publisher
 
 
 def test_records_and_traces_are_copied_once_and_again_when_they_grow(run_folder: Path, tmp_path: Path) -> None:
@@ -69,8 +70,8 @@ def test_no_part_of_a_password_is_shown_whatever_signs_it_holds(url: str, shown:
 
 
 def test_an_error_that_may_repeat_a_password_is_told_by_its_kind_only() -> None:
-    assert said(ValueError("no p#w0rd"), "ftp://user:p#w0rd@host") == "ValueError"
-    assert said(ValueError("no such place"), "s3://bucket") == "no such place"
+    assert error_text(ValueError("no p#w0rd"), "ftp://user:p#w0rd@host") == "ValueError"
+    assert error_text(ValueError("no such place"), "s3://bucket") == "no such place"
 
 
 def test_a_linked_capture_folder_is_not_copied(run_folder: Path, tmp_path: Path) -> None:

@@ -92,7 +92,8 @@ def test_a_damaged_or_foreign_entry_is_no_diagnosis(tmp_path: Path, change: str)
 
 @pytest.mark.parametrize("text", ["", "[]", '{"key": 1}', "[" * 200_000, "\udcff"])
 def test_a_damaged_note_of_the_latest_diagnosis_is_none(tmp_path: Path, text: str) -> None:
-    (tmp_path / "latest.json").write_bytes(text.encode("utf-8", "surrogateescape"))
+    stored.latest_path(tmp_path).parent.mkdir()
+    stored.latest_path(tmp_path).write_bytes(text.encode("utf-8", "surrogateescape"))
 
     assert stored.latest(tmp_path) is None
 
@@ -103,7 +104,7 @@ def test_the_latest_request_comes_back_with_its_baseline(tmp_path: Path) -> None
     stored.remember(tmp_path, "name", wanted)
 
     assert stored.latest(tmp_path) == ("name", wanted)
-    assert json.loads((tmp_path / "latest.json").read_text())["key"] == "name"
+    assert json.loads(stored.latest_path(tmp_path).read_text())["key"] == "name"
 
 
 def test_a_folder_that_takes_nothing_does_not_cost_the_diagnosis(tmp_path: Path) -> None:

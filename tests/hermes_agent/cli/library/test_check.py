@@ -32,7 +32,7 @@ def test_the_cases_are_all_right_and_counted_by_cause_and_confidence(capsys: pyt
     total = next(line.split() for line in out.splitlines() if line.startswith("all "))
     count = len(library) + 1
     assert total[1:] == [str(each) for each in (high, count - high - low, low, count, count - low, 1)]
-    assert f"{count} cases, all as they should be" in out
+    assert f"{count} cases, no faults" in out
 
 
 def test_a_faulty_case_is_named_and_the_exit_code_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,7 +42,7 @@ def test_a_faulty_case_is_named_and_the_exit_code_says_so(tmp_path: Path, capsys
     assert execute(cases, "check", str(folder)) == ExitCode.INPUT
     printed = capsys.readouterr()
     assert "broken.yaml is not valid YAML" in printed.err
-    assert "1 cases, 1 fault(s)" in printed.out
+    assert "1 case, 1 fault" in printed.out
 
 
 def test_a_fault_of_a_private_case_counts_as_well(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -61,7 +61,7 @@ def test_private_cases_are_exported_only_when_asked_for(capsys: pytest.CaptureFi
     printed = capsys.readouterr()
     ids = [case["id"] for case in json.loads(printed.out)["cases"]]
     assert ids == [case.id for case in load_cases() if case.cause == "cpu_contention"]
-    assert "1 private case(s) left out" in printed.err
+    assert "1 private case left out" in printed.err
     execute(cases, "export", "--cause", "cpu_contention", "--private")
     exported = json.loads(capsys.readouterr().out)["cases"]
     assert [case["id"] for case in exported if case["private"]] == ["our-backup"]
