@@ -48,9 +48,7 @@ def test_a_diagnosis_made_in_another_folder_is_not_meant(tmp_path: Path, monkeyp
     execute(ask, DEMO, "why is it slow?")
     (tmp_path / "other").mkdir()
     monkeypatch.chdir(tmp_path / "other")
-    with pytest.raises(
-        UsageError, match=r"made in .*other is in the cache .*; name the run: hermes-dx show"
-    ):
+    with pytest.raises(UsageError, match=r"made in .*other is in the cache .*; name the run: hermes-dx show"):
         execute(show, "E1")
     assert execute(show, "E1", DEMO) == 0
 
