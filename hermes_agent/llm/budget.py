@@ -1,11 +1,11 @@
-"""How many tokens a text will be, when nobody has counted."""
+"""The tokens, calls, time and money that one question may use."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from hermes_agent.llm.model import Message, ModelRequest, Usage
 from tools.errors import ModelError
@@ -14,6 +14,7 @@ from tools.errors import ModelError
 # come nearer to one. Overestimating is the safe side for a budget and for a context window.
 ASCII_CHARS_PER_TOKEN = 4
 MESSAGE_OVERHEAD_TOKENS = 4
+TOKENS_PER_PRICE = 1_000_000
 
 
 def estimated_tokens(text: str) -> int:
@@ -30,14 +31,11 @@ def message_tokens(message: Message) -> int:
 
 
 def request_tokens(request: ModelRequest) -> int:
-    """Tokens of the whole prompt, tool descriptions included."""
-    tools = sum(
-        estimated_tokens(tool.name + tool.description + json.dumps(tool.schema, default=str)) for tool in request.tools
-    )
-    return sum(map(message_tokens, request.messages)) + tools
-
-
-TOKENS_PER_PRICE = 1_000_000
+    """Tokens of the whole prompt, tool descriptions and answer schema included."""
+    schemas = [tool.name + tool.description + json.dumps(tool.schema, default=str) for tool in request.tools]
+    if request.response_schema is not None:
+        schemas.append(json.dumps(request.response_schema.schema, default=str))
+    return sum(map(message_tokens, request.messages)) + sum(map(estimated_tokens, schemas))
 
 
 class BudgetExceeded(ModelError):
@@ -70,75 +68,69 @@ class Spent:
     estimated: bool  # True when any of the token counts is an estimate
 
 
+@dataclass
 class Budget:
     """Counts what the calls of one question use and refuses more than was allowed; None is no limit."""
 
-    def __init__(
-        self,
-        max_calls: int | None = None,
-        max_tokens: int | None = None,
-        max_seconds: float | None = None,
-        max_cost: float | None = None,
-        prices: Prices | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        if max_cost is not None and prices is None:
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_seconds: float | None = None
+    max_cost: float | None = None
+    prices: Prices | None = None
+    clock: Callable[[], float] = time.monotonic
+    _calls: list[Usage] = field(default_factory=list, init=False)
+
+    def __post_init__(self) -> None:
+        if self.max_cost is not None and self.prices is None:
             raise ValueError("a limit on cost needs prices")
-        self._max_calls = max_calls
-        self._max_tokens = max_tokens
-        self._max_seconds = max_seconds
-        self._max_cost = max_cost
-        self._prices = prices
-        self._clock = clock
-        self._start = clock()
-        self._calls = self._prompt = self._completion = 0
-        self._cost = 0.0
-        self._estimated = False
+        self._start = self.clock()
 
     @property
     def spent(self) -> Spent:
         """What has been used up to now."""
-        cost = self._cost if self._prices else None
-        seconds = self._clock() - self._start
-        return Spent(self._calls, self._prompt, self._completion, seconds, cost, self._estimated)
+        calls, prices = self._calls, self.prices
+        return Spent(
+            len(calls),
+            sum(call.prompt_tokens for call in calls),
+            sum(call.completion_tokens for call in calls),
+            self.clock() - self._start,
+            sum(map(prices.cost, calls)) if prices else None,
+            any(call.estimated for call in calls),
+        )
 
     def out_of_time(self) -> bool:
-        """Whether the seconds are over; cheap enough to ask between two pieces of a stream."""
-        return self._max_seconds is not None and self._clock() - self._start >= self._max_seconds
+        """Return whether the seconds are over; cheap enough to ask between two pieces of a stream."""
+        return self.max_seconds is not None and self.clock() - self._start >= self.max_seconds
 
     def check(self) -> None:
-        """Ask before a call: raises BudgetExceeded when nothing is left for another one."""
-        self._check_seconds()
-        if self._max_calls is not None and self._calls >= self._max_calls:
-            raise _exceeded(f"{self._calls} of {self._max_calls} model calls are used", "max_calls")
-        self._check_amounts(full=True)
+        """Raise BudgetExceeded when nothing is left for another call."""
+        self._check(full=True)
 
     def spend(self, usage: Usage) -> None:
         """Count one finished call; raises BudgetExceeded when it went over a limit."""
-        self._calls += 1
-        self._prompt += usage.prompt_tokens
-        self._completion += usage.completion_tokens
-        self._estimated |= usage.estimated
-        self._cost += self._prices.cost(usage) if self._prices else 0.0
-        if self._max_calls is not None and self._calls > self._max_calls:
-            raise _exceeded(f"{self._calls} model calls were made and {self._max_calls} are allowed", "max_calls")
-        self._check_seconds()
-        self._check_amounts(full=False)
+        self._calls.append(usage)
+        self._check(full=False)
 
-    def _check_seconds(self) -> None:
-        if self.out_of_time():
-            seconds = self._clock() - self._start
-            raise _exceeded(f"{seconds:.0f} s have passed and {self._max_seconds:g} s are allowed", "max_seconds")
-
-    def _check_amounts(self, full: bool) -> None:
-        tokens = self._prompt + self._completion
-        if self._max_tokens is not None and (tokens > self._max_tokens or (full and tokens == self._max_tokens)):
-            counted = "an estimated " if self._estimated else ""
-            raise _exceeded(f"{counted}{tokens:,} of {self._max_tokens:,} tokens are used", "max_tokens")
-        if self._max_cost is not None and (self._cost > self._max_cost or (full and self._cost == self._max_cost)):
-            currency = self._prices.currency if self._prices else ""
-            raise _exceeded(f"{self._cost:.4f} of {self._max_cost:g} {currency} is spent", "max_cost")
-
-
-def _exceeded(what: str, setting: str) -> BudgetExceeded:
-    return BudgetExceeded(f"The budget of this question is used up: {what}; raise budget.{setting} to allow more.")
+    def _check(self, full: bool) -> None:
+        """A limit that is just reached counts when ``full``; time that is just over always does."""
+        now = self.spent
+        counted = "an estimated " if now.estimated else ""
+        currency = self.prices.currency if self.prices else ""
+        limits: tuple[tuple[str, float, float | None, str], ...] = (
+            ("max_seconds", now.seconds, self.max_seconds, "{:.0f} s have passed and {:g} s are allowed"),
+            ("max_calls", now.calls, self.max_calls, "{} of {} model calls are used"),
+            (
+                "max_tokens",
+                now.prompt_tokens + now.completion_tokens,
+                self.max_tokens,
+                f"{counted}{{:,}} of {{:,}} tokens are used",
+            ),
+            ("max_cost", now.cost or 0.0, self.max_cost, f"{{:.4f}} of {{:g}} {currency} is spent"),
+        )
+        for setting, used, limit, form in limits:
+            reached = used == limit and (full or setting == "max_seconds")
+            if limit is not None and (used > limit or reached):
+                raise BudgetExceeded(
+                    f"The budget of this question is used up: {form.format(used, limit)}; "
+                    f"raise budget.{setting} to allow more."
+                )

@@ -1,4 +1,4 @@
-"""What an endpoint can do, as far as its address and the model's name tell beforehand."""
+"""An endpoint, what it is known to support beforehand, and what is given up when it refuses a request."""
 
 from __future__ import annotations
 
@@ -8,12 +8,28 @@ from dataclasses import dataclass, replace
 from typing import Literal
 from urllib.parse import urlsplit
 
-from hermes_agent.llm.model import ModelRequest
+from hermes_agent.llm.model import Degraded, ModelRequest
 
 Structured = Literal["json_schema", "forced_tool", "json_object", "plain"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens", "none"]
 
-LADDER: tuple[Structured, ...] = ("json_schema", "forced_tool", "json_object", "plain")
+# From the strictest rung down; every other feature is either used or not.
+LADDERS: Mapping[str, tuple[str, ...]] = {
+    "structured": ("json_schema", "forced_tool", "json_object", "plain"),
+    "token_limit": ("max_tokens", "max_completion_tokens", "none"),
+}
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a model is served. ``timeout_s`` is the longest silence, not the longest answer."""
+
+    base_url: str
+    model: str
+    api_key: str | None = None
+    timeout_s: float = 60.0
+    temperature: float | None = None
+    loopback: bool = False  # then no proxy is asked
 
 
 @dataclass(frozen=True)
@@ -32,39 +48,32 @@ class Capabilities:
     context_window: int | None = None  # tokens; None is unknown
 
 
-@dataclass(frozen=True)
-class _Profile:
-    host: str  # pattern over host:port
-    model: str  # pattern over the model's name
-    changes: Mapping[str, object]
-
-
-# Sources: the providers' own API references. A wrong entry costs one refused request: the adapter steps down
-# by itself, so only what would fail silently has to be listed.
-_PROFILES: tuple[_Profile, ...] = (
-    _Profile(r"(^|\.)openai\.com(:\d+)?$", r"", {"token_limit": "max_completion_tokens"}),
-    _Profile(r"(^|\.)openai\.com(:\d+)?$", r"^(o\d|gpt-5)", {"temperature": False}),
-    _Profile(r"(^|\.)deepseek\.com(:\d+)?$", r"", {"structured": "json_object", "reasoning_echo": True}),
+# Pattern over host:port, pattern over the model's name, and what differs from the default; later rows refine earlier
+# ones. Sources: the providers' own API references. A wrong entry costs one refused request: the adapter steps down by
+# itself, so only what would fail silently has to be listed.
+_PROFILES: tuple[tuple[str, str, Mapping[str, object]], ...] = (
+    (r"(^|\.)openai\.com(:\d+)?$", r"", {"token_limit": "max_completion_tokens"}),
+    (r"(^|\.)openai\.com(:\d+)?$", r"^(o\d|gpt-5)", {"temperature": False}),
+    (r"(^|\.)deepseek\.com(:\d+)?$", r"", {"structured": "json_object", "reasoning_echo": True}),
     # Ollama cuts a prompt that is too long without a word and ignores tool_choice.
-    _Profile(r":11434$", r"", {"tool_choice": False}),
-    _Profile(r"(^|\.)api\.mistral\.ai(:\d+)?$", r"", {"streamed_usage": False}),
+    (r":11434$", r"", {"tool_choice": False}),
+    (r"(^|\.)api\.mistral\.ai(:\d+)?$", r"", {"streamed_usage": False}),
 )
 
 
-def profile_for(base_url: str, model: str) -> Capabilities:
-    """The built-in profile; later entries of the table refine earlier ones."""
+def profile_for(base_url: str, model: str, corrections: Mapping[str, object] | None = None) -> Capabilities:
+    """The built-in profile of an endpoint with the user's ``corrections``; a correction of None changes nothing."""
     host = urlsplit(base_url).netloc.rpartition("@")[2].lower()
-    found = Capabilities()
-    for profile in _PROFILES:
-        if re.search(profile.host, host) and re.search(profile.model, model.lower()):
-            found = replace(found, **dict(profile.changes))  # type: ignore[arg-type]
-    return found
+    changes: dict[str, object] = {}
+    for host_pattern, model_pattern, row in _PROFILES:
+        if re.search(host_pattern, host) and re.search(model_pattern, model.lower()):
+            changes |= row
+    changes |= {name: value for name, value in (corrections or {}).items() if value is not None}
+    return _changed(Capabilities(), changes)
 
 
-def with_overrides(capabilities: Capabilities, overrides: Mapping[str, object]) -> Capabilities:
-    """What the user's configuration says goes before what we know; None leaves a field as it is."""
-    given = {name: value for name, value in overrides.items() if value is not None}
-    return replace(capabilities, **given)  # type: ignore[arg-type]
+def _changed(capabilities: Capabilities, changes: Mapping[str, object]) -> Capabilities:
+    return replace(capabilities, **changes)  # type: ignore[arg-type]
 
 
 REFUSALS = frozenset({400, 415, 422, 501})
@@ -77,19 +86,17 @@ CONTEXT_OVERFLOW = re.compile(
 
 @dataclass(frozen=True)
 class Step:
-    """The capabilities to try next and what was given up."""
+    """The capabilities to try next, and what was given up."""
 
     capabilities: Capabilities
-    feature: str
-    detail: str
+    degraded: Degraded
 
 
-@dataclass(frozen=True)
-class _Rule:
-    feature: str
-    words: re.Pattern[str]
-    used: Callable[[Capabilities, ModelRequest], bool]
-    lower: Callable[[Capabilities], Step]
+def structured_mode(capabilities: Capabilities) -> Structured:
+    """The rung in use: a forced tool needs an endpoint that takes tools and a forced choice."""
+    if capabilities.structured == "forced_tool" and not (capabilities.tools and capabilities.tool_choice):
+        return "json_object"
+    return capabilities.structured
 
 
 def step_down(capabilities: Capabilities, request: ModelRequest, status: int, message: str) -> Step | None:
@@ -101,85 +108,48 @@ def step_down(capabilities: Capabilities, request: ModelRequest, status: int, me
     """
     if status not in REFUSALS_IF_NAMED:
         return None
-    named = [rule for rule in _RULES if rule.words.search(message)]
-    candidates = named or (list(_RULES) if status in REFUSALS else [])
-    for rule in candidates:
-        if rule.used(capabilities, request):
-            return rule.lower(capabilities)
+    named = [feature for feature, (words, _) in _FEATURES.items() if re.search(words, message, re.IGNORECASE)]
+    for feature in named or (_FEATURES if status in REFUSALS else ()):
+        if _FEATURES[feature][1](capabilities, request):
+            return _lowered(capabilities, feature)
     return None
 
 
-def structured_mode(capabilities: Capabilities) -> Structured:
-    """The rung in use: a forced tool needs an endpoint that takes tools and a forced choice."""
-    if capabilities.structured == "forced_tool" and not (capabilities.tools and capabilities.tool_choice):
-        return "json_object"
-    return capabilities.structured
+def _lowered(capabilities: Capabilities, feature: str) -> Step:
+    ladder = LADDERS.get(feature)
+    if ladder is None:
+        return Step(
+            _changed(capabilities, {feature: False}),
+            Degraded(feature, f"{feature} is not accepted, going on without"),
+        )
+    rung = _rung(capabilities, feature)
+    below = _changed(capabilities, {feature: ladder[ladder.index(rung) + 1]})
+    return Step(below, Degraded(feature, f"{rung} is not accepted, using {_rung(below, feature)}"))
 
 
-def _lower_structured(capabilities: Capabilities) -> Step:
-    mode = structured_mode(capabilities)
-    below = replace(capabilities, structured=LADDER[LADDER.index(mode) + 1])
-    return Step(below, "structured", f"{mode} is not accepted, using {structured_mode(below)}")
+def _rung(capabilities: Capabilities, feature: str) -> str:
+    return structured_mode(capabilities) if feature == "structured" else capabilities.token_limit
 
 
-def _uses_structured(capabilities: Capabilities, request: ModelRequest) -> bool:
-    return request.response_schema is not None and structured_mode(capabilities) != "plain"
-
-
-def _lower_limit(capabilities: Capabilities) -> Step:
-    below = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "none"}[capabilities.token_limit]
-    changed = replace(capabilities, token_limit="none" if below == "none" else "max_completion_tokens")
-    return Step(changed, "token_limit", f"{capabilities.token_limit} is not accepted, using {below}")
-
-
-def _without(field: str) -> Callable[[Capabilities], Step]:
-    def lower(capabilities: Capabilities) -> Step:
-        changed = replace(capabilities, **{field: False})  # type: ignore[arg-type]
-        return Step(changed, field, f"{field} is not accepted, going on without")
-
-    return lower
-
-
-def _words(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
-
-
-_RULES: tuple[_Rule, ...] = (
-    _Rule(
-        "streamed_usage",
-        _words(r"stream_options|include_usage"),
-        lambda c, _: c.streamed_usage,
-        _without("streamed_usage"),
-    ),
-    _Rule(
-        "parallel_switch",
-        _words(r"parallel_tool_calls"),
+# By feature: the words by which a refusal names it, and whether a request uses it; what costs least comes first.
+_FEATURES: Mapping[str, tuple[str, Callable[[Capabilities, ModelRequest], bool]]] = {
+    "streamed_usage": (r"stream_options|include_usage", lambda c, _: c.streamed_usage),
+    "parallel_switch": (
+        r"parallel_tool_calls",
         lambda c, r: bool(r.tools) and c.tools and not c.parallel_calls and c.parallel_switch,
-        _without("parallel_switch"),
     ),
-    _Rule("temperature", _words(r"temperature"), lambda c, _: c.temperature, _without("temperature")),
-    _Rule(
-        "token_limit",
-        _words(r"max_tokens|max_completion_tokens"),
+    "temperature": (r"temperature", lambda c, _: c.temperature),
+    "token_limit": (
+        r"max_tokens|max_completion_tokens",
         lambda c, r: r.max_tokens is not None and c.token_limit != "none",
-        _lower_limit,
     ),
-    _Rule(
-        "structured",
-        _words(r"response_format|json_schema|json_object|json mode|structured|grammar|guided|schema|tool|function"),
-        _uses_structured,
-        _lower_structured,
+    "structured": (
+        r"response_format|json_schema|json_object|json mode|structured|grammar|guided|schema|tool|function",
+        lambda c, r: r.response_schema is not None and structured_mode(c) != "plain",
     ),
-    _Rule(
-        "tool_choice",
-        _words(r"tool.?choice"),
+    "tool_choice": (
+        r"tool.?choice",
         lambda c, r: bool(r.tools) and c.tools and c.tool_choice and r.tool_choice == "none",
-        _without("tool_choice"),
     ),
-    _Rule(
-        "tools",
-        _words(r"tool|function"),
-        lambda c, r: c.tools and bool(r.tools),
-        _without("tools"),
-    ),
-)
+    "tools": (r"tool|function", lambda c, r: bool(r.tools) and c.tools),
+}

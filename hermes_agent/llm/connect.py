@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget, Prices
-from hermes_agent.llm.capabilities import Capabilities, profile_for, with_overrides
-from hermes_agent.llm.endpoint import Endpoint, EndpointModel
+from hermes_agent.llm.capabilities import Capabilities, Endpoint, profile_for
+from hermes_agent.llm.endpoint import EndpointModel
 from hermes_agent.llm.failures import RetryPolicy
 from hermes_agent.llm.model import ChatModel
 from hermes_agent.llm.redact import RedactedModel, Redactor
@@ -17,7 +17,7 @@ from hermes_agent.llm.redact import RedactedModel, Redactor
 def connect(settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> ChatModel | None:
     """The configured model, or None when none is; nothing is sent yet.
 
-    ``hosts`` and ``users`` are the names the run tells, masked beside those that are known by their form.
+    ``hosts`` and ``users`` are names found in the run, masked in addition to those that are known by their form.
     """
     llm = settings.llm
     if llm.model is None:
@@ -31,8 +31,7 @@ def connect(settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] 
 
 def capabilities_of(settings: Settings) -> Capabilities:
     """The built-in profile of the endpoint with the user's corrections."""
-    built_in = profile_for(settings.llm.base_url, settings.llm.model or "")
-    return with_overrides(built_in, settings.llm.profile.model_dump())
+    return profile_for(settings.llm.base_url, settings.llm.model or "", settings.llm.profile.model_dump())
 
 
 def new_budget(settings: Settings, clock: Callable[[], float] = time.monotonic) -> Budget:

@@ -1,107 +1,32 @@
-"""A blocking source read in a thread, so that a user can break it off while it waits."""
+"""A model behind an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hermes_agent.llm.budget import request_tokens
-from hermes_agent.llm.capabilities import CONTEXT_OVERFLOW, Capabilities, Step, step_down, structured_mode
-from hermes_agent.llm.failures import FailureSentences, RetryPolicy
+from hermes_agent.llm.capabilities import CONTEXT_OVERFLOW, Capabilities, Endpoint, step_down, structured_mode
+from hermes_agent.llm.failures import RetryPolicy, failure
 from hermes_agent.llm.model import Degraded, Finished, ModelEvent, ModelRequest
 from hermes_agent.llm.reply import ReplyAssembler
+from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.wire import Body, encode
 from tools.errors import ModelError
 
-T = TypeVar("T")
-
-POLL_S = 0.05
-QUEUE_SIZE = 256
-
-
-class Interrupted(Exception):
-    """The user broke it off."""
-
-
-@dataclass(frozen=True)
-class _Item(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True)
-class _End:
-    error: Exception | None
-
-
-def pumped(produce: Callable[[], Iterator[T]], cancelled: Callable[[], bool]) -> Iterator[T]:
-    """What ``produce()`` yields, read in a thread; raises its error, or Interrupted once ``cancelled``.
-
-    After an interruption the thread ends as soon as its source yields or times out.
-    """
-    items: queue.Queue[_Item[T] | _End] = queue.Queue(QUEUE_SIZE)
-    stop = threading.Event()
-    thread = threading.Thread(target=_read, args=(produce, items, stop), name="hermes-model-stream", daemon=True)
-    thread.start()
-    try:
-        while True:
-            if cancelled():
-                raise Interrupted
-            try:
-                item = items.get(timeout=POLL_S)
-            except queue.Empty:
-                continue
-            if isinstance(item, _Item):
-                yield item.value
-            elif item.error is not None:
-                raise item.error
-            else:
-                return
-    finally:
-        stop.set()
-
-
-def _read(produce: Callable[[], Iterator[T]], items: queue.Queue[_Item[T] | _End], stop: threading.Event) -> None:
-    error: Exception | None = None
-    try:
-        for value in produce():
-            if not _put(items, _Item(value), stop):
-                return
-    except Exception as caught:  # whatever it is belongs to the thread that asked, where it is raised again
-        error = caught
-    _put(items, _End(error), stop)
-
-
-def _put(items: queue.Queue[_Item[T] | _End], item: _Item[T] | _End, stop: threading.Event) -> bool:
-    while not stop.is_set():
-        try:
-            items.put(item, timeout=POLL_S)
-        except queue.Full:
-            continue
-        return True
-    return False
-
-
 if TYPE_CHECKING:
+    from httpx2 import Response
     from openai import APIError, OpenAI, Stream
     from openai.types.chat import ChatCompletionChunk
 
+Chunk: TypeAlias = Mapping[str, object]
+
+POLL_S = 0.05
 CONNECT_TIMEOUT_S = 10.0
+MAX_BODY_BYTES = 64 * 1024 * 1024  # of one response, errors included
 NO_KEY = "none"  # the client insists on one; servers without keys ignore it
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where a model is served. ``timeout_s`` is the longest silence, not the longest answer."""
-
-    base_url: str
-    model: str
-    api_key: str | None = None
-    timeout_s: float = 60.0
-    temperature: float | None = None
-    loopback: bool = False  # then no proxy is asked
 
 
 class EndpointModel:
@@ -112,7 +37,6 @@ class EndpointModel:
         self._capabilities = capabilities
         self._retry = retry or RetryPolicy()
         self._client: OpenAI | None = None
-        self._failures = FailureSentences(endpoint.base_url, endpoint.model, endpoint.timeout_s, endpoint.api_key)
 
     @property
     def name(self) -> str:
@@ -128,24 +52,34 @@ class EndpointModel:
         """See ChatModel.stream; steps down on refusals and retries what tends to pass, before the first event."""
         import openai
 
-        ladder = _Ladder(self._capabilities, request, self._retry)
+        capabilities = self._capabilities
+        given_up: list[Degraded] = []
+        first: APIError | None = None  # the first refusal: the later ones follow from our own attempts
+        retries = 0
         while True:
             begun = False
             try:
-                for event in self._exchange(request, ladder.capabilities, cancelled):
+                for event in self._exchange(request, capabilities, cancelled):
                     if not begun:
                         begun = True
-                        self._capabilities = ladder.capabilities
-                        yield from ladder.degraded()
+                        self._capabilities = capabilities
+                        yield from given_up
                     yield event
                 return
             except openai.APIError as error:
                 if begun:
-                    broken = isinstance(error, openai.APIConnectionError)
-                    raise (self._failures.broken_off() if broken else self._failures.of(error)) from error
-                wait_s = ladder.next_wait_s(error)
+                    raise failure(error, self._endpoint, begun=True) from error
+                if isinstance(error, openai.APIStatusError) and not CONTEXT_OVERFLOW.search(error.message):
+                    step = step_down(capabilities, request, error.status_code, error.message)
+                    if step is not None:
+                        first = first or error
+                        given_up.append(step.degraded)
+                        capabilities = step.capabilities
+                        continue
+                wait_s = self._retry.wait_s(error, retries)
                 if wait_s is None:
-                    raise self._failures.of(ladder.first or error) from error
+                    raise failure(first or error, self._endpoint) from error
+                retries += 1
             if not self._retry.pause(wait_s, cancelled):
                 yield Finished("cancelled")
                 return
@@ -160,33 +94,34 @@ class EndpointModel:
             prompt_tokens, schema.name if schema and forced else None, capabilities.parallel_calls or forced
         )
         body = encode(request, self._endpoint.model, capabilities, self._endpoint.temperature)
-        try:
-            for chunk in pumped(lambda: self._chunks(body), cancelled):
-                yield from reply.feed(chunk)
-        except Interrupted:
-            yield from reply.cancel()
-            return
+        for chunk in _interruptible(lambda: self._chunks(body), cancelled):
+            if chunk is None:
+                yield from reply.cancel()
+                return
+            yield from reply.feed(chunk)
         yield from reply.finish()
 
-    def _chunks(self, body: Body) -> Iterator[Mapping[str, object]]:
-        """Decoded chunks of one HTTP exchange; runs in the pump's thread."""
+    def _chunks(self, body: Body) -> Iterator[Chunk]:
+        """Decoded chunks of one HTTP exchange; runs in a thread of its own."""
         import openai
 
+        where = self._endpoint.base_url
         create: Callable[..., Any] = self._connected().chat.completions.create
         stream: Stream[ChatCompletionChunk] = create(**body)
         with stream:
             content_type = stream.response.headers.get("content-type", "")
             if not content_type.startswith("text/event-stream"):
-                raise self._failures.not_a_stream(content_type)
+                raise ModelError(
+                    f"{where} answered with {one_line(content_type, 60) or 'no content type'} instead of a stream of "
+                    "events; check llm.base_url (it usually ends in /v1) and that the server can stream."
+                )
             try:
                 for chunk in stream:
                     if not isinstance(chunk, openai.BaseModel):  # the client passes on whatever JSON it gets
                         raise ValueError("a chunk that is no object")
                     yield chunk.to_dict(mode="python", warnings=False)
             except (ValueError, RecursionError) as error:
-                raise ModelError(
-                    f"{self._endpoint.base_url} streamed something that is no chunk of an answer; ask again."
-                ) from error
+                raise ModelError(f"{where} streamed something that is no chunk of an answer; ask again.") from error
 
     def _connected(self) -> OpenAI:
         """The client, made at the first call; nothing meant for OpenAI is sent to anyone else."""
@@ -194,7 +129,12 @@ class EndpointModel:
             import openai
 
             # No redirects: the run's data goes to the address that the user wrote down and nowhere else.
-            http = openai.DefaultHttpxClient(follow_redirects=False, trust_env=not self._endpoint.loopback)
+            http = openai.DefaultHttpxClient(
+                follow_redirects=False,
+                trust_env=not self._endpoint.loopback,
+                headers={"accept-encoding": "identity"},  # a small compressed body can fill the memory
+                event_hooks={"response": [self._bound]},
+            )
             client = openai.OpenAI(
                 base_url=self._endpoint.base_url,
                 api_key=self._endpoint.api_key or NO_KEY,
@@ -206,6 +146,22 @@ class EndpointModel:
             client.organization = client.project = client.admin_api_key = None
             self._client = client
         return self._client
+
+    def _bound(self, response: Response) -> None:
+        """Refuse a compressed body, and stop reading one that does not end."""
+        where, read = self._endpoint.base_url, response.iter_bytes
+        if response.headers.get("content-encoding", "identity") != "identity":
+            raise ModelError(f"{where} compressed its answer, which it was asked not to do; choose another endpoint.")
+
+        def bounded(chunk_size: int | None = None) -> Iterator[bytes]:
+            size = 0
+            for part in read(chunk_size):
+                size += len(part)
+                if size > MAX_BODY_BYTES:
+                    raise ModelError(f"The answer of {where} is larger than {MAX_BODY_BYTES:,} bytes; ask again.")
+                yield part
+
+        response.iter_bytes = bounded  # type: ignore[method-assign]
 
     def _fitting(self, request: ModelRequest, capabilities: Capabilities) -> int:
         """Estimated tokens of the prompt; raises ModelError when they cannot fit the window."""
@@ -219,33 +175,36 @@ class EndpointModel:
         return tokens
 
 
-class _Ladder:
-    """The attempts of one request: which features to give up next, and when to try again."""
+def _interruptible(produce: Callable[[], Iterator[Chunk]], cancelled: Callable[[], bool]) -> Iterator[Chunk | None]:
+    """The chunks of ``produce()``, read in a thread; None as the last one once ``cancelled``. Raises its error.
 
-    def __init__(self, capabilities: Capabilities, request: ModelRequest, retry: RetryPolicy) -> None:
-        self.capabilities = capabilities
-        self.first: APIError | None = None  # the first refusal: the later ones follow from our own attempts
-        self._request = request
-        self._retry = retry
-        self._retries = 0
-        self._steps: list[Step] = []
+    After an interruption the thread ends as soon as its source yields or times out.
+    """
+    items: queue.SimpleQueue[Chunk | Exception | None] = queue.SimpleQueue()
+    stop = threading.Event()
 
-    def next_wait_s(self, error: APIError) -> float | None:
-        """Seconds until the next attempt, or None when there is none to make."""
-        import openai
+    def read() -> None:
+        try:
+            for chunk in produce():
+                if stop.is_set():
+                    return
+                items.put(chunk)
+            items.put(None)
+        except Exception as error:  # whatever it is belongs to the thread that asked, where it is raised again
+            items.put(error)
 
-        if isinstance(error, openai.APIStatusError) and not CONTEXT_OVERFLOW.search(error.message):
-            step = step_down(self.capabilities, self._request, error.status_code, error.message)
-            if step is not None:
-                self.first = self.first or error
-                self._steps.append(step)
-                self.capabilities = step.capabilities
-                return 0.0
-        wait_s = self._retry.wait_s(error, self._retries)
-        self._retries += 1
-        return wait_s
-
-    def degraded(self) -> Iterator[Degraded]:
-        """What was given up on the way here."""
-        for step in self._steps:
-            yield Degraded(step.feature, step.detail)
+    threading.Thread(target=read, name="hermes-model-stream", daemon=True).start()
+    try:
+        while not cancelled():
+            try:
+                item = items.get(timeout=POLL_S)
+            except queue.Empty:
+                continue
+            if isinstance(item, Exception):
+                raise item
+            if item is None:
+                return
+            yield item
+        yield None
+    finally:
+        stop.set()

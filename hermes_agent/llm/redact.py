@@ -1,10 +1,10 @@
-"""Names that should not leave the machine, masked the same way every time and put back in answers."""
+"""Names that must not leave the machine, masked the same way every time and put back in answers."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from hermes_agent.llm.model import ChatModel, Finished, Message, ModelEvent, ModelRequest, TextDelta, ToolCall
@@ -13,7 +13,7 @@ from hermes_agent.llm.model import ChatModel, Finished, Message, ModelEvent, Mod
 PUBLIC_HOSTS = re.compile(
     r"(^|\.)(github\.com|pytorch\.org|nvidia\.com|hiascend\.com|huggingface\.co|perfetto\.dev|python\.org|arxiv\.org)$"
 )
-# Account names that tell nothing, and would mask ordinary words.
+# Account names that identify nobody, and would mask ordinary words.
 COMMON_USERS = frozenset({"root", "user", "users", "home", "ubuntu", "admin", "data", "runner", "shared", "public"})
 SHORTEST_NAME = 3
 
@@ -41,7 +41,7 @@ _NOTHING = r"(?!)"
 class Redactor:
     """Masks host names, user names, paths, URLs and e-mail addresses as ``host-1``, ``user-1``, ``path-1`` ...
 
-    ``hosts`` and ``users`` are the names that the run itself tells; addresses, qualified names, e-mail
+    ``hosts`` and ``users`` are names found in the run; addresses, qualified names, e-mail
     addresses, absolute paths and the users in home folders are found by their form. The same name gets the
     same mask for the life of the object. A bare name that neither is known nor has such a form stays.
     """
@@ -56,20 +56,20 @@ class Redactor:
         self._learn("user", users)
 
     def mask(self, text: str) -> str:
-        """``text`` with every name replaced by its mask."""
+        """Return ``text`` with every name replaced by its mask."""
         self._learn("user", (name for match in _HOME.finditer(text) for name in match.groups() if name))
         return self._pattern.sub(self._replacement, text)
 
     def unmask(self, text: str) -> str:
-        """``text`` with every mask of ours replaced by the name behind it; other words stay."""
+        """Return ``text`` with every mask of ours replaced by the name behind it; other words stay."""
         return _MASK.sub(lambda found: self._originals.get(found[0], found[0]), text)
 
     def unmask_json(self, text: str) -> str:
-        """The same inside the strings of a JSON text; a text that is no JSON stays as it is."""
+        """Unmask the strings of a JSON text so that it stays JSON; any other text as ``unmask`` does."""
         try:
             return json.dumps(self._unmask_value(json.loads(text)), ensure_ascii=False)
         except (ValueError, RecursionError):
-            return text
+            return self.unmask(text)
 
     def _unmask_value(self, value: object) -> object:
         match value:
@@ -129,48 +129,6 @@ def _is_public(text: str) -> bool:
     return PUBLIC_HOSTS.search(host.lower()) is not None
 
 
-class StreamUnmasker:
-    """Unmasks a text that arrives in pieces; a mask cut in two is held back until it is whole."""
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._held = ""
-        self._before = ""  # the word given out last, as far as it goes: a mask does not start inside of a word
-
-    def feed(self, piece: str) -> str:
-        """What is certain by now."""
-        text = self._held + piece
-        cut = _open_tail(text)
-        self._held = text[cut:]
-        return self._release(text[:cut])
-
-    def end(self) -> str:
-        """What was still held back."""
-        held, self._held = self._held, ""
-        return self._release(held)
-
-    def _release(self, text: str) -> str:
-        whole = self._redactor.unmask(self._before + text)[len(self._before) :]
-        self._before = _LAST_WORD.search(self._before + text)[0][-LONGEST_WORD:]  # type: ignore[index]
-        return whole
-
-
-_KINDS: Mapping[str, int] = {"host": 4, "user": 4, "path": 4, "url": 3, "email": 5}
-_LAST_WORD = re.compile(r"\w*\Z")
-LONGEST_WORD = 1000  # no mask follows so long a word
-_TAIL = re.compile(r"\w+(?:-\d*)?\Z")
-
-
-def _open_tail(text: str) -> int:
-    """Where the last word starts when it may still grow into a mask, else the end of the text."""
-    tail = _TAIL.search(text)
-    if tail is None:
-        return len(text)
-    word, dash, _ = tail[0].partition("-")
-    grows = word in _KINDS if dash else any(kind.startswith(word) for kind in _KINDS)
-    return tail.start() if grows else len(text)
-
-
 class RedactedModel:
     """Masks what goes out and unmasks what comes back; tool descriptions and schemas are ours and stay."""
 
@@ -186,14 +144,15 @@ class RedactedModel:
     def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
         """See ChatModel.stream."""
         masked = replace(request, messages=tuple(self._masked(message) for message in request.messages))
-        unmasker = StreamUnmasker(self._redactor)
+        unmask = self._redactor.unmask if request.response_schema is None else self._redactor.unmask_json
+        texts: list[str] = []  # unmasked when it is whole: a mask may be cut in two
         for event in self._model.stream(masked, cancelled):
             if isinstance(event, TextDelta):
-                if text := unmasker.feed(event.text):
-                    yield TextDelta(text)
+                texts.append(event.text)
                 continue
-            if isinstance(event, ToolCall | Finished) and (rest := unmasker.end()):
-                yield TextDelta(rest)
+            if isinstance(event, ToolCall | Finished) and texts:
+                yield TextDelta(unmask("".join(texts)))
+                texts.clear()
             if isinstance(event, ToolCall):
                 event = replace(event, arguments_json=self._redactor.unmask_json(event.arguments_json))
             yield event

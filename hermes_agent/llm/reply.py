@@ -1,4 +1,4 @@
-"""Thinking that a model writes into its answer, told apart from the answer."""
+"""A streamed reply put together from its chunks: text, thinking, tool calls and token counts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from hermes_agent.llm.budget import estimated_tokens
 from hermes_agent.llm.model import Finished, FinishReason, ModelEvent, ReasoningDelta, TextDelta, ToolCall, Usage
 from tools.errors import ModelError
 
+MAX_REPLY_CHARS = 2_000_000  # far over any model's output; keeps a runaway endpoint from filling memory
+MAX_CALLS = 64
+_REASONS: Mapping[str, FinishReason] = {
+    "stop": "stop",
+    "length": "length",
+    "content_filter": "content_filter",
+    "tool_calls": "tool_calls",
+    "function_call": "tool_calls",
+}
 _OPEN, _CLOSE = "<think>", "</think>"
 
 
@@ -21,57 +30,39 @@ class ThinkingSplitter:
 
     def __init__(self) -> None:
         self._state = "start"
-        self._held = ""
+        self._held = ""  # what may still be the start of a tag
 
     def feed(self, text: str) -> Iterator[TextDelta | ReasoningDelta]:
-        """The pieces that are certain by now; a tag cut in two is held back."""
+        """Yield the pieces that are certain by now; a tag cut in two is held back."""
         self._held += text
         if self._state == "start":
-            self._decide()
+            begun = self._held.lstrip()
+            if begun.startswith(_OPEN):
+                self._state, self._held = "thinking", begun.removeprefix(_OPEN)
+            elif not _OPEN.startswith(begun):
+                self._state = "answer"
         if self._state == "thinking":
-            yield from self._think()
-        if self._state == "answer" and self._held:
-            held, self._held = self._held, ""
-            yield TextDelta(held)
+            thought, tag, rest = self._held.partition(_CLOSE)
+            if tag:
+                self._state, self._held = "answer", rest.lstrip()
+            else:
+                cut = len(thought) - _tail_of_tag(thought)
+                thought, self._held = thought[:cut], thought[cut:]
+            if thought:
+                yield ReasoningDelta(thought)
+        if self._state == "answer":
+            yield from self.end()
 
     def end(self) -> Iterator[TextDelta | ReasoningDelta]:
-        """What was held back when the stream ended."""
+        """Yield what is held back."""
         held, self._held = self._held, ""
         if held:
             yield ReasoningDelta(held) if self._state == "thinking" else TextDelta(held)
-
-    def _decide(self) -> None:
-        begun = self._held.lstrip()
-        if begun.startswith(_OPEN):
-            self._state, self._held = "thinking", begun.removeprefix(_OPEN)
-        elif not _OPEN.startswith(begun):
-            self._state = "answer"
-
-    def _think(self) -> Iterator[ReasoningDelta]:
-        thought, tag, rest = self._held.partition(_CLOSE)
-        if tag:
-            self._state, self._held = "answer", rest.lstrip()
-        else:
-            keep = _tail_of_tag(thought)
-            thought, self._held = thought[: len(thought) - keep], thought[len(thought) - keep :]
-        if thought:
-            yield ReasoningDelta(thought)
 
 
 def _tail_of_tag(text: str) -> int:
     """How many of the last characters may be the start of the closing tag."""
     return next((size for size in range(len(_CLOSE) - 1, 0, -1) if text.endswith(_CLOSE[:size])), 0)
-
-
-MAX_REPLY_CHARS = 2_000_000  # far over any model's output; keeps a runaway endpoint from filling memory
-MAX_CALLS = 64
-_REASONS: Mapping[str, FinishReason] = {
-    "stop": "stop",
-    "length": "length",
-    "content_filter": "content_filter",
-    "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
-}
 
 
 @dataclass
@@ -82,7 +73,7 @@ class _PartialCall:
 
 
 class ReplyAssembler:
-    """Feeds on decoded chunks; nothing about their shape is taken for granted.
+    """Takes decoded chunks; nothing about their shape is taken for granted.
 
     ``answer_tool`` is the tool that stands for a structured answer: its arguments become text.
     """
@@ -100,7 +91,7 @@ class ReplyAssembler:
         self._thinking = ThinkingSplitter()
 
     def feed(self, chunk: Mapping[str, object]) -> Iterator[ModelEvent]:
-        """Text and reasoning of one chunk at once; calls and usage are kept for the end."""
+        """Yield the text and reasoning of one chunk; calls and usage are kept for the end."""
         usage = chunk.get("usage")
         if isinstance(usage, Mapping):
             self._take_usage(usage)
@@ -113,7 +104,7 @@ class ReplyAssembler:
                 self._finish = _REASONS.get(reason, "stop")
 
     def finish(self) -> Iterator[ModelEvent]:
-        """Calls, usage and the reason; raises ModelError for a stream that just stopped."""
+        """Yield calls, usage and the reason; raises ModelError for a stream that just stopped."""
         if self._finish is None:
             raise ModelError(
                 "The model's answer broke off in the middle (the stream ended without a finish reason); ask again."
@@ -123,11 +114,13 @@ class ReplyAssembler:
         for call in calls:
             yield TextDelta(call.arguments_json) if call.name == self._answer_tool else call
         yield self._used()
-        asked = any(call.name != self._answer_tool for call in calls)
-        yield Finished("tool_calls" if asked else "stop" if self._finish == "tool_calls" else self._finish)
+        if any(call.name != self._answer_tool for call in calls):
+            yield Finished("tool_calls")
+        else:
+            yield Finished("stop" if self._finish == "tool_calls" else self._finish)
 
     def cancel(self) -> Iterator[ModelEvent]:
-        """What a call used that was broken off by the user."""
+        """Yield the usage of a call that the user broke off."""
         yield self._used()
         yield Finished("cancelled")
 
@@ -173,11 +166,10 @@ class ReplyAssembler:
         return call
 
     def _complete_calls(self) -> list[ToolCall]:
-        ordered = [self._calls[index] for index in sorted(self._calls) if self._calls[index].name]
-        kept = ordered if self._parallel_calls else ordered[:1]
+        named = [self._calls[index] for index in sorted(self._calls) if self._calls[index].name]
         return [
             ToolCall(call.id or f"call_{number}", call.name, "".join(call.arguments) or "{}")
-            for number, call in enumerate(kept, start=1)
+            for number, call in enumerate(named if self._parallel_calls else named[:1], start=1)
         ]
 
     def _take_usage(self, usage: Mapping[str, object]) -> None:

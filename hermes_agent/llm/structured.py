@@ -17,8 +17,7 @@ from pydantic import BaseModel, ValidationError
 from hermes_agent.llm.budget import Budget, BudgetExceeded
 from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, ResponseSchema, TextDelta
 from hermes_agent.llm.sanitize import one_line
-from hermes_agent.llm.tool_loop import Limits, fit_window
-from hermes_agent.llm.turn import Reply, listen
+from hermes_agent.llm.turn import Limits, take_turn
 from tools.agent_tools.tool import describe_faults
 from tools.errors import ModelError
 
@@ -62,8 +61,12 @@ def ask_structured(
     when it does not fit, the model is asked to correct it. Raises ModelError when there is no valid answer,
     BudgetExceeded when the budget does not allow the call, and Interrupted once ``cancelled``.
     """
-    bounds, schema = limits or Limits(), strict_schema(form)
-    conversation, fault = tuple(messages), ""
+
+    def show(event: TextDelta | Degraded) -> None:
+        if emit is not None and isinstance(event, Degraded):
+            emit(event)
+
+    schema, conversation, fault = strict_schema(form), tuple(messages), ""
     if conversation and conversation[-1].role == "assistant":
         try:
             return Structured(parse_form(conversation[-1].content, form), conversation, "")
@@ -71,11 +74,15 @@ def ask_structured(
             conversation = (*conversation, _repair(str(error), schema))
     for attempt in range(TRIES):
         budget.check()
-        reply = _listen(model, _request(conversation, form, schema, bounds), budget, cancelled, emit)
-        note = _spend(budget, reply)
+        request = ModelRequest(conversation, response_schema=ResponseSchema(form.__name__, schema))
+        reply = take_turn(model, request, limits or Limits(), budget, cancelled, show)
+        if reply.reason == "cancelled":
+            if reply.over_budget and not cancelled():
+                raise BudgetExceeded(reply.over_budget)
+            raise Interrupted("The question was interrupted before the model had answered.")
         conversation = (*conversation, Message("assistant", reply.text or "(nothing)"))
         try:
-            return Structured(parse_form(reply.text, form), conversation, note)
+            return Structured(parse_form(reply.text, form), conversation, reply.over_budget)
         except ModelError as error:
             fault = f"{error} The answer was cut short; give a shorter one." if reply.reason == "length" else str(error)
         if attempt + 1 < TRIES:
@@ -120,44 +127,6 @@ def _strict(schema: object) -> object:
     if "properties" in strict:
         strict |= {"required": list(schema["properties"]), "additionalProperties": False}
     return strict
-
-
-def _request(
-    messages: tuple[Message, ...], form: type[BaseModel], schema: Mapping[str, object], limits: Limits
-) -> ModelRequest:
-    if limits.context_tokens is not None:
-        messages = fit_window(messages, limits.context_tokens - (limits.max_answer_tokens or 0))
-    return ModelRequest(
-        messages, response_schema=ResponseSchema(form.__name__, schema), max_tokens=limits.max_answer_tokens
-    )
-
-
-def _listen(
-    model: ChatModel,
-    request: ModelRequest,
-    budget: Budget,
-    cancelled: Callable[[], bool],
-    emit: Callable[[Degraded], None] | None,
-) -> Reply:
-    def on_event(event: TextDelta | Degraded) -> None:
-        if emit is not None and isinstance(event, Degraded):
-            emit(event)
-
-    reply = listen(model, request, lambda: cancelled() or budget.out_of_time(), on_event)
-    if reply.reason == "cancelled":
-        if not cancelled():
-            budget.spend(reply.usage)  # raises: the time is over
-        raise Interrupted("The question was interrupted before the model had answered.")
-    return reply
-
-
-def _spend(budget: Budget, reply: Reply) -> str:
-    """A sentence when the answer went over the budget: it is still an answer, only the next call is refused."""
-    try:
-        budget.spend(reply.usage)
-    except BudgetExceeded as over:
-        return str(over)
-    return ""
 
 
 def _repair(fault: str, schema: Mapping[str, object]) -> Message:

@@ -1,82 +1,117 @@
-"""One call to a model, listened to until its end."""
+"""One call to a model within its limits, collected to its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hermes_agent.llm.budget import estimated_tokens, request_tokens
-from hermes_agent.llm.model import (
-    ChatModel,
-    Degraded,
-    Finished,
-    FinishReason,
-    Message,
-    ModelRequest,
-    ReasoningDelta,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
-from hermes_agent.llm.tool import json_object
-from tools.errors import ModelError
+from hermes_agent.llm import model as llm
+from hermes_agent.llm.budget import Budget, BudgetExceeded, estimated_tokens, message_tokens, request_tokens
+
+ELIDED = "(left out to save room; ask for it again or read it by its handle)"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one dialogue in addition to its budget."""
+
+    max_rounds: int = 8  # calls of the model; in the last one it can no longer ask for tools
+    tool_text_chars: int = 6_000  # of each result that the model gets to see
+    max_repeats: int = 3  # repeated or failed calls in a row before the dialogue is stopped
+    context_tokens: int | None = None  # what the prompt may grow to
+    max_answer_tokens: int | None = None
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model said in one turn."""
+    """All that a model answered in one turn; ``over_budget`` is a sentence when the turn went over the budget."""
 
     text: str
-    calls: tuple[ToolCall, ...]
+    calls: tuple[llm.ToolCall, ...]
     reasoning: str | None
-    usage: Usage
-    reason: FinishReason
+    usage: llm.Usage
+    reason: llm.FinishReason
+    over_budget: str = ""
 
-    def message(self) -> Message:
+    def message(self) -> llm.Message:
         """The reply as it goes back into the conversation.
 
         Arguments that are no JSON object are replaced by an empty one: servers parse them in the history
-        and refuse the whole conversation otherwise. The model is told about its fault in the tool's answer.
+        and refuse the whole conversation otherwise. The tool's answer names the fault to the model.
         """
-        calls = tuple(call if _parses(call) else replace(call, arguments_json="{}") for call in self.calls)
-        return Message("assistant", self.text, calls, reasoning=self.reasoning)
+        calls = (call if _is_object(call.arguments_json) else replace(call, arguments_json="{}") for call in self.calls)
+        return llm.Message("assistant", self.text, tuple(calls), reasoning=self.reasoning)
 
 
-def listen(
-    model: ChatModel,
-    request: ModelRequest,
+def take_turn(
+    model: llm.ChatModel,
+    request: llm.ModelRequest,
+    limits: Limits,
+    budget: Budget,
     cancelled: Callable[[], bool],
-    on_event: Callable[[TextDelta | Degraded], None],
+    emit: Callable[[llm.TextDelta | llm.Degraded], None],
 ) -> Reply:
-    """Run one call to its end; text and degradations are passed on as they come."""
+    """Run one call to its end; text and degradations are passed on as they come, and the tokens are counted.
+
+    The call ends early once ``cancelled`` or the time of the budget is over. Raises ModelError.
+    """
+    messages = request.messages
+    if limits.context_tokens is not None:
+        messages = fit_window(messages, limits.context_tokens - (limits.max_answer_tokens or 0))
+    request = replace(request, messages=messages, max_tokens=limits.max_answer_tokens)
     texts: list[str] = []
     thoughts: list[str] = []
-    calls: list[ToolCall] = []
-    usage: Usage | None = None
-    reason: FinishReason = "cancelled"
-    for event in model.stream(request, cancelled):
+    calls: list[llm.ToolCall] = []
+    usage: llm.Usage | None = None
+    reason: llm.FinishReason = "cancelled"
+    for event in model.stream(request, lambda: cancelled() or budget.out_of_time()):
         match event:
-            case TextDelta():
+            case llm.TextDelta():
                 texts.append(event.text)
-                on_event(event)
-            case Degraded():
-                on_event(event)
-            case ReasoningDelta():
+                emit(event)
+            case llm.Degraded():
+                emit(event)
+            case llm.ReasoningDelta():
                 thoughts.append(event.text)
-            case ToolCall():
+            case llm.ToolCall():
                 calls.append(event)
-            case Usage():
+            case llm.Usage():
                 usage = event
-            case Finished():
+            case llm.Finished():
                 reason = event.reason
     text, reasoning = "".join(texts), "".join(thoughts)
-    usage = usage or Usage(request_tokens(request), estimated_tokens(text + reasoning), estimated=True)
-    return Reply(text, tuple(calls), reasoning or None, usage, reason)
-
-
-def _parses(call: ToolCall) -> bool:
+    usage = usage or llm.Usage(request_tokens(request), estimated_tokens(text + reasoning), estimated=True)
+    reply = Reply(text, tuple(calls), reasoning or None, usage, reason)
     try:
-        json_object(call.arguments_json)
-    except ModelError:
+        budget.spend(usage)
+    except BudgetExceeded as over:
+        return replace(reply, over_budget=str(over))
+    return reply
+
+
+def fit_window(messages: Sequence[llm.Message], tokens: int) -> tuple[llm.Message, ...]:
+    """The messages with the oldest tool results left out until about ``tokens`` are enough.
+
+    Questions, answers and the latest tool result stay whatever they need: without them there is nothing to
+    answer, and the endpoint's own limit speaks up.
+    """
+    fitted = list(messages)
+    total = sum(map(message_tokens, fitted))
+    results = [index for index, message in enumerate(fitted) if message.role == "tool"]
+    for index in results[:-1]:
+        if total <= tokens:
+            break
+        shorter = replace(fitted[index], content=ELIDED)
+        total += message_tokens(shorter) - message_tokens(fitted[index])
+        fitted[index] = shorter
+    return tuple(fitted)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
         return False
-    return True
+    return isinstance(value, dict)

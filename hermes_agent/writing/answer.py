@@ -10,7 +10,8 @@ from hermes_agent.evidence.grounds import grounds
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
 from hermes_agent.llm.model import ChatModel, Message
-from hermes_agent.llm.tool_loop import DialogueResult, Limits, run_dialogue
+from hermes_agent.llm.tool_loop import DialogueResult, run_dialogue
+from hermes_agent.llm.turn import Limits
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Emit, Notice
 from hermes_agent.questions.material import never

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hermes_agent.llm.budget import Spent
-from hermes_agent.llm.dialogue_events import DialogueEvent, ModelText, ToolStarted
 from hermes_agent.llm.model import Degraded, Message
 from hermes_agent.llm.sanitize import clean, fence, one_line
+from hermes_agent.llm.tool_calls import DialogueEvent, ModelText, ToolStarted
 from hermes_agent.llm.tool_loop import DialogueResult
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Emit, Notice
 from hermes_agent.questions.material import Cancelled

@@ -9,9 +9,10 @@ from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
 from hermes_agent.llm.model import ChatModel, Message
-from hermes_agent.llm.results import ResultStore
 from hermes_agent.llm.sanitize import one_line
-from hermes_agent.llm.tool_loop import DialogueResult, Limits, run_dialogue
+from hermes_agent.llm.tool_calls import ResultStore
+from hermes_agent.llm.tool_loop import DialogueResult, run_dialogue
+from hermes_agent.llm.turn import Limits
 from hermes_agent.model.events import Emit
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.writing.answer import answer_tokens, facts_chars

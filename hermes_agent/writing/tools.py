@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 from pydantic import Field
 
-from hermes_agent.llm.tool import FunctionTool, Output, ToolOutput
 from hermes_agent.model.display import plain
 from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
 from hermes_agent.questions.advice import what_if as predicted
@@ -24,13 +22,12 @@ from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.subjects import Subject
 from tools.agent_tools.registry import RUN_TOOLS
-from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, read_tool
+from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, Tool, read_tool
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
 from tools.knowledge.taxonomy import causes
 from tools.views.profile import Profile
 
-Context = TypeVar("Context")
 ANYTHING = Question("", "")
 OF_ELSEWHERE = ("similar_cases", "advice")  # what they name is not what this run has
 HEARD_CHARS = 20_000
@@ -124,35 +121,28 @@ DIAGNOSIS_TOOLS: tuple[ReadTool[Discussion], ...] = (
 )
 
 
-def tools_for(discussion: Discussion) -> dict[str, FunctionTool]:
+def tools_for(discussion: Discussion) -> dict[str, Tool]:
     """All tools by name, ready to be called on this discussion."""
     run = _MeasuredRun(discussion)
-    tools = [_bound(tool, discussion) for tool in DIAGNOSIS_TOOLS] + [_bound(tool, run) for tool in RUN_TOOLS]
+    tools = [tool.bind(discussion) for tool in DIAGNOSIS_TOOLS] + [tool.bind(run) for tool in RUN_TOOLS]
     return {tool.name: tool for tool in tools}
 
 
-def heard(tools: Mapping[str, FunctionTool], kept: list[str]) -> dict[str, FunctionTool]:
+def heard(tools: Mapping[str, Tool], kept: list[str]) -> dict[str, Tool]:
     """The same tools; what they answer about the run is added to ``kept``, what they tell of cases is not."""
     return {name: replace(tool, function=_keeping(tool, kept)) for name, tool in tools.items()}
 
 
-def _keeping(tool: FunctionTool, kept: list[str]) -> Callable[[dict[str, object]], ToolOutput]:
-    def call(arguments: dict[str, object]) -> ToolOutput:
-        output = tool.function(arguments)
-        of_case = str(arguments.get("id", "")).strip("[ ").upper()[:1] in ("A", "C") and tool.name == "rows_behind"
+def _keeping(tool: Tool, kept: list[str]) -> Callable[[Arguments], str]:
+    def call(asked: Arguments) -> str:
+        text = tool.function(asked)
+        of_case = isinstance(asked, OfId) and asked.id.strip("[ ").upper()[:1] in ("A", "C")
         if tool.name not in OF_ELSEWHERE and not of_case:
-            kept.append(output.text[:HEARD_CHARS])
+            kept.append(text[:HEARD_CHARS])
             del kept[:-HEARD]
-        return output
+        return text
 
     return call
-
-
-def _bound(tool: ReadTool[Context], context: Context) -> FunctionTool:
-    def call(arguments: dict[str, object]) -> Output:
-        return Output(tool.run(context, arguments))
-
-    return FunctionTool(tool.name, tool.description, tool.schema, call)
 
 
 def _subject(asked: OfCause) -> Subject:

@@ -16,41 +16,66 @@ ArgumentsType = TypeVar("ArgumentsType", bound="Arguments")
 
 
 class Arguments(BaseModel):
-    """What a tool is asked; an unknown argument is an error."""
+    """The arguments of a tool; an unknown one is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class NoArguments(Arguments):
-    """Of a tool that asks for nothing."""
+    """For a tool that takes no arguments."""
+
+
+@dataclass(frozen=True)
+class Tool:
+    """A tool that only reads, ready to be called; ``function`` takes an instance of ``arguments``."""
+
+    name: str
+    description: str
+    arguments: type[Arguments]
+    function: Callable[[Arguments], str]
+
+    @property
+    def schema(self) -> dict[str, object]:
+        """JSON Schema of the arguments object."""
+        return self.arguments.model_json_schema()
+
+    def check(self, given: Mapping[str, object] | str) -> Arguments:
+        """The arguments, from a mapping or a JSON text; raises UsageError naming each fault and what is allowed."""
+        try:
+            if isinstance(given, str):
+                return self.arguments.model_validate_json(given)
+            return self.arguments.model_validate(given)
+        except ValidationError as error:
+            faults = describe_faults(error, self.arguments)
+            raise UsageError(f"the arguments of {self.name} do not fit: {faults}") from error
+
+    def call(self, given: Mapping[str, object]) -> str:
+        """Check the arguments and run the tool; raises HermesError with a sentence for the caller."""
+        return self.function(self.check(given))
 
 
 @dataclass(frozen=True)
 class ReadTool(Generic[Context]):
-    """A tool that only reads. ``run`` takes the arguments as a program got them from outside."""
+    """A tool that only reads, before it knows what from."""
 
     name: str
     description: str
-    schema: Mapping[str, object]
-    run: Callable[[Context, Mapping[str, object]], str]
+    arguments: type[Arguments]
+    function: Callable[[Context, Arguments], str]
+
+    def bind(self, context: Context) -> Tool:
+        """The tool on one context."""
+        return Tool(self.name, self.description, self.arguments, lambda asked: self.function(context, asked))
 
 
 def read_tool(function: Callable[[Context, ArgumentsType], str], arguments: type[ArgumentsType]) -> ReadTool[Context]:
-    """The tool of a function, under the function's own name.
+    """The tool of a function, under the function's own name."""
 
-    Running it raises UsageError that tells what was asked, what is wrong and what to try.
-    """
-
-    def run(context: Context, given: Mapping[str, object]) -> str:
-        try:
-            asked = arguments.model_validate(given)
-        except ValidationError as error:
-            raise UsageError(
-                f"the arguments of {function.__name__} do not fit: {describe_faults(error, arguments)}"
-            ) from error
+    def run(context: Context, asked: Arguments) -> str:
+        assert isinstance(asked, arguments)
         return function(context, asked)
 
-    return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments.model_json_schema(), run)
+    return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, run)
 
 
 def describe_faults(error: ValidationError, model: type[BaseModel]) -> str:

@@ -9,7 +9,7 @@ from hermes_agent.llm.model import Usage
 
 
 class Clock:
-    """Time that moves when told."""
+    """Time that moves when asked to."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -36,7 +36,7 @@ def test_the_last_allowed_call_may_be_made_and_no_other() -> None:
         budget.spend(Usage(1, 1))
     with pytest.raises(BudgetExceeded, match=r"2 of 2 model calls are used; raise budget\.max_calls"):
         budget.check()
-    with pytest.raises(BudgetExceeded, match="3 model calls were made and 2 are allowed"):
+    with pytest.raises(BudgetExceeded, match="3 of 2 model calls are used"):
         budget.spend(Usage(1, 1))
 
 

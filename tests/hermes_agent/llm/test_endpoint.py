@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from hermes_agent.llm.capabilities import Capabilities
-from hermes_agent.llm.endpoint import Endpoint, EndpointModel
+from hermes_agent.llm.capabilities import Capabilities, Endpoint
+from hermes_agent.llm.endpoint import EndpointModel
 from hermes_agent.llm.failures import RetryPolicy
 from hermes_agent.llm.model import (
     Degraded,
@@ -292,6 +292,20 @@ def test_chunks_that_make_no_sense_end_in_a_sentence(line: str) -> None:
 def test_a_web_page_instead_of_a_stream_points_at_the_base_url() -> None:
     page = Answer(document="<html>hello</html>", content_type="text/html")
     with serving(page) as endpoint, pytest.raises(ModelError, match=r"text/html instead .*ends in /v1"):
+        events_of(model_at(endpoint))
+
+
+def test_a_compressed_answer_is_refused_before_it_is_unpacked() -> None:
+    bomb = Answer(document="not gzip at all", headers={"Content_Encoding": "gzip"})
+    with serving(bomb) as endpoint, pytest.raises(ModelError, match="compressed its answer"):
+        events_of(model_at(endpoint))
+    assert endpoint.headers[0]["accept-encoding"] == "identity"
+
+
+@pytest.mark.parametrize("answer", [refused(400, "x" * 3000), Answer(chunks=["x" * 3000])])
+def test_an_answer_that_does_not_end_is_not_read_to_its_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_agent.llm.endpoint.MAX_BODY_BYTES", 2000)
+    with serving(answer) as endpoint, pytest.raises(ModelError, match="larger than 2,000 bytes"):
         events_of(model_at(endpoint))
 
 

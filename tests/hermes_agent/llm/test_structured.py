@@ -8,8 +8,8 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from hermes_agent.llm.budget import Budget, BudgetExceeded
-from hermes_agent.llm.capabilities import Capabilities
-from hermes_agent.llm.endpoint import Endpoint, EndpointModel
+from hermes_agent.llm.capabilities import Capabilities, Endpoint
+from hermes_agent.llm.endpoint import EndpointModel
 from hermes_agent.llm.model import ChatModel, Degraded, Message, ToolCall
 from hermes_agent.llm.scripted import ScriptedModel
 from hermes_agent.llm.structured import Interrupted, Structured, ask_structured, parse_form, strict_schema

@@ -10,7 +10,6 @@ import pytest
 from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.llm.model import ToolCall
 from hermes_agent.llm.scripted import ScriptedModel, Turn
-from hermes_agent.llm.tool import FunctionTool, Output
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Cancelled
@@ -30,6 +29,7 @@ from tests.hermes_agent.writing.slow_loader import (
     scripted,
     settings_of,
 )
+from tools.agent_tools.tool import NoArguments, Tool
 
 COST = id_of("cause_impact_ms", cause="slow_data_processing")
 STEP = id_of("step_time_ms", statistic="mean")
@@ -126,7 +126,7 @@ def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
         ("explain_cause", {"cause": "gremlins"}, "there is no cause 'gremlins'; the causes are"),
         ("rows_behind", {"id": "E99999"}, "there is nothing called 'E99999'"),
         ("rows_behind", {"id": "../../etc/passwd"}, "there is nothing called"),
-        ("step_times", {"limit": 100000}, "limit has to be at most 40"),
+        ("step_times", {"limit": 100000}, "limit: should be less than or equal to 40"),
     ],
 )
 def test_a_call_that_fails_tells_what_to_try(
@@ -165,12 +165,12 @@ def test_an_answer_that_cites_nothing_is_refused(tmp_path: Path, text: str) -> N
 
 @pytest.mark.parametrize("name", ["similar_cases", "advice"])
 def test_what_tools_tell_of_elsewhere_is_not_what_this_run_has(name: str) -> None:
-    tools = {name: FunctionTool(name, "", {}, lambda _: Output("an H100")) for name in (name, "breakdown")}
+    tools = {name: Tool(name, "", NoArguments, lambda _: "an H100") for name in (name, "breakdown")}
     kept: list[str] = []
     listening = heard(tools, kept)
-    assert listening[name].call({}).text == "an H100"
+    assert listening[name].call({}) == "an H100"
     assert kept == []
-    assert listening["breakdown"].call({}).text == "an H100"
+    assert listening["breakdown"].call({}) == "an H100"
     assert kept == ["an H100"]
 
 

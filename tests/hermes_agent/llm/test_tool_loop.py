@@ -7,22 +7,22 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from pydantic import Field
 
 from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.dialogue_events import DialogueEvent, ModelText, ToolFinished, ToolStarted
 from hermes_agent.llm.model import Finished, Message, ReasoningDelta, ToolCall, Usage
 from hermes_agent.llm.scripted import ScriptedModel, Turn
-from hermes_agent.llm.tool import FunctionTool, Output, Tool, ToolOutput
-from hermes_agent.llm.tool_loop import ANSWER_NOW, ELIDED, DialogueResult, Limits, run_dialogue
+from hermes_agent.llm.tool_calls import DialogueEvent, ModelText, ToolFinished, ToolStarted
+from hermes_agent.llm.tool_loop import ANSWER_NOW, DialogueResult, run_dialogue
+from hermes_agent.llm.turn import ELIDED, Limits
+from tools.agent_tools.tool import Arguments, Tool
 from tools.errors import ModelError, UsageError
 
 QUESTION = (Message("system", "Be brief."), Message("user", "Which step is slowest?"))
-SCHEMA = {
-    "type": "object",
-    "properties": {"rank": {"type": "integer", "minimum": 0}},
-    "required": ["rank"],
-    "additionalProperties": False,
-}
+
+
+class OneRank(Arguments):
+    rank: int = Field(ge=0)
 
 
 def never() -> bool:
@@ -34,14 +34,14 @@ class Steps:
     """A tool that counts how often it is asked."""
 
     text: str = "step 5 took longest [E3]"
-    asked: list[dict[str, object]] = field(default_factory=list)
+    asked: list[Arguments] = field(default_factory=list)
 
-    def tool(self) -> FunctionTool:
-        return FunctionTool("steps", "Lists the steps of a rank.", SCHEMA, self.run)
+    def tool(self, name: str = "steps") -> Tool:
+        return Tool(name, "Lists the steps of a rank.", OneRank, self.run)
 
-    def run(self, arguments: dict[str, object]) -> ToolOutput:
+    def run(self, arguments: Arguments) -> str:
         self.asked.append(arguments)
-        return Output(self.text, {"slowest": 5})
+        return self.text
 
 
 @dataclass
@@ -82,7 +82,7 @@ def test_a_tool_is_run_and_its_result_answers_the_question() -> None:
     dialogue = Dialogue([["Let me see.", *call(1, '{"rank": 3}')], ["Step 5", " [E3]."]], steps.tool())
     result = dialogue.run()
     assert (result.text, result.stop, result.note) == ("Step 5 [E3].", "answered", "")
-    assert steps.asked == [{"rank": 3}]
+    assert steps.asked == [OneRank(rank=3)]
     assert [type(event).__name__ for event in dialogue.events] == [
         "ModelText",
         "ToolStarted",
@@ -93,12 +93,12 @@ def test_a_tool_is_run_and_its_result_answers_the_question() -> None:
     assert dialogue.events[1] == ToolStarted("c1", "steps", {"rank": 3})
     done = dialogue.finished()[0]
     assert (done.ok, done.bytes, done.handle) == (True, 24, "R1")
-    assert result.results["R1"].data == {"slowest": 5}
+    assert result.results["R1"].text == steps.text
     assert [message.role for message in result.messages] == ["system", "user", "assistant", "tool", "assistant"]
-    told = dialogue.model.requests[1].messages[-1]
-    assert told.tool_call_id == "c1"
-    assert told.content.startswith("[data ")
-    assert "step 5 took longest [E3]" in told.content
+    shown = dialogue.model.requests[1].messages[-1]
+    assert shown.tool_call_id == "c1"
+    assert shown.content.startswith("[data ")
+    assert "step 5 took longest [E3]" in shown.content
 
 
 def test_a_long_result_is_bounded_and_can_be_read_on_by_its_handle() -> None:
@@ -122,23 +122,23 @@ def test_a_long_result_is_bounded_and_can_be_read_on_by_its_handle() -> None:
     ("asked", "fault", "advice"),
     [
         (call(1, "{}", "delete"), "there is no such tool", "use one of: read_result, steps"),
-        (call(1, '{"rank": '), "not JSON", "arguments that fit"),
-        (call(1, "[" * 100_000), "not JSON", "arguments that fit"),
-        (call(1, '{"rank": NaN}'), "not JSON", "arguments that fit"),
-        (call(1, "[1]"), "not an object", "arguments that fit"),
-        (call(1, '{"rank": "three"}'), "rank has to be integer, not string", "arguments that fit"),
-        (call(1, '{"rank": 1, "sql": "x"}'), "sql is unknown", "arguments that fit"),
+        (call(1, '{"rank": '), "the whole: Invalid JSON", "arguments that fit"),
+        (call(1, "[" * 100_000), "the whole: Invalid JSON", "arguments that fit"),
+        (call(1, '{"rank": NaN}'), "rank: should be a finite number", "arguments that fit"),
+        (call(1, "[1]"), "the whole: should be an object", "arguments that fit"),
+        (call(1, '{"rank": "three"}'), "rank: should be a valid integer", "arguments that fit"),
+        (call(1, '{"rank": 1, "sql": "x"}'), "sql is unknown (known: rank)", "arguments that fit"),
     ],
 )
 def test_a_bad_call_is_explained_to_the_model_and_not_run(asked: list[ToolCall], fault: str, advice: str) -> None:
     steps = Steps()
-    dialogue = Dialogue([asked, "I cannot tell."], steps.tool())
+    dialogue = Dialogue([asked, "I do not know."], steps.tool())
     assert dialogue.run().stop == "answered"
     assert steps.asked == []
-    told = dialogue.model.requests[1].messages[-1].content
-    assert "Asked: " in told
-    assert fault in told
-    assert advice in told
+    shown = dialogue.model.requests[1].messages[-1].content
+    assert "Asked: " in shown
+    assert fault in shown
+    assert advice in shown
     assert not any(isinstance(event, ToolStarted) for event in dialogue.events)
     assert dialogue.finished()[0].ok is False
     assert fault in dialogue.finished()[0].detail
@@ -147,20 +147,20 @@ def test_a_bad_call_is_explained_to_the_model_and_not_run(asked: list[ToolCall],
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "shown"),
     [
         (UsageError("rank 3 is not in the run; ranks are 0 to 1"), "rank 3 is not in the run"),
         (KeyError("/home/alice/secret"), "internal error KeyError"),
     ],
 )
-def test_a_tool_that_fails_does_not_end_the_dialogue(error: Exception, told: str) -> None:
-    def fail(arguments: dict[str, object]) -> ToolOutput:
+def test_a_tool_that_fails_does_not_end_the_dialogue(error: Exception, shown: str) -> None:
+    def fail(arguments: Arguments) -> str:
         raise error
 
-    dialogue = Dialogue([call(1, '{"rank": 3}'), "No."], FunctionTool("steps", "Lists.", SCHEMA, fail))
+    dialogue = Dialogue([call(1, '{"rank": 3}'), "No."], Tool("steps", "Lists.", OneRank, fail))
     assert dialogue.run().stop == "answered"
     answer = dialogue.model.requests[1].messages[-1].content
-    assert told in answer
+    assert shown in answer
     assert "secret" not in answer
 
 
@@ -246,8 +246,8 @@ def test_old_results_make_room_in_a_small_window() -> None:
     limits = Limits(context_tokens=1300)
     dialogue = Dialogue([*turns, "Done."], steps.tool(), limits=limits)
     assert dialogue.run().stop == "answered"
-    told = [message.content for message in dialogue.model.requests[3].messages if message.role == "tool"]
-    assert [content == ELIDED for content in told] == [True, False, False]
+    shown = [message.content for message in dialogue.model.requests[3].messages if message.role == "tool"]
+    assert [content == ELIDED for content in shown] == [True, False, False]
 
 
 def test_a_model_that_fails_is_not_answered_for() -> None:
@@ -255,17 +255,9 @@ def test_a_model_that_fails_is_not_answered_for() -> None:
         Dialogue([[ModelError("The endpoint is down.")]], Steps().tool()).run()
 
 
-@pytest.mark.parametrize(
-    ("tool", "fault"),
-    [
-        (FunctionTool("steps", "", SCHEMA, Steps().run, read_only=False), "not read-only"),  # type: ignore[arg-type]
-        (FunctionTool("steps", "", {"not": {}}, Steps().run), "uses not, which is not checked"),
-        (FunctionTool("read_result", "", SCHEMA, Steps().run), "cannot be registered"),
-    ],
-)
-def test_a_tool_that_is_not_safe_is_refused_before_anything_is_sent(tool: FunctionTool, fault: str) -> None:
-    dialogue = Dialogue(["never"], tool)
-    with pytest.raises(UsageError, match=fault):
+def test_a_tool_cannot_take_the_name_of_another() -> None:
+    dialogue = Dialogue(["never"], Steps().tool("read_result"))
+    with pytest.raises(UsageError, match="cannot be registered"):
         dialogue.run()
     assert dialogue.model.requests == []
 
@@ -282,5 +274,5 @@ def test_instructions_in_a_result_stay_inside_of_the_fence() -> None:
 
 def unanswered(result: DialogueResult) -> list[str]:
     asked = [one.id for message in result.messages for one in message.tool_calls]
-    told = {message.tool_call_id for message in result.messages if message.role == "tool"}
-    return [identity for identity in asked if identity not in told]
+    shown = {message.tool_call_id for message in result.messages if message.role == "tool"}
+    return [identity for identity in asked if identity not in shown]
