@@ -16,13 +16,12 @@ from pathlib import Path
 from evals.carry_out import Conditions, carry_out, workers
 from evals.case_files import CASES, all_cases, load_cases, select
 from evals.case_schema import Case
-from evals.markdown_report import write_report
 from evals.models import ModelChoice, model_choice
 from evals.outcome import CaseResult
 from evals.regression import against, read_results
+from evals.report import report, write_report
 from evals.run_places import Places
 from evals.summary import Results, summarise
-from evals.tables import text_report
 from hermes_agent.evidence.printable import printable
 from hermes_agent.version import VERSION
 
@@ -96,7 +95,7 @@ def run(options: Options) -> int:
         options.json.write_text(results.model_dump_json(by_alias=True, indent=1) + "\n", encoding="utf-8")
     if options.md:
         write_report(results, options.md, command(options), regression)
-    sys.stdout.write(text_report(results, regression))
+    sys.stdout.write(report(results, command(options), regression))
     return FAILED if _failed(results) or (regression and regression.worse) else 0
 
 

@@ -47,8 +47,8 @@ def test_a_right_and_a_wrong_answer_are_told_apart_saved_and_compared(
     assert _run(tmp_path, [LOADER, WRONG], "--json", str(saved), "--md", str(report)) == 0
     printed = capsys.readouterr().out
     assert "2 cases: 2 scored, 0 skipped, 0 failed" in printed
-    assert "synthetic: 1 of 2 cases without a miss" in printed
-    assert "miss    wrongly-labelled: top_1: expected rdma_retransmission" in printed
+    assert "| without a miss " in printed
+    assert "- `wrongly-labelled` (synthetic): top_1: expected rdma_retransmission" in printed
     results = {each["id"]: each for each in json.loads(saved.read_text(encoding="utf-8"))["cases"]}
     assert results["small-loader"]["scores"]["top_1"] == 1.0
     assert results["small-loader"]["scores"]["citation_support"] == 1.0
@@ -58,7 +58,7 @@ def test_a_right_and_a_wrong_answer_are_told_apart_saved_and_compared(
     assert (tmp_path / "report_synthetic_calibration.svg").read_text(encoding="utf-8").startswith("<svg")
     swapped = [{**LOADER, "expected": WRONG["expected"]}]
     assert _run(tmp_path, swapped, "--against", str(saved)) == FAILED
-    assert "worse   small-loader: top_1 1.00 -> 0.00" in capsys.readouterr().out
+    assert "worse small-loader: top_1 1.00 -> 0.00" in capsys.readouterr().out
 
 
 def test_a_suite_that_ran_nothing_has_failed_and_counts_what_it_skipped(
@@ -76,7 +76,7 @@ def test_a_missing_run_in_a_folder_that_exists_fails_the_suite(
 ) -> None:
     monkeypatch.setenv("HERMES_TRACES", str(tmp_path))
     assert _run(tmp_path, [ABSENT, LOADER]) == FAILED
-    assert "failed  absent: the run of a case is missing" in capsys.readouterr().out
+    assert "`absent` failed: the run of a case is missing" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

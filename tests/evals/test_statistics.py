@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from evals.markdown_report import calibration_svg
+from evals.report import calibration_svg, fault_rows, gains_line, model_lines, percent
 from evals.statistics import calibration, confusion, gains, mean, means
 from evals.summary import model_totals, summarise
-from evals.tables import fault_rows, gains_line, model_lines, percent
 from tests.evals.scored import result
 
 
