@@ -128,10 +128,11 @@ def fault_rows(results: Results, pool: str) -> list[tuple[str, ...]]:
     rows = []
     for fault, by_split in sorted(found.items()):
         cells: list[str] = []
-        for group in (by_split.get("dev"), by_split.get("test")):
-            first = group and group.scores.get("top_1")
+        for split in ("dev", "test"):
+            known = by_split.get(split)
+            first = known.scores.get("top_1") if known else None
             cells.append(f"{round(first.mean * first.cases)} of {first.cases}" if first else "-")
-            cells.append(f"{group.right} of {group.cases}" if group else "-")
+            cells.append(f"{known.right} of {known.cases}" if known else "-")
         rows.append((fault, *cells))
     return rows
 
