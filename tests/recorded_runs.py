@@ -6,19 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import pandas as pd
 
 from tests.synthetic import RankBuilder, run_of
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Layout, Run
-from tools.sources.monitor.environment import RankEnvironment
-from tools.sources.monitor.events import System
-from tools.sources.monitor.reader import MonitoredRank, MonitorRecords
+from tools.run.records import SAMPLE_FIELDS, MonitoredRank, MonitorRecords, RankEnvironment
 from tools.views.profile import Profile
 
 START_NS = 1_700_000_000_000_000_000
-SAMPLED = tuple(name for name in System.__struct_fields__ if name not in ("unix_ns", "step"))
 STEP_FIELDS = {
     "data_wait_ms": 0.0,
     "own_ms": np.nan,
@@ -71,7 +69,7 @@ def sample_rows(
     last = int(steps["end_unix_ns"].iloc[-1])
     at = np.arange(START_NS, last + 1, int(every_ms * 1e6), dtype=np.int64)
     seconds = (at - START_NS) / 1e9
-    table = {name: np.full(len(at), np.nan) for name in SAMPLED}
+    table = {name: np.full(len(at), np.nan) for name in SAMPLE_FIELDS}
     table |= {name: 1000.0 + rate * seconds for name, rate in {**USUAL, **rates}.items()}
     table |= {name: np.full(len(at), value) for name, value in levels.items()}
     return pd.DataFrame({"unix_ns": at, "step": 0, **table, "rank": rank, "attempt": 0})
@@ -80,10 +78,18 @@ def sample_rows(
 def told(rank: int, **fields: Any) -> RankEnvironment:  # noqa: ANN401 (any field of the record)
     """What a rank told of its settings: two cores, one thread per operator, nothing unusual."""
     usual = RankEnvironment(
-        rank, 0, START_NS, "3.11.7", "2.13.0+cpu", {}, {"torch_intra": 1}, {}, (700, 10, 10), True, 1000,
-        (0, 1), 2, None, {},
-    )  # fmt: skip
-    return replace(usual, **fields)
+        rank=rank,
+        unix_ns=START_NS,
+        python="3.11.7",
+        torch="2.13.0+cpu",
+        threads={"torch_intra": 1},
+        gc_thresholds=(700, 10, 10),
+        gc_enabled=True,
+        gc_tracked_objects=1000,
+        allowed_cores=(0, 1),
+        cores=2,
+    )
+    return msgspec.structs.replace(usual, **fields)
 
 
 def records_of(

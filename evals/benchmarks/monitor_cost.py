@@ -16,8 +16,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from itertools import count
 
-from hermes_agent.monitor.options import Options
-from hermes_agent.monitor.session import Monitor
+from hermes_agent.monitor.session import Monitor, Options
 from hermes_agent.monitor.tasks import thread_cpu_us
 
 STARTING = 50  # steps of 20 ms: what is written once at the start is not a cost of each step

@@ -15,8 +15,7 @@ from random import Random
 from typing import Any
 
 from evals.benchmarks.monitor_cost import own_thread
-from hermes_agent.monitor.options import Options
-from hermes_agent.monitor.session import Monitor
+from hermes_agent.monitor.session import Monitor, Options
 from hermes_agent.monitor.tasks import thread_cpu_us
 
 RESAMPLES = 2000

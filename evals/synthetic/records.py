@@ -15,8 +15,16 @@ from numpy.typing import NDArray
 from evals.synthetic.kineto import BASE_NS
 from evals.synthetic.spec import FaultSpec, SyntheticSpec
 from hermes_agent.demo.data import demo_fixed_run
-from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIELDS, FIRST, STEPS_MAGIC, UNKNOWN_DEPTH
+from hermes_agent.monitor.format import (
+    CAPTURE_ENDED,
+    CAPTURED,
+    FIELDS,
+    FIRST,
+    STEPS_MAGIC,
+    UNKNOWN_DEPTH,
+    Description,
+    Workload,
+)
 from tools.errors import InputError
 
 WARM_UP = 4
@@ -132,9 +140,7 @@ def _extra_ms(spec: SyntheticSpec, fault: FaultSpec, healthy_ms: float, rng: np.
 def _description(spec: SyntheticSpec, rank: int) -> Description:
     assert spec.records is not None
     host, local = divmod(rank, spec.records.ranks_per_host)
-    return Description(
-        rank, spec.ranks, local, f"node{host:03d}", 4000 + local, BASE_NS, "", 4096, Workload(batch_size=32)
-    )
+    return Description(rank, spec.ranks, local, f"node{host:03d}", 4000 + local, BASE_NS, 4096, Workload(batch_size=32))
 
 
 def _rows(spec: SyntheticSpec, course: Course, rank: int) -> NDArray[np.void]:

@@ -71,9 +71,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _watch(folder: Path, args: argparse.Namespace) -> int:
     from hermes_agent.watch.agent import AgentOptions, NodeAgent
-    from hermes_agent.watch.prometheus import PrometheusExport
     from hermes_agent.watch.publish import Publisher
     from hermes_agent.watch.requests import RequestLimits
+    from hermes_agent.watch.view import PrometheusExport
 
     limits = RequestLimits(steps=args.steps, per_hour=args.captures_per_hour)
     agent = NodeAgent(folder, AgentOptions(capture=not args.no_capture, limits=limits))
@@ -160,8 +160,7 @@ def _profile(folder: Path, args: argparse.Namespace) -> int:
 
 def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int:
     """Wait until every rank has written its trace or said why not; print the traces."""
-    from hermes_agent.monitor.format import Answer
-    from hermes_agent.monitor.places import capture_folder
+    from hermes_agent.monitor.format import Answer, capture_folder
 
     waiting, failed = set(ranks), False
     deadline_s = time.monotonic() + ANSWER_LIMIT_S

@@ -12,12 +12,10 @@ from typing import Any, BinaryIO, Protocol
 
 from hermes_agent.locations.copies import discard, new_folder, store
 from hermes_agent.locations.places import error_text, without_credentials
-from hermes_agent.monitor.places import CAPTURES, RECORDS
+from hermes_agent.monitor.format import CAPTURES, RECORDS
 from tools.errors import InputError, UsageError
+from tools.sources.inventory import is_run_file, is_trace_file
 
-TOP = re.compile(r"(steps_rank\d{1,6}\.jsonl|.+\.json)(\.gz)?\Z")
-OF_RECORDS = re.compile(r"(rank[\w-]+\.(steps|events\.jsonl)|anomalies-[\w.-]+\.jsonl)(\.gz)?\Z")
-TRACE = re.compile(r".+\.json(\.gz)?\Z")
 ODD = re.compile(r"[\x00-\x1f\x7f/\\]|^\.")  # in a name: nothing of ours has that
 LONGEST_NAME = 255
 MOST_FOLDERS = 1024
@@ -115,14 +113,13 @@ def _listed(files: _Files, root: str, shown: str) -> Iterator[_Found]:
     for name, entry in _entries(files, root):
         if entry.get("type") == "directory":
             folders.append(name)
-        elif TOP.match(name) and entry.get("type") == "file":
+        elif is_run_file("", name) and entry.get("type") == "file":
             yield _Found(str(entry["name"]), PurePosixPath(name), int(entry.get("size") or 0))
     if len(folders) > MOST_FOLDERS:
         raise InputError(f"{shown}: holds {len(folders)} folders, {TOO_MUCH}")
     for folder in folders:
-        wanted = OF_RECORDS if folder == RECORDS else TRACE
         for name, entry in _entries(files, f"{root}/{folder}"):
-            if entry.get("type") == "file" and wanted.match(name):
+            if entry.get("type") == "file" and is_run_file(folder, name):
                 yield _Found(str(entry["name"]), PurePosixPath(folder, name), int(entry.get("size") or 0))
 
 
@@ -142,7 +139,7 @@ def _info(files: _Files, root: str, shown: str) -> dict[str, Any]:
 def _trace_name(root: str) -> str:
     """The name of the trace that a URL names, also with a signature behind it; empty where it names none."""
     names = (root.rpartition("/")[2], re.split(r"[?#]", root, maxsplit=1)[0].rpartition("/")[2])
-    return next((name for name in names if TRACE.match(name) and _sound(name)), "")
+    return next((name for name in names if is_trace_file(name) and _sound(name)), "")
 
 
 def _entries(files: _Files, folder: str) -> list[tuple[str, dict[str, Any]]]:

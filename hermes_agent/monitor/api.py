@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import atexit
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from hermes_agent.monitor.gradients import Model
-from hermes_agent.monitor.options import Options
-from hermes_agent.monitor.session import Monitor
+from hermes_agent.monitor.hooks import Model
+from hermes_agent.monitor.session import Monitor, Options
 
 T = TypeVar("T")
 _current: Monitor | None = None
@@ -70,3 +69,87 @@ def stop() -> None:
         atexit.unregister(_current.close)
         _current.close()
     _current = None
+
+
+# Both leave the data wait to the hook on torch's DataLoader.
+
+
+class _State(Protocol):
+    global_step: int
+
+
+class _Callback:
+    """Answers every hook that it does not have by doing nothing."""
+
+    def __init__(
+        self, folder: Path | str | None = None, *, options: Options | None = None, batch_size: int | None = None
+    ) -> None:
+        self._folder, self._options, self._batch_size = folder, options, batch_size
+        self._monitor: Monitor | None = None
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        if name.startswith("on_") or name in {"setup", "teardown", "load_state_dict"}:
+            return _ignore
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _begin(self, model: Model | None) -> None:
+        if self._monitor is None:
+            self._monitor = Monitor(self._folder, batch_size=self._batch_size, options=self._options)
+            if model is not None:
+                self._monitor.watch_model(model)
+        self._monitor.begin()
+
+    def _end(self) -> None:
+        if self._monitor is not None:
+            self._monitor.close()
+            self._monitor = None
+
+
+class LightningCallback(_Callback):
+    """``Trainer(callbacks=[LightningCallback(...)])``; a step is a training batch."""
+
+    state_key = "hermes_dx_monitor"
+
+    def state_dict(self) -> dict[str, object]:
+        """Nothing is kept in checkpoints."""
+        return {}
+
+    def on_train_start(self, trainer: object, module: Model) -> None:
+        """Begins, and watches the module's gradients."""
+        self._begin(module)
+
+    def on_train_batch_end(self, trainer: object, module: object, *_: object, **__: object) -> None:
+        """A step ended."""
+        if self._monitor is not None:
+            self._monitor.step()
+
+    def on_train_end(self, trainer: object, module: object) -> None:
+        """Ends in order."""
+        self._end()
+
+    def on_exception(self, trainer: object, module: object, exception: BaseException) -> None:
+        """Ends in order although the training does not."""
+        self._end()
+
+
+class TrainerCallback(_Callback):
+    """``Trainer(callbacks=[TrainerCallback(...)])`` of Hugging Face; a step is an optimizer step."""
+
+    def on_train_begin(
+        self, args: object, state: object, control: object, model: Model | None = None, **_: object
+    ) -> None:
+        """Begins, and watches the model's gradients."""
+        self._begin(model)
+
+    def on_step_end(self, args: object, state: _State, control: object, **_: object) -> None:
+        """A step ended."""
+        if self._monitor is not None:
+            self._monitor.step(int(state.global_step) - 1)
+
+    def on_train_end(self, args: object, state: object, control: object, **_: object) -> None:
+        """Ends in order."""
+        self._end()
+
+
+def _ignore(*_: object, **__: object) -> None:
+    return None

@@ -13,8 +13,7 @@ from pathlib import Path
 from time import monotonic, perf_counter_ns
 from typing import Any, Protocol
 
-from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, Answer
-from hermes_agent.monitor.places import capture_folder, captured_bytes
+from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, Answer, capture_folder, captured_bytes
 from hermes_agent.monitor.ring import CaptureRequest, RingWriter
 
 

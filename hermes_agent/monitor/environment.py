@@ -9,6 +9,7 @@ import gc
 import os
 import platform
 import re
+import socket
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -16,8 +17,7 @@ from pathlib import Path
 from time import time_ns
 from typing import Any
 
-from hermes_agent.monitor.cgroups import cgroup_sample
-from hermes_agent.monitor.procfs import read_text, whole_number
+from hermes_agent.monitor.procfs import cgroup_sample, read_text, whole_number
 
 # Each of them is known to cost or save time, and none is made to hold a name, an address or a secret.
 NAMES = frozenset(
@@ -66,6 +66,28 @@ LONGEST_VALUE = 200
 MOST_INTERFACES = 64
 MOST_TOLD = 20  # environment events of one process
 Said = dict[str, Any]
+
+
+def identity() -> tuple[int, int | None, int | None]:
+    """Rank, world size and local rank as launchers put them into the environment; rank 0 when none did."""
+    rank = _number("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
+    world_size = _number("WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+    local_rank = _number("LOCAL_RANK", "SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK")
+    return rank or 0, world_size, local_rank
+
+
+def _number(*names: str) -> int | None:
+    return next((int(text) for name in names if (text := os.environ.get(name, "")).isdigit()), None)
+
+
+def default_folder() -> Path:
+    """The run folder when the script names none: HERMES_DX_RUN_FOLDER, else ``hermes-run`` here."""
+    return Path(os.environ.get("HERMES_DX_RUN_FOLDER") or "hermes-run")
+
+
+def host_name() -> str:
+    """The name of this machine."""
+    return socket.gethostname()
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:

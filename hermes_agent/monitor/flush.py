@@ -11,12 +11,8 @@ from pathlib import Path
 from time import perf_counter_ns, time_ns
 from typing import Any
 
-from hermes_agent.monitor.description import Description
-from hermes_agent.monitor.format import STEPS_MAGIC
+from hermes_agent.monitor.format import EVENTS, STEPS, STEPS_MAGIC, Description
 from hermes_agent.monitor.ring import RingWriter
-
-EVENTS = ".events.jsonl"
-STEPS = ".steps"
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,36 @@
-"""The binary form of a step record, of the ring that holds the last ones and of the file that keeps all.
+"""The files of the monitor, defined once: places and names, the step record, and the ring that holds the last ones.
 
-Both begin with a preamble (magic, length of the description) and the description as JSON: a reader needs nothing but
-the file. All numbers are little-endian. In a ring the preamble is followed, at fixed offsets, by the request block
-(written by the node agent), the answer block, the state and the begin of the first step (written by the rank) and the
-raw records (``hermes_agent.monitor.raw``), number n in slot ``n % (capacity + 1)``; in a step file by the records one
-after the other.
+Ring and step file begin with a preamble (magic, length of the description) and the description as JSON: a reader needs
+nothing but the file. All numbers are little-endian. In a ring follow, at fixed offsets, the request block (written by
+the node agent), the answer block, the state and the begin of the first step (written by the rank), and the raw rows,
+number n in slot ``n % (capacity + 1)``; in a step file the records one after the other.
+
+A raw row holds clocks and running sums as they are when a step ends. Between two steps the caches are cold, and every
+call and object costs more than it looks: the training thread stores whole numbers one by one, without packing,
+converting or subtracting anything. ``packed_records`` takes the differences later.
+
+Standard library only: the training process and ``tools.sources.monitor`` both import this module.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import re
 import struct
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import NamedTuple
+
+SHARED_MEMORY = Path("/dev/shm")
+RECORDS = "monitor"  # the folder of the flushed records, inside the run folder
+CAPTURES = "capture-"
+STEPS = ".steps"
+EVENTS = ".events.jsonl"
+RING = ".ring"
+ANOMALIES = "anomalies-"
 
 RING_MAGIC = b"HDXRING2"
 STEPS_MAGIC = b"HDXSTEP1"
@@ -31,35 +51,6 @@ UNKNOWN_DEPTH = -1
 CAPTURED = 1  # the profiler ran in the step
 CAPTURE_ENDED = 2  # a profiler was stopped before the step, or its trace written during it
 FIRST = 4  # warm-up is likely in it
-
-FIELDS: tuple[tuple[str, str], ...] = (
-    ("sequence", "Q"),
-    ("step", "q"),
-    ("end_unix_ns", "q"),
-    ("wall_us", "I"),
-    ("data_wait_us", "I"),
-    ("own_us", "I"),
-    ("waiting_us", "I"),
-    ("gc_us", "I"),
-    ("gc_longest_us", "I"),
-    ("gc_runs", "I"),
-    ("thread_cpu_us", "I"),
-    ("voluntary_switches", "I"),
-    ("involuntary_switches", "I"),
-    ("major_faults", "I"),
-    ("fetches", "I"),
-    ("samples", "I"),
-    ("in_flight", "i"),
-    ("result_queue", "i"),
-    ("pinned_queue", "i"),
-    ("flags", "I"),
-)
-RECORD = struct.Struct("<" + "".join(code for _, code in FIELDS))
-SEQUENCE = struct.Struct("<Q")
-STATE = struct.Struct("<QqQq")  # records written, heartbeat (unix ns), 1: closed in order, unix ns at clock 0
-BEAT = struct.Struct("<qQq")  # the state without the number of records
-REQUEST = struct.Struct("<QIqI")  # id, steps, first step (-1: the next), checksum of the three
-ANSWER = struct.Struct("<QIq96s")  # id of the request, an ``Answer``, step, reason
 
 
 class StepRecord(NamedTuple):
@@ -94,8 +85,57 @@ class StepRecord(NamedTuple):
     flags: int
 
 
+FIELDS: tuple[tuple[str, str], ...] = tuple(zip(StepRecord._fields, "QqqIIIIIIIIIIIIIiiiI", strict=True))
+RECORD = struct.Struct("<" + "".join(code for _, code in FIELDS))
+SEQUENCE = struct.Struct("<Q")
+STATE = struct.Struct("<QqQq")  # records written, heartbeat (unix ns), 1: closed in order, unix ns at clock 0
+BEAT = struct.Struct("<qQq")  # the state without the number of records
+REQUEST = struct.Struct("<QIqI")  # id, steps, first step (-1: the next), checksum of the three
+ANSWER = struct.Struct("<QIq96s")  # id of the request, an ``Answer``, step, reason
+
+
+class RawStep(NamedTuple):
+    """One slot of a ring; times in ns, sums since the start of the monitor.
+
+    ``ready`` is the clock at the last gradient, ``depths`` what the last fetch found, both of this step or an earlier
+    one; ``gc_longest`` is of this step only. ``depths`` holds the three queue depths, each one more than it is and 0
+    where it is unknown.
+    """
+
+    sequence: int
+    step: int
+    clock: int
+    cpu: int
+    samples: int
+    data: int
+    waiting: int
+    gc: int
+    gc_runs: int
+    fetches: int
+    ready: int
+    gc_longest: int
+    depths: int
+    flags: int
+    spare: int = 0
+    also_spare: int = 0
+
+
+WORDS = len(RawStep._fields)
+RAW = struct.Struct(f"<{WORDS}q")
+WORD_BYTES = RAW.size // WORDS
+RECORDS_WORD = RECORDS_AT // WORD_BYTES
+REQUEST_WORD = REQUEST_AT // WORD_BYTES
+WRITTEN_WORD = STATE_AT // WORD_BYTES
+DEPTH_BITS = 16
+DEPTH_MASK = (1 << DEPTH_BITS) - 1
+LARGEST_WORD = (1 << 63) - 1
+
+# Places in the running sums that the hooks of one process share.
+DATA, WAITING, GC, GC_RUNS, FETCHES, READY, GC_LONGEST, DEPTHS, FLAGS = range(9)
+
+
 class Answer:
-    """What a rank says to a capture request."""
+    """What a rank answers to a capture request."""
 
     NONE = 0
     ACCEPTED = 1
@@ -103,3 +143,118 @@ class Answer:
     WRITTEN = 3
     REFUSED = 4
     FAILED = 5
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What a step stands for, as the script says; None where it does not."""
+
+    batch_size: int | None = None  # samples (or tokens) per step and rank
+    flops_per_step: float | None = None  # per rank
+    peak_flops_per_s: float | None = None  # of the rank's device, for the model FLOPs utilisation
+
+
+@dataclass(frozen=True)
+class Description:
+    """The head of a ring and of a step file."""
+
+    rank: int
+    world_size: int | None
+    local_rank: int | None
+    host: str
+    pid: int
+    start_unix_ns: int
+    capacity: int
+    workload: Workload
+
+    @property
+    def stem(self) -> str:
+        """Begin of the names of this rank's files; another start of the script gets another."""
+        return f"rank{self.rank:05d}-{self.start_unix_ns // 1_000_000}-{self.pid}"
+
+    def pack(self, magic: bytes) -> bytes:
+        """Preamble and JSON; raises ValueError when it is too long for a ring."""
+        text = json.dumps({"schema": SCHEMA, **asdict(self), "fields": FIELDS}).encode()
+        if PREAMBLE.size + len(text) > HEADER_BYTES:
+            raise ValueError(f"the description of rank {self.rank} takes {len(text)} bytes, more than a ring holds")
+        return PREAMBLE.pack(magic, len(text)) + text
+
+
+def new_totals() -> list[int]:
+    """The running sums of one process, all 0."""
+    return [0] * 9
+
+
+def packed_depths(*depths: int) -> int:
+    """Three queue depths, -1 for unknown, in one number."""
+    first, second, third = (min(max(each + 1, 0), DEPTH_MASK) for each in depths)
+    return first | second << DEPTH_BITS | third << 2 * DEPTH_BITS
+
+
+def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
+    """The packed record of each raw row but the first, which is the one before.
+
+    A row that does not follow the one before it is left out; a number that does not fit its field is bounded. The
+    flushing thread does this with every step, hence one flat loop.
+    """
+    pack, done = RECORD.pack, []
+    unpacked = RAW.iter_unpack(rows)
+    last, _, clock_0, cpu_0, _, data_0, waiting_0, gc_0, runs_0, fetches_0, *_ = next(unpacked)
+    for row in unpacked:
+        number, step, clock, cpu, samples, data, waiting, gc, runs, fetches, ready, longest, depths, flags, _, _ = row
+        if number == last + 1:
+            one = two = three = UNKNOWN_DEPTH
+            if depths and fetches > fetches_0:
+                one = (depths & DEPTH_MASK) - 1
+                two = (depths >> DEPTH_BITS & DEPTH_MASK) - 1
+                three = (depths >> 2 * DEPTH_BITS & DEPTH_MASK) - 1
+            at, wall_us, cpu_us = clock + unix_at_zero_ns, (clock - clock_0) // 1000 or 1, (cpu - cpu_0) // 1000
+            data_us, waiting_us = (data - data_0) // 1000, (waiting - waiting_0) // 1000
+            gc_us, longest_us, more_runs = (gc - gc_0) // 1000, longest // 1000, runs - runs_0
+            counts = [wall_us, data_us, waiting_us, gc_us, longest_us, more_runs, cpu_us, fetches - fetches_0, samples]
+            if min(counts) < 0 or max(counts) > LARGEST_US:  # a sum fell, or a step took longer than an hour
+                counts = [min(max(each, 0), LARGEST_US) for each in counts]
+            wall_us, data_us, waiting_us, gc_us, longest_us, more_runs, cpu_us, more_fetches, samples = counts
+            own_us = min((ready - clock_0) // 1000, LARGEST_US) if ready > clock_0 else UNKNOWN_US
+            spans = (wall_us or 1, data_us, own_us, waiting_us, gc_us, longest_us, more_runs, cpu_us)
+            rest = (UNKNOWN_US, UNKNOWN_US, UNKNOWN_US, more_fetches, samples, one, two, three)
+            done.append(pack(number, step, min(max(at, 0), LARGEST_WORD), *spans, *rest, flags & UNKNOWN_US))
+        last, clock_0, cpu_0, data_0, waiting_0 = number, clock, cpu, data, waiting
+        gc_0, runs_0, fetches_0 = gc, runs, fetches
+    return b"".join(done)
+
+
+def step_records(packed: bytes) -> Iterator[StepRecord]:
+    """The records that were packed."""
+    return map(StepRecord._make, RECORD.iter_unpack(packed))
+
+
+def records_folder(run_folder: Path) -> Path:
+    """The folder of the flushed records."""
+    return run_folder / RECORDS
+
+
+def anomalies_file(run_folder: Path, host: str) -> Path:
+    """The anomalies that the agent of that machine noticed."""
+    return records_folder(run_folder) / f"{ANOMALIES}{file_name_of(host)}.jsonl"
+
+
+def file_name_of(host: str) -> str:
+    """The machine's name as a part of a file's name."""
+    return re.sub(r"[^A-Za-z0-9.-]", "_", host)[:100]
+
+
+def ring_folders(run_folder: Path) -> tuple[Path, ...]:
+    """Where rings of that run may be on this machine, the best place first."""
+    digest = hashlib.sha256(str(run_folder.resolve()).encode()).hexdigest()[:16]
+    return SHARED_MEMORY / f"hermes-dx-{os.getuid()}" / digest, records_folder(run_folder)
+
+
+def capture_folder(run_folder: Path, request: int) -> Path:
+    """The folder of the traces of one capture request."""
+    return run_folder / f"{CAPTURES}{request:04d}"
+
+
+def captured_bytes(run_folder: Path) -> int:
+    """Size of all captures in the run folder."""
+    return sum(file.stat().st_size for folder in run_folder.glob(f"{CAPTURES}*") for file in folder.glob("*"))

@@ -6,37 +6,52 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns, thread_time_ns, time_ns
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hermes_agent.monitor.capture import CaptureDesk
-from hermes_agent.monitor.description import Description, Workload, default_folder, host_name, identity
-from hermes_agent.monitor.environment import EnvironmentWatch
-from hermes_agent.monitor.flush import Flusher, RecordFiles
-from hermes_agent.monitor.format import FIRST, RECORDS_AT
-from hermes_agent.monitor.garbage import GarbageWatch
-from hermes_agent.monitor.gradients import GradientWatch, Model
-from hermes_agent.monitor.loaders import DataWatch, WatchedLoader
-from hermes_agent.monitor.options import Options
-from hermes_agent.monitor.places import open_ring_folder, records_folder
-from hermes_agent.monitor.raw import (
+from hermes_agent.monitor.capture import CaptureDesk, CaptureLimits, Profiler, TorchProfiler
+from hermes_agent.monitor.environment import EnvironmentWatch, default_folder, host_name, identity
+from hermes_agent.monitor.flush import Flusher, FlushPlan, RecordFiles
+from hermes_agent.monitor.format import (
+    FIRST,
     FLAGS,
     GC_LONGEST,
     RAW,
+    RECORDS_AT,
     RECORDS_WORD,
     REQUEST_WORD,
+    RING,
     WAITING,
     WORDS,
     WRITTEN_WORD,
+    Description,
     RawStep,
+    Workload,
     new_totals,
+    records_folder,
 )
-from hermes_agent.monitor.ring import RingWriter
+from hermes_agent.monitor.hooks import DataWatch, GarbageWatch, GradientWatch, Model, WatchedLoader
+from hermes_agent.monitor.ring import RingWriter, open_ring_folder
 from hermes_agent.monitor.system import Sampler
+
+
+@dataclass(frozen=True)
+class Options:
+    """The defaults are meant for training."""
+
+    capacity: int = 4096  # records in the ring
+    plan: FlushPlan = field(default_factory=FlushPlan)
+    limits: CaptureLimits = field(default_factory=CaptureLimits)
+    watch_loaders: bool = True  # time every torch DataLoader without wrapping it
+    profiler: Callable[[], Profiler] = TorchProfiler
+    host: str | None = None  # name of the machine in the records, its own where None
+    end_limit_s: float = 30.0  # what ending may wait for files and traces
+
 
 T = TypeVar("T")
 NEVER = -1  # no request has this number
@@ -78,9 +93,11 @@ class Monitor:
         options = self._options
         folder = folder.absolute()
         where = open_ring_folder(folder, RECORDS_AT + (options.capacity + 1) * RAW.size)
-        about = self._describe(where, rank, workload)
+        known, world_size, local_rank = identity()
+        rank, host = known if rank is None else rank, options.host or host_name()
+        about = Description(rank, world_size, local_rank, host, self._owner, time_ns(), options.capacity, workload)
         self._files = RecordFiles(records_folder(folder), about, options.plan.largest_file_bytes)
-        self._ring = RingWriter(Path(about.ring), about)
+        self._ring = RingWriter(where / f"{about.stem}{RING}", about)
         self._desk = CaptureDesk(folder, about.rank, self._ring, options.limits, options.profiler)
         self._sampler = Sampler(not about.local_rank, threading.get_native_id())
         self._environment = EnvironmentWatch(os.environ)
@@ -98,19 +115,12 @@ class Monitor:
         self.on = True
         self.begin()
 
-    def _describe(self, where: Path, rank: int | None, workload: Workload) -> Description:
-        known, world_size, local_rank = identity()
-        number, start_ns, pid = known if rank is None else rank, time_ns(), os.getpid()
-        ring = where / f"rank{number:05d}-{start_ns // 1_000_000}-{pid}.ring"
-        capacity, host = self._options.capacity, self._options.host or host_name()
-        return Description(number, world_size, local_rank, host, pid, start_ns, str(ring), capacity, workload)
-
     def step(self, step: int | None = None, samples: int | None = None) -> None:
         """To be called when a step has ended; ``step`` is its number, else they are counted from 0.
 
         The span since the last call is the step's, the first one's since the monitor was made.
         """
-        # One flat function that stores plain numbers: see ``hermes_agent.monitor.raw`` for why.
+        # One flat function that stores plain numbers: see ``hermes_agent.monitor.format`` for why.
         if not self.on:
             return
         try:

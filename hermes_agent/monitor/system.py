@@ -13,8 +13,7 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time_ns
 from typing import Any
 
-from hermes_agent.monitor.cgroups import GroupWatch
-from hermes_agent.monitor.procfs import OpenFiles, Read, fields_of, read_text, whole_number
+from hermes_agent.monitor.procfs import GroupWatch, OpenFiles, Read, fields_of, read_text, whole_number
 from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
 
 COMPILATION = "_compile.compile_inner"  # torch.compile's own name for turning one frame into code

@@ -8,13 +8,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from hermes_agent.monitor.description import host_name
+from hermes_agent.monitor.environment import host_name
 from hermes_agent.monitor.format import StepRecord
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
 from hermes_agent.watch.foreign import Foreign, foreign_processes
 from hermes_agent.watch.group import GroupWatch
-from hermes_agent.watch.journal import Journal
-from hermes_agent.watch.neighbours import Neighbours
+from hermes_agent.watch.journal import Journal, Neighbours
 from hermes_agent.watch.requests import Asked, CaptureRequests, RequestLimits
 from hermes_agent.watch.rings import RankState, RunRings
 from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from hermes_agent.locations.places import error_text, without_credentials
-from hermes_agent.monitor.places import CAPTURES, RECORDS
+from hermes_agent.monitor.format import CAPTURES, RECORDS
 from tools.errors import InputError, UsageError
 
 FINISHED = (f"{RECORDS}/rank*.steps", f"{RECORDS}/rank*.events.jsonl", f"{RECORDS}/anomalies-*.jsonl")

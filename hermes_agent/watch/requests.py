@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from hermes_agent.monitor.places import CAPTURES, captured_bytes
+from hermes_agent.monitor.format import CAPTURES, captured_bytes
 from hermes_agent.monitor.ring import CaptureRequest
 from hermes_agent.watch.rings import RunRings
 

@@ -9,11 +9,18 @@ from time import time_ns
 
 import psutil
 
-from hermes_agent.monitor.flush import STEPS
-from hermes_agent.monitor.format import PREAMBLE, RECORD, SEQUENCE, STEPS_MAGIC, StepRecord
-from hermes_agent.monitor.places import records_folder, ring_folders
-from hermes_agent.monitor.ring import CaptureRequest
-from hermes_agent.monitor.ring_reader import RingError, RingReader
+from hermes_agent.monitor.format import (
+    PREAMBLE,
+    RECORD,
+    RING,
+    SEQUENCE,
+    STEPS,
+    STEPS_MAGIC,
+    StepRecord,
+    records_folder,
+    ring_folders,
+)
+from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader
 
 
 def is_abandoned(ring: RingReader) -> bool:
@@ -86,7 +93,7 @@ class RunRings:
         """Looks for rings; the ranks whose ring is new."""
         known = {ring.path for ring in self._rings.values()} | self._bad
         new: list[int] = []
-        for path in sorted(path for folder in self._folders for path in folder.glob("rank*.ring")):
+        for path in sorted(path for folder in self._folders for path in folder.glob(f"rank*{RING}")):
             if path not in known and self._open(path):
                 new.append(self._rank_of(path))
         return tuple(new)

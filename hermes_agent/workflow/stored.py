@@ -14,8 +14,7 @@ from hermes_agent.model.diagnosis import SCHEMA, Diagnosis
 from hermes_agent.model.request import Request
 from tools.errors import InputError
 from tools.sources.digest import digest
-from tools.sources.environment import environment_files
-from tools.sources.inventory import companion_files, discover
+from tools.sources.inventory import take_inventory
 from tools.sources.options import Limits
 
 CODE = ("tools", "hermes_agent", "case_library")
@@ -57,9 +56,8 @@ def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[object]:
     """The files as they will be named and their content, and what the report will say was passed over."""
     if not paths:
         return []
-    found = discover(paths, Limits())
-    files = (*found.files, *environment_files(paths), *companion_files(paths))
-    return [[(str(path), _digest(path, cache_dir)) for path in files], found.notes]
+    found = take_inventory(paths, Limits())
+    return [[(str(path), _digest(path, cache_dir)) for path in found.files], found.notes]
 
 
 def _digest(path: Path, cache_dir: Path | None) -> str:

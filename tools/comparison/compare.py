@@ -19,7 +19,7 @@ from tools.comparison.recorded_change import (
 )
 from tools.errors import NotComparableError
 from tools.findings import Fact, Sentence
-from tools.sources.monitor.environment import flag_values
+from tools.run.records import flag_values
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.series import LEAST_STEPS

@@ -21,6 +21,9 @@ class EventKind(IntEnum):
     INSTANT = 10  # a mark without duration; memory instants have a row in ``Details.memory``
 
 
+MONITOR_FORMAT = "hermes-dx monitor"  # formats of sources that are no traces
+STEP_LOG_FORMAT = "step log"
+
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)
 

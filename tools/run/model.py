@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import pandas as pd
 
 from tools.errors import UsageError
 from tools.run.events import EventTable
-
-if TYPE_CHECKING:
-    from tools.sources.monitor.reader import MonitorRecords
+from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
+from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
+from tools.run.records import MonitorRecords
 
 SourceStatus = Literal["complete", "partial", "excluded"]
 RankOrigin = Literal["recorded", "file_name", "order"]
 StepOrigin = Literal["profiler_step", "annotation", "optimizer", "window"]
-MONITOR_FORMAT = "hermes-dx monitor"  # formats of sources that are no traces
-STEP_LOG_FORMAT = "step log"
 
 
 @dataclass(frozen=True)
@@ -136,7 +134,7 @@ class Run:
     origin_unix_ns: int | None  # wall-clock time of 0 on the run's time axis, when known
     notes: tuple[str, ...] = ()  # what was assumed or excluded, one sentence each
     records: MonitorRecords | None = None  # of the live monitor: one start of each rank, also of ranks without a trace
-    step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where not told)
+    step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where missing)
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
 
     def rank(self, number: int) -> Rank:

@@ -14,9 +14,10 @@ import msgspec
 from tools.errors import InputError
 from tools.run.packing import DamagedError
 from tools.sources.digest import digest
-from tools.sources.kineto.reader import TraceFile, read_trace
 from tools.sources.options import Limits, LoadOptions, Progress, Silent
+from tools.sources.registry import trace_format
 from tools.sources.trace_cache import RunCache, cache_of, from_bytes, keep, recall, to_bytes
+from tools.sources.trace_file import TraceFile
 from tools.sources.workers import LostProcessError, ReadingProcess
 
 
@@ -43,7 +44,7 @@ class FileRequest:
             progress.update("read", done, total, self.path.name)
 
         try:
-            return read_trace(self.path, self.digest, self.options, heard)
+            return trace_format(self.path).read(self.path, self.digest, self.options, heard)
         except InputError as error:
             return Failure(self.path, str(error))
 

@@ -1,17 +1,22 @@
-"""Reads the step logs of a run: one JSON object per line and step, ``{"step": 12, "wall_ms": 95.2}`` and more."""
+"""Step logs: one JSON object per line and step, ``{"step": 12, "wall_ms": 95.2}`` and more, one file per rank."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
-import pandas as pd
 
-from tools.run.model import STEP_LOG_FORMAT, Source, SourceStatus
-from tools.sources.inventory import step_logs
-from tools.sources.small_files import beginning
+from tools.run.kinds import STEP_LOG_FORMAT
+from tools.sources.decompress import beginning, decode_lines, unpacked_name
+from tools.sources.formats import Anchor, Contribution, FolderFiles, RecordFormat
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+NAMES = re.compile(r"steps_rank(\d{1,6})\.jsonl\Z")
 LARGEST_BYTES = 256 << 20
 COLUMNS = {
     "rank": "int64",
@@ -31,32 +36,40 @@ class _Line(msgspec.Struct):
     loss: float | str | None = None  # a loss that is no number may be written as "nan"
 
 
-@dataclass(frozen=True)
-class StepLogs:
-    """The table of ``COLUMNS`` (None without any log), what was read, and what could not be."""
+def read_step_logs(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
+    """One table of ``COLUMNS`` over all folders, of each rank its first log; None without any log."""
+    import pandas as pd
 
-    table: pd.DataFrame | None
-    sources: tuple[Source, ...]
-    notes: tuple[str, ...]
+    from tools.run.model import Source, SourceStatus
 
-
-def read_step_logs(folder: Path) -> StepLogs:
-    """The logs of all ranks directly in the folder; what cannot be read is left out with a note."""
-    tables: list[pd.DataFrame] = []
+    tables: dict[int, pd.DataFrame] = {}
     sources: list[Source] = []
     notes: list[str] = []
-    for rank, file in step_logs(folder).items():
-        rows, note = _read(file)
-        status: SourceStatus = "excluded" if rows is None else "partial" if note else "complete"
-        sources.append(Source(file, STEP_LOG_FORMAT, (rank,), status, note, events=0 if rows is None else len(rows)))
-        notes += [f"{file.name}: {note}"] if note else []
-        if rows is not None:
-            tables.append(rows.assign(rank=rank))
-    whole = pd.concat(tables, ignore_index=True)[list(COLUMNS)].astype(COLUMNS) if tables else None
-    return StepLogs(whole, tuple(sources), tuple(notes))
+    repeated = False
+    for folder in found:
+        logs = {int(match[1]): file for file in folder.files if (match := NAMES.match(unpacked_name(file)))}
+        for rank, file in sorted(logs.items(), key=lambda item: item[1]):
+            rows, note = _read(file)
+            notes += [f"{file.name}: {note}"] if note else []
+            if rows is None:
+                sources.append(Source(file, STEP_LOG_FORMAT, (rank,), "excluded", note))
+            else:
+                status: SourceStatus = "partial" if note else "complete"
+                sources.append(Source(file, STEP_LOG_FORMAT, (rank,), status, note, events=len(rows)))
+                repeated |= rank in tables
+                tables.setdefault(rank, rows.assign(rank=rank))
+    if repeated:
+        notes.append("step logs of ranks whose log lies in another folder too were left out")
+    if anchor.world_size is not None and any(rank >= anchor.world_size for rank in tables):
+        notes.append("step logs of ranks that the job does not have were left out")
+        tables = {rank: table for rank, table in tables.items() if rank < anchor.world_size}
+    whole = pd.concat(tables.values(), ignore_index=True)[list(COLUMNS)].astype(COLUMNS) if tables else None
+    return Contribution(step_log=whole, sources=tuple(sources), notes=tuple(notes))
 
 
 def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
+    import pandas as pd
+
     try:
         content = beginning(file, LARGEST_BYTES)
     except OSError as error:
@@ -65,12 +78,12 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
     data, cut = content.data, content.more or bool(content.damage)
     if cut:
         del data[data.rfind(b"\n") + 1 :]
-    lines, bad = _decoded(data)
-    kept = [each for each in lines if 0 <= each.step < 1 << 62 and 0.0 < each.wall_ms < 1e12]
-    bad += len(lines) - len(kept)
-    if not kept:
+    lines, bad = decode_lines(msgspec.json.Decoder(_Line), data)
+    steps = [each for each in lines if 0 <= each.step < 1 << 62 and 0.0 < each.wall_ms < 1e12]
+    bad += len(lines) - len(steps)
+    if not steps:
         return None, "it holds no step with a number and a time"
-    table = pd.DataFrame([msgspec.structs.astuple(each) for each in kept], columns=list(_Line.__struct_fields__))
+    table = pd.DataFrame([msgspec.structs.astuple(each) for each in steps], columns=list(_Line.__struct_fields__))
     table["loss"] = pd.to_numeric(table["loss"], errors="coerce")
     notes = [f"it is larger than {LARGEST_BYTES} bytes, and what follows was left out"] if content.more else []
     notes += [f"{content.damage}, and what follows was left out"] if content.damage else []
@@ -78,17 +91,4 @@ def _read(file: Path) -> tuple[pd.DataFrame | None, str]:
     return table, "; ".join(notes)
 
 
-def _decoded(data: bytearray) -> tuple[list[_Line], int]:
-    """The lines in order of the file, and how many are none."""
-    decoder = msgspec.json.Decoder(_Line)
-    try:
-        return decoder.decode_lines(data), 0
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        lines: list[_Line] = []
-        bad = 0
-    for line in filter(None, data.split(b"\n")):
-        try:
-            lines.append(decoder.decode(line))
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            bad += 1
-    return lines, bad
+STEP_LOG = RecordFormat(STEP_LOG_FORMAT, NAMES, read_step_logs)

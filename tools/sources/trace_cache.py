@@ -15,11 +15,11 @@ import msgspec
 
 from tools.run.events import EventTable
 from tools.run.packing import DamagedError, pack, read_header, unpack
-from tools.sources.kineto.reader import TraceFacts, TraceFile
 from tools.sources.options import Limits, LoadOptions
+from tools.sources.trace_file import TraceFacts, TraceFile
 
 SUFFIX = ".run"
-READER_VERSION = 2  # raise it whenever the reader gives other events for the same file
+READER_VERSION = 3  # raise it whenever the reader gives other events for the same file
 
 
 @dataclass(frozen=True)

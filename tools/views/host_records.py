@@ -11,8 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.model import Run
-from tools.sources.monitor.environment import RankEnvironment, flag_values, last_environment
-from tools.sources.monitor.reader import MonitorRecords
+from tools.run.records import MonitorRecords, RankEnvironment, flag_values, last_environment
 from tools.views.series import RunSeries
 
 TICKS_PER_S = 100.0  # USER_HZ, the unit of /proc/stat on every Linux

@@ -11,8 +11,7 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
-from tools.sources.monitor.environment import flag_values, last_environment
-from tools.sources.monitor.reader import MonitorRecords
+from tools.run.records import MonitorRecords, flag_values, last_environment
 from tools.views.host_records import HostRecords, host_records_of
 from tools.views.rank_profile import RankProfile
 from tools.views.series import RunSeries, series_of

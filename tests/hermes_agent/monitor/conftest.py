@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.places import ring_folders
+from hermes_agent.monitor.format import ring_folders
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 from hermes_agent.monitor.capture import CaptureLimits
 from hermes_agent.monitor.flush import FlushPlan
 from hermes_agent.monitor.format import UNKNOWN_DEPTH, UNKNOWN_US, StepRecord
-from hermes_agent.monitor.options import Options
+from hermes_agent.monitor.session import Options
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 

@@ -271,7 +271,7 @@ def test_prometheus_serves_the_last_step_of_every_rank(run_folder: Path) -> None
     pytest.importorskip("prometheus_client", reason="the extra `monitor` is not installed")
     from urllib.request import urlopen
 
-    from hermes_agent.watch.prometheus import PrometheusExport
+    from hermes_agent.watch.view import PrometheusExport
 
     export = PrometheusExport(0)
     agent = NodeAgent(run_folder, AgentOptions(foreign=nobody))

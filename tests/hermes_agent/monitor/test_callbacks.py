@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.callbacks import LightningCallback, TrainerCallback
+from hermes_agent.monitor.api import LightningCallback, TrainerCallback
 from tests.hermes_agent.monitor.monitored import options
 from tools.sources.monitor.reader import read_monitor
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.hermes_agent.monitor.monitored import start_script
-from tools.sources.monitor.reader import MonitorRecords, read_monitor
+from tools.run.records import MonitorRecords
+from tools.sources.monitor.reader import read_monitor
 
 DATA = """
 import sys

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from time import time_ns
 
-from hermes_agent.watch.neighbours import Neighbours, read_summary
+from hermes_agent.watch.journal import Neighbours, read_summary
 
 
 def agents(folder: Path, *hosts: str) -> list[Neighbours]:

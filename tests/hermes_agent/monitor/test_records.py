@@ -5,15 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.format import RECORD, STEPS_MAGIC
+from hermes_agent.monitor.format import RECORD, STEPS_MAGIC, Description, Workload
 from tests.hermes_agent.monitor.monitored import record
 from tools.errors import InputError
 from tools.sources.monitor.reader import read_monitor
 
 
 def write_steps(folder: Path, rank: int = 0, steps: int = 3, ring: str = "", tail: bytes = b"") -> Path:
-    about = Description(rank, 2, None, "host", 7, 1_000_000_000, ring, 16, Workload())
+    about = Description(rank, 2, None, "host", 7, 1_000_000_000, 16, Workload())
     (folder / "monitor").mkdir(exist_ok=True)
     path = folder / "monitor" / f"{about.stem}.steps"
     rows = b"".join(RECORD.pack(*record(step, 10.0 + step)) for step in range(steps))

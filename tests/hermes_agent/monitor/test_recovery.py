@@ -6,9 +6,8 @@ from time import time_ns
 
 import pytest
 
-from hermes_agent.monitor.format import RECORD, STATE, STATE_AT
-from hermes_agent.monitor.places import ring_folders
-from hermes_agent.monitor.ring_reader import RingReader
+from hermes_agent.monitor.format import RECORD, STATE, STATE_AT, ring_folders
+from hermes_agent.monitor.ring import RingReader
 from hermes_agent.watch.rings import RunRings, is_abandoned, recover
 from tests.hermes_agent.monitor.monitored import start_script
 from tools.sources.monitor.reader import read_monitor

@@ -5,17 +5,26 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.format import HEADER_BYTES, RECORD, RECORDS_AT, REQUEST_AT, RING_MAGIC, SEQUENCE, StepRecord
-from hermes_agent.monitor.raw import RAW, RawStep
-from hermes_agent.monitor.ring import CaptureRequest, RingWriter
-from hermes_agent.monitor.ring_reader import RingError, RingReader
+from hermes_agent.monitor.format import (
+    HEADER_BYTES,
+    RAW,
+    RECORD,
+    RECORDS_AT,
+    REQUEST_AT,
+    RING_MAGIC,
+    SEQUENCE,
+    Description,
+    RawStep,
+    StepRecord,
+    Workload,
+)
+from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader, RingWriter
 
 CAPACITY = 8
 
 
 def description(path: Path, rank: int = 3) -> Description:
-    return Description(rank, 4, None, "host", 1, 10, str(path), CAPACITY, Workload())
+    return Description(rank, 4, None, "host", 1, 10, CAPACITY, Workload())
 
 
 @pytest.fixture
@@ -112,6 +121,6 @@ def test_an_existing_file_is_never_taken_over(ring: RingWriter) -> None:
 
 
 def test_a_description_longer_than_the_head_of_a_ring_is_refused(tmp_path: Path) -> None:
-    about = Description(0, None, None, "x" * HEADER_BYTES, 1, 10, "", CAPACITY, Workload())
+    about = Description(0, None, None, "x" * HEADER_BYTES, 1, 10, CAPACITY, Workload())
     with pytest.raises(ValueError, match="rank 0"):
         about.pack(RING_MAGIC)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.places import open_ring_folder, ring_folders
-from hermes_agent.monitor.ring_reader import RingReader
+from hermes_agent.monitor.format import ring_folders
+from hermes_agent.monitor.ring import RingReader, open_ring_folder
 from hermes_agent.monitor.session import Monitor
 from tests.hermes_agent.monitor.monitored import options, start_script
 from tools.sources.monitor.reader import read_monitor

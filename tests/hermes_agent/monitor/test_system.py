@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.monitor.cgroups import GroupWatch, cgroup_sample
-from hermes_agent.monitor.procfs import MOST_OPEN, OpenFiles
+from hermes_agent.monitor.procfs import MOST_OPEN, GroupWatch, OpenFiles, cgroup_sample
 from hermes_agent.monitor.system import Sampler, host_sample
 
 V1 = "4:memory:/job\n1:cpu,cpuacct:/job\n0::/\n"

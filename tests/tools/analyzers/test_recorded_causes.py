@@ -17,7 +17,7 @@ from tools.analyzers.steps.step_time import analyze as step_time
 from tools.analyzers.storage import checkpoint
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
-from tools.sources.monitor.environment import Interface
+from tools.run.records import Interface
 from tools.whatif.change import Scale
 
 

@@ -13,7 +13,7 @@ from tests.synthetic import RankBuilder
 from tools.analyzers.communication import retransmission
 from tools.findings import Check
 from tools.metrics.registry import measure
-from tools.sources.monitor.environment import Interface, RankEnvironment
+from tools.run.records import Interface, RankEnvironment
 from tools.views.profile import Profile
 
 STEPS = [50.0] * 40

@@ -9,7 +9,7 @@ import pytest
 
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.errors import InputError
-from tools.sources.inventory import discover
+from tools.sources.inventory import take_inventory
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions
 
@@ -62,16 +62,16 @@ def test_links_that_lead_out_of_the_folder_are_not_followed(tmp_path: Path) -> N
 def test_a_file_given_twice_is_read_once(tmp_path: Path) -> None:
     path = trace(tmp_path / "a.json", 0)
 
-    assert len(discover([path, tmp_path, path], Limits()).files) == 1
+    assert len(take_inventory([path, tmp_path, path], Limits()).traces) == 1
 
 
 def test_no_more_files_than_the_limit_are_taken(tmp_path: Path) -> None:
     for rank in range(4):
         trace(tmp_path / f"{rank}.json", rank)
 
-    found = discover([tmp_path], Limits(files=3))
+    found = take_inventory([tmp_path], Limits(files=3))
 
-    assert [path.name for path in found.files] == ["0.json", "1.json", "2.json"]
+    assert [path.name for path in found.traces] == ["0.json", "1.json", "2.json"]
     assert "holds 4 traces; the first 3 are read" in found.notes[0]
 
 
@@ -79,4 +79,4 @@ def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.json")
 
     with pytest.raises(InputError, match="neither a file nor a folder"):
-        discover([tmp_path / "pipe.json"], Limits())
+        take_inventory([tmp_path / "pipe.json"], Limits())

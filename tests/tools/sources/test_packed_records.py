@@ -10,15 +10,25 @@ import pandas as pd
 import pytest
 
 from tests.tools.sources.monitor.test_tables import events_of, step_row, write
-from tools.sources.inventory import companion_files
+from tools.sources.decompress import beginning
+from tools.sources.formats import Anchor, Contribution
+from tools.sources.inventory import take_inventory
 from tools.sources.monitor.events import read_anomalies, read_events
 from tools.sources.monitor.reader import read_monitor
 from tools.sources.monitor.steps import StepFileError, read_steps
-from tools.sources.small_files import beginning
-from tools.sources.step_log import read_step_logs
+from tools.sources.options import Limits
+from tools.sources.step_log import STEP_LOG
 
 LINES = b'{"step": 0, "wall_ms": 50}\n{"step": 1, "wall_ms": 51}\n{"step": 2, "wall_ms": 52}\n'
 MIB = 1 << 20
+
+
+def record_files(folder: Path) -> tuple[Path, ...]:
+    return take_inventory([folder], Limits()).files
+
+
+def step_logs(folder: Path) -> Contribution:
+    return STEP_LOG.read(take_inventory([folder], Limits()).of(STEP_LOG), Anchor())
 
 
 def pack(folder: Path, pattern: str, keep: bool = False) -> None:
@@ -33,18 +43,18 @@ def test_compressed_records_and_logs_read_as_plain_ones(tmp_path: Path) -> None:
     for rank in (0, 1):
         write(tmp_path, rank, [step_row(rng, number) for number in range(6)], events_of(rank, 3))
         (tmp_path / f"steps_rank{rank}.jsonl").write_bytes(LINES)
-    plain, logs = read_monitor(tmp_path), read_step_logs(tmp_path)
-    files = len(companion_files([tmp_path]))
+    plain, logs = read_monitor(tmp_path), step_logs(tmp_path)
+    files = len(record_files(tmp_path))
     pack(tmp_path, "*.steps")
     pack(tmp_path, "*.jsonl")
-    packed, packed_logs = read_monitor(tmp_path), read_step_logs(tmp_path)
+    packed, packed_logs = read_monitor(tmp_path), step_logs(tmp_path)
     for name in ("steps", "gc", "system", "captures"):
         pd.testing.assert_frame_equal(getattr(plain, name), getattr(packed, name))
-    assert logs.table is not None
-    assert packed_logs.table is not None
-    pd.testing.assert_frame_equal(logs.table, packed_logs.table)
-    assert (len(plain.steps), len(logs.table), plain.environments) == (12, 6, packed.environments)
-    assert len(companion_files([tmp_path])) == files == 6
+    assert logs.step_log is not None
+    assert packed_logs.step_log is not None
+    pd.testing.assert_frame_equal(logs.step_log, packed_logs.step_log)
+    assert (len(plain.steps), len(logs.step_log), plain.environments) == (12, 6, packed.environments)
+    assert len(record_files(tmp_path)) == files == 6
 
 
 def test_a_file_that_is_there_twice_counts_once_and_the_plain_one_is_read(tmp_path: Path) -> None:
@@ -53,18 +63,18 @@ def test_a_file_that_is_there_twice_counts_once_and_the_plain_one_is_read(tmp_pa
     pack(tmp_path, "*.steps", keep=True)
     pack(tmp_path, "*.jsonl", keep=True)
     (tmp_path / "steps_rank0.jsonl.gz").write_bytes(b"older")
-    logs = read_step_logs(tmp_path)
-    assert (len(read_monitor(tmp_path).steps), logs.notes, len(companion_files([tmp_path]))) == (6, (), 3)
+    logs = step_logs(tmp_path)
+    assert (len(read_monitor(tmp_path).steps), logs.notes, len(record_files(tmp_path))) == (6, (), 3)
 
 
 def test_of_a_compressed_log_that_was_cut_off_the_whole_lines_before_it_count(tmp_path: Path) -> None:
     many = b"".join(b'{"step": %d, "wall_ms": %d}\n' % (step, 50 + step % 7) for step in range(40_000))
     whole = gzip.compress(many)
     (tmp_path / "steps_rank0.jsonl.gz").write_bytes(whole[: len(whole) // 2])
-    logs = read_step_logs(tmp_path)
-    assert logs.table is not None
-    assert 1_000 < len(logs.table) < 40_000
-    assert logs.table["step"].tolist() == list(range(len(logs.table)))
+    logs = step_logs(tmp_path)
+    assert logs.step_log is not None
+    assert 1_000 < len(logs.step_log) < 40_000
+    assert logs.step_log["step"].tolist() == list(range(len(logs.step_log)))
     assert "gzip stream ends before its end mark" in logs.notes[0]
 
 
@@ -104,7 +114,7 @@ def test_reading_a_file_takes_its_size_in_memory_once(tmp_path: Path) -> None:
 def test_a_step_file_that_expands_beyond_what_the_monitor_writes_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tools.sources.small_files.LARGEST_UNPACKED", MIB)
+    monkeypatch.setattr("tools.sources.decompress.LARGEST_UNPACKED", MIB)
     plain, packed = tmp_path / "rank00000-1-1.steps", tmp_path / "rank00001-1-1.steps.gz"
     content = os.urandom(1000) * 2000
     plain.write_bytes(content)
@@ -120,4 +130,4 @@ def test_a_pipe_in_place_of_events_or_anomalies_is_left_out_and_not_waited_for(t
     os.mkfifo(events)
     os.mkfifo(anomalies)
     assert read_events(events).notes == (f"{events}: is no file; it was left out",)
-    assert read_anomalies(tmp_path).notes == (f"{anomalies}: is no file; it was left out",)
+    assert read_anomalies([anomalies])[1] == [f"{anomalies}: is no file; it was left out"]

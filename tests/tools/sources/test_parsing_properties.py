@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 from tests.tools.sources.kineto_text import JsonEvent, trace_text
 from tools.errors import InputError
-from tools.sources.kineto.reader import TraceFile, read_trace
+from tools.sources.kineto.reader import read_trace
 from tools.sources.options import Limits, LoadOptions
+from tools.sources.trace_file import TraceFile
 
 NANOSECONDS = st.integers(min_value=0, max_value=10**12)
 NAMES = st.sampled_from(["aten::mm", 'quoted "},{" name', "back\\slash", "ünïcode 漢", "", "[memory]", '"ph": "X"'])

@@ -59,7 +59,7 @@ def test_assumed_ranks_are_noted(tmp_path: Path) -> None:
     run = load_run([path], ALONE)
 
     assert run.ranks[0].rank_origin == "order"
-    assert run.notes == ("trace.json: the trace does not tell its rank; 0 was assumed",)
+    assert run.notes == ("trace.json: the trace names no rank; 0 was assumed",)
     assert "assumed" in run.sources[0].note
 
 

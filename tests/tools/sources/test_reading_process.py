@@ -30,7 +30,7 @@ os._exit(1)
 
 @dataclass(frozen=True)
 class Sleep:
-    """Takes its time, then tells its process id."""
+    """Takes its time, then returns its process id."""
 
     seconds: float
 

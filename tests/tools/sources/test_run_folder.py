@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.model.request import Request
-from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.format import RECORD, STEPS_MAGIC
+from hermes_agent.monitor.format import RECORD, STEPS_MAGIC, Description, Workload
 from hermes_agent.workflow.stored import key
 from tests.hermes_agent.monitor.monitored import record
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
@@ -32,7 +31,7 @@ def traced(folder: Path, rank: int = 0, base_ns: int | None = BEGIN_NS) -> Path:
 
 
 def monitored(folder: Path, rank: int = 0, world_size: int = 2, begin_ns: int = BEGIN_NS, steps: int = 20) -> Path:
-    about = Description(rank, world_size, None, "host", 7, begin_ns, "", 16, Workload())
+    about = Description(rank, world_size, None, "host", 7, begin_ns, 16, Workload())
     (folder / "monitor").mkdir(exist_ok=True)
     path = folder / "monitor" / f"{about.stem}.steps"
     kept = [replace_end(record(step, 10.0 + step), begin_ns + (step + 1) * 10**7) for step in range(steps)]

@@ -16,10 +16,10 @@ from tools.run.events import DETAIL_COLUMNS, EventTable
 from tools.sources.files import Failure, read_files
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.parallel_decode import read_shared
-from tools.sources.kineto.reader import TraceFile
 from tools.sources.kineto.table import assemble
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions, Silent
+from tools.sources.trace_file import TraceFile
 from tools.sources.workers import LostProcessError, ReadingProcess
 
 SMALL = Limits(slice_bytes=2000)

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tools.sources.step_log import read_step_logs
+from tools.sources.formats import Anchor
+from tools.sources.inventory import take_inventory
+from tools.sources.options import Limits
+from tools.sources.step_log import STEP_LOG
 
 
 def lines(*numbers: int) -> str:
@@ -16,14 +19,14 @@ def lines(*numbers: int) -> str:
 @pytest.mark.parametrize("damage", ["", "no step\n"])
 def test_a_last_line_without_its_end_counts_whether_or_not_another_line_is_damaged(tmp_path: Path, damage: str) -> None:
     (tmp_path / "steps_rank0.jsonl").write_text(damage + lines(0, 1, 2).rstrip("\n"), encoding="utf-8")
-    logs = read_step_logs(tmp_path)
-    assert logs.table is not None
-    assert logs.table["step"].tolist() == [0, 1, 2]
+    logs = STEP_LOG.read(take_inventory([tmp_path], Limits()).of(STEP_LOG), Anchor())
+    assert logs.step_log is not None
+    assert logs.step_log["step"].tolist() == [0, 1, 2]
     assert len(logs.notes) == bool(damage)
 
 
 def test_steps_of_every_epoch_are_kept_in_the_order_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "steps_rank0.jsonl").write_text(lines(0, 1, 2, 0, 1, 2), encoding="utf-8")
-    logs = read_step_logs(tmp_path)
-    assert logs.table is not None
-    assert logs.table["wall_ms"].tolist() == [50, 51, 52, 53, 54, 55]
+    logs = STEP_LOG.read(take_inventory([tmp_path], Limits()).of(STEP_LOG), Anchor())
+    assert logs.step_log is not None
+    assert logs.step_log["wall_ms"].tolist() == [50, 51, 52, 53, 54, 55]

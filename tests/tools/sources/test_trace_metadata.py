@@ -8,7 +8,7 @@ import pytest
 
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.errors import InputError
-from tools.sources.inventory import discover
+from tools.sources.inventory import take_inventory
 from tools.sources.kineto.json_scan import parse_lenient, parse_members
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions
@@ -46,4 +46,4 @@ def test_white_space_before_a_trace_is_passed_over_whatever_its_length(tmp_path:
 
 def test_a_path_that_no_file_can_have_is_refused_in_one_sentence() -> None:
     with pytest.raises(InputError, match="cannot be looked at"):
-        discover([Path("x" * 5000)], Limits())
+        take_inventory([Path("x" * 5000)], Limits())

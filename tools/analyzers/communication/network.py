@@ -9,7 +9,7 @@ from tools.analyzers.support.confidence import confidence
 from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving
 from tools.findings import Check, Fact, Finding, Sentence, clean, found
 from tools.metrics.registry import measure
-from tools.sources.monitor.environment import RankEnvironment
+from tools.run.records import RankEnvironment
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 from tools.views.transfers import LARGE_BYTES, large_transfers

@@ -11,13 +11,12 @@ from tools.metrics.measurement import Measurement, MetricTable
 from tools.metrics.recorded.saves import StallWrites, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.run.model import MONITOR_FORMAT
-from tools.sources.monitor.events import System
+from tools.run.records import SAMPLE_FIELDS
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
 METRICS = MetricTable()
 
-FIELDS = tuple(name for name in System.__struct_fields__ if name not in ("unix_ns", "step"))
 MOST_THREADS = 1 << 20
 MOST_OBJECTS = 1 << 48  # more than any heap holds is a damaged record
 
@@ -250,8 +249,8 @@ def operator_threads(profile: Profile, rank: int) -> Measurement:
 
 
 def _known(field: str) -> None:
-    if field not in FIELDS:
-        raise UsageError(f"there is no sampled field {field!r}; choose one of {', '.join(FIELDS)}")
+    if field not in SAMPLE_FIELDS:
+        raise UsageError(f"there is no sampled field {field!r}; choose one of {', '.join(SAMPLE_FIELDS)}")
 
 
 def _step_s(profile: Profile, rank: int) -> float:

@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from tools.run.model import Device
 from tools.sources.kineto.json_scan import parse_lenient
+from tools.sources.trace_file import TraceMetadata
 
 SHORT_VALUE = 200  # characters of a metadata value that are kept
 PLAIN_KEYS_LIMIT = 64
-
-
-@dataclass(frozen=True)
-class TraceMetadata:
-    """The parts of a trace's metadata that are of use; missing ones are None or empty."""
-
-    rank: int | None = None
-    world_size: int | None = None
-    backend: str | None = None
-    groups: tuple[dict[str, Any], ...] = ()  # entries of pg_config
-    devices: tuple[Device, ...] = ()
-    base_ns: int | None = None  # Unix time that the events' times are relative to
-    plain: dict[str, str] = field(default_factory=dict)
 
 
 def interpret(members: Mapping[str, Any]) -> TraceMetadata:

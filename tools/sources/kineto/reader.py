@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tools.errors import InputError
-from tools.run.events import EventTable
-from tools.run.model import SourceStatus
 from tools.sources.decompress import GZIP_MAGIC
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
-from tools.sources.kineto.metadata import TraceMetadata, interpret
+from tools.sources.kineto.metadata import interpret
 from tools.sources.kineto.parallel_decode import read_shared
+from tools.sources.kineto.source import KINETO
 from tools.sources.kineto.table import Assembled, assemble
 from tools.sources.options import LoadOptions
+from tools.sources.trace_file import TraceFacts, TraceFile
 
-FORMAT = "kineto"
 USUAL_RATIO = 16  # of expanded to compressed bytes
 MOST_SHARERS = 4  # every one of them expands the whole file
 EPOCH_US = (10**15, 4 * 10**15)  # 2001 to 2096: times in this range count from 1970
-
-
-@dataclass(frozen=True)
-class TraceFacts:
-    """What is known of a trace besides its events."""
-
-    origin_ns: int  # of the earliest event; Unix time when ``epoch``, else on a clock of the trace's own
-    epoch: bool
-    metadata: TraceMetadata
-    status: SourceStatus
-    note: str
-    bytes: int
-    events: int
-    groups: dict[str, tuple[str, str, int]] = field(default_factory=dict)  # group -> description, ranks, size
-
-
-@dataclass(frozen=True)
-class TraceFile:
-    """One trace, on a time axis that begins with its earliest event."""
-
-    path: Path
-    digest: str
-    table: EventTable
-    facts: TraceFacts
 
 
 def read_trace(
@@ -81,6 +55,7 @@ def _facts(collected: Collected, assembled: Assembled) -> TraceFacts:
     metadata = interpret(collected.members)
     origin_ns, epoch = _on_unix_clock(assembled.origin_ns, metadata.base_ns)
     return TraceFacts(
+        format=KINETO.name,
         origin_ns=origin_ns,
         epoch=epoch,
         metadata=metadata,

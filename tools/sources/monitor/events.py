@@ -1,28 +1,26 @@
-"""Decodes the event files of a monitor: collections, system samples, captures, and the agent's anomalies."""
+"""Decode the event files of a monitor: collections, system samples, captures, settings, and the agent's anomalies."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.sources.inventory import ANOMALIES, plain_or_packed
-from tools.sources.monitor.environment import Amount, Environment, Whole
-from tools.sources.small_files import beginning
+from tools.run.records import SAMPLE_FIELDS, Amount, RankEnvironment, Whole
+from tools.sources.decompress import beginning, decode_lines
 
 LARGEST_BYTES = 256 << 20
-MOST_AGENTS = 4096
 MOST_ENVIRONMENTS = 100  # of one start of a rank
-WHOLE = ("unix_ns", "step")  # of a sample; all others may be missing
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+MOST_NAMED = 256
+MOST_CORES = 1 << 13
+LONGEST_TEXT = 200
 T = TypeVar("T")
-S = TypeVar("S", bound=msgspec.Struct)
 
 
 class Pause(msgspec.Struct, tag="gc", tag_field="event"):
@@ -35,62 +33,19 @@ class Pause(msgspec.Struct, tag="gc", tag_field="event"):
     collected: Whole = 0
 
 
-class System(msgspec.Struct, tag="system", tag_field="event"):
-    """A sample of process, machine and device; counters are the kernel's own, None where it does not tell."""
-
+class _Sample(msgspec.Struct, tag="system", tag_field="event"):
     unix_ns: Whole
     step: Whole
-    resident_bytes: Amount | None = None
-    threads: Amount | None = None
-    process_cpu_us: Amount | None = None
-    allowed_cores: Amount | None = None
-    cores: Amount | None = None
-    throttled_periods: Amount | None = None
-    throttled_us: Amount | None = None
-    load_1min: Amount | None = None
-    cpu_total_ticks: Amount | None = None
-    cpu_idle_ticks: Amount | None = None
-    cpu_steal_ticks: Amount | None = None
-    pressure_cpu_some_us: Amount | None = None
-    pressure_cpu_full_us: Amount | None = None
-    pressure_io_some_us: Amount | None = None
-    pressure_io_full_us: Amount | None = None
-    pressure_memory_some_us: Amount | None = None
-    pressure_memory_full_us: Amount | None = None
-    device_allocated_bytes: Amount | None = None
-    device_reserved_bytes: Amount | None = None
-    device_peak_bytes: Amount | None = None
-    device_utilisation_pct: Amount | None = None
-    minor_faults: Amount | None = None
-    major_faults: Amount | None = None
-    voluntary_switches: Amount | None = None
-    involuntary_switches: Amount | None = None
-    training_cpu_us: Amount | None = None
-    training_run_delay_us: Amount | None = None
-    run_delay_us: Amount | None = None
-    python_threads: Amount | None = None
-    python_threads_cpu_us: Amount | None = None
-    children: Amount | None = None
-    children_cpu_us: Amount | None = None
-    children_read_bytes: Amount | None = None
-    children_allowed_cores: Amount | None = None
-    quota_cores: Amount | None = None
-    read_bytes: Amount | None = None
-    write_bytes: Amount | None = None
-    read_chars: Amount | None = None
-    write_chars: Amount | None = None
-    read_calls: Amount | None = None
-    write_calls: Amount | None = None
-    net_sent_bytes: Amount | None = None
-    net_received_bytes: Amount | None = None
-    lo_sent_bytes: Amount | None = None
-    tcp_sent_segments: Amount | None = None
-    tcp_retransmitted_segments: Amount | None = None
-    rdma_retransmits: Amount | None = None
-    runnable: Amount | None = None
-    profiler_active: Amount | None = None
-    compilations: Amount | None = None
-    compile_us: Amount | None = None
+
+
+System = msgspec.defstruct(
+    "System",
+    [(name, Amount | None, None) for name in SAMPLE_FIELDS],
+    bases=(_Sample,),
+    tag="system",
+    tag_field="event",
+    module=__name__,
+)
 
 
 class Capture(msgspec.Struct, tag="capture", tag_field="event"):
@@ -112,12 +67,8 @@ class Refused(msgspec.Struct, tag="capture_refused", tag_field="event"):
     reason: str
 
 
-class Failed(msgspec.Struct, tag="capture_failed", tag_field="event"):
+class Failed(Refused, tag="capture_failed", tag_field="event"):
     """A capture that could not be written."""
-
-    request: Whole
-    step: Whole
-    reason: str
 
 
 class ForeignProcess(msgspec.Struct):
@@ -128,7 +79,7 @@ class ForeignProcess(msgspec.Struct):
 
 
 class Anomaly(msgspec.Struct):
-    """One line of ``anomalies-HOST.jsonl``."""
+    """One line of an agent's anomalies."""
 
     rank: Whole
     unix_ns: Whole
@@ -143,97 +94,92 @@ class Anomaly(msgspec.Struct):
 
 
 PAUSE_ROW = np.dtype([(name, "<i8") for name in Pause.__struct_fields__])
-SAMPLE_ROW = np.dtype([(name, "<i8" if name in WHOLE else "<f8") for name in System.__struct_fields__])
-Event = Pause | System | Environment | Capture | Refused | Failed
+SAMPLE_ROW = np.dtype([("unix_ns", "<i8"), ("step", "<i8"), *((name, "<f8") for name in SAMPLE_FIELDS)])
+_EVENTS = msgspec.json.Decoder(Pause | System | RankEnvironment | Capture | Refused | Failed)
+_ANOMALIES = msgspec.json.Decoder(Anomaly)
 
 
 @dataclass(frozen=True)
 class RankEvents:
-    """What one event file tells: pauses and samples as structured arrays with the fields of the events."""
+    """One event file: pauses and samples as structured arrays with the fields of the events."""
 
     pauses: NDArray[np.void]
     samples: NDArray[np.void]
     captures: tuple[Capture, ...]
-    environments: tuple[Environment, ...]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Anomalies:
-    """The agent's anomalies."""
-
-    table: pd.DataFrame
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class _Lines(Generic[T]):
-    read: list[T]
+    environments: tuple[RankEnvironment, ...]
     notes: tuple[str, ...]
 
 
 def read_events(path: Path) -> RankEvents:
-    """Decodes a rank's events; what cannot be read is left out and noted."""
-    lines = _decode(path, msgspec.json.Decoder[Event](Event))
-    missed = [each for each in lines.read if isinstance(each, Refused | Failed)]
-    said = [f"{path}: capture {each.request} at step {each.step} was not made: {each.reason[:200]}" for each in missed]
-    environments = [each for each in lines.read if isinstance(each, Environment)]
+    """Decode a rank's events; what cannot be read is left out and noted."""
+    read, notes = _decode(path, _EVENTS)
+    missed = [each for each in read if isinstance(each, Refused)]
+    environments = [each for each in read if isinstance(each, RankEnvironment)]
     return RankEvents(
-        pauses=_rows([each for each in lines.read if isinstance(each, Pause)], PAUSE_ROW),
-        samples=_rows([each for each in lines.read if isinstance(each, System)], SAMPLE_ROW),
-        captures=tuple(each for each in lines.read if isinstance(each, Capture)),
-        environments=tuple(environments[:MOST_ENVIRONMENTS]),
-        notes=(*lines.notes, *said),
+        pauses=_rows([each for each in read if isinstance(each, Pause)], PAUSE_ROW),
+        samples=_rows([each for each in read if isinstance(each, _Sample)], SAMPLE_ROW),
+        captures=tuple(each for each in read if isinstance(each, Capture)),
+        environments=tuple(map(_shown, environments[:MOST_ENVIRONMENTS])),
+        notes=(
+            *notes,
+            *(f"{path}: capture {one.request} at step {one.step} was not made: {one.reason[:200]}" for one in missed),
+        ),
     )
 
 
-def read_anomalies(records: Path) -> Anomalies:
-    """Decodes the anomalies of all agents, in order of time; none when no agent ran."""
+def read_anomalies(files: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
+    """The anomalies of all agents in order of time, and notes."""
     read: list[Anomaly] = []
     notes: list[str] = []
-    for path in plain_or_packed(records, ANOMALIES)[:MOST_AGENTS]:
-        lines = _decode(path, msgspec.json.Decoder[Anomaly](Anomaly))
-        read += lines.read
-        notes += lines.notes
-    table = _table(sorted(read, key=lambda each: each.unix_ns), Anomaly)
+    for path in files:
+        lines, more = _decode(path, _ANOMALIES)
+        read += lines
+        notes += more
+    rows = [msgspec.structs.astuple(each) for each in sorted(read, key=lambda each: each.unix_ns)]
+    table = pd.DataFrame(rows, columns=list(Anomaly.__struct_fields__))
     foreign = [", ".join(f"{one.name[:40]} {one.cpu_pct:.0f} %" for one in each) for each in table["foreign"]]
-    return Anomalies(table.assign(foreign=pd.Series(foreign, index=table.index, dtype="str")), tuple(notes))
+    return table.assign(foreign=pd.Series(foreign, index=table.index, dtype="str")), notes
 
 
-def _rows(told: Sequence[msgspec.Struct], dtype: np.dtype[np.void]) -> NDArray[np.void]:
-    """The events as records; what was not told is NaN."""
-    return np.array([msgspec.structs.astuple(each) for each in told], dtype=dtype)
+def _rows(events: Sequence[msgspec.Struct], dtype: np.dtype[np.void]) -> NDArray[np.void]:
+    """The events as records; what is missing is NaN."""
+    return np.array([msgspec.structs.astuple(each) for each in events], dtype=dtype)
 
 
-def _table(rows: Sequence[S], kind: type[S]) -> pd.DataFrame:
-    return pd.DataFrame([msgspec.structs.astuple(row) for row in rows], columns=list(kind.__struct_fields__))
+def _shown(environment: RankEnvironment) -> RankEnvironment:
+    """The settings with texts that are cut and freed of what cannot be shown."""
+    limited = {name: list(getattr(environment, name).items())[:MOST_NAMED] for name in _NAMED}
+    shown = {name: {_text(key): _text(value) for key, value in items} for name, items in limited.items()}
+    return msgspec.structs.replace(
+        environment,
+        python=_text(environment.python),
+        torch=_text(environment.torch),
+        gc_thresholds=environment.gc_thresholds[:3],
+        allowed_cores=environment.allowed_cores[:MOST_CORES],
+        **shown,
+    )
 
 
-def _decode(path: Path, decoder: msgspec.json.Decoder[T]) -> _Lines[T]:
+_NAMED = ("variables", "threads", "flags", "interfaces")
+
+
+def _text(value: T) -> T | str:
+    return "".join(each for each in value[:LONGEST_TEXT] if each.isprintable()) if isinstance(value, str) else value
+
+
+def _decode(path: Path, decoder: msgspec.json.Decoder[T]) -> tuple[list[T], list[str]]:
     try:
         if not path.resolve().is_relative_to(path.parent.resolve()):
-            return _Lines([], (f"{path}: lies outside of its folder; it was left out",))
+            return [], [f"{path}: lies outside of its folder; it was left out"]
         if path.exists() and not path.is_file():  # opening a pipe would wait for ever
-            return _Lines([], (f"{path}: is no file; it was left out",))
+            return [], [f"{path}: is no file; it was left out"]
         content = beginning(path, LARGEST_BYTES)
     except OSError as error:
-        return _Lines([], (f"{path}: cannot be read ({error.strerror})",))
+        return [], [f"{path}: cannot be read ({error.strerror})"]
     notes = [f"{path}: is larger than {LARGEST_BYTES} bytes; what follows was left out"] if content.more else []
     notes += [f"{path}: {content.damage}; what follows was left out"] if content.damage else []
     data = content.data
     del data[data.rfind(b"\n") + 1 :]  # a killed process may leave half a line
-    try:
-        return _Lines(decoder.decode_lines(data), tuple(notes))
-    except UNREADABLE:
-        return _one_by_one(path, decoder, data, notes)
-
-
-def _one_by_one(path: Path, decoder: msgspec.json.Decoder[T], data: bytearray, notes: list[str]) -> _Lines[T]:
-    read: list[T] = []
-    bad = 0
-    for line in filter(None, data.split(b"\n")):
-        try:
-            read.append(decoder.decode(line))
-        except UNREADABLE:
-            bad += 1
-    return _Lines(read, (*notes, f"{path}: {bad} lines cannot be read and were left out"))
+    lines, bad = decode_lines(decoder, data)
+    notes += [f"{path}: {bad} lines cannot be read and were left out"] if bad else []
+    return lines, notes

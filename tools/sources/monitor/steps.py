@@ -1,7 +1,13 @@
-"""Decodes a monitor's step file, and the ring beside it where the process ended without flushing."""
+"""Decode a monitor's step file, and the ring where the process ended without flushing.
+
+A step file names its own fields, so that files of other versions are read as well. Both files are laid out in
+``hermes_agent.monitor.format``.
+"""
 
 from __future__ import annotations
 
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,38 +15,36 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.sources.monitor.environment import LARGEST, Amount, Whole
-from tools.sources.monitor.ring import MAGIC as RING_MAGIC
-from tools.sources.monitor.ring import UNKNOWN_US, own_ring, ring_rows
-from tools.sources.small_files import Beginning, beginning
+from hermes_agent.monitor import format as ring
+from hermes_agent.monitor.format import HEADER_BYTES, PREAMBLE, SCHEMA, UNKNOWN_US, RawStep
+from tools.run.records import LARGEST, Amount, Whole
+from tools.sources.decompress import Beginning, beginning
 
-STEPS_MAGIC = b"HDXSTEP1"
-SCHEMA = "hermes-dx/monitor/1"
-PREAMBLE_BYTES = 12
-HEADER_BYTES = 8192
 LARGEST_BYTES = 2 << 30
 LARGEST_RANK = 1 << 20
 CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
-NEEDED = frozenset(
-    (
-        *("sequence", "step", "end_unix_ns", "wall_us", "data_wait_us", "own_us", "waiting_us", "samples", "flags"),
-        *("gc_us", "gc_longest_us", "gc_runs", "thread_cpu_us", "fetches"),
-        *("in_flight", "result_queue", "pinned_queue"),
-    )
-)
+NOT_ALWAYS = ("voluntary_switches", "involuntary_switches", "major_faults")
+NEEDED = frozenset(name for name, _ in ring.FIELDS) - set(NOT_ALWAYS)
+RECORD_ROW = np.dtype([(name, CODES[code]) for name, code in ring.FIELDS])
+# Running sums that never fall; the CPU clock is of the thread that called, which may change.
+GROWING = [RawStep._fields.index(name) for name in ("clock", "data", "waiting", "gc", "gc_runs", "fetches")]
 
 
 class StepFileError(ValueError):
     """A step file that cannot be read; the message names it."""
 
 
-class _Workload(msgspec.Struct):
+class Workload(msgspec.Struct):
+    """What a step stands for, as the script said."""
+
     batch_size: Whole | None = None
     flops_per_step: Amount | None = None
     peak_flops_per_s: Amount | None = None
 
 
-class _Description(msgspec.Struct):
+class Head(msgspec.Struct):
+    """Who wrote a step file, and the fields of its records."""
+
     schema: str
     rank: Whole
     start_unix_ns: Whole
@@ -49,21 +53,7 @@ class _Description(msgspec.Struct):
     world_size: Whole | None = None
     local_rank: Whole | None = None
     pid: Whole = 0
-    workload: _Workload = msgspec.field(default_factory=_Workload)
-
-
-@dataclass(frozen=True)
-class Head:
-    """Who wrote a step file."""
-
-    rank: int
-    world_size: int | None
-    host: str
-    start_unix_ns: int
-    batch_size: int | None
-    flops_per_step: float | None
-    peak_flops_per_s: float | None
-    local_rank: int | None
+    workload: Workload = msgspec.field(default_factory=Workload)
 
 
 @dataclass(frozen=True)
@@ -79,39 +69,27 @@ class RankSteps:
 
 
 def read_steps(path: Path) -> RankSteps:
-    """Decodes a step file; raises StepFileError."""
+    """Decode a step file; raises StepFileError."""
     content = _content(path, path.parent)
     data = content.data
-    about = _description(path, data, STEPS_MAGIC)
-    dtype = _dtype(path, about.fields)
-    begin = PREAMBLE_BYTES + int.from_bytes(data[8:12], "little")
+    head = _head(path, data, ring.STEPS_MAGIC)
+    dtype = _dtype(path, head.fields)
+    begin = PREAMBLE.size + PREAMBLE.unpack_from(data)[1]
     count, torn = divmod(len(data) - begin, dtype.itemsize)
     rows = np.frombuffer(data, dtype, count, begin)
     notes = [f"{path}: {content.damage}; the steps before that were read"] if content.damage else []
     notes += [f"{path} ends within a record; its last {torn} bytes were left out"] if torn else []
-    left = _left_in_ring(path, about, dtype)
-    rows = rows if left is None else np.concatenate([rows, left])
-    _, kept = np.unique(rows["sequence"], return_index=True)
-    rows = rows[kept]
+    left = _left_in_ring(path, head)
+    rows = rows if left is None else np.concatenate([rows, _as_type(left, dtype)])
+    _, first = np.unique(rows["sequence"], return_index=True)
+    rows = rows[first]
     lost = int(rows["sequence"][-1]) + 1 - len(rows) if len(rows) else 0
     if lost:
         notes.append(f"{path}: {lost} steps passed faster than they could be written, or were cut off, and are missing")
     possible = _possible(rows)
     if impossible := len(rows) - int(possible.sum()):
         notes.append(f"{path}: {impossible} steps have no possible duration or time and were left out")
-    rows = rows[possible]
-    head = Head(
-        about.rank,
-        about.world_size,
-        about.host[:256],
-        about.start_unix_ns,
-        about.workload.batch_size,
-        about.workload.flops_per_step,
-        about.workload.peak_flops_per_s,
-        about.local_rank,
-    )
-    in_order = left is None and not content.damage
-    return RankSteps(path, head, rows, lost, in_order, tuple(notes))
+    return RankSteps(path, head, rows[possible], lost, left is None and not content.damage, tuple(notes))
 
 
 def _possible(rows: NDArray[np.void]) -> NDArray[np.bool_]:
@@ -134,19 +112,19 @@ def _content(path: Path, inside: Path) -> Beginning:
     return content
 
 
-def _description(path: Path, data: bytearray, magic: bytes) -> _Description:
-    length = int.from_bytes(data[8:12], "little")
-    if data[:8] != magic or length > HEADER_BYTES or len(data) < PREAMBLE_BYTES + length:
+def _head(path: Path, data: bytearray, expected: bytes) -> Head:
+    magic, length = PREAMBLE.unpack_from(data) if len(data) >= PREAMBLE.size else (b"", 0)
+    if magic != expected or length > HEADER_BYTES or len(data) < PREAMBLE.size + length:
         raise StepFileError(f"{path}: is no file of the monitor, or was cut off in its head")
     try:
-        about = msgspec.json.decode(data[PREAMBLE_BYTES : PREAMBLE_BYTES + length], type=_Description)
+        head = msgspec.json.decode(data[PREAMBLE.size : PREAMBLE.size + length], type=Head)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise StepFileError(f"{path}: its head cannot be read ({error})") from error
-    if about.schema != SCHEMA:
-        raise StepFileError(f"{path}: is of schema {about.schema[:60]!r}, {SCHEMA!r} can be read; update hermes-dx")
-    if not 0 <= about.rank <= LARGEST_RANK:
-        raise StepFileError(f"{path}: says it is of rank {about.rank}; it was left out")
-    return about
+    if head.schema != SCHEMA:
+        raise StepFileError(f"{path}: is of schema {head.schema[:60]!r}, {SCHEMA!r} can be read; update hermes-dx")
+    if not 0 <= head.rank <= LARGEST_RANK:
+        raise StepFileError(f"{path}: says it is of rank {head.rank}; it was left out")
+    return head
 
 
 def _dtype(path: Path, fields: list[tuple[str, str]]) -> np.dtype[np.void]:
@@ -156,16 +134,54 @@ def _dtype(path: Path, fields: list[tuple[str, str]]) -> np.dtype[np.void]:
     return np.dtype([(name, CODES[code]) for name, code in fields])
 
 
-def _left_in_ring(path: Path, about: _Description, dtype: np.dtype[np.void]) -> NDArray[np.void] | None:
+def _left_in_ring(path: Path, head: Head) -> NDArray[np.void] | None:
     """The records of the ring, None when it is gone (its owner ended in order) or is not that rank's."""
-    ring = own_ring(path)
-    if ring is None:
+    resolved = path.resolve()
+    places = (folder / f"{path.stem}{ring.RING}" for folder in ring.ring_folders(resolved.parent.parent))
+    found = next((place for place in places if _is_own_file(place)), None)
+    if found is None:
         return None
     try:
-        data = _content(ring, ring.parent).data
-        own = _description(ring, data, RING_MAGIC)
+        data = _content(found, found.parent).data
+        own = _head(found, data, ring.RING_MAGIC)
     except StepFileError:
         return None
-    if (own.rank, own.pid, own.start_unix_ns) != (about.rank, about.pid, about.start_unix_ns):
-        return None
-    return ring_rows(data, dtype)
+    same = (own.rank, own.pid, own.start_unix_ns) == (head.rank, head.pid, head.start_unix_ns)
+    return ring_records(data) if same else None
+
+
+def ring_records(data: bytes | bytearray) -> NDArray[np.void]:
+    """The steps in a ring, in order; what was being overwritten is left out."""
+    count = max(len(data) - ring.RECORDS_AT, 0) // ring.RAW.size
+    if not count:
+        return np.zeros(0, RECORD_ROW)
+    slots = np.frombuffer(data, "<i8", count * ring.WORDS, ring.RECORDS_AT).reshape(count, ring.WORDS)
+    written, _, _, unix_at_zero_ns = ring.STATE.unpack_from(data, ring.STATE_AT)
+    sequence, clock = slots[:, 0], slots[:, GROWING[0]]
+    # A slot that was never used is all zero; the sequence number of a used one fits its place. A step is counted as
+    # written when all of it is in its slot: the one after it may be there by half.
+    used = (clock > 0) & (sequence >= 0) & (sequence < written) & (sequence % count == np.arange(count))
+    begin = np.frombuffer(data, "<i8", ring.WORDS, ring.BEGIN_AT).reshape(1, ring.WORDS)
+    rows = np.concatenate([begin, slots[used]])
+    rows = rows[np.argsort(rows[:, 0], kind="stable")]
+    fallen = rows[1:, 0][(np.diff(rows[:, GROWING], axis=0) < 0).any(axis=1)]
+    records = np.frombuffer(ring.packed_records(rows.tobytes(), unix_at_zero_ns), RECORD_ROW)
+    return records[~np.isin(records["sequence"], fallen)]
+
+
+def _as_type(records: NDArray[np.void], dtype: np.dtype[np.void]) -> NDArray[np.void]:
+    """The records with the fields that a step file names; what this version does not have is unknown."""
+    if records.dtype == dtype:
+        return records
+    rows = np.zeros(len(records), dtype)
+    for name in dtype.names or ():
+        rows[name] = records[name] if name in (RECORD_ROW.names or ()) else UNKNOWN_US
+    return rows
+
+
+def _is_own_file(path: Path) -> bool:
+    try:
+        kind = path.lstat()
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(kind.st_mode) and kind.st_uid == os.getuid()

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hermes_agent.monitor.description import Description, Workload
-from hermes_agent.monitor.format import FIELDS, PREAMBLE, SCHEMA, STEPS_MAGIC
-from tools.sources.monitor.events import Capture, System
-from tools.sources.monitor.reader import MonitorRecords, read_monitor
+from hermes_agent.monitor.format import FIELDS, PREAMBLE, SCHEMA, STEPS_MAGIC, Description, Workload
+from tools.run.records import MonitorRecords
+from tools.sources.monitor.events import SAMPLE_ROW, Capture
+from tools.sources.monitor.reader import read_monitor
 
 CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
 UNKNOWN = 0xFFFFFFFF
@@ -42,7 +42,7 @@ def write(
     workload: Workload = NO_WORKLOAD,
     without: tuple[str, ...] = (),
 ) -> None:
-    about = Description(rank, 4, None, f"node{rank}", 7, start_ns, "", 16, workload)
+    about = Description(rank, 4, None, f"node{rank}", 7, start_ns, 16, workload)
     fields = [each for each in FIELDS if each[0] not in without]
     head = json.dumps({"schema": SCHEMA, **asdict(about), "fields": fields}).encode()
     dtype = np.dtype([(name, CODES[code]) for name, code in fields])
@@ -98,7 +98,7 @@ def expected_events(owners: list[tuple[int, int, int]]) -> tuple[list[Row], list
             own = {"rank": rank, "attempt": attempt}
             kept = {name: pause[name] for name in ("step", "end_unix_ns", "generation", "collected")}
             gc.append({**kept, "pause_ms": pause["pause_us"] / 1e3, **own})
-            counted = {name: sample.get(name, float("nan")) for name in System.__struct_fields__}
+            counted = {name: sample.get(name, float("nan")) for name in SAMPLE_ROW.names or ()}
             system.append({**counted, **own})
             captures.append({**{name: capture.get(name, 0) for name in Capture.__struct_fields__}, **own})
     return gc, system, captures

@@ -1,16 +1,120 @@
-"""Time spent waiting for data, and how full a DataLoader's queues are when the training thread comes for a batch."""
+"""Hooks into the garbage collector, gradients and data loaders: running sums of what a step spends in each."""
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from time import perf_counter_ns
-from typing import Any, Generic, NamedTuple, TypeVar
+from time import perf_counter_ns, time_ns
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from hermes_agent.monitor.format import UNKNOWN_DEPTH
-from hermes_agent.monitor.raw import DATA, DEPTHS, FETCHES, packed_depths
+from hermes_agent.monitor.format import (
+    DATA,
+    DEPTHS,
+    FETCHES,
+    GC,
+    GC_LONGEST,
+    GC_RUNS,
+    READY,
+    UNKNOWN_DEPTH,
+    packed_depths,
+)
+
+NOTED_NS = 1_000_000  # shorter pauses are in the step's sum only
+MOST_NOTED = 1000
+
+
+class Pause(NamedTuple):
+    """One collection that was long enough to be noted."""
+
+    end_unix_ns: int
+    generation: int
+    pause_us: int
+    collected: int
+
+
+class GarbageWatch:
+    """Running sums since the start, and the long pauses; written by whichever thread collects, one at a time."""
+
+    def __init__(self, totals: list[int]) -> None:
+        self._totals = totals
+        self.pauses: deque[Pause] = deque(maxlen=MOST_NOTED)
+        self._begun_ns = 0
+
+    def start(self) -> None:
+        """Begins to listen."""
+        gc.callbacks.append(self._heard)
+
+    def stop(self) -> None:
+        """Ceases to listen."""
+        if self._heard in gc.callbacks:
+            gc.callbacks.remove(self._heard)
+
+    def _heard(self, phase: str, info: dict[str, Any]) -> None:
+        if phase == "start":
+            self._begun_ns = perf_counter_ns()
+            return
+        if not self._begun_ns:
+            return
+        pause_ns = perf_counter_ns() - self._begun_ns
+        totals = self._totals
+        totals[GC] += pause_ns
+        totals[GC_RUNS] += 1
+        if pause_ns > totals[GC_LONGEST]:
+            totals[GC_LONGEST] = pause_ns
+        if pause_ns >= NOTED_NS:
+            self.pauses.append(Pause(time_ns(), info["generation"], pause_ns // 1000, info["collected"]))
+
+
+class Handle(Protocol):
+    """What takes a hook away again."""
+
+    def remove(self) -> None:
+        """Takes it away."""
+
+
+class Parameter(Protocol):
+    """A parameter as torch has it."""
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether it is trained."""
+
+    def register_post_accumulate_grad_hook(self, hook: Callable[[object], None]) -> Handle:
+        """Has ``hook`` called whenever its gradient is ready."""
+
+
+class Model(Protocol):
+    """A model as torch has it."""
+
+    def parameters(self) -> Iterable[Parameter]:
+        """All parameters, those of the first layer first."""
+
+
+class GradientWatch:
+    """Notes the time of the last gradient; the hook changes nothing. Host time, also on an accelerator."""
+
+    def __init__(self, totals: list[int]) -> None:
+        self._totals = totals
+        self._hooks: list[Handle] = []
+
+    def watch(self, model: Model) -> None:
+        """Watches the first parameter that is trained, which gets its gradient last."""
+        first = next((each for each in model.parameters() if each.requires_grad), None)
+        if first is not None:
+            self._hooks.append(first.register_post_accumulate_grad_hook(self._ready))
+
+    def stop(self) -> None:
+        """Takes the hooks away."""
+        while self._hooks:
+            self._hooks.pop().remove()
+
+    def _ready(self, _: object) -> None:
+        self._totals[READY] = perf_counter_ns()
+
 
 T = TypeVar("T")
 Source = TypeVar("Source")

@@ -1,0 +1,75 @@
+"""What a format of source files declares of itself: the names of its files, its reader, and what that fills in a run.
+
+Declarations import their readers only when they read: the cached path of a diagnosis lists files without pandas.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tools.sources.options import LoadOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tools.run.model import Source
+    from tools.run.records import MonitorRecords
+    from tools.sources.trace_file import TraceFile
+
+Heard = Callable[[int, int], None]  # called with the bytes read and the size of the file
+
+
+@dataclass(frozen=True)
+class TraceFormat:
+    """Files of events, one or several for each rank; they fill ``Run.ranks``."""
+
+    name: str  # as a run lists its sources
+    names: re.Pattern[str]  # of its files, before they were compressed
+    recognises: Callable[[bytes], bool]  # from the first bytes of a file, of whatever name
+    read: Callable[[Path, str, LoadOptions, Heard | None], TraceFile]  # path, digest; InputError where it cannot
+
+
+@dataclass(frozen=True)
+class Anchor:
+    """What is known of the run from its traces; no ranks where there are none."""
+
+    ranks: tuple[int, ...] = ()
+    world_size: int | None = None
+    origin_unix_ns: int | None = None
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What the files of one format fill in the run; damaged ones, or those of another run, are left out with a note."""
+
+    records: MonitorRecords | None = None
+    step_log: pd.DataFrame | None = None
+    variables: Mapping[str, str] = field(default_factory=dict)
+    sources: tuple[Source, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RecordFormat:
+    """Files about a whole run that lie in its folder, next to the traces or instead of them."""
+
+    name: str  # as a run lists its sources
+    names: re.Pattern[str]  # of its files, before they were compressed
+    read: Callable[[Sequence[FolderFiles], Anchor], Contribution]
+    folder: str = ""  # inside the run folder
+    needed: re.Pattern[str] | None = None  # without one of these the other files are not read
+    makes_run: bool = True  # a folder that holds nothing else can be diagnosed
+    with_capture: bool = False  # of a capture inside the run folder the files lie in the capture's own folder
+
+
+@dataclass(frozen=True)
+class FolderFiles:
+    """The files of one format in one run folder, in a stable order."""
+
+    format: RecordFormat
+    folder: Path  # the run folder
+    files: tuple[Path, ...]

@@ -1,0 +1,25 @@
+"""Every format that a run is read from. A new one declares itself in a module of its own and is listed here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.sources.environment import ENVIRONMENT
+from tools.sources.formats import RecordFormat, TraceFormat
+from tools.sources.kineto.source import KINETO
+from tools.sources.monitor.source import MONITOR
+from tools.sources.step_log import STEP_LOG
+
+TRACES: tuple[TraceFormat, ...] = (KINETO,)
+RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, STEP_LOG)
+START_BYTES = 64
+
+
+def trace_format(path: Path) -> TraceFormat:
+    """The first format that recognises the file; of one that none does, the first format's reader says why not."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(START_BYTES)
+    except OSError:
+        return TRACES[0]
+    return next((each for each in TRACES if each.recognises(start)), TRACES[0])

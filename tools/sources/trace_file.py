@@ -1,0 +1,48 @@
+"""One trace as every reader of traces returns it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tools.run.events import EventTable
+from tools.run.model import Device, SourceStatus
+
+
+@dataclass(frozen=True)
+class TraceMetadata:
+    """The parts of a trace's metadata that are of use; missing ones are None or empty."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    backend: str | None = None
+    groups: tuple[dict[str, Any], ...] = ()  # entries of pg_config
+    devices: tuple[Device, ...] = ()
+    base_ns: int | None = None  # Unix time that the events' times are relative to
+    plain: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TraceFacts:
+    """What is known of a trace apart from its events."""
+
+    format: str
+    origin_ns: int  # of the earliest event; Unix time when ``epoch``, else on a clock of the trace's own
+    epoch: bool
+    metadata: TraceMetadata
+    status: SourceStatus
+    note: str
+    bytes: int
+    events: int
+    groups: dict[str, tuple[str, str, int]] = field(default_factory=dict)  # group -> description, ranks, size
+
+
+@dataclass(frozen=True)
+class TraceFile:
+    """One trace, on a time axis that begins with its earliest event."""
+
+    path: Path
+    digest: str
+    table: EventTable
+    facts: TraceFacts
