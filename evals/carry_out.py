@@ -12,7 +12,7 @@ from evals.case_schema import Case, Measured
 from evals.models import AnswerSource, together
 from evals.outcome import CaseResult, NamedCause, Outcome
 from evals.run_places import Places, check_label, locate, missing_folder
-from evals.scorers.gain import gain, only_cause
+from evals.scorers.diagnosis import gain, only_cause
 from evals.scorers.registry import misses, score
 from hermes_agent.config.settings import Settings
 from hermes_agent.model.diagnosis import Diagnosis

@@ -27,7 +27,7 @@ LARGEST_BYTES = 1 << 20
 
 
 class Named(BaseModel):
-    """A cause that the label names beside its own: a symptom, or one that is right as well."""
+    """A cause that the label names next to its own: a symptom, or one that is right as well."""
 
     model_config = ConfigDict(extra="ignore", frozen=True)
     cause: str
@@ -94,7 +94,7 @@ def _of_label(file: Path, folder: Path) -> list[Case]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{file} is no valid label ({where}: {first['msg']}); mend it or record it again") from error
+        raise InputError(f"{file} is no valid label ({where}: {first['msg']}); fix it or record it again") from error
 
 
 def _made(label: Label, place: Path) -> list[Case]:
@@ -116,9 +116,9 @@ def _made(label: Label, place: Path) -> list[Case]:
     calm_tags = {**tags, "kind": "healthy" if healthy else "unlabelled", "family": "none"}
     return [
         _case(name, what, slow, _expected(label), {**tags, "kind": kind}),
-        _case(f"{name}-fixed", f"mended: {what}", fixed, calm, calm_tags),
+        _case(f"{name}-fixed", f"fixed: {what}", fixed, calm, calm_tags),
         _case(
-            f"{name}-compared", f"mended and held against the slow run: {what}", fixed, gone,
+            f"{name}-compared", f"fixed and held against the slow run: {what}", fixed, gone,
             {**tags, "kind": "unlabelled"}, slow,
         ),
     ]  # fmt: skip
@@ -130,7 +130,7 @@ def _expected(label: Label) -> dict[str, Any]:
         "any_of": [label.named_cause],
         "also_right": [each.cause for each in label.also_right],
         "ranks": label.ranks,
-        "besides": [symptom.cause for symptom in label.symptoms],
+        "also_allowed": [symptom.cause for symptom in label.symptoms],
         "not_causes": label.not_causes,
         "names": label.must_name,
     }
@@ -181,7 +181,7 @@ def _read(file: Path) -> tuple[Case, ...]:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{file} is not a valid case file ({where}: {first['msg']}); mend that field") from error
+        raise InputError(f"{file} is not a valid case file ({where}: {first['msg']}); fix that field") from error
 
 
 def _with_fault(case: Case) -> Case:

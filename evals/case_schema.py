@@ -66,12 +66,12 @@ class Expected(_Record):
     family: str | None = None
     ranks: tuple[int, ...] | None = None  # of the first right cause
     steps: tuple[int, ...] | None = None
-    besides: tuple[str, ...] = ()  # consequences that may be named too
+    also_allowed: tuple[str, ...] = ()  # consequences that may be named too
     not_causes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # what a complete answer holds, in any spelling: DataLoader is "data loader"
     error: Literal["not_comparable", "unreadable"] | None = None
 
-    @field_validator("any_of", "all_of", "also_right", "besides", "not_causes")
+    @field_validator("any_of", "all_of", "also_right", "also_allowed", "not_causes")
     @classmethod
     def _in_taxonomy(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
@@ -97,7 +97,7 @@ class Expected(_Record):
         if self.any_of and self.all_of:
             raise ValueError("any_of and all_of exclude each other")
         if self.also_right and not self.any_of:
-            raise ValueError("also_right stands beside any_of")
+            raise ValueError("also_right stands next to any_of")
         return self
 
     @property
@@ -121,7 +121,7 @@ class ExpectedFact(_Record):
 
 
 class Measured(_Record):
-    """Step times before and after the fault was mended, and the bounds of the measured speedup where they are known."""
+    """Step times before and after the fault was fixed, and the bounds of the measured speedup where they are known."""
 
     before_ms: Annotated[float, Field(gt=0)]
     after_ms: Annotated[float, Field(gt=0)]

@@ -1,4 +1,4 @@
-"""Carries a selection of cases out, several at once, and tells how far it has come."""
+"""Carries a selection of cases out, several at once, and reports progress."""
 
 from __future__ import annotations
 
@@ -25,33 +25,33 @@ from evals.summary import Results, summarise
 from hermes_agent.evidence.printable import printable
 from hermes_agent.version import VERSION
 
-Tell = Callable[[int, int, CaseResult], None]
+Notify = Callable[[int, int, CaseResult], None]
 
 
 def run_suite(
-    cases: Sequence[Case], places: Places, model: ModelChoice | None, tell: Tell, at_once: int | None = None
+    cases: Sequence[Case], places: Places, model: ModelChoice | None, notify: Notify, at_once: int | None = None
 ) -> list[CaseResult]:
     """Results in the order of the cases. The cache is the suite's own: nothing stored before is taken for an answer."""
     with tempfile.TemporaryDirectory(prefix="hermes-eval-cache-") as cache:
         conditions = Conditions(places, Path(cache), model)
         count = min(workers(at_once), len(cases))
         if count <= 1:
-            return _one_by_one(cases, conditions, tell)
+            return _one_by_one(cases, conditions, notify)
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(max_workers=count, mp_context=context) as pool:
             running = {pool.submit(carry_out, case, conditions): case.id for case in cases}
             done: dict[str, CaseResult] = {}
             for future in as_completed(running):
                 done[running[future]] = future.result()
-                tell(len(done), len(cases), done[running[future]])
+                notify(len(done), len(cases), done[running[future]])
         return [done[case.id] for case in cases]
 
 
-def _one_by_one(cases: Sequence[Case], conditions: Conditions, tell: Tell) -> list[CaseResult]:
+def _one_by_one(cases: Sequence[Case], conditions: Conditions, notify: Notify) -> list[CaseResult]:
     results: list[CaseResult] = []
     for case in cases:
         results.append(carry_out(case, conditions))
-        tell(len(results), len(cases), results[-1])
+        notify(len(results), len(cases), results[-1])
     return results
 
 
@@ -83,11 +83,11 @@ def run(options: Options) -> int:
     known = load_cases(options.cases) if options.cases != CASES else all_cases(places.labs)
     chosen = select(known, options.selection)
     model = None if options.model is None else model_choice(options.model, options.attempts)
-    told = _Progress()
+    progress = _Progress()
     begun = time.perf_counter()
-    cases = run_suite(chosen, places, model, told, options.jobs)
+    cases = run_suite(chosen, places, model, progress, options.jobs)
     took = time.perf_counter() - begun
-    told.clear()
+    progress.clear()
     at_once = workers(options.jobs)
     results = summarise(cases, options.selection, options.model or TEMPLATES, VERSION, took, at_once)
     regression = None if before is None else against(before, results)

@@ -1,4 +1,4 @@
-"""What one case came to: the diagnosis beside its case, and the saved record of how it scored."""
+"""What one case came to: the diagnosis next to its case, and the saved record of how it scored."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class NamedCause(_Record):
 
 
 class Gain(_Record):
-    """Predicted against measured speedup of mending the right cause, and the error in % of the step."""
+    """Predicted against measured speedup of fixing the right cause, and the error in % of the step."""
 
     predicted: float
     low: float
@@ -89,6 +89,6 @@ class CaseResult(_Record):
     scores: dict[str, float] = Field(default_factory=dict)
     misses: list[str] = Field(default_factory=list)
     gain: Gain | None = None
-    measured_saving_pct: float | None = None  # of a pair with one cause: what mending saved, in % of the step
+    measured_saving_pct: float | None = None  # of a pair with one cause: what fixing saved, in % of the step
     model: ModelUse | None = None
     seconds: float = 0.0

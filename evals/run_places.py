@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evals.case_schema import Case, Measured, RunEdit, RunRef
-from evals.synthetic.generate import generate, mended_step_ms
+from evals.synthetic.generate import fixed_step_ms, generate
 from evals.synthetic.spec import SyntheticSpec
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from tools.errors import InputError
@@ -81,11 +81,11 @@ class Places:
 
     traces: Path
     labs: tuple[Path, ...]  # the first one that holds a run is taken
-    own_labs: bool = False  # they were named: what they do not hold is skipped, and told
+    own_labs: bool = False  # they were named: what they do not hold is skipped, with a message
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Places:
-        """HERMES_TRACES and HERMES_LAB (several folders as in PATH), by default beside and in the checkout.
+        """HERMES_TRACES and HERMES_LAB (several folders as in PATH), by default next to and in the checkout.
 
         Raises InputError when HERMES_LAB names what is no folder: runs that were asked for are not skipped.
         """
@@ -103,7 +103,7 @@ class Places:
 
 @dataclass(frozen=True)
 class Located:
-    """The run's path, and step times before and after mending where they are known."""
+    """The run's path, and step times before and after fixing where they are known."""
 
     path: Path
     measured: Measured | None = None
@@ -131,12 +131,12 @@ LEAST_SAVING_PCT = 5.0  # a fault that costs less is no problem to be found
 
 
 def check_label(case: Case, measured: Measured | None) -> None:
-    """Raises InputError when a case calls a problem what, by its own measurement, mending hardly betters."""
+    """Raises InputError when a case calls a problem what, by its own measurement, fixing hardly betters."""
     if measured is None or case.expected.verdict != ("problem",):
         return
     saving_pct = 100.0 * (1.0 - measured.after_ms / measured.before_ms)
     if saving_pct < LEAST_SAVING_PCT:
-        raise InputError(f"the label of {case.id} does not hold: mending saves only {saving_pct:.1f} %; strengthen it")
+        raise InputError(f"the label of {case.id} does not hold: fixing saves only {saving_pct:.1f} %; strengthen it")
     if measured.speedup_low is not None and measured.speedup_low <= 1.0:
         raise InputError(f"the label of {case.id} does not hold: its saving lies within the noise; record it again")
 
@@ -187,4 +187,4 @@ def _generated(spec: SyntheticSpec, scratch: Path) -> Located:
     made = generate(spec, scratch)
     if not spec.faults or spec.omit or (spec.traced_ranks is not None and spec.records is None):
         return Located(scratch)
-    return Located(scratch, Measured(before_ms=made.step_ms, after_ms=mended_step_ms(spec)))
+    return Located(scratch, Measured(before_ms=made.step_ms, after_ms=fixed_step_ms(spec)))

@@ -77,7 +77,7 @@ class Group(_Record):
 
 
 class Details(_Record):
-    """What is told of one pool and split as a whole."""
+    """Details of one pool and split as a whole."""
 
     pool: str
     split: str

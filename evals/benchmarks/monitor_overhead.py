@@ -53,7 +53,7 @@ def median_with_interval(differences: Sequence[float]) -> Median:
 
 
 # ``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``). A pair is two neighbouring blocks of steps in
-# random order, so that a machine that changes its speed changes it for both; a block is one step unless told
+# random order, so that a machine that changes its speed changes it for both; a block is one step unless set
 # otherwise. In the bare ones neither the fetch is timed nor ``step`` called. The monitor's own thread goes on through
 # both: its CPU is read from its clock and added as if the training had stood still meanwhile, which is the most that
 # it can cost.

@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m evals.lab", description="Record real trainings with known faults.")
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("list", help="the faults that can be recorded")
-    some = commands.add_parser("record", help="record faults and their mended twins, again where they exist")
+    some = commands.add_parser("record", help="record faults and their fixed twins, again where they exist")
     some.add_argument("fault", nargs="+", help="an id from the list, or healthy")
     some.add_argument("--variant", help="one variant only, such as images-strong (default: all)")
     everything = commands.add_parser("record-all", help="record what is missing of the whole lab")

@@ -19,7 +19,7 @@ from pydantic import TypeAdapter
 from evals.lab.environment_faults.network import LinkedHosts
 from evals.lab.environment_faults.placement import EnvironmentFault
 from evals.lab.environment_faults.processor import BoundCores, CpuQuota, ForeignLoad, PausedRank
-from evals.lab.environment_faults.storage import SlowStore
+from evals.lab.environment_faults.store import SlowStore
 from evals.lab.scenarios import Scenario, Training, WorkloadName
 from tools.errors import UsageError
 

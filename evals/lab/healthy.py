@@ -52,11 +52,11 @@ RUNS: tuple[Healthy, ...] = (
 
 
 def record_healthy(
-    run: Healthy, out: Path, tell: Callable[[str], None], measured_steps: int = MEASURED_STEPS, by: Launch = launch
+    run: Healthy, out: Path, notify: Callable[[str], None], measured_steps: int = MEASURED_STEPS, by: Launch = launch
 ) -> Path:
-    """Record into ``out/healthy/<name>/run`` with ``label.json`` and ``measured.json`` beside it."""
+    """Record into ``out/healthy/<name>/run`` with ``label.json`` and ``measured.json`` next to it."""
     folder = out / "healthy" / run.name
-    tell(f"healthy {run.name}: one launch")
+    notify(f"healthy {run.name}: one launch")
     launched = one_launch(run.scenario, folder / "run", measured_steps, by)
     steps = [launched.steps_ms[WARMUP_STEPS : WARMUP_STEPS + measured_steps]]
     write(folder / "label.json", label(run))
@@ -66,6 +66,6 @@ def record_healthy(
 
 
 def label(run: Healthy) -> dict[str, Any]:
-    """What a right answer is, as saved beside the run."""
+    """What a right answer is, as saved next to the run."""
     workload = run.name.partition("-")[0]
     return {"schema": "hermes-dx/lab-label/1", "verdict": "healthy", "workload": workload, "split": run.split}

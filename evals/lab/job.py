@@ -15,7 +15,7 @@ HEALTHY = "healthy"
 
 @dataclass(frozen=True)
 class Pair:
-    """One variant of a fault and its mended twin."""
+    """One variant of a fault and its fixed twin."""
 
     fault: Fault
     variant: Variant

@@ -17,7 +17,7 @@ PROFILED_STEPS = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """One launch: what the script is told, the folder for its data and records, and whether its end is profiled."""
+    """One launch: the options of the script, the folder for its data and records, and whether its end is profiled."""
 
     training: Training
     folder: Path

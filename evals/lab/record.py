@@ -81,7 +81,7 @@ def without_paths(text: str) -> str:
 LAUNCHES = 2  # of each scenario, in turn: slow, fixed, slow, fixed
 LEAST_SAVING_PCT = 8.0  # a label that says "problem" has to be true
 LOSS_TOLERANCE = 1e-3  # sums in another order; a different mathematics is further off
-Tell = Callable[[str], None]
+Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -98,18 +98,18 @@ def record(
     fault: Fault,
     variant: Variant,
     out: Path,
-    tell: Tell,
+    notify: Notify,
     measured_steps: int | None = None,
     run: Launch = launch,
 ) -> Recorded:
-    """Record into ``out/<fault id>/<variant>/{slow,fixed}`` with ``label.json`` and ``measured.json`` beside them."""
+    """Record into ``out/<fault id>/<variant>/{slow,fixed}`` with ``label.json`` and ``measured.json`` next to them."""
     folder = out / fault.id / variant.name
     count = measured_steps or (PERIODIC_STEPS if fault.statistic == "mean" else MEASURED_STEPS)
     scenarios = {"slow": variant.slow, "fixed": variant.fixed}
     launched: dict[str, list[Launched]] = {side: [] for side in scenarios}
     for turn in range(LAUNCHES):
         for side, scenario in scenarios.items():
-            tell(f"{fault.id} {variant.name}: launch {turn + 1} of {LAUNCHES}, {side}")
+            notify(f"{fault.id} {variant.name}: launch {turn + 1} of {LAUNCHES}, {side}")
             launched[side].append(one_launch(scenario, folder / side if turn == 0 else None, count, run))
     before, after = (_measured_steps(launched[side], count) for side in scenarios)
     comparison = compare(before, after, fault.statistic)
@@ -126,7 +126,7 @@ def record(
 
 
 def holds(comparison: Comparison) -> bool:
-    """Whether mending saves what a problem has to cost, and more than the noise."""
+    """Whether fixing saves what a problem has to cost, and more than the noise."""
     return comparison.saving_pct.median >= LEAST_SAVING_PCT and comparison.saving_pct.low > 0
 
 

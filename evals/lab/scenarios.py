@@ -1,4 +1,4 @@
-"""What a recorded training finds when it starts: what it is told, its environment, and what surrounds it.
+"""The start conditions of a recorded training: its options, its environment and the environment faults around it.
 
 Every default is the healthy choice; a fault is a difference from it. Whatever a field is called, nothing that is
 recorded holds these names.
@@ -70,10 +70,10 @@ class Parallel:
 
 @dataclass(frozen=True)
 class ScriptOptions:
-    """What the script does beside the step."""
+    """What the script does next to the step."""
 
     saves_every: int = 0  # steps between checkpoints
-    saved_mb: int = 0  # optimizer state and the like beside the model
+    saved_mb: int = 0  # optimizer state and the like next to the model
     log_lines: int = 0  # of about a kilobyte, a step
     synced: bool = False  # checkpoints and log lines are brought to the disk before training goes on
     side_thread_share: float = 0.0  # share of the time that a second Python thread is busy
@@ -85,7 +85,7 @@ class ScriptOptions:
 
 @dataclass(frozen=True)
 class Training:
-    """All that the script is told."""
+    """All options of the script."""
 
     workload: WorkloadName = "images"
     shape: int = 0  # which of the workload's sizes

@@ -13,15 +13,15 @@ from evals.lab.healthy import record_healthy
 from evals.lab.job import Control, Job, Pair
 from evals.lab.launch import Launch, launch
 from evals.lab.measure import Interval
-from evals.lab.record import LEAST_SAVING_PCT, Recorded, Tell, record
+from evals.lab.record import LEAST_SAVING_PCT, Notify, Recorded, record
 from tools.errors import HermesError, UsageError
 
 
 class Sweep:
     """One call of the command: where it writes and what became of its jobs."""
 
-    def __init__(self, out: Path, tell: Tell, run: Launch = launch, measured_steps: int | None = None) -> None:
-        self._out, self._tell, self._run, self._steps = out, tell, run, measured_steps
+    def __init__(self, out: Path, notify: Notify, run: Launch = launch, measured_steps: int | None = None) -> None:
+        self._out, self._notify, self._run, self._steps = out, notify, run, measured_steps
         self.done: list[str] = []
         self.kept: list[str] = []
         self.skipped: list[str] = []
@@ -33,7 +33,7 @@ class Sweep:
         return bool(self.failures) or not (self.done or self.kept)
 
     def do(self, job: Job, again: bool) -> str:
-        """Record one job unless it is complete; gives the text that tells of it."""
+        """Record one job unless it is complete; gives its report."""
         if not again and complete(self._out / job.name):
             self.kept.append(job.name)
             return f"{job.name}: complete already"
@@ -57,10 +57,10 @@ class Sweep:
         if importlib.util.find_spec("torch") is None and self._run is launch:
             raise UsageError("recording needs PyTorch, which is not installed; install the extra: pip install '.[lab]'")
         if isinstance(job, Control):
-            folder = record_healthy(job.run, self._out, self._tell, by=self._run)
+            folder = record_healthy(job.run, self._out, self._notify, by=self._run)
             self.done.append(job.name)
             return f"{job.name}: recorded, healthy\nwritten {folder}"
-        recorded = record(job.fault, job.variant, self._out, self._tell, self._steps, self._run)
+        recorded = record(job.fault, job.variant, self._out, self._notify, self._steps, self._run)
         (self.done if recorded.label_holds else self.failures).append(job.name)
         return _told(job, recorded)
 
@@ -98,7 +98,7 @@ def has_gpu() -> bool:
 
 def _told(job: Pair, recorded: Recorded) -> str:
     comparison = recorded.comparison
-    told = [
+    lines = [
         f"before  {_text(comparison.before_ms)} ms per step ({job.fault.statistic})",
         f"after   {_text(comparison.after_ms)} ms per step",
         f"speedup {_text(comparison.speedup)}, saves {_text(comparison.saving_pct)} % of the step",
@@ -106,17 +106,17 @@ def _told(job: Pair, recorded: Recorded) -> str:
         f"written {recorded.folder}",
     ]
     if not recorded.losses_agree:
-        told.insert(0, "FAILED: both scenarios should compute the same, and their losses differ")
+        lines.insert(0, "FAILED: both scenarios should compute the same, and their losses differ")
     elif not recorded.label_holds:
-        told.insert(0, f"FAILED: mending saves less than {LEAST_SAVING_PCT:.0f} % or than the noise; strengthen it")
-    return "\n".join([job.name, *told])
+        lines.insert(0, f"FAILED: fixing saves less than {LEAST_SAVING_PCT:.0f} % or than the noise; strengthen it")
+    return "\n".join([job.name, *lines])
 
 
-def _label_text(told: dict[str, Any]) -> str:
+def _label_text(label: dict[str, Any]) -> str:
     """The right answer in a line; all of it is in ``label.json``."""
-    cause = "/".join(filter(None, (told["cause"], told["mechanism"])))
-    others = "".join(f", or {each['cause']}" for each in told["also_right"])
-    return f"{cause}{others}; ranks {told['ranks']}; the answer must name {', '.join(told['must_name'])}"
+    cause = "/".join(filter(None, (label["cause"], label["mechanism"])))
+    others = "".join(f", or {each['cause']}" for each in label["also_right"])
+    return f"{cause}{others}; ranks {label['ranks']}; the answer must name {', '.join(label['must_name'])}"
 
 
 def _text(interval: Interval) -> str:

@@ -7,7 +7,8 @@ from types import MappingProxyType
 
 from evals.case_schema import Expected
 from evals.outcome import Outcome
-from evals.scorers import ranking, restraint
+from evals.scorers import diagnosis as ranking
+from evals.scorers import diagnosis as restraint
 from evals.scorers import registry as reasons
 from evals.scorers import texts as citations
 from hermes_agent.evidence.printable import printable

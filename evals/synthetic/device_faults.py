@@ -91,7 +91,7 @@ def double_precision(items: list[Item], strength: float, place: Place) -> list[I
 
 
 def without_double_precision(items: list[Item], strength: float, place: Place) -> list[Item]:
-    """The same operators in the type of the model: mending the constant does not take them away."""
+    """The same operators in the type of the model: fixing the constant does not take them away."""
     return _scaled_by_constant(items, strength, place, ELEMENTWISE.format("MulFunctor"), HALF, 2)
 
 

@@ -40,12 +40,12 @@ def generate(spec: SyntheticSpec, folder: Path) -> Generated:
     paths = tuple(write_trace(clock, spec, folder, float(skew[clock.rank])) for clock in named)
     step_ms = _step_ms(clocks, spec)
     if spec.records is not None:
-        write_records(spec, step_ms, mended_step_ms(spec), folder)
+        write_records(spec, step_ms, fixed_step_ms(spec), folder)
     return Generated(paths, step_ms)
 
 
-def mended_step_ms(spec: SyntheticSpec) -> float:
-    """The true mean step time of the same run with every fault mended."""
+def fixed_step_ms(spec: SyntheticSpec) -> float:
+    """The true mean step time of the same run with every fault fixed."""
     return true_step_ms(spec.without_faults(), simulated_ranks(spec))
 
 

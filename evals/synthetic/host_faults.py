@@ -55,7 +55,7 @@ def loader_workers(items: list[Item], strength: float, place: Place) -> list[Ite
 
 
 def loader_reading(items: list[Item], strength: float, place: Place) -> list[Item]:
-    """The training process waits for the storage; frames tell so only when stacks are recorded."""
+    """The training process waits for the storage; frames show it only when stacks are recorded."""
     us = strength * device_us(items) * (0.7 + 0.6 * place.rng.random())
     return _loader(items, Pause(SINGLE, us, inside=READS if place.spec.stacks else ()))
 

@@ -193,7 +193,7 @@ def _sample(
     sample |= {"process_cpu_us": round(1.05 * used_us), "training_cpu_us": round(used_us)}
     sample |= {"training_run_delay_us": round(0.002 * elapsed_us + stolen_us), "throttled_us": 0}
     sample |= {"allowed_cores": HOST_CORES, "cores": HOST_CORES}
-    if rank % spec.records.ranks_per_host == 0:  # one rank of a host tells of the host
+    if rank % spec.records.ranks_per_host == 0:  # one rank of a host reports the host
         total = elapsed_us / 1e6 * TICKS_PER_S * HOST_CORES
         busy = min(1.0, spec.records.ranks_per_host / HOST_CORES + (0.9 if stolen_us else 0.0))
         sample |= {"cpu_total_ticks": round(total), "cpu_idle_ticks": round(total * (1.0 - busy)), "cpu_steal_ticks": 0}

@@ -26,11 +26,11 @@ class FaultSpec(_Record):
     strength: Annotated[float, Field(gt=0, le=4)] = 0.3
     ranks: tuple[int, ...] | None = None
     steps: tuple[int, ...] | None = None
-    mended: bool = False  # only what mending leaves of it
+    fixed: bool = False  # only what fixing leaves of it
 
 
 class RecordsSpec(_Record):
-    """What the monitor of the training wrote beside the traces: the steps of all ranks, traced or not."""
+    """What the monitor of the training wrote next to the traces: the steps of all ranks, traced or not."""
 
     steps: Annotated[int, Field(ge=20, le=5000)] = 60
     ranks_per_host: Annotated[int, Field(ge=1, le=64)] = 8
@@ -59,7 +59,7 @@ class SyntheticSpec(_Record):
     records: RecordsSpec | None = None
     omit: tuple[Omission, ...] = ()
     hostile_names: tuple[str, ...] = ()  # put into names of operators, kernels and spans
-    metadata: dict[str, str] = Field(default_factory=dict)  # beside the events, as a user may add
+    metadata: dict[str, str] = Field(default_factory=dict)  # next to the events, as a user may add
 
     @model_validator(mode="after")
     def _ranks_exist(self) -> SyntheticSpec:
@@ -84,7 +84,7 @@ class SyntheticSpec(_Record):
         return self
 
     def without_faults(self) -> SyntheticSpec:
-        """The same run with every fault mended."""
+        """The same run with every fault fixed."""
         return self.model_copy(
-            update={"faults": tuple(each.model_copy(update={"mended": True}) for each in self.faults)}
+            update={"faults": tuple(each.model_copy(update={"fixed": True}) for each in self.faults)}
         )

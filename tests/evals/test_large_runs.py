@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.synthetic.generate import generate, mended_step_ms, true_step_ms
+from evals.synthetic.generate import fixed_step_ms, generate, true_step_ms
 from evals.synthetic.layout import ParallelLayout, layout_of, simulated_ranks
 from evals.synthetic.records import first_traced_step, recorded_shape
 from evals.synthetic.spec import SyntheticSpec
@@ -50,7 +50,7 @@ def test_of_a_large_run_only_the_copies_that_matter_are_simulated() -> None:
 
 def test_leaving_healthy_ranks_out_hardly_changes_what_a_fault_costs() -> None:
     spec = _spec(faults=[{"kind": "slow_device", "strength": 0.4, "ranks": [40]}])
-    part = true_step_ms(spec) / mended_step_ms(spec)
+    part = true_step_ms(spec) / fixed_step_ms(spec)
     whole = true_step_ms(spec, range(48)) / true_step_ms(spec.without_faults(), range(48))
     assert simulated_ranks(spec) == (0, 1, 40)
     assert whole > 1.2
@@ -68,7 +68,7 @@ def test_the_records_of_all_ranks_tell_the_late_one_and_what_it_costs(tmp_path: 
     assert own.idxmax() == 30
     assert usual["wall_ms"].mean() == pytest.approx(made.step_ms, rel=0.03)
     assert usual.groupby("rank")["data_wait_ms"].mean()[30] == pytest.approx(
-        made.step_ms - mended_step_ms(spec), rel=0.1
+        made.step_ms - fixed_step_ms(spec), rel=0.1
     )
     assert (usual["own_ms"] <= usual["wall_ms"]).all()
     assert {rank.host for rank in records.ranks} == {f"node{host:03d}" for host in range(6)}

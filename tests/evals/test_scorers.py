@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from evals.case_schema import Measured
-from evals.scorers import ranking, restraint
+from evals.scorers import diagnosis as ranking
+from evals.scorers import diagnosis as restraint
 from evals.scorers import texts as citations
-from evals.scorers.gain import gain
+from evals.scorers.diagnosis import gain
 from evals.scorers.registry import misses, score
 from tests.evals.scored import case, diagnosis, outcome
 
@@ -36,7 +37,7 @@ def test_of_two_causes_half_is_half() -> None:
 
 
 def test_a_consequence_that_may_be_named_costs_nothing_and_a_wrong_cause_does() -> None:
-    of = case(expected={"any_of": ["slow_data_processing"], "besides": ["straggler"]})
+    of = case(expected={"any_of": ["slow_data_processing"], "also_allowed": ["straggler"]})
     assert ranking.set_f1(outcome(of, diagnosis("problem", LOADER, STRAGGLER))) == 1.0
     assert ranking.set_f1(outcome(of, diagnosis("problem", LOADER, DEVICE))) == pytest.approx(2 / 3)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evals.synthetic.faults import FAULTS
-from evals.synthetic.generate import generate, mended_step_ms
+from evals.synthetic.generate import fixed_step_ms, generate
 from evals.synthetic.host_faults import RECORDED_FRAME_US
 from evals.synthetic.spec import FaultSpec, SyntheticSpec
 from tools.errors import UsageError
@@ -71,7 +71,7 @@ def test_every_fault_makes_the_run_slower_than_its_mended_twin(kind: str, tmp_pa
     spec = SyntheticSpec.model_validate(
         {"template": template, "ranks": 2, "steps": 3, "layers": 2, "faults": [_fault(kind)]}
     )
-    assert generate(spec, tmp_path).step_ms > 1.02 * mended_step_ms(spec)
+    assert generate(spec, tmp_path).step_ms > 1.02 * fixed_step_ms(spec)
 
 
 def test_operators_of_one_thread_lie_inside_each_other_or_apart(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_recording_frames_costs_what_is_known_of_a_frame(tmp_path: Path) -> None
 
 def test_the_batch_can_be_smaller_for_transformers_only() -> None:
     few = SMALL.model_copy(update={"tokens": 1024})
-    assert mended_step_ms(few) < 0.5 * mended_step_ms(SMALL)
+    assert fixed_step_ms(few) < 0.5 * fixed_step_ms(SMALL)
     with pytest.raises(ValueError, match="transformer only"):
         SyntheticSpec(template="convolution", tokens=1024)
 
@@ -104,12 +104,12 @@ def test_the_batch_can_be_smaller_for_transformers_only() -> None:
 def test_mending_the_type_of_an_operator_does_not_take_it_away(tmp_path: Path) -> None:
     fault = FaultSpec(kind="double_precision", strength=0.5)
     spec = SMALL.model_copy(update={"faults": (fault,)})
-    wide, mended = (
+    wide, fixed = (
         [e["dur"] for e in _events(generate(made, tmp_path / name).paths[0]) if "MulFunctor" in e["name"]]
-        for name, made in (("wide", spec), ("mended", spec.without_faults()))
+        for name, made in (("wide", spec), ("fixed", spec.without_faults()))
     )
-    assert len(wide) == len(mended) > 0
-    assert sum(mended) == pytest.approx(sum(wide) / 4, rel=0.03), "two bytes in place of eight, and the kernel's start"
+    assert len(wide) == len(fixed) > 0
+    assert sum(fixed) == pytest.approx(sum(wide) / 4, rel=0.03), "two bytes in place of eight, and the kernel's start"
 
 
 def test_what_is_omitted_is_not_written(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def entering(*options: str) -> tuple[str, ...]:
 
 
 @contextmanager
-def beside(module: str, *arguments: str, prefix: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+def background(module: str, *arguments: str, prefix: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
     """Run ``python -m evals.lab.environment_faults.MODULE`` from when it says it is ready until the context is left.
 
     It has a session of its own, so that Ctrl+C reaches it only through the end of the context; each of these programs
@@ -87,7 +87,7 @@ def _await_ready(process: subprocess.Popen[str], module: str) -> None:
         late.cancel()
         late.join()
     raise EnvironmentFaultError(
-        f"the program {module!r} beside the training did not start: {_last_line(''.join(said))}"
+        f"the program {module!r} next to the training did not start: {_last_line(''.join(said))}"
     )
 
 

@@ -22,7 +22,7 @@ def mark(pid: int | None = None) -> str:
 
 
 def is_abandoned(name: str) -> bool:
-    """Whether ``name`` is of a process of this container that is gone; False where that cannot be told."""
+    """Whether ``name`` is of a process of this container that is gone; False where that is unknown."""
     parts = name.removeprefix(f"{NAME}-").split("-")
     if len(parts) < 4 or parts[0] != f"{_namespace():x}" or not parts[1].isdecimal():
         return False

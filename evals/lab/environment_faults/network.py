@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evals.lab.environment_faults.commands import EnvironmentFaultError, beside, entering, not_installed, run
+from evals.lab.environment_faults.commands import EnvironmentFaultError, background, entering, not_installed, run
 from evals.lab.environment_faults.namespaces import Port, address, join, namespace, switch
 from evals.lab.environment_faults.placement import Placement
 
@@ -92,7 +92,7 @@ TRAFFIC_PORT = 7011
 class LinkedHosts:
     """Every rank is a host: a network namespace and a host name of its own. Two hosts share a cable, more a switch.
 
-    ``slow_rate_mbit`` lays a second network of that rate; ``use`` says which of the two the training is told to take.
+    ``slow_rate_mbit`` lays a second network of that rate; ``use`` names the one that the training uses.
     ``slow_host`` has a worse cable than the others: its rate on the first network is ``slow_host_rate_mbit``.
     """
 
@@ -123,7 +123,7 @@ class LinkedHosts:
 
     @property
     def interface(self) -> str:
-        """The interface the training is told to use."""
+        """The interface the training is configured to use."""
         return SLOW_INTERFACE if self.use == "slow" else FAST_INTERFACE
 
     @contextmanager
@@ -178,7 +178,7 @@ class LinkedHosts:
                 for own, other in ((0, 1), (1, 0)):
                     arguments = (host_address(self.use, own), host_address(self.use, other), str(TRAFFIC_PORT))
                     inside = ("ip", "netns", "exec", hosts[own])
-                    stack.enter_context(beside("traffic", *arguments, str(self.other_traffic_mbit), prefix=inside))
+                    stack.enter_context(background("traffic", *arguments, str(self.other_traffic_mbit), prefix=inside))
             yield
 
 

@@ -1,4 +1,4 @@
-"""How a program beside the training behaves: says that it is ready, and ends with whoever started it."""
+"""How a program next to the training behaves: says that it is ready, and ends with whoever started it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOK_S = 0.5
 
 
 def say_ready(known_as: str) -> None:
-    """Tell the parent that all is set up; ``known_as`` is the name other processes of the machine see."""
+    """Notify the parent that all is set up; ``known_as`` is the name other processes of the machine see."""
     Path("/proc/self/comm").write_text(known_as[:15], encoding="ascii")
     print("ready", flush=True)
 

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.lab.environment_faults.commands import EnvironmentFaultError, beside, entering
+from evals.lab.environment_faults.commands import EnvironmentFaultError, background, entering
 from evals.lab.environment_faults.leftovers import NAME, is_abandoned, mark, own_folder
 from evals.lab.environment_faults.pausing import end_group
 from evals.lab.environment_faults.placement import Placement
@@ -70,7 +70,7 @@ def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> It
 
 
 def _hand_down(parent: Path, controller: str) -> None:
-    """Version 2 gives a controller to the groups below only when told so."""
+    """Version 2 gives a controller to the groups below only on request."""
     handed = parent / "cgroup.subtree_control"
     if controller not in handed.read_text(encoding="ascii").split():
         handed.write_text(f"+{controller}", encoding="ascii")
@@ -175,7 +175,7 @@ class ForeignLoad:
     def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
         with ExitStack() as stack:
             for _ in range(self.processes):
-                stack.enter_context(beside("busy", _listed(self.cores or ())))
+                stack.enter_context(background("busy", _listed(self.cores or ())))
             yield _placed(ranks, {})
 
 
@@ -195,7 +195,7 @@ class PausedRank:
         with own_folder() as own:
             announced = own / "pid"
             try:
-                with beside("pausing", str(announced), str(self.share), str(self.period_ms)):
+                with background("pausing", str(announced), str(self.share), str(self.period_ms)):
                     yield _placed(ranks, {self.rank: entering("--announce", str(announced))})
             finally:
                 end_group(announced)

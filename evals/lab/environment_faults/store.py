@@ -9,10 +9,15 @@ from __future__ import annotations
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
+from evals.lab.environment_faults.commands import background
+from evals.lab.environment_faults.leftovers import own_folder
+from evals.lab.environment_faults.placement import Placement
 from tools.errors import InputError
 
 ADDRESS = "LAB_STORE"  # the environment variable with the store's socket
@@ -130,3 +135,25 @@ def take(stream: Stream) -> tuple[dict[str, object], bytes]:
     line: dict[str, object] = json.loads(text)
     size = line.get("bytes", 0)
     return line, stream.read(size) if isinstance(size, int) else b""
+
+
+@dataclass(frozen=True)
+class SlowStore:
+    """The launch's folder behind a store that all ranks share; ``store.store_of`` finds it or, without it, the folder.
+
+    All requests together get ``mbyte_per_s`` (million bytes per second); each waits ``latency_ms`` first.
+    """
+
+    mbyte_per_s: float
+    latency_ms: float = 0.0
+
+    def missing(self) -> str:
+        return ""
+
+    @contextmanager
+    def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
+        with own_folder() as own:
+            address = str(own / "store")
+            arguments = (address, str(folder), str(self.mbyte_per_s * 1e6), str(self.latency_ms / 1e3))
+            with background("store_server", *arguments):
+                yield tuple(Placement(environment={ADDRESS: address}) for _ in range(ranks))

@@ -15,7 +15,7 @@ class Workload(Protocol):
     """Samples and a step; one object per rank."""
 
     batch: int  # samples a step and rank
-    learns: torch.nn.Module | None  # what tells when the last gradient is ready
+    learns: torch.nn.Module | None  # signals when the last gradient is ready
 
     def write(self, folder: Path, rank: int) -> None:
         """Put the rank's samples on its disk."""

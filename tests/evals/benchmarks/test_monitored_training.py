@@ -23,7 +23,7 @@ FAULT_AT = 200
 STEPS = 300
 # What a rank that prepares its data in the training process can be said to suffer from.
 SLOW_DATA = {"slow_data_processing", "data_skew"}
-# What other work on the machine that runs this test does to it, rightly named beside the fault.
+# What other work on the machine that runs this test does to it, rightly named next to the fault.
 OF_THE_MACHINE = {"cpu_contention"}
 
 

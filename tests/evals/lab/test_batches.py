@@ -19,7 +19,7 @@ def plan(folder: Path, data: Data) -> Plan:
 
 
 def test_ranks_draw_the_same_sizes_unless_these_may_differ(tmp_path: Path) -> None:
-    from evals.lab.batches import sizes
+    from evals.lab.training import sizes
 
     data = Data(sizes=(24, 72))
     together = plan(tmp_path, data)

@@ -56,11 +56,11 @@ def sweep(out: Path, run: FakeLaunch) -> Sweep:
 def test_a_pair_is_recorded_with_its_label_and_two_launches_of_each_world(tmp_path: Path) -> None:
     run = FakeLaunch()
     one = sweep(tmp_path, run)
-    told = one.do(pair(), again=False)
+    lines = one.do(pair(), again=False)
     assert run.launched == 4
     assert (one.done, one.failed) == ([pair().name], False)
-    assert "before  100.00 [100.00, 100.00] ms per step (median)" in told
-    assert "after   50.00" in told
+    assert "before  100.00 [100.00, 100.00] ms per step (median)" in lines
+    assert "after   50.00" in lines
     folder = tmp_path / "small_operators" / "images-strong"
     measured = json.loads((folder / "measured.json").read_text())
     assert (measured["saving_pct"]["median"], measured["label_holds"]) == (50.0, True)
@@ -114,7 +114,7 @@ def test_after_a_failure_the_others_are_recorded_and_the_failure_is_told(tmp_pat
 
 def test_a_fault_that_hardly_costs_anything_is_a_failure(tmp_path: Path) -> None:
     one = sweep(tmp_path, FakeLaunch(slow_ms=54.0, fixed_ms=50.0))
-    assert "mending saves less than 8 %" in one.do(pair(), again=False)
+    assert "fixing saves less than 8 %" in one.do(pair(), again=False)
     assert one.failed
     assert not complete(tmp_path / pair().name)
 

@@ -17,7 +17,7 @@ from evals.lab.environment_faults.leftovers import mark as mark_of
 from evals.lab.environment_faults.network import LinkedHosts
 from evals.lab.environment_faults.placement import EnvironmentFault, all_missing, surrounded
 from evals.lab.environment_faults.processor import ROOT, CpuQuota, ForeignLoad, PausedRank, remove
-from evals.lab.environment_faults.storage import SlowStore
+from evals.lab.environment_faults.store import SlowStore
 
 EVERYTHING: tuple[EnvironmentFault, ...] = (
     CpuQuota(ranks=(0,), cores=0.5),

@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from evals.lab.environment_faults import commands
-from evals.lab.environment_faults.commands import EnvironmentFaultError, beside
+from evals.lab.environment_faults.commands import EnvironmentFaultError, background
 from evals.lab.environment_faults.processor import BoundCores, CpuQuota, ForeignLoad, PausedRank
 from tests.evals.lab.environment_faults.burning import burnt, python, skip_where_missing, started
 
@@ -108,7 +108,7 @@ def test_a_program_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyP
     begun = time.monotonic()
     with (
         pytest.raises(EnvironmentFaultError, match="did not start"),
-        beside("busy", "", prefix=(sys.executable, "-c", "import time; time.sleep(60)")),
+        background("busy", "", prefix=(sys.executable, "-c", "import time; time.sleep(60)")),
     ):
         pass
     assert time.monotonic() - begun < 10

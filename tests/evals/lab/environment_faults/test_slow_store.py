@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.environment_faults.storage import SlowStore
-from evals.lab.environment_faults.store import FolderStore, Store, StoreClient, store_of
+from evals.lab.environment_faults.store import FolderStore, SlowStore, Store, StoreClient, store_of
 from tools.errors import InputError
 
 MEGABYTE = bytes(range(250)) * 4_000
