@@ -10,7 +10,7 @@ demo: $(STAMP)
 	$(BIN)/hermes-dx demo
 
 test: $(STAMP)
-	$(BIN)/pytest
+	$(BIN)/pytest -n logical --dist loadfile
 
 check: $(STAMP)
 	$(BIN)/ruff check .

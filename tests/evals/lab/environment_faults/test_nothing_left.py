@@ -27,10 +27,11 @@ EVERYTHING: tuple[EnvironmentFault, ...] = (
     LinkedHosts(100, slow_rate_mbit=10, use="slow", loss_pct=1, other_traffic_mbit=10),
 )
 HOLDING = """
-import subprocess, sys, time
+import signal, subprocess, sys, time
 from pathlib import Path
 from evals.lab.environment_faults.placement import surrounded
 from tests.evals.lab.environment_faults.test_nothing_left import EVERYTHING
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell starts with it ignored
 with surrounded(EVERYTHING, 2, Path(sys.argv[1])) as placements:
     ranks = [subprocess.Popen([*each.prefix, "sleep", "300"]) for each in placements]
     time.sleep(0.3)
