@@ -241,11 +241,7 @@ TEMPORAL = ("idle", "compute", "non_compute")
 TIMELINE = ("total", "compute", "communication", "exposed_communication", "exposed_memcpy", "idle")
 
 
-@METRICS.define(
-    "us",
-    "{role} time per step by the TensorBoard plugin's priorities",
-    "How long is each role active in a step by the TensorBoard plugin's priorities?",
-)
+@METRICS.define("us", "{role} time per step (TensorBoard plugin)", "How long is each role active in a step?")
 def plugin_role_us(profile: Profile, role: str, rank: int) -> Measurement:
     """Mean time per step that the TensorBoard plugin's priorities give to a role, or to the whole "step"."""
     view = profile.rank(rank)
@@ -255,29 +251,21 @@ def plugin_role_us(profile: Profile, role: str, rank: int) -> Measurement:
     return of_rank(view, table[f"{role}_ns"].mean() / 1e3, lambda: table, f"priority attribution, role {role}")
 
 
-@METRICS.define(
-    "%",
-    "{role} share of the step by the TensorBoard plugin's priorities",
-    "Which share of a step does each role take by the TensorBoard plugin's priorities?",
-)
+@METRICS.define("%", "{role} share of the step (TensorBoard plugin)", "How much of a step does each role take?")
 def plugin_role_pct(profile: Profile, role: str, rank: int) -> Measurement:
     """The same as a share of the mean step."""
     part, whole = plugin_role_us(profile, role, rank), plugin_role_us(profile, "step", rank)
     return of_rank(profile.rank(rank), 100.0 * part.value / whole.value, part.rows, part.selector)
 
 
-@METRICS.define(
-    "%", "device utilization by the TensorBoard plugin", "How busy is the device by the TensorBoard plugin?"
-)
+@METRICS.define("%", "device utilization (TensorBoard plugin)", "How busy is the device by the TensorBoard plugin?")
 def plugin_utilization_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the steps' time in which a kernel runs, by the TensorBoard plugin's steps."""
     view = profile.rank(rank)
     return of_rank(view, 100.0 * device_utilization(view), lambda: plugin_steps(view), "kernels within plugin steps")
 
 
-@METRICS.define(
-    "%", "share of the step with an open data-loader span", "For which share of a step is a data-loader span open?"
-)
+@METRICS.define("%", "share of the step with an open data-loader span", "How long is a data-loader span open?")
 def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the host's step spans with an open data-loader span, whatever the device does meanwhile."""
     view = profile.rank(rank)
@@ -285,9 +273,7 @@ def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, 100.0 * loader_share(view), lambda: event_rows(view, rows), "data-loader spans in step spans")
 
 
-@METRICS.define(
-    "%", "{part} share of device time by HolisticTraceAnalysis", "Where does device time go by HolisticTraceAnalysis?"
-)
+@METRICS.define("%", "{part} share of device time (HTA)", "Where does device time go by HolisticTraceAnalysis?")
 def temporal_pct(profile: Profile, part: str, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of the device's span that HolisticTraceAnalysis calls idle, compute or non_compute."""
     view = profile.rank(rank)
@@ -298,11 +284,7 @@ def temporal_pct(profile: Profile, part: str, rank: int, resolution_ns: int = 1)
     return of_rank(view, share, lambda: kernel_table(profile, rank), f"temporal breakdown, {part}")
 
 
-@METRICS.define(
-    "%",
-    "communication overlap by HolisticTraceAnalysis",
-    "How much communication overlaps with compute by HolisticTraceAnalysis?",
-)
+@METRICS.define("%", "communication overlap (HTA)", "How much communication overlaps with compute by HTA?")
 def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of communication that runs beside computation, by HolisticTraceAnalysis' definition."""
     view = profile.rank(rank)
@@ -311,7 +293,7 @@ def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) ->
     return of_rank(view, share, lambda: kernel_table(profile, rank), "communication beside computation")
 
 
-@METRICS.define("ms", "{part} device time by TraceLens", "Where does device time go by TraceLens?")
+@METRICS.define("ms", "{part} device time (TraceLens)", "Where does device time go by TraceLens?")
 def timeline_ms(profile: Profile, part: str, rank: int, recomputed: int = 1, memsets: int = 1) -> Measurement:
     """Time of one part of TraceLens' device timeline over the whole trace."""
     view = profile.rank(rank)

@@ -60,9 +60,7 @@ def kernel_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / wall_ns)
 
 
-@METRICS.define(
-    "%", "share of {group} in the time of {of}", "Which share of one kernel group's time does another group take?"
-)
+@METRICS.define("%", "share of {group} in the time of {of}", "How much of one group's time is another's?")
 def kernel_group_share_pct(profile: Profile, group: str, of: str, rank: int) -> Measurement:
     """Time of a group's kernels as a share of the time of another group's."""
     whole = length(group_time(profile, rank, of))
@@ -91,9 +89,7 @@ def matrix_tflops(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, rate, lambda: event_rows(view, rows), "matrix operators with recorded shapes")
 
 
-@METRICS.define(
-    "GB/s", "memory throughput of element-wise operators", "How fast do element-wise operators move memory?"
-)
+@METRICS.define("GB/s", "memory throughput of element-wise operators", "How fast do element-wise operators move data?")
 def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
     """Rate at which element-wise and normalizing operators of known shape moved memory, every operand counted once."""
     view = profile.rank(rank)
@@ -106,11 +102,7 @@ def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, rate, lambda: event_rows(view, rows), "element-wise operators with recorded shapes")
 
 
-@METRICS.define(
-    "%",
-    "roofline efficiency of operators with known cost",
-    "How close do operators of known cost come to the device's limit?",
-)
+@METRICS.define("%", "roofline efficiency of operators with known cost", "How close do operators come to the roofline?")
 def roofline_pct(profile: Profile, rank: int) -> Measurement:
     """Time that operators of known cost would need at the device's peaks, as a share of the time they take."""
     view = profile.rank(rank)
@@ -144,11 +136,7 @@ def device_peak_gb_s(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, spec.memory_gb_s, lambda: kernel_table(profile, rank).iloc[:0], spec.source)
 
 
-@METRICS.define(
-    "%",
-    "share of the step in {precision} matrix operators on the host",
-    "Which share of the step do matrix operators of a type run on the host?",
-)
+@METRICS.define("%", "share of the step in {precision} host matrix operators", "How much matrix work is on the host?")
 def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     """Share of the steps in which a matrix operator with operands of that type runs on the host."""
     view = profile.rank(rank)
@@ -158,11 +146,7 @@ def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     return of_rank(view, share, lambda: event_rows(view, rows), f"matrix operators on {precision} operands")
 
 
-@METRICS.define(
-    "%",
-    "extra time of the same kernels against the other ranks",
-    "How much longer do the same kernels take on this rank?",
-)
+@METRICS.define("%", "extra time of the same kernels", "How much slower is this rank's device?")
 def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer the rank's kernels take than the same kernels on the median rank."""
     view = profile.rank(rank)

@@ -19,9 +19,7 @@ METRICS = MetricTable()
 SHOWN = 200  # rows of the path that are shown, longest first
 
 
-@METRICS.define(
-    "ms", "{family} time per step on the critical path", "How much of the critical path belongs to this family?"
-)
+@METRICS.define("ms", "{family} time per step on the critical path", "How much of the critical path is this family?")
 def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> Measurement:
     """Time per step on the critical path that one family's work (or idleness) takes, on one rank or on all."""
     _check(family, FAMILIES)
@@ -38,20 +36,14 @@ def critical_path_step_ms(profile: Profile) -> Measurement:
     return _measured(profile, window.recorded_step_ms, lambda: steps, "steps on the critical path", None)
 
 
-@METRICS.define(
-    "ms",
-    "unexplained idle time per step on the critical path",
-    "How much of the critical path is idle for an unknown reason?",
-)
+@METRICS.define("ms", "unexplained idle time on the critical path", "How much of the path is unexplained?")
 def critical_path_unexplained_ms(profile: Profile) -> Measurement:
     """Idle time per step on the critical path for which no reason was recorded or could be inferred."""
     value = critical_path(profile).unexplained_ms
     return _measured(profile, value, lambda: _rows(profile, "idle", None), "critical path, unexplained delays", None)
 
 
-@METRICS.define(
-    "ms", "step time saved without any {family} work", "How much shorter would the step be without this family's work?"
-)
+@METRICS.define("ms", "step time saved without any {family} work", "What does the step lose without this family?")
 def family_saving_ms(profile: Profile, family: str) -> Measurement:
     """What a step would lose if all work of the family took no time, everything else staying as it is."""
     _check(family, REMOVABLE)

@@ -179,9 +179,7 @@ def idle_ms_by_step(profile: Profile, rank: int, reason: str) -> NDArray[np.floa
     return np.asarray(idle_by_step(profile, rank)[reason].to_numpy() / 1e6)
 
 
-@METRICS.define(
-    "ms", "{statistic} device idle time per step {reason}", "How long is the device idle in a step, and why?"
-)
+@METRICS.define("ms", "{statistic} device idle time per step {reason}", "How long is the device idle, and why?")
 def device_idle_ms(profile: Profile, rank: int, reason: str = "all", statistic: str = "mean") -> Measurement:
     """Idle time of a rank's device per step, for one reason of ``tools.metrics.idle`` or for all."""
     return _measured(profile, rank, reason, over_steps(_checked(profile, rank, reason), statistic))

@@ -61,9 +61,7 @@ def exposed_uploads(view: RankProfile) -> IntervalSet:
     return subtract(union(view.start[rows], view.end[rows]), running)
 
 
-@METRICS.define(
-    "ms", "{statistic} data-loader time per step", "How long does the training thread wait in its data loader per step?"
-)
+@METRICS.define("ms", "{statistic} data-loader time per step", "How long is a step in its data loader?")
 def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which a training thread asks its loader, hidden or not."""
     view = profile.rank(rank)
@@ -80,11 +78,7 @@ def loader_wait_steps(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(waiting), lambda: waiting, "steps with an exposed data wait")
 
 
-@METRICS.define(
-    "%",
-    "share of data-loader time in operators of the training process",
-    "How much of the loader's time do operators of the training process take?",
-)
+@METRICS.define("%", "data-loader time in training-process operators", "How much of loading is computed in place?")
 def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the loader spans that framework operators fill, in the training process itself."""
     view = profile.rank(rank)
@@ -102,9 +96,7 @@ def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
     return of_rank(view, _share(view, moments), lambda: interval_rows(moments), f"{what} frames in data-loader spans")
 
 
-@METRICS.define(
-    "ms", "{statistic} exposed host-to-device copy time per step", "How long do uploads keep the device from computing?"
-)
+@METRICS.define("ms", "{statistic} exposed host-to-device copy time per step", "How long do uploads delay compute?")
 def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which host-to-device copies run while no kernel does."""
     view = profile.rank(rank)

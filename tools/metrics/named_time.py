@@ -26,9 +26,7 @@ def host_rows(view: RankProfile) -> NDArray[np.int64]:
     return view.in_steps(np.flatnonzero(np.isin(view.kind, [int(kind) for kind in HOST_WORK])))
 
 
-@METRICS.define(
-    "ms", "time per step in kernels named {name}", "How long do kernels of this name run per step of a rank?"
-)
+@METRICS.define("ms", "time per step in kernels named {name}", "How long do kernels of this name run per step?")
 def rank_kernel_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Sum of the durations of the kernels of exactly this name per step of one rank; 0 where there are none."""
     view = profile.rank(rank)
@@ -45,9 +43,7 @@ def rank_kernel_count(profile: Profile, rank: int, name: str) -> Measurement:
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "device kernels of one name")
 
 
-@METRICS.define(
-    "ms", "host time per step in events named {name}", "How long is the host in calls of this name per step?"
-)
+@METRICS.define("ms", "host time per step in events named {name}", "How long is the host in events of this name?")
 def host_name_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Time per step in which at least one host event of exactly this name is open; 0 where there are none."""
     view = profile.rank(rank)
@@ -56,9 +52,7 @@ def host_name_ms(profile: Profile, rank: int, name: str) -> Measurement:
     return of_rank(view, value, lambda: event_rows(view, rows), "host events of one name")
 
 
-@METRICS.define(
-    "calls", "host events named {name} per step", "How often does the host make calls of this name per step?"
-)
+@METRICS.define("calls", "host events named {name} per step", "How often do events of this name occur?")
 def host_name_count(profile: Profile, rank: int, name: str) -> Measurement:
     """Host events of exactly this name per step."""
     view = profile.rank(rank)
@@ -81,27 +75,19 @@ def _named(view: RankProfile, rows: NDArray[np.int64], name: str) -> NDArray[np.
     return rows[names.codes.to_numpy()[rows] == code] if code >= 0 else rows[:0]
 
 
-@METRICS.define(
-    "ms", "mean time per step and rank in kernels named {name}", "How long does a step spend in kernels of this name?"
-)
+@METRICS.define("ms", "mean time per step and rank in kernels named {name}", "How long do such kernels run?")
 def kernel_name_ms(profile: Profile, name: str) -> Measurement:
     """Time per step and rank in device kernels of exactly this name; 0 where there are none."""
     return _time_under(profile, kernel_work(profile), name, "device kernels of one name")
 
 
-@METRICS.define(
-    "calls", "mean number per step and rank of kernels named {name}", "How many kernels of this name does a step run?"
-)
+@METRICS.define("calls", "mean number of kernels named {name} per step and rank", "How many such kernels run per step?")
 def kernel_name_count(profile: Profile, name: str) -> Measurement:
     """Device kernels of exactly this name per step and rank; 0 where there are none."""
     return _time_under(profile, kernel_work(profile), name, "device kernels of one name", "count")
 
 
-@METRICS.define(
-    "ms",
-    "mean own time per step and rank of operators named {name}",
-    "How long does a step spend in operators of this name?",
-)
+@METRICS.define("ms", "mean own time of operators named {name} per step and rank", "How long do such operators run?")
 def operator_name_ms(profile: Profile, name: str) -> Measurement:
     """Time per step and rank that operators of exactly this name take themselves; 0 where there are none."""
     return _time_under(profile, operator_work(profile), name, "operators of one name, own time")

@@ -176,11 +176,7 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     return table[["key"]].assign(rank=view.rank.rank, step=view.step_of(rows), ns=view.end[rows] - view.start[rows])
 
 
-@METRICS.define(
-    "%",
-    "extra host time in the same operators against the other ranks",
-    "How much longer do the same operators take on this rank's host?",
-)
+@METRICS.define("%", "extra host time in the same operators", "How much slower is this rank's host?")
 def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer the rank's operators take than the same operators on the other ranks."""
     view, table = profile.rank(rank), host_speed(profile)

@@ -46,11 +46,7 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     return _measured(profile, float(value), table, "steps of the run, longest rank of each")
 
 
-@METRICS.define(
-    "ms",
-    "device backlog at the first recorded step",
-    "How far behind the host was the device when the recorded steps began?",
-)
+@METRICS.define("ms", "device backlog at the first recorded step", "How far behind the host was the device at first?")
 def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     """How far the device was behind the host when the recorded steps began; the last step's end holds as much more."""
     view = profile.rank(rank)
@@ -82,7 +78,7 @@ def _part(table: pd.DataFrame, part: str) -> pd.Series[int]:
 RANK_TIMES = ("wall", "own")
 
 
-@METRICS.define("%", "step time variation (standard deviation over mean)", "How much does the step time vary?")
+@METRICS.define("%", "step time variation", "How much does the step time vary?")
 def step_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Standard deviation of the step time over its mean."""
     return _of_series(profile, rank, step_series(profile, rank).variation_pct)
@@ -161,9 +157,7 @@ def rank_spread_pct(profile: Profile, of: str = "own") -> Measurement:
     return _of_ranks(profile, spread_pct(table), table, f"mean {of} time per step by rank", profile.run.rank_numbers)
 
 
-@METRICS.define(
-    "%", "extra {of} step time against the other ranks", "How much longer is this rank's step than the others'?"
-)
+@METRICS.define("%", "extra {of} step time against the other ranks", "How much longer is this rank's step?")
 def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement:
     """How much longer a rank's mean step time, ``wall`` or ``own``, is than the median of the other ranks."""
     table = _rank_times(profile, of)
@@ -174,9 +168,7 @@ def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement
     return _of_ranks(profile, value, table, f"mean {of} time per step by rank", profile.run.rank_numbers)
 
 
-@METRICS.define(
-    "ms", "{part} per step beyond the other ranks' median", "Which part takes longer on this rank than on the others?"
-)
+@METRICS.define("ms", "{part} per step beyond the other ranks' median", "Which part takes longer on this rank?")
 def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Mean time per step in one part on a rank, minus the median of that over the other ranks."""
     _known_part(part)
@@ -188,11 +180,7 @@ def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     return _of_ranks(profile, value, table, f"breakdown part {part} by rank", profile.run.rank_numbers)
 
 
-@METRICS.define(
-    "ms",
-    "start lag of the first recorded step behind the other ranks",
-    "Did this rank start the recorded steps later than the others?",
-)
+@METRICS.define("ms", "start lag of the first recorded step", "Did this rank start later than the others?")
 def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
     """How much later than the median of the other ranks this rank began its first recorded step."""
     starts = pd.Series({view.rank.rank: view.rank.window()[0] / 1e6 for view in profile.ranks})

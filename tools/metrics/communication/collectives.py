@@ -41,11 +41,7 @@ def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | No
     return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
-@METRICS.define(
-    "ms",
-    "device wait per step while the host starts collectives",
-    "How long does the device wait while the host starts collectives?",
-)
+@METRICS.define("ms", "device wait per step while the host starts collectives", "How long does the device wait then?")
 def collective_host_ms(profile: Profile) -> Measurement:
     """Time per step and rank in which the device waits for the host, which is busy asking for collectives."""
     spans = [(view, asking_spans(view)) for view in profile.ranks]
@@ -63,9 +59,7 @@ def matched_collectives(profile: Profile) -> Measurement:
     return measured(profile, float(len(arrivals(profile))), arrivals(profile), "collectives matched across ranks")
 
 
-@METRICS.define(
-    "count", "collectives without a counterpart", "How many collectives have no counterpart on another rank?"
-)
+@METRICS.define("count", "collectives without a counterpart", "How many collectives have no counterpart?")
 def unmatched_collectives(profile: Profile) -> Measurement:
     """Collectives inside steps without a counterpart on another traced rank."""
     table = collectives(profile)
@@ -99,9 +93,7 @@ def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
 
 
-@METRICS.define(
-    "%", "exposed transfer share of the step", "Which share of the step is exposed communication that is not waiting?"
-)
+@METRICS.define("%", "exposed transfer share of the step", "How much of the step is exposed transfer without waiting?")
 def exposed_transfer_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """The same as a share of the step."""
     table = breakdown_of(profile, rank)
@@ -128,9 +120,7 @@ def collective_wait_pct(profile: Profile) -> Measurement:
     return measured(profile, value, table, "collectives matched across ranks, time before the last came")
 
 
-@METRICS.define(
-    "%", "share of all exposed collective wait caused by rank {rank}", "Which share of the waiting is for this rank?"
-)
+@METRICS.define("%", "share of exposed collective wait caused by rank {rank}", "How much waiting is for this rank?")
 def wait_share_pct(profile: Profile, rank: int) -> Measurement:
     """Share of all exposed waiting in collectives for which this rank is the last to arrive."""
     value = 100.0 * float(blame(profile)["share"].loc[profile.rank(rank).rank.rank])
@@ -144,9 +134,7 @@ def steps_waited_for(profile: Profile, rank: int) -> Measurement:
     return measured(profile, value, arrivals(profile), "steps by the rank most waited for", rank)
 
 
-@METRICS.define(
-    "count", "collectives with an outlying last arrival", "How often does this rank arrive clearly after all others?"
-)
+@METRICS.define("count", "collectives with an outlying last arrival", "How often is this rank clearly last?")
 def lone_arrivals(profile: Profile, rank: int) -> Measurement:
     """Collectives in which this rank came last and stands apart from all others (Dixon's test, or three sigma)."""
     table = arrivals(profile)

@@ -56,9 +56,7 @@ def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     )
 
 
-@METRICS.define(
-    "%", "share of network traffic from other jobs", "Which share of the network's traffic is not the run's?"
-)
+@METRICS.define("%", "share of network traffic from other jobs", "How much of the network's traffic is not the run's?")
 def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of all bytes in the busier direction."""
     foreign = foreign_bytes_per_s(profile, rank)

@@ -42,9 +42,7 @@ def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
 
 
-@METRICS.define(
-    "ms", "movable exposed transfer time per step", "How much exposed transfer could run at another moment?"
-)
+@METRICS.define("ms", "movable exposed transfer time per step", "How much exposed transfer could run at another time?")
 def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed transfer per step that could run at another moment: all but the exchanges needed at once.
 
@@ -55,29 +53,19 @@ def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
 
 
-@METRICS.define(
-    "%",
-    "movable exposed transfer share of the step",
-    "Which share of the step is exposed transfer that could run at another moment?",
-)
+@METRICS.define("%", "movable exposed transfer share of the step", "How much of the step is movable transfer?")
 def movable_transfer_pct(profile: Profile) -> Measurement:
     """The same as a share of the step."""
     return _of_step(profile, movable_transfer_ms(profile).value, "exposed transfer less that of all-to-alls")
 
 
-@METRICS.define(
-    "%",
-    "exposed all-to-all transfer share of the step",
-    "Which share of the step is exposed transfer that is needed at once?",
-)
+@METRICS.define("%", "exposed all-to-all transfer share of the step", "How much of the step are exposed all-to-alls?")
 def exposed_exchange_pct(profile: Profile) -> Measurement:
     """Exposed transfer of all-to-alls as a share of the step."""
     return _of_step(profile, exposed_exchange_ms(profile).value, "all-to-alls, exposed and not waiting")
 
 
-@METRICS.define(
-    "ms", "exposed transfer time per step that compute could hide", "How much exposed transfer could computation hide?"
-)
+@METRICS.define("ms", "exposed transfer per step that compute could hide", "How much transfer could be hidden?")
 def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """How much of the movable exposed transfer per step the computation that runs without any could hide at best.
 
@@ -90,11 +78,7 @@ def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Meas
     return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
 
 
-@METRICS.define(
-    "%",
-    "exposed transfer share left with the best overlap",
-    "How much transfer would stay exposed with the best overlap?",
-)
+@METRICS.define("%", "exposed transfer share with the best overlap", "How much transfer would stay exposed?")
 def left_exposed_pct(profile: Profile) -> Measurement:
     """What would still be exposed transfer if all that can be were hidden, as a share of the step as it then is."""
     table = profile.breakdown
@@ -105,11 +89,7 @@ def left_exposed_pct(profile: Profile) -> Measurement:
     return measured(profile, value, table, "breakdown, exposed transfer less what could be hidden")
 
 
-@METRICS.define(
-    "ms",
-    "all-to-all time per step hidden by splitting the batch",
-    "How much all-to-all time would splitting the batch hide?",
-)
+@METRICS.define("ms", "all-to-all time per step hidden by shards", "How much would splitting the batch hide?")
 def pipelined_exchange_ms(profile: Profile) -> Measurement:
     """What of the exposed all-to-alls two to four shards of the batch would hide per step, less what starting costs."""
     exposed_ns = exposed_exchange_ms(profile).value * 1e6

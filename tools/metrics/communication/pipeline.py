@@ -137,9 +137,7 @@ def pipeline_bubble_pct(profile: Profile) -> Measurement:
     return _of(profile, 100.0 * _stages(profile).bubble_ms / profile.mean_step_ms)
 
 
-@METRICS.define(
-    "%", "expected pipeline bubble of the schedule", "Which bubble would the schedule leave with equal stages?"
-)
+@METRICS.define("%", "expected pipeline bubble of the schedule", "How large a bubble would equal stages leave?")
 def pipeline_expected_bubble_pct(profile: Profile, micro_batches: float | None = None) -> Measurement:
     """(p - 1) / (m + p - 1), for the recorded or another number of micro-batches m."""
     stages = _stages(profile)
@@ -164,9 +162,7 @@ def stage_imbalance_pct(profile: Profile) -> Measurement:
     return _of(profile, 100.0 * stages.imbalance_ms / max(stages.mean_ms, 1e-9))
 
 
-@METRICS.define(
-    "ms", "pipeline wait per step for neighbour stages", "How long does a stage only wait for its neighbours?"
-)
+@METRICS.define("ms", "pipeline wait per step for neighbour stages", "How long does a stage only wait for others?")
 def stage_wait_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in which a rank does nothing but wait for the partner of a transfer."""
     return _of(profile, float(partner_wait_ns(profile, profile.rank(rank).rank.rank).mean()) / 1e6, rank)

@@ -116,11 +116,7 @@ def work_uneven_pct(profile: Profile) -> Measurement:
     return _of(profile, uneven_pct(profile))
 
 
-@METRICS.define(
-    "%",
-    "share of arithmetic with rank-specific shapes",
-    "How much of the arithmetic has shapes of its own on each rank?",
-)
+@METRICS.define("%", "share of arithmetic with rank-specific shapes", "How much of the arithmetic differs by rank?")
 def work_own_share_pct(profile: Profile) -> Measurement:
     """Share of the arithmetic in operators that not all ranks ran with the same shapes."""
     return _of(profile, 100.0 * float(rank_work(profile)["own_share"].mean()))
@@ -132,9 +128,7 @@ def work_follows_pct(profile: Profile) -> Measurement:
     return _of(profile, 100.0 * follows_work(profile))
 
 
-@METRICS.define(
-    "ms", "compute per step of the busiest rank beyond the mean", "How much longer does the busiest rank compute?"
-)
+@METRICS.define("ms", "compute of the busiest rank beyond the mean", "How much longer does the busiest rank compute?")
 def work_compute_spread_ms(profile: Profile) -> Measurement:
     """How much longer than the mean rank the one that computes longest does so, mean over steps."""
     return _of(profile, uneven_compute_ms(profile))

@@ -74,11 +74,7 @@ def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     return measured(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
 
 
-@METRICS.define(
-    "%",
-    "busy share between a step's first and last collective",
-    "How continuously do collectives run once a step has started them?",
-)
+@METRICS.define("%", "busy share between first and last collective", "How continuously do collectives run?")
 def link_busy_pct(profile: Profile) -> Measurement:
     """Of the time from a step's first collective to the end of its last, the share in which one is under way."""
     return measured(profile, 100.0 * busy_share(profile), link_use(profile), "collectives in steps, first to last")
@@ -103,9 +99,7 @@ def small_message_exposed_ms(profile: Profile) -> Measurement:
     return _of_messages(profile, message_cost(profile).exposed_ms, "waiting in collectives of 64 KiB and less")
 
 
-@METRICS.define(
-    "ms", "overlapped time per step of small collectives", "How long do small collectives overlap with compute?"
-)
+@METRICS.define("ms", "overlapped time per step of small collectives", "How long do small ones overlap with compute?")
 def small_message_beside_ms(profile: Profile) -> Measurement:
     """Time per step in which the same rank computes while one is under way."""
     return _of_messages(profile, message_cost(profile).beside_ms, "collectives of 64 KiB and less beside computation")
@@ -117,17 +111,13 @@ def collective_fixed_ms(profile: Profile, kind: str, group: str = "") -> Measure
     return _of_fit(profile, kind, group, _fit(profile, kind, group).fixed_ns / 1e6)
 
 
-@METRICS.define(
-    "%", "fixed-cost share of {kind} transfer time", "Which share of transfer time is fixed cost per collective?"
-)
+@METRICS.define("%", "fixed-cost share of {kind} transfer time", "How much of transfer time is fixed cost?")
 def collective_fixed_pct(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Share of the transfer time per step that does not depend on size."""
     return _of_fit(profile, kind, group, 100.0 * _fit(profile, kind, group).fixed_share)
 
 
-@METRICS.define(
-    "ms", "fixed cost per step saved by merging {kind} collectives", "How much would fewer, larger collectives save?"
-)
+@METRICS.define("ms", "time per step saved by merging {kind} collectives", "What would larger collectives save?")
 def mergeable_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Fixed parts per step that fewer, larger collectives would not have, overlapped or not."""
     return _of_fit(profile, kind, group, _fit(profile, kind, group).mergeable_ns / 1e6)

@@ -15,9 +15,7 @@ METRICS = MetricTable()
 PLACES = ("host", "device")
 
 
-@METRICS.define(
-    "ms", "own host time per step in calls named {name}", "How long is the host in such calls themselves per step?"
-)
+@METRICS.define("ms", "own host time per step in calls named {name}", "How long is the host itself in such calls?")
 def host_own_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Own time per step of the training threads' host events of exactly this name; 0 where there are none."""
     view = profile.rank(rank)
@@ -25,9 +23,7 @@ def host_own_ms(profile: Profile, rank: int, name: str) -> Measurement:
     return _of_events(view, float(table["own_ns"].sum()) / 1e6 / len(view.steps), table)
 
 
-@METRICS.define(
-    "calls", "host calls named {name} per step", "How often does a training thread make such calls per step?"
-)
+@METRICS.define("calls", "host calls named {name} per step", "How often does a step make such calls?")
 def host_own_count(profile: Profile, rank: int, name: str) -> Measurement:
     """Host events of exactly this name per step on the training threads."""
     view = profile.rank(rank)
@@ -35,11 +31,7 @@ def host_own_count(profile: Profile, rank: int, name: str) -> Measurement:
     return _of_events(view, len(table) / len(view.steps), table)
 
 
-@METRICS.define(
-    "ms",
-    "extra {place} time beyond the median step in events named {name}",
-    "How much longer than usual did events of this name take in one step?",
-)
+@METRICS.define("ms", "extra {place} time in events named {name}", "How much longer than usual is one step there?")
 def step_name_excess_ms(profile: Profile, rank: int, step: int, name: str, place: str = "host") -> Measurement:
     """Own time of events of this name in one step, minus its median over the rank's steps.
 

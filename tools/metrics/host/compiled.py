@@ -68,11 +68,7 @@ def compiled_again(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, versions(view).again, lambda: event_rows(view, rows), "versions of compiled regions")
 
 
-@METRICS.define(
-    "ms",
-    "mean cost per step of long steps spent computing",
-    "How much do long steps in which the thread computes cost?",
-)
+@METRICS.define("ms", "mean cost per step of long computing steps", "How much do long computing steps cost?")
 def computing_long_ms(profile: Profile, rank: int) -> Measurement:
     """What long steps in which the training thread computes add to the mean step, without collections."""
     series = run_series(profile)
@@ -86,9 +82,7 @@ def computing_long_steps(profile: Profile, rank: int) -> Measurement:
     return _of_long(profile, rank, len(computing_steps(run_series(profile), rank, _limit_pct(profile))))
 
 
-@METRICS.define(
-    "%", "on-core share of the periodic long steps' excess", "Does the training thread run during periodic long steps?"
-)
+@METRICS.define("%", "on-core share of periodic long steps", "Does the thread run in periodic long steps?")
 def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the excess of a rhythm's long steps in which the training thread ran on a core."""
     stalls = rank_stalls(profile).get(rank)
@@ -102,11 +96,7 @@ def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     return Measurement(share_pct, lambda: table, "long steps of a rhythm", (rank,), stalls.steps, source=MONITOR_FORMAT)
 
 
-@METRICS.define(
-    "%",
-    "share of unprofiled samples with an active profiler",
-    "How often does a profiler run while none records a trace?",
-)
+@METRICS.define("%", "unprofiled samples with an active profiler", "Does a profiler stay on between traces?")
 def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the monitor's samples in usual steps that found a profiler of torch at work."""
     records = host_records(profile)

@@ -81,9 +81,7 @@ NEARBY = 3  # the windows around those lengths, the windows themselves included,
 REPEATED = "short outermost operators of kinds called very often, and the pauses beside them"
 
 
-@METRICS.define(
-    "ms", "time per step in repeated short operators", "How long does a step spend in repeated short operators?"
-)
+@METRICS.define("ms", "time per step in repeated short operators", "How long are repeated short operators?")
 def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in short operators of kinds called very often and in the short pauses beside them.
 
@@ -100,11 +98,7 @@ def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, float(np.median(per_step[like])) if like.any() else float(per_step.mean()))
 
 
-@METRICS.define(
-    "ms",
-    "lower bound of the time per step in repeated short operators",
-    "How long does a step spend in repeated short operators at least?",
-)
+@METRICS.define("ms", "least time per step in repeated short operators", "How long are they at least?")
 def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """The least that it can be: what a traced step takes longer than an unprofiled one is taken off.
 
@@ -118,11 +112,7 @@ def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, max(float(bounds.max()), 0.0))
 
 
-@METRICS.define(
-    "ms",
-    "upper bound of the time per step in repeated short operators",
-    "How long does a step spend in repeated short operators at most?",
-)
+@METRICS.define("ms", "most time per step in repeated short operators", "How long are they at most?")
 def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """The most that it can be: as long as in the traced steps like an unprofiled one, and no longer than that one."""
     view, series = profile.rank(rank), profile.series
@@ -134,9 +124,7 @@ def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, min(value, series.mean_ms))
 
 
-@METRICS.define(
-    "%", "share of the step in repeated short operators", "Which share of a step do repeated short operators take?"
-)
+@METRICS.define("%", "share of the step in repeated short operators", "How much of a step are short operators?")
 def short_operator_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the mean unprofiled step, of the traced ones where no others are known."""
     view, series = profile.rank(rank), profile.series
@@ -166,9 +154,7 @@ def operators_per_step(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "outermost operators")
 
 
-@METRICS.define(
-    "calls", "calls per step of repeated short operators", "How many calls of a step repeat a short operator?"
-)
+@METRICS.define("calls", "calls per step of repeated short operators", "How often does a step call short operators?")
 def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     """Calls per step of short operators of kinds called very often, on a rank without a device."""
     view = profile.rank(rank)
@@ -176,21 +162,13 @@ def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), REPEATED)
 
 
-@METRICS.define(
-    "pauses",
-    "pauses per step of the interpreter's switch interval",
-    "How often does the thread pause for exactly a switch interval?",
-)
+@METRICS.define("pauses", "switch-interval pauses per step", "How often does the interpreter switch threads?")
 def switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
     """Pauses between operators per step that last one to three of the interpreter's switch intervals, a tenth over."""
     return _pauses(profile, rank, SWITCH_EARLY, SWITCH_LATE, "pauses of the switch interval")
 
 
-@METRICS.define(
-    "pauses",
-    "pauses per step near the interpreter's switch interval",
-    "How often does the thread pause for about a switch interval?",
-)
+@METRICS.define("pauses", "pauses per step near the switch interval", "How often are pauses about as long?")
 def near_switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
     """The same and the pauses up to the width of that window shorter or longer: three times as wide.
 

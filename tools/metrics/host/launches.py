@@ -115,9 +115,7 @@ def blocking_calls_per_step(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(table) / len(view.steps), lambda: _named(profile, rank, table), "synchronising calls")
 
 
-@METRICS.define(
-    "ms", "host wait per step in blocking synchronization calls", "How long does the host wait for the device?"
-)
+@METRICS.define("ms", "host wait per step in synchronization calls", "How long does the host wait for the device?")
 def blocking_wait_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in which the host waits in such calls while the device works."""
     view = profile.rank(rank)

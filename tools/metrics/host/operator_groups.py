@@ -133,18 +133,14 @@ def host_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
     return _of(profile, group, rank, _total_ns(profile, group, rank) / 1e6 / len(profile.rank(rank).steps))
 
 
-@METRICS.define(
-    "%", "share of the step in {group} on the host", "Which share of the step do host operators of a group take?"
-)
+@METRICS.define("%", "share of the step in {group} on the host", "How much of the step do such operators take?")
 def host_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """The same as a share of the rank's steps."""
     wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
     return _of(profile, group, rank, 100.0 * _total_ns(profile, group, rank) / wall_ns)
 
 
-@METRICS.define(
-    "calls", "number per step of {group} on the host", "How many host operators of a group does a step call?"
-)
+@METRICS.define("calls", "number per step of {group} on the host", "How many such operators does a step call?")
 def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     """Operators of a group per step."""
     return _of(profile, group, rank, len(host_group(profile, rank, group)) / len(profile.rank(rank).steps))

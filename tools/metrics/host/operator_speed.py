@@ -123,41 +123,27 @@ def _speed(rows: pd.DataFrame, steadiness: float) -> OperatorSpeed:
     )
 
 
-@METRICS.define(
-    "ms", "host time per step in launching operators", "How long is the host in operators that launch work?"
-)
+@METRICS.define("ms", "host time per step in launching operators", "How long is the host in launching operators?")
 def launching_operator_ms(profile: Profile, rank: int) -> Measurement:
     """Host time per step in operators that all ranks call, without the calls that launch or wait."""
     speed = _measured_speed(profile, rank)
     return _measured(profile, rank, speed.own_ns / 1e6 / speed.steps)
 
 
-@METRICS.define(
-    "ms",
-    "extra host time per step in launching operators against the other ranks",
-    "How much longer than on other ranks is the host in operators that launch work?",
-)
+@METRICS.define("ms", "extra host time in launching operators", "How much longer than on other ranks is it?")
 def launching_operator_excess_ms(profile: Profile, rank: int) -> Measurement:
     """How much longer per step that is than what the median of the other ranks takes for the same operators."""
     return _measured(profile, rank, _measured_speed(profile, rank).excess_ms)
 
 
-@METRICS.define(
-    "%",
-    "slowdown of launching operators against the other ranks",
-    "By which share are operators that launch work slower than on other ranks?",
-)
+@METRICS.define("%", "slowdown of launching operators", "How much slower than on other ranks?")
 def launching_operator_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of what the others take."""
     speed = _measured_speed(profile, rank)
     return _measured(profile, rank, 100.0 * (speed.own_ns / max(speed.expected_ns, 1.0) - 1.0))
 
 
-@METRICS.define(
-    "%",
-    "share of the extra operator time in single delayed calls",
-    "How much of the extra operator time is in single calls that were delayed?",
-)
+@METRICS.define("%", "delayed-call share of extra operator time", "How much of the extra time are delayed calls?")
 def held_up_pct(profile: Profile, rank: int) -> Measurement:
     """Share of that excess which is no even slowness, as the fastest calls do not show it: calls that were held up."""
     return _measured(profile, rank, 100.0 * _measured_speed(profile, rank).delayed_share)

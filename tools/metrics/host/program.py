@@ -42,11 +42,7 @@ def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "me
     return of_rank(view, value, lambda: event_rows(view, rows), f"host spans named like {pattern}")
 
 
-@METRICS.define(
-    "ms",
-    "{statistic} exposed host time per step in {pattern}",
-    "How long does the device wait for this kind of host work?",
-)
+@METRICS.define("ms", "{statistic} exposed host time per step in {pattern}", "How long does the device wait for it?")
 def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind while the device has nothing to do (or there is none)."""
     view = profile.rank(rank)
@@ -60,11 +56,7 @@ def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: s
     )
 
 
-@METRICS.define(
-    "%",
-    "exposed share of the step in {pattern}",
-    "Which share of the step does the device wait for this kind of host work?",
-)
+@METRICS.define("%", "exposed share of the step in {pattern}", "How much of the step does the device wait?")
 def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurement:
     """The same as a share of the step time."""
     exposed = host_span_exposed_ms(profile, rank, pattern)

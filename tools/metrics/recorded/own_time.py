@@ -123,11 +123,7 @@ def data_wait_cost_ms(profile: Profile) -> Measurement:
     return Measurement(float(cost.mean()), lambda: rows, selector, series.ranks, series.numbers(), source=series.source)
 
 
-@METRICS.define(
-    "ms",
-    "step time lost to unexplained extra time",
-    "How much does a step lose to this rank for no known reason?",
-)
+@METRICS.define("ms", "step time lost to unexplained extra time", "How much does this rank cost for no known reason?")
 def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
     """What the mean usual step loses to the own time of a rank beyond the others', see ``Lateness.cost_ms``."""
     series = run_series(profile)
@@ -141,9 +137,7 @@ def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
     )  # fmt: skip
 
 
-@METRICS.define(
-    "%", "unexplained extra time against the other ranks", "How much longer does this rank take than the others?"
-)
+@METRICS.define("%", "unexplained extra time against the other ranks", "How much longer does this rank take?")
 def unnamed_excess_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer a rank takes than the median of the others, of what these take, without what has a name."""
     cost = unnamed_excess_ms(profile, rank)

@@ -157,9 +157,7 @@ def sent_again_pct(profile: Profile, rank: int) -> Measurement:
 MUCH_OF_P95 = 0.5  # steps that wait for data this much of what the longest waits are
 
 
-@METRICS.define(
-    "ms", "off-core time of the training thread per step", "How long does the training thread sleep or block?"
-)
+@METRICS.define("ms", "off-core time of the training thread per step", "How long does the thread sleep or block?")
 def off_core_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step in which the training thread neither ran nor waited for a core: it slept or was blocked."""
     records = host_records(profile)
@@ -176,9 +174,7 @@ def off_core_ms(profile: Profile, rank: int) -> Measurement:
     )  # fmt: skip
 
 
-@METRICS.define(
-    "ms", "blocked time per step of the in-process loader", "How long does a loader inside the process wait?"
-)
+@METRICS.define("ms", "blocked time per step of the in-process loader", "How long is an in-process loader blocked?")
 def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step that the training thread is blocked beyond what the trace's exposed communication explains.
 
@@ -222,9 +218,7 @@ def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
     return _measured(profile, rank, 100.0 * used / count, "samples of child processes", records.samples(rank), fields)
 
 
-@METRICS.define(
-    "objects", "objects tracked by the garbage collector", "How many objects must the garbage collector visit?"
-)
+@METRICS.define("objects", "objects tracked by the garbage collector", "How many objects must Python's GC visit?")
 def tracked_objects(profile: Profile, rank: int) -> Measurement:
     """Objects that Python's collector looks at in a full collection."""
     told = host_records(profile).environment(rank)

@@ -176,17 +176,13 @@ def _copied_back(profile: Profile, view: RankProfile) -> pd.DataFrame:
     )
 
 
-@METRICS.define(
-    "ms", "device wait per step for checkpoint saving", "How long does the device wait while a checkpoint is saved?"
-)
+@METRICS.define("ms", "device wait per step for checkpoint saving", "How long does the device wait for a checkpoint?")
 def save_stall_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step, over all steps, in which the device computes nothing because a state is saved."""
     return _time(profile, rank, lost(_found(profile, rank)), "device idle behind large copies to the host, and in them")
 
 
-@METRICS.define(
-    "ms", "host pause per step after checkpoint copies", "How long does the host pause after copying a checkpoint?"
-)
+@METRICS.define("ms", "host pause per step after checkpoint copies", "How long does the host pause after copying?")
 def save_pause_ms(profile: Profile, rank: int) -> Measurement:
     """The part of it in which the host launches nothing after the copies."""
     return _time(profile, rank, _found(profile, rank).moments, "device idle behind large copies to the host")
@@ -207,9 +203,7 @@ def saved_bytes(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, value, lambda: event_rows(view, found.copies), "blocking copies to the host in such a step")
 
 
-@METRICS.define(
-    "%", "share of those pauses in Python frames that save", "Do Python frames show that a checkpoint is saved?"
-)
+@METRICS.define("%", "share of those pauses in Python frames that save", "Do Python frames show a checkpoint saved?")
 def save_frames_pct(profile: Profile, rank: int) -> Measurement:
     """Share of those pauses inside Python frames that save."""
     found, view = _found(profile, rank), profile.rank(rank)

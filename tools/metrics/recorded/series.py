@@ -50,11 +50,7 @@ def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mea
     return _measured(series, _statistic(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
 
 
-@METRICS.define(
-    "ms",
-    "mean {part} of unprofiled steps next to the profiled ones",
-    "How much of the steps next to the profiled ones goes into this part?",
-)
+@METRICS.define("ms", "mean {part} of steps near the profiled ones", "How long is this part near the profiled steps?")
 def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Time of a rank's step in one part, mean over the ``NEAR`` usual steps nearest to the profiled ones.
 
@@ -102,9 +98,7 @@ def profiled_excess_pct(profile: Profile) -> Measurement:
     return Measurement(value, lambda: _shown(table), "profiled steps", series.ranks, steps, source=series.source)
 
 
-@METRICS.define(
-    "%", "unprofiled step time variation (standard deviation over mean)", "How much does the unprofiled step time vary?"
-)
+@METRICS.define("%", "unprofiled step time variation", "How much does the unprofiled step time vary?")
 def series_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Standard deviation of the step time over its mean."""
     series = run_series(profile)
@@ -157,9 +151,7 @@ def stall_cost_ms(profile: Profile, rank: int) -> Measurement:
     return _of_stalls(profile, rank, _stalls(profile, rank).cost_ms)
 
 
-@METRICS.define(
-    "%", "extra own time against the other ranks", "How much longer does this rank itself take than the others?"
-)
+@METRICS.define("%", "extra own time against the other ranks", "How much longer does this rank itself take?")
 def own_excess_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer than the median of the other ranks a rank takes itself, mean per usual step, of the step."""
     series = run_series(profile)
@@ -181,11 +173,7 @@ def own_means(series: RunSeries) -> pd.Series[float]:
     return series.usual.groupby("rank")["own_ms"].mean()
 
 
-@METRICS.define(
-    "ms",
-    "garbage-collection time per step on the critical rank",
-    "How long do steps wait for Python's garbage collector?",
-)
+@METRICS.define("ms", "step time lost to garbage collection", "How long do steps wait for garbage collection?")
 def collector_cost_ms(profile: Profile) -> Measurement:
     """Time per usual step in Python's collector on the rank that collects longest in that step: the others wait."""
     series = run_series(profile)
