@@ -39,7 +39,7 @@ def test_every_metric_has_a_label_with_its_arguments_filled_in(metric: Metric) -
             {"rank": 0, "reason": "launched", "statistic": "max"},
             "maximum device idle time per step with queued kernels on rank 0",
         ),
-        ("timeline_ms", {"part": "idle", "rank": 0}, "idle device time by TraceLens on rank 0"),
+        ("timeline_ms", {"part": "idle", "rank": 0}, "idle device time (TraceLens) on rank 0"),
         ("collective_ms", {}, "time per step in collectives"),
         ("collective_ms", {"kind": "all_reduce"}, "time per step in all-reduce collectives"),
         ("exposed_wait_ms", {"last_rank": 7}, "exposed collective wait per step for rank 7"),

@@ -41,7 +41,7 @@ def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | No
     return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
-@METRICS.define("ms", "device wait per step while the host starts collectives", "How long does the device wait then?")
+@METRICS.define("ms", "device wait per step while the host starts collectives", "How much do their launches cost?")
 def collective_host_ms(profile: Profile) -> Measurement:
     """Time per step and rank in which the device waits for the host, which is busy asking for collectives."""
     spans = [(view, asking_spans(view)) for view in profile.ranks]
