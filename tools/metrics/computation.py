@@ -13,27 +13,25 @@ from tools.run.events import name_mask
 from tools.views.kernel_groups import group_rows, group_time
 from tools.views.kernels import kernel_table, spec_for
 from tools.views.operator_cost import MATH_OPERATORS, precision_of
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.roofline import roofline
 
 METRICS = MetricTable()
 
 
+@memoized
 def host_math_rows(profile: Profile, rank: int, precision: str) -> NDArray[np.int64]:
     """Rows of matrix operators inside the steps whose first floating operand has that type ("" for any type)."""
-    return profile.memo(f"host_math:{precision}:{rank}", lambda: _rows(profile.rank(rank), precision))
-
-
-def _rows(rank: RankProfile, precision: str) -> NDArray[np.int64]:
-    names = rank.events.frame["name"]
+    view = profile.rank(rank)
+    names = view.events.frame["name"]
     wanted = name_mask(names, np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool))
-    recorded = rank.events.details.operators
+    recorded = view.events.details.operators
     types = [precision_of(str(kind)) for kind in recorded["types"].cat.categories]
     fits = np.array([bool(kind) if not precision else kind == precision for kind in types], dtype=bool)
     rows = recorded["row"].to_numpy()
     chosen = np.append(fits, False)[recorded["types"].cat.codes.to_numpy()] & wanted[rows]
-    return rank.in_steps(np.asarray(rows[chosen], dtype=np.int64))
+    return view.in_steps(np.asarray(rows[chosen], dtype=np.int64))
 
 
 @METRICS.define("ms", "{kernel_class} kernel time per step", "How long do kernels of a class run per step?")

@@ -38,7 +38,7 @@ from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtr
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank, over_steps, step_ms, wall_ms
 from tools.run.events import EventKind
 from tools.views.blocking import bursts, upload_calls
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -70,42 +70,28 @@ class IdleTime:
         return intersect(self.sets[reason], union(spans[:, 0], spans[:, 1]))
 
 
+@memoized
 def idle_time(profile: Profile, rank: int) -> IdleTime:
     """The idle time of one rank's device inside its steps; empty on a rank without a device."""
-    return profile.memo(f"idle:{rank}", lambda: _idle_time(profile, profile.rank(rank)))
-
-
-def idle_by_step(profile: Profile, rank: int) -> pd.DataFrame:
-    """Idle ns of a rank in each of its steps: a column per reason and their sum ``all``; rows in step order."""
-
-    def make() -> pd.DataFrame:
-        gaps = idle_time(profile, rank).gaps
-        sums = gaps[[f"{reason}_ns" for reason in REASONS]].groupby(gaps["step"]).sum()
-        table = sums.set_axis(list(REASONS), axis=1).reindex(profile.rank(rank).steps["number"], fill_value=0)
-        return table.assign(all=table.sum(axis=1))
-
-    return profile.memo(f"idle_by_step:{rank}", make)
-
-
-def _idle_time(profile: Profile, rank: RankProfile) -> IdleTime:
-    parts = rank.parts
-    steps = rank.steps[["start_ns", "end_ns"]].to_numpy()
-    if rank.rank.has_device:
+    view = profile.rank(rank)
+    parts = view.parts
+    steps = view.steps[["start_ns", "end_ns"]].to_numpy()
+    if view.rank.has_device:
         unused = merge(parts.data_wait, parts.host, parts.idle)
         gaps = intersect(unused, steps)
     else:
         gaps = EMPTY
     sets = {"data": parts.data_wait, "launched": parts.idle}
     rest = parts.host
-    for reason, spans in _host_spans(profile, rank).items():
+    for reason, spans in _host_spans(profile, view).items():
         sets[reason] = intersect(rest, spans)
         rest = subtract(rest, spans)
-    paused = long_pauses(rank, rest, profile.thresholds["dispatch_gap_us"])
+    paused = long_pauses(view, rest, profile.thresholds["dispatch_gap_us"])
     rest = subtract(rest, paused)
     start, end = gaps[:, 0], gaps[:, 1]
     columns = {reason: covered(moments, start, end) for reason, moments in sets.items()}
     left = covered(rest, start, end)
-    columns["synchronization"] = explained_by_bursts(bursts(profile, rank.rank.rank), start, left)
+    columns["synchronization"] = explained_by_bursts(bursts(profile, view.rank.rank), start, left)
     short = (end - start) <= profile.thresholds["dispatch_gap_us"] * 1e3
     remainder = left - columns["synchronization"]
     columns["dispatch"] = np.where(short, remainder, 0)
@@ -114,7 +100,16 @@ def _idle_time(profile: Profile, rank: RankProfile) -> IdleTime:
     for reason, chosen in (("synchronization", lost), ("dispatch", short & ~lost), ("stall", ~short & ~lost)):
         sets[reason] = intersect(rest, gaps[chosen])
     sets["stall"] = merge(sets["stall"], paused)
-    return IdleTime(_gap_frame(rank, gaps, columns), sets)
+    return IdleTime(_gap_frame(view, gaps, columns), sets)
+
+
+@memoized
+def idle_by_step(profile: Profile, rank: int) -> pd.DataFrame:
+    """Idle ns of a rank in each of its steps: a column per reason and their sum ``all``; rows in step order."""
+    gaps = idle_time(profile, rank).gaps
+    sums = gaps[[f"{reason}_ns" for reason in REASONS]].groupby(gaps["step"]).sum()
+    table = sums.set_axis(list(REASONS), axis=1).reindex(profile.rank(rank).steps["number"], fill_value=0)
+    return table.assign(all=table.sum(axis=1))
 
 
 def long_pauses(rank: RankProfile, moments: IntervalSet, limit_us: float) -> IntervalSet:

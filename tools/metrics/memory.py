@@ -11,7 +11,7 @@ from tools.intervals import EMPTY, IntervalSet, intersect, length, merge, union
 from tools.metrics.host.program import starved
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, interval_rows, of_rank, step_ms
 from tools.run.events import EventKind
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -106,13 +106,20 @@ def _marks(profile: Profile, rank: int) -> pd.DataFrame:
     return marks
 
 
+@memoized
 def recomputed(profile: Profile, rank: int) -> dict[int, IntervalSet]:
     """By host thread, the stretches inside steps that recompute.
 
     Such a stretch begins with the first operator of a forward inside a node of the backward, and lasts until the node
     does what it is there for (an operator named ``..._backward``, or a node of a backward of its own) or ends.
     """
-    return profile.memo(f"recomputed:{rank}", lambda: _recomputed(profile.rank(rank)))
+    view = profile.rank(rank)
+    forward = view.in_steps(np.flatnonzero(view.named("forward_operator")))
+    found = {
+        int(track): _stretches(view, forward[view.track[forward] == track], int(track))
+        for track in np.unique(view.track[forward])
+    }
+    return {track: moments for track, moments in found.items() if len(moments)}
 
 
 def recomputed_kernels(profile: Profile, rank: int) -> NDArray[np.int64]:
@@ -126,15 +133,6 @@ def recomputed_kernels(profile: Profile, rank: int) -> NDArray[np.int64]:
         within = (place >= 0) & (called < moments[np.maximum(place, 0), 1])
         inside |= within & (links["host_track"].to_numpy() == track)
     return np.sort(links["device_row"].to_numpy()[inside])
-
-
-def _recomputed(view: RankProfile) -> dict[int, IntervalSet]:
-    forward = view.in_steps(np.flatnonzero(view.named("forward_operator")))
-    found = {
-        int(track): _stretches(view, forward[view.track[forward] == track], int(track))
-        for track in np.unique(view.track[forward])
-    }
-    return {track: moments for track, moments in found.items() if len(moments)}
 
 
 def _stretches(view: RankProfile, forward: NDArray[np.int64], track: int) -> IntervalSet:

@@ -11,7 +11,7 @@ from tools.intervals import covered, union
 from tools.metrics.host.operator_groups import outermost
 from tools.metrics.measurement import Measurement, MetricTable, of_rank
 from tools.views.kernels import kernel_table
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -20,6 +20,7 @@ LEAST_CALLS = 3  # a kernel seen less often on a rank says little
 SPEED_COLUMNS = ("rank", "ratio", "kernels", "slower_share")
 
 
+@memoized
 def device_speed(profile: Profile) -> pd.DataFrame:
     """One row per rank that shares kernels with another rank: columns rank, ratio, kernels, slower_share.
 
@@ -29,10 +30,6 @@ def device_speed(profile: Profile) -> pd.DataFrame:
     rank. Kernels that overlap communication or another stream's kernels, and communication itself, are left out,
     because others slow them.
     """
-    return profile.memo("device_speed", lambda: _device_speed(profile))
-
-
-def _device_speed(profile: Profile) -> pd.DataFrame:
     parts = [_medians(profile, rank) for rank in profile.ranks if rank.rank.has_device]
     table = (
         pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["key", "rank", "median_ns", "sum_ns"])
@@ -116,6 +113,7 @@ HOST_SPEED_COLUMNS = ("rank", "ratio", "slower_share", "steps_slower")
 LEAST_NS = 20_000  # shorter operators are measured by the profiler's own cost as much as by the processor's speed
 
 
+@memoized
 def host_speed(profile: Profile) -> pd.DataFrame:
     """One row per rank: columns rank, ratio, slower_share, steps_slower.
 
@@ -124,10 +122,6 @@ def host_speed(profile: Profile) -> pd.DataFrame:
     part of that time in kinds of operators that are slower there; ``steps_slower`` the share of the steps in which
     the rank takes longer for them. Operators during which a collective runs are left out, because it takes cores.
     """
-    return profile.memo("host_speed", lambda: _host_speed(profile))
-
-
-def _host_speed(profile: Profile) -> pd.DataFrame:
     if len(profile.ranks) < 2:
         return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
     tables = [_operators(view) for view in profile.ranks]

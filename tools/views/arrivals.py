@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tools.intervals import covered, intersect, union
 from tools.views.collectives import collectives
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 
 # Dixon's Q (gap over range of the lowest value) at 95 % confidence, two-sided, for 3 to 10 values (Rorabacher, Anal.
 # Chem. 63, 1991). A group of ten or fewer can never hold a value three standard deviations from its mean.
@@ -21,15 +21,31 @@ SIGMAS = 3.0
 STEADY_STEPS = 3
 
 
+@memoized
 def waits(profile: Profile) -> pd.DataFrame:
     """The matched rows of ``collectives`` with columns last_rank, shortest_ns, wait_ns and exposed_wait_ns.
 
     ``wait_ns`` is what the rank took longer than the last to come; ``exposed_wait_ns`` the part of it in which the
     rank did nothing else.
     """
-    return profile.memo("collective_waits", lambda: _waits(profile))
+    table = collectives(profile)
+    table = table[table["match"] >= 0].reset_index(drop=True)
+    duration = table["end_ns"] - table["start_ns"]
+    order = np.lexsort((-table["start_ns"].to_numpy(), duration.to_numpy(), table["match"].to_numpy()))
+    first = table["match"].iloc[order].drop_duplicates().index
+    last = pd.Series(table["rank"].loc[first].to_numpy(), index=table["match"].loc[first].to_numpy())
+    shortest = duration.groupby(table["match"]).transform("min")
+    table = table.assign(last_rank=table["match"].map(last), shortest_ns=shortest, wait_ns=duration - shortest)
+    exposed = np.zeros(len(table), dtype=np.int64)
+    for rank in profile.ranks:
+        mine = (table["rank"] == rank.rank.rank).to_numpy()
+        start = table["start_ns"].to_numpy()[mine]
+        until = start + table["wait_ns"].to_numpy()[mine]
+        exposed[mine] = covered(rank.parts.exposed_communication, start, until)
+    return table.assign(exposed_wait_ns=exposed)
 
 
+@memoized
 def arrivals(profile: Profile) -> pd.DataFrame:
     """One row per matched collective, in order of time.
 
@@ -37,15 +53,49 @@ def arrivals(profile: Profile) -> pd.DataFrame:
     shortest_ns, end_spread_ns, wait_ratio, last_rank, outlier (the last one is alone by Dixon's test or three sigma),
     caused_ns (exposed waiting, mean over the ranks that waited).
     """
-    return profile.memo("collective_arrivals", lambda: _arrivals(waits(profile)))
+    table = waits(profile)
+    table = table.assign(duration_ns=table["end_ns"] - table["start_ns"])
+    grouped = table.groupby("match", sort=False)
+    result = grouped.agg(
+        kind=("kind", "first"),
+        group=("group", "first"),
+        group_size=("group_size", "first"),
+        bytes=("bytes", "max"),
+        step=("step", "first"),
+        ranks=("rank", "size"),
+        start_ns=("start_ns", "min"),
+        first_end_ns=("end_ns", "min"),
+        last_end_ns=("end_ns", "max"),
+        longest_ns=("duration_ns", "max"),
+        mean_ns=("duration_ns", "mean"),
+        shortest_ns=("shortest_ns", "first"),
+        last_rank=("last_rank", "first"),
+        caused_ns=("exposed_wait_ns", "sum"),
+    ).reset_index()
+    result["caused_ns"] = result["caused_ns"] / (result["ranks"] - 1)
+    result["end_spread_ns"] = result["last_end_ns"] - result["first_end_ns"]
+    result["wait_ratio"] = 1.0 - result["mean_ns"] / result["longest_ns"].clip(lower=1)
+    result["outlier"] = _outliers(table, result)
+    return result.sort_values("start_ns", ignore_index=True)
 
 
+@memoized
 def blame(profile: Profile) -> pd.DataFrame:
     """Who is waited for: index rank, columns caused_ns (over all steps), share, steps (in which it led), waited_ns.
 
     ``waited_ns`` is the rank's own exposed waiting; ranks that are late together hardly wait, whoever is last of them.
     """
-    return profile.memo("collective_blame", lambda: _blame(profile))
+    table = arrivals(profile)
+    numbers = [rank.rank.rank for rank in profile.ranks]
+    caused = table.groupby("last_rank")["caused_ns"].sum().reindex(numbers, fill_value=0.0)
+    per_step = table.groupby(["step", "last_rank"])["caused_ns"].sum()
+    per_step = per_step[per_step > 0]
+    leaders = per_step.groupby("step").idxmax().map(lambda key: key[1]) if len(per_step) else pd.Series(dtype="int64")
+    steps = leaders.value_counts().reindex(numbers, fill_value=0)
+    total = float(caused.sum())
+    share = caused / total if total > 0 else caused * 0.0
+    waited = waits(profile).groupby("rank")["exposed_wait_ns"].sum().reindex(numbers, fill_value=0)
+    return pd.DataFrame({"caused_ns": caused, "share": share, "steps": steps.astype("int64"), "waited_ns": waited})
 
 
 def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -> NDArray[np.int64]:
@@ -82,50 +132,6 @@ def wait_ratio(table: pd.DataFrame) -> float:
     return 1.0 - float(table["mean_ns"].sum()) / longest if longest > 0 else 0.0
 
 
-def _waits(profile: Profile) -> pd.DataFrame:
-    table = collectives(profile)
-    table = table[table["match"] >= 0].reset_index(drop=True)
-    duration = table["end_ns"] - table["start_ns"]
-    order = np.lexsort((-table["start_ns"].to_numpy(), duration.to_numpy(), table["match"].to_numpy()))
-    first = table["match"].iloc[order].drop_duplicates().index
-    last = pd.Series(table["rank"].loc[first].to_numpy(), index=table["match"].loc[first].to_numpy())
-    shortest = duration.groupby(table["match"]).transform("min")
-    table = table.assign(last_rank=table["match"].map(last), shortest_ns=shortest, wait_ns=duration - shortest)
-    exposed = np.zeros(len(table), dtype=np.int64)
-    for rank in profile.ranks:
-        mine = (table["rank"] == rank.rank.rank).to_numpy()
-        start = table["start_ns"].to_numpy()[mine]
-        until = start + table["wait_ns"].to_numpy()[mine]
-        exposed[mine] = covered(rank.parts.exposed_communication, start, until)
-    return table.assign(exposed_wait_ns=exposed)
-
-
-def _arrivals(table: pd.DataFrame) -> pd.DataFrame:
-    table = table.assign(duration_ns=table["end_ns"] - table["start_ns"])
-    grouped = table.groupby("match", sort=False)
-    result = grouped.agg(
-        kind=("kind", "first"),
-        group=("group", "first"),
-        group_size=("group_size", "first"),
-        bytes=("bytes", "max"),
-        step=("step", "first"),
-        ranks=("rank", "size"),
-        start_ns=("start_ns", "min"),
-        first_end_ns=("end_ns", "min"),
-        last_end_ns=("end_ns", "max"),
-        longest_ns=("duration_ns", "max"),
-        mean_ns=("duration_ns", "mean"),
-        shortest_ns=("shortest_ns", "first"),
-        last_rank=("last_rank", "first"),
-        caused_ns=("exposed_wait_ns", "sum"),
-    ).reset_index()
-    result["caused_ns"] = result["caused_ns"] / (result["ranks"] - 1)
-    result["end_spread_ns"] = result["last_end_ns"] - result["first_end_ns"]
-    result["wait_ratio"] = 1.0 - result["mean_ns"] / result["longest_ns"].clip(lower=1)
-    result["outlier"] = _outliers(table, result)
-    return result.sort_values("start_ns", ignore_index=True)
-
-
 def _outliers(table: pd.DataFrame, result: pd.DataFrame) -> NDArray[np.bool_]:
     """For each match, whether the shortest duration stands apart from the others."""
     ordered = table.sort_values(["match", "duration_ns"])
@@ -151,17 +157,3 @@ def _lowest_stands_apart(ascending: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.zeros(len(ascending), dtype=np.bool_)
     distance = ascending.mean(axis=1) - ascending[:, 0]
     return np.asarray(distance > SIGMAS * np.maximum(ascending.std(axis=1, ddof=1), 1.0))
-
-
-def _blame(profile: Profile) -> pd.DataFrame:
-    table = arrivals(profile)
-    numbers = [rank.rank.rank for rank in profile.ranks]
-    caused = table.groupby("last_rank")["caused_ns"].sum().reindex(numbers, fill_value=0.0)
-    per_step = table.groupby(["step", "last_rank"])["caused_ns"].sum()
-    per_step = per_step[per_step > 0]
-    leaders = per_step.groupby("step").idxmax().map(lambda key: key[1]) if len(per_step) else pd.Series(dtype="int64")
-    steps = leaders.value_counts().reindex(numbers, fill_value=0)
-    total = float(caused.sum())
-    share = caused / total if total > 0 else caused * 0.0
-    waited = waits(profile).groupby("rank")["exposed_wait_ns"].sum().reindex(numbers, fill_value=0)
-    return pd.DataFrame({"caused_ns": caused, "share": share, "steps": steps.astype("int64"), "waited_ns": waited})

@@ -10,27 +10,25 @@ from numpy.typing import NDArray
 
 from tools.intervals import covered, merge
 from tools.run.events import EventKind
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 
+@memoized
 def blocking_calls(profile: Profile, rank: int) -> pd.DataFrame:
     """Synchronising calls and blocking device-to-host copies of the training threads inside the steps.
 
     Columns: row, start_ns, end_ns, read_back (bool), waited_ns (how long the device worked during the call),
     burst (calls closer than the threshold ``burst_gap_us`` share one). Ordered by start.
     """
-    return profile.memo(f"blocking:{rank}", lambda: _blocking_calls(profile, profile.rank(rank)))
-
-
-def _blocking_calls(profile: Profile, rank: RankProfile) -> pd.DataFrame:
+    view = profile.rank(rank)
     explicit = np.flatnonzero(
-        rank.named("synchronization") & (rank.kind == EventKind.RUNTIME) & rank.on_training_thread
+        view.named("synchronization") & (view.kind == EventKind.RUNTIME) & view.on_training_thread
     )
-    copies = _blocking_copies(rank, "read_back")["launch_row"].to_numpy()
-    rows = rank.in_steps(np.union1d(explicit, copies).astype(np.int64))
-    start, end = rank.start[rows], rank.end[rows]
-    activity = rank.activity
+    copies = _blocking_copies(view, "read_back")["launch_row"].to_numpy()
+    rows = view.in_steps(np.union1d(explicit, copies).astype(np.int64))
+    start, end = view.start[rows], view.end[rows]
+    activity = view.activity
     busy = merge(activity.device_compute, activity.device_communication, activity.device_copy)
     apart = np.ones(len(rows), dtype=bool)
     if len(rows):
@@ -56,24 +54,21 @@ def bursts(profile: Profile, rank: int) -> pd.DataFrame:
     )
 
 
+@memoized
 def upload_calls(profile: Profile, rank: int) -> pd.DataFrame:
     """Blocking pageable host-to-device copies inside the steps: call row, start_ns, end_ns, copy_row, copy_ns."""
-
-    def make() -> pd.DataFrame:
-        view = profile.rank(rank)
-        links = _blocking_copies(view, "pageable_upload")
-        links = links[view.step_of(links["launch_row"].to_numpy()) >= 0]
-        return pd.DataFrame(
-            {
-                "row": links["launch_row"].to_numpy(),
-                "start_ns": links["call_start_ns"].to_numpy(),
-                "end_ns": links["call_end_ns"].to_numpy(),
-                "copy_row": links["device_row"].to_numpy(),
-                "copy_ns": (links["end_ns"] - links["start_ns"]).to_numpy(),
-            }
-        )
-
-    return profile.memo(f"uploads:{rank}", make)
+    view = profile.rank(rank)
+    links = _blocking_copies(view, "pageable_upload")
+    links = links[view.step_of(links["launch_row"].to_numpy()) >= 0]
+    return pd.DataFrame(
+        {
+            "row": links["launch_row"].to_numpy(),
+            "start_ns": links["call_start_ns"].to_numpy(),
+            "end_ns": links["call_end_ns"].to_numpy(),
+            "copy_row": links["device_row"].to_numpy(),
+            "copy_ns": (links["end_ns"] - links["start_ns"]).to_numpy(),
+        }
+    )
 
 
 def _blocking_copies(rank: RankProfile, pattern: str) -> pd.DataFrame:
@@ -95,20 +90,18 @@ class KernelLaunches:
     blocked: NDArray[np.int64]
 
 
+@memoized
 def kernel_launches(profile: Profile, rank: int) -> KernelLaunches:
     """Kernel launches of a rank. One is blocked when it lasts until its kernel ends, or when a synchronising call
     follows on the same thread before anything else is launched."""
-    return profile.memo(f"kernel_launches:{rank}", lambda: _kernel_launches(profile.rank(rank)))
-
-
-def _kernel_launches(rank: RankProfile) -> KernelLaunches:
-    links = rank.launches
-    kernels = rank.kind[links["device_row"].to_numpy()] == EventKind.KERNEL
+    view = profile.rank(rank)
+    links = view.launches
+    kernels = view.kind[links["device_row"].to_numpy()] == EventKind.KERNEL
     calls = links["launch_row"].to_numpy()[kernels]
     lasted = links["call_end_ns"].to_numpy()[kernels] >= links["end_ns"].to_numpy()[kernels]
-    rows = rank.in_steps(_distinct(rank, calls))
-    blocked = _distinct(rank, calls[lasted | _synchronised_next(rank, calls)])
-    return KernelLaunches(rows, rank.in_steps(blocked))
+    rows = view.in_steps(_distinct(view, calls))
+    blocked = _distinct(view, calls[lasted | _synchronised_next(view, calls)])
+    return KernelLaunches(rows, view.in_steps(blocked))
 
 
 def _distinct(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -5,21 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.step_shape import StepSeries
 
 
+@memoized
 def step_series(profile: Profile, rank: int | None = None) -> StepSeries:
     """Step times of one rank, or of the slowest rank of each step.
 
     Every step is measured from mark to mark of the host. The recorded window of the last step also holds what was
     still in the device's queue; here it ends with its mark like the others.
     """
-    return profile.memo(f"step_series:{rank}", lambda: _step_series(profile, rank))
-
-
-def _step_series(profile: Profile, rank: int | None) -> StepSeries:
     views = profile.ranks if rank is None else (profile.rank(rank),)
     longest = pd.concat([_marked_ms(view) for view in views]).groupby(level=0).max().sort_index()
     return StepSeries(longest.index.to_numpy(dtype=np.int64), np.asarray(longest, dtype=np.float64))

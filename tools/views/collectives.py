@@ -28,7 +28,7 @@ from tools.intervals import EMPTY, IntervalSet, covered, intersect, union
 from tools.knowledge.name_patterns import collective_kind
 from tools.run.links import enclosing
 from tools.views.collective_size import UNKNOWN, element_bytes, elements_of, type_of
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 PLACE = ["group", "members", "kind", "step"]  # what, with the sequence number, names one collective
@@ -37,9 +37,15 @@ SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ba
 WAITING = "wait"  # record_param_comms names the host's wait for a collective like a collective
 
 
+@memoized
 def collectives(profile: Profile) -> pd.DataFrame:
     """The table of all collectives of the run, ordered by rank and start; computed once per profile."""
-    return profile.memo("collectives", lambda: _table(profile))
+    world_size = profile.run.layout.world_size
+    tables = [_of_rank(rank, world_size) for rank in profile.ranks]
+    table = pd.concat(tables, ignore_index=True)
+    table["sequence"] = table.groupby(["rank", *PLACE], sort=False).cumcount()
+    table["match"] = _matches(table)
+    return table
 
 
 def unmatched(profile: Profile) -> int:
@@ -52,15 +58,6 @@ def asking_spans(rank: RankProfile) -> IntervalSet:
     """The moments in which a host thread of the rank is inside an operator that asks for a collective."""
     rows = rank.in_steps(np.flatnonzero(rank.named("communication_operator") & (rank.end > rank.start)))
     return union(rank.start[rows], rank.end[rows])
-
-
-def _table(profile: Profile) -> pd.DataFrame:
-    world_size = profile.run.layout.world_size
-    tables = [_of_rank(rank, world_size) for rank in profile.ranks]
-    table = pd.concat(tables, ignore_index=True)
-    table["sequence"] = table.groupby(["rank", *PLACE], sort=False).cumcount()
-    table["match"] = _matches(table)
-    return table
 
 
 def _of_rank(rank: RankProfile, world_size: int | None) -> pd.DataFrame:
@@ -216,9 +213,13 @@ def _together(chosen: pd.DataFrame, number: pd.Series[int], good: pd.Series[bool
 KIND = "send_recv"
 
 
+@memoized
 def point_to_point(profile: Profile) -> pd.DataFrame:
     """The rows of ``collectives`` that are sends or receives inside steps, with a column ``wait_ns``."""
-    return profile.memo("point_to_point", lambda: _point_to_point_table(profile))
+    table = collectives(profile)
+    table = table[((table["kind"] == KIND) & (table["step"] >= 0)).to_numpy()].reset_index(drop=True)
+    duration = table["end_ns"] - table["start_ns"]
+    return table.assign(wait_ns=duration - duration.groupby(table["bytes"]).transform("min"))
 
 
 def waiting_for_partner(profile: Profile, rank: int) -> IntervalSet:
@@ -235,10 +236,3 @@ def partner_wait_ns(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Per step of the rank, the time in which it does nothing but wait for the partner of a transfer."""
     steps = profile.rank(rank).steps
     return covered(waiting_for_partner(profile, rank), steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())
-
-
-def _point_to_point_table(profile: Profile) -> pd.DataFrame:
-    table = collectives(profile)
-    table = table[((table["kind"] == KIND) & (table["step"] >= 0)).to_numpy()].reset_index(drop=True)
-    duration = table["end_ns"] - table["start_ns"]
-    return table.assign(wait_ns=duration - duration.groupby(table["bytes"]).transform("min"))

@@ -14,7 +14,7 @@ import pandas as pd
 from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
 from tools.views.arrivals import waits
 from tools.views.collectives import collectives
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.transfers import SMALL_BYTES, fits, small_start_ns
 
@@ -75,12 +75,9 @@ def mergeable_messages(profile: Profile) -> pd.DataFrame:
     return table[small & ~table["kind"].isin((*NEEDED_AT_ONCE, "send_recv"))]
 
 
+@memoized
 def message_cost(profile: Profile) -> MessageCost:
     """The cost on the rank that has least exposed: unlike the others it waits for none that has more to compute."""
-    return profile.memo("message_cost", lambda: _message_cost(profile))
-
-
-def _message_cost(profile: Profile) -> MessageCost:
     table = mergeable_messages(profile)
     costs = []
     for rank in profile.ranks:

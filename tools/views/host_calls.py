@@ -8,25 +8,18 @@ from numpy.typing import NDArray
 
 from tools.run.events import HOST_WORK, EventKind
 from tools.run.links import depths, enclosing, parents
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 
+@memoized
 def host_calls(profile: Profile, rank: int) -> pd.DataFrame:
     """One row per host event on a training thread of the rank that starts inside a step.
 
     Columns: row, step (number), name (code of the name category), own_ns (its duration without the events inside it,
     up to the step's end), duration_ns. Marks of whole steps are left out; what is inside them keeps its own time.
     """
-    return profile.memo(f"host_calls:{rank}", lambda: _host_calls(profile.rank(rank)))
-
-
-def step_kernels(profile: Profile, rank: int) -> pd.DataFrame:
-    """The same columns for the device kernels of the rank; here own_ns is the whole duration."""
-    return profile.memo(f"step_kernels:{rank}", lambda: _step_kernels(profile.rank(rank)))
-
-
-def _host_calls(view: RankProfile) -> pd.DataFrame:
+    view = profile.rank(rank)
     host = np.isin(view.kind, [int(kind) for kind in HOST_WORK]) & ~view.named("profiler_step")
     rows = view.in_steps(np.flatnonzero(host & view.on_training_thread))
     start, end = view.start[rows], np.minimum(view.end[rows], _step_ends(view, rows))
@@ -37,6 +30,14 @@ def _host_calls(view: RankProfile) -> pd.DataFrame:
         child = np.flatnonzero(parent >= 0)
         np.subtract.at(own, mine[parent[child]], (end - start)[mine[child]])
     return _table(view, rows, np.maximum(own, 0))
+
+
+@memoized
+def step_kernels(profile: Profile, rank: int) -> pd.DataFrame:
+    """The same columns for the device kernels of the rank; here own_ns is the whole duration."""
+    view = profile.rank(rank)
+    rows = view.in_steps(view.kernels)
+    return _table(view, rows, view.end[rows] - view.start[rows])
 
 
 def _around(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -57,11 +58,6 @@ def _step_ends(view: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """End of the step in which each row starts."""
     place = np.searchsorted(view.steps["start_ns"].to_numpy(), view.start[rows], side="right") - 1
     return view.steps["end_ns"].to_numpy()[place]
-
-
-def _step_kernels(view: RankProfile) -> pd.DataFrame:
-    rows = view.in_steps(view.kernels)
-    return _table(view, rows, view.end[rows] - view.start[rows])
 
 
 def _table(view: RankProfile, rows: NDArray[np.int64], own_ns: NDArray[np.int64]) -> pd.DataFrame:

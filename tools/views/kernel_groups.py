@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, union
 from tools.views.kernels import MATH_CLASSES, NAMED_PRECISIONS, UNKNOWN, VECTOR_UNIT, device_of, kernel_table
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.roofline import BOUNDS, costed_kernels, roofline
 
 FUSED_LEAST = 1 / 3  # a fused run of element-wise kernels still reads every operand and writes a result
 
 
+@memoized
 def streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
     """Runs of two or more element-wise kernels in a row on one stream, with equal grids where grids are recorded.
 
@@ -24,10 +25,6 @@ def streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
     kernel would need: the longest of the run, and at least a third of it). Runs of very short kernels are left out,
     because launches bound them.
     """
-    return profile.memo(f"streaming_runs:{rank}", lambda: _streaming_runs(profile, rank))
-
-
-def _streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
     view = profile.rank(rank)
     table = kernel_table(profile, rank).sort_values(["track", "start_ns"], kind="stable")
     streaming = (table["kernel_class"] == "elementwise").to_numpy()
@@ -54,12 +51,9 @@ def group_rows(profile: Profile, rank: int, group: str) -> NDArray[np.int64]:
     return profile.memo(f"kernel_group:{group}:{rank}", lambda: GROUPS[group](profile, rank))
 
 
+@memoized
 def group_time(profile: Profile, rank: int, group: str) -> IntervalSet:
     """The moments in which at least one kernel of the group runs."""
-    return profile.memo(f"kernel_group_time:{group}:{rank}", lambda: _time(profile, rank, group))
-
-
-def _time(profile: Profile, rank: int, group: str) -> IntervalSet:
     view, rows = profile.rank(rank), group_rows(profile, rank, group)
     return union(view.start[rows], view.end[rows])
 

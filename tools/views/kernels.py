@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tools.knowledge.devices import PRECISIONS, DeviceSpec, spec_of
 from tools.knowledge.name_patterns import KERNEL_CLASSES, PATTERNS, kernel_class
 from tools.run.model import Device
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 MATH_CLASSES = ("matmul", "convolution", "attention")
@@ -53,6 +53,7 @@ def _full_loads(name: str, precision: str) -> int:
     return int(elements * PRECISION_BYTES[precision] >= FULL_LOAD_BYTES)
 
 
+@memoized
 def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
     """All kernels that start inside the rank's steps, in order of start.
 
@@ -62,26 +63,23 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
     it, -1 unknown), blocks (-1 unknown). Precision, unit and loads are told only for classes that multiply matrices;
     for the others precision tells fp64 from "".
     """
-    return profile.memo(f"kernel_table:{rank}", lambda: _kernel_table(profile.rank(rank)))
-
-
-def _kernel_table(rank: RankProfile) -> pd.DataFrame:
-    rows = rank.in_steps(rank.kernels)
-    codes = rank.events.frame["name"].cat.codes.to_numpy()[rows]
+    view = profile.rank(rank)
+    rows = view.in_steps(view.kernels)
+    codes = view.events.frame["name"].cat.codes.to_numpy()[rows]
     table = pd.DataFrame(
         {
             "row": rows,
-            "track": rank.track[rows],
-            "start_ns": rank.start[rows],
-            "end_ns": rank.end[rows],
-            "duration_ns": rank.end[rows] - rank.start[rows],
+            "track": view.track[rows],
+            "start_ns": view.start[rows],
+            "end_ns": view.end[rows],
+            "duration_ns": view.end[rows] - view.start[rows],
             "name": codes,
-            "operator": _operators(rank, rows),
-            "blocks": _from_details(rank.events.details.kernels, "blocks", rows),
+            "operator": _operators(view, rows),
+            "blocks": _from_details(view.events.details.kernels, "blocks", rows),
         }
     )
     used = np.unique(codes)
-    names = rank.events.frame["name"].cat.categories
+    names = view.events.frame["name"].cat.categories
     meanings = [_meaning(str(names[code])) for code in used]
     place = np.searchsorted(used, codes)
     classes = ("other", *(name.removesuffix("_kernel") for name in KERNEL_CLASSES))

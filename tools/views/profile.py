@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import Literal, TypeVar, cast
+from functools import cached_property, wraps
+from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
 
@@ -22,6 +22,7 @@ NO_TRACE = (
 CPU_BUILD = "+cpu"
 OUT_OF_TREE = ("ASCEND_", "HCCL_")  # variables of an accelerator that is added to a torch built for the CPU
 Derived = TypeVar("Derived")
+Arguments = ParamSpec("Arguments")
 
 
 class Profile:
@@ -111,6 +112,20 @@ class Profile:
     def median_step_ms(self) -> float:
         """Median over steps of the slowest rank's wall time."""
         return float(self.step_ms.median())
+
+
+def memoized(
+    function: Callable[Concatenate[Profile, Arguments], Derived],
+) -> Callable[Concatenate[Profile, Arguments], Derived]:
+    """The function of a profile, computed once per profile and arguments."""
+
+    @wraps(function)
+    def once(profile: Profile, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Derived:
+        given = [*map(str, args), *(f"{name}={value}" for name, value in sorted(kwargs.items()))]
+        name = ":".join((function.__module__, function.__name__, *given))
+        return profile.memo(name, lambda: function(profile, *args, **kwargs))
+
+    return once
 
 
 def _without_accelerator(records: MonitorRecords) -> bool:

@@ -13,7 +13,7 @@ from tools.run.events import name_mask
 from tools.run.links import enclosing
 from tools.views.kernels import MATRIX_UNIT, NAMED_PRECISIONS, UNKNOWN, kernel_table, spec_for
 from tools.views.operator_cost import MATH_OPERATORS, TYPE_BYTES, CostModel, precision_of, streaming_bytes, type_names
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 UNTYPED_BYTES = 4  # traces that record shapes but no types are older than mixed precision by default
@@ -71,6 +71,7 @@ PLAUSIBLE = 1.1
 PLAUSIBLE_CONVOLUTION = 4.0
 
 
+@memoized
 def roofline(profile: Profile, rank: int) -> pd.DataFrame:
     """One row per call of an operator with known shapes that launched kernels inside the rank's steps.
 
@@ -80,19 +81,21 @@ def roofline(profile: Profile, rank: int) -> pd.DataFrame:
     ("memory_bound", "compute_bound", "underutilized", "" when it cannot be told). Without the device's figures
     ``bound`` is "" everywhere.
     """
-    return profile.memo(f"roofline:{rank}", lambda: _roofline(profile, profile.rank(rank)))
+    view = profile.rank(rank)
+    calls = _calls(view, costed_kernels(profile, view.rank.rank))
+    table = _with_costs(view, calls)
+    table = table[(table["bytes"].notna() | table["flops"].notna()).to_numpy()].reset_index(drop=True)
+    return _judged(table, spec_for(view), profile.thresholds["roofline_utilization_pct"] / 100)
 
 
+@memoized
 def costed_kernels(profile: Profile, rank: int) -> pd.DataFrame:
     """The kernel table's rows with the operator they are counted under: columns row, duration_ns, operator, math."""
-    return profile.memo(f"costed_kernels:{rank}", lambda: _costed_kernels(profile, profile.rank(rank)))
-
-
-def _costed_kernels(profile: Profile, rank: RankProfile) -> pd.DataFrame:
-    kernels = kernel_table(profile, rank.rank.rank)
+    view = profile.rank(rank)
+    kernels = kernel_table(profile, view.rank.rank)
     kernels = kernels[(kernels["operator"] >= 0) & (kernels["kernel_class"] != "communication").to_numpy()]
-    math_rows = _math_operator_rows(rank)
-    around = enclosing(rank.events, kernels["operator"].to_numpy(), math_rows)
+    math_rows = _math_operator_rows(view)
+    around = enclosing(view.events, kernels["operator"].to_numpy(), math_rows)
     return kernels.assign(operator=np.where(around >= 0, around, kernels["operator"]), math=around >= 0)
 
 
@@ -102,13 +105,6 @@ def _math_operator_rows(rank: RankProfile) -> NDArray[np.int64]:
     wanted = np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool)
     rows = recorded["row"].to_numpy()
     return np.asarray(rows[name_mask(names, wanted)[rows]], dtype=np.int64)
-
-
-def _roofline(profile: Profile, rank: RankProfile) -> pd.DataFrame:
-    calls = _calls(rank, costed_kernels(profile, rank.rank.rank))
-    table = _with_costs(rank, calls)
-    table = table[(table["bytes"].notna() | table["flops"].notna()).to_numpy()].reset_index(drop=True)
-    return _judged(table, spec_for(rank), profile.thresholds["roofline_utilization_pct"] / 100)
 
 
 def _calls(rank: RankProfile, kernels: pd.DataFrame) -> pd.DataFrame:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tools.views.arrivals import arrivals
 from tools.views.collective_size import bus_factor
 from tools.views.collectives import collectives
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 
 LARGE_BYTES = 1 << 20  # from here on the link and not the start of the collective should set the duration
 SMALL_BYTES = 64 << 10  # 52 us at 10 Gb/s; starting a collective between hosts takes longer
@@ -66,13 +66,33 @@ class Fit:
         return fixed / max(fixed + self.bytes_per_step * self.ns_per_byte, 1.0)
 
 
+@memoized
 def transfers(profile: Profile) -> pd.DataFrame:
     """One row per collective of known size inside steps.
 
     Columns: kind, group, group_size, bytes, step, transfer_ns, ranks (traces that share it), complete (they are all
     that take part, so that the time holds no waiting), prompt, bus_bytes_per_s.
     """
-    return profile.memo("collective_transfers", lambda: _transfers(profile))
+    shared = arrivals(profile)
+    if len(shared):
+        table = shared.rename(columns={"shortest_ns": "transfer_ns"}).assign(prompt=False)
+    else:
+        table = collectives(profile)
+        previous_end = _previous_end(profile, table)
+        table = table.assign(
+            transfer_ns=table["end_ns"] - table["start_ns"],
+            ranks=1,
+            prompt=(table["start_ns"] - previous_end <= PROMPT_NS) & (previous_end >= 0),
+        )
+    table = table[(table["bytes"] > 0) & (table["step"] >= 0) & (table["kind"] != "send_recv")]
+    columns = ["kind", "group", "group_size", "bytes", "step", "transfer_ns", "ranks", "prompt"]
+    table = table[columns].reset_index(drop=True)
+    taking_part = table["group_size"].where(table["group_size"] > 0, profile.run.layout.world_size or SEVERAL)
+    table = table.assign(complete=table["ranks"] >= taking_part.clip(lower=SEVERAL))
+    kinds = table[["kind", "group_size"]].drop_duplicates()
+    known = {(kind, size): bus_factor(str(kind), int(size)) for kind, size in kinds.itertuples(index=False, name=None)}
+    factor = pd.MultiIndex.from_frame(table[["kind", "group_size"]]).map(known).to_numpy(dtype=np.float64)
+    return table.assign(bus_bytes_per_s=table["bytes"] * factor / table["transfer_ns"].clip(lower=1) * 1e9)
 
 
 def large_transfers(profile: Profile, kind: str | None = None) -> pd.DataFrame:
@@ -101,32 +121,17 @@ def small_start_ns(profile: Profile) -> float:
     return float(table["transfer_ns"].quantile(0.25)) if len(table) else 0.0
 
 
+@memoized
 def fits(profile: Profile) -> tuple[Fit, ...]:
     """A line through duration over size for every kind and group with several sizes, most time first."""
-    return profile.memo("collective_fits", lambda: _fits(profile))
-
-
-def _transfers(profile: Profile) -> pd.DataFrame:
-    shared = arrivals(profile)
-    if len(shared):
-        table = shared.rename(columns={"shortest_ns": "transfer_ns"}).assign(prompt=False)
-    else:
-        table = collectives(profile)
-        previous_end = _previous_end(profile, table)
-        table = table.assign(
-            transfer_ns=table["end_ns"] - table["start_ns"],
-            ranks=1,
-            prompt=(table["start_ns"] - previous_end <= PROMPT_NS) & (previous_end >= 0),
-        )
-    table = table[(table["bytes"] > 0) & (table["step"] >= 0) & (table["kind"] != "send_recv")]
-    columns = ["kind", "group", "group_size", "bytes", "step", "transfer_ns", "ranks", "prompt"]
-    table = table[columns].reset_index(drop=True)
-    taking_part = table["group_size"].where(table["group_size"] > 0, profile.run.layout.world_size or SEVERAL)
-    table = table.assign(complete=table["ranks"] >= taking_part.clip(lower=SEVERAL))
-    kinds = table[["kind", "group_size"]].drop_duplicates()
-    known = {(kind, size): bus_factor(str(kind), int(size)) for kind, size in kinds.itertuples(index=False, name=None)}
-    factor = pd.MultiIndex.from_frame(table[["kind", "group_size"]]).map(known).to_numpy(dtype=np.float64)
-    return table.assign(bus_bytes_per_s=table["bytes"] * factor / table["transfer_ns"].clip(lower=1) * 1e9)
+    table = transfers(profile)
+    steps = len(profile.step_ms)
+    results = [
+        _fit(str(kind), str(group), rows, steps)
+        for (kind, group), rows in table.groupby(["kind", "group"], sort=True)
+        if rows["bytes"].max() >= 2 * rows["bytes"].min()
+    ]
+    return tuple(sorted(results, key=lambda fit: -fit.fixed_ns * fit.per_step))
 
 
 def _previous_end(profile: Profile, table: pd.DataFrame) -> NDArray[np.int64]:
@@ -137,17 +142,6 @@ def _previous_end(profile: Profile, table: pd.DataFrame) -> NDArray[np.int64]:
         track[mine] = rank.track[table["row"].to_numpy()[mine]]
     previous = table["end_ns"].groupby([table["rank"].to_numpy(), track]).shift(1, fill_value=-1)
     return previous.to_numpy(dtype=np.int64)
-
-
-def _fits(profile: Profile) -> tuple[Fit, ...]:
-    table = transfers(profile)
-    steps = len(profile.step_ms)
-    results = [
-        _fit(str(kind), str(group), rows, steps)
-        for (kind, group), rows in table.groupby(["kind", "group"], sort=True)
-        if rows["bytes"].max() >= 2 * rows["bytes"].min()
-    ]
-    return tuple(sorted(results, key=lambda fit: -fit.fixed_ns * fit.per_step))
 
 
 def _fit(kind: str, group: str, rows: pd.DataFrame, steps: int) -> Fit:

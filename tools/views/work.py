@@ -8,20 +8,22 @@ from numpy.typing import NDArray
 
 from tools.run.events import EventKind
 from tools.run.links import parents
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
 
 
+@memoized
 def kernel_work(profile: Profile) -> pd.DataFrame:
     """Device kernels inside steps. Index name, columns ms and count, both per step and rank, most time first."""
-    return profile.memo("kernel_work", lambda: _mean([_kernels(view) for view in profile.ranks]))
+    return _mean([_kernels(view) for view in profile.ranks])
 
 
+@memoized
 def operator_work(profile: Profile) -> pd.DataFrame:
     """Operators of training threads inside steps by their own time (without operators inside them); same columns."""
-    return profile.memo("operator_work", lambda: _mean([_operators(view) for view in profile.ranks]))
+    return _mean([_operators(view) for view in profile.ranks])
 
 
 def similarity(a: pd.Series[float], b: pd.Series[float]) -> float:

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.views.collectives import SYNCHRONISING, collectives
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.whatif.graph import ORIGIN, EdgeKind, Edges, Graph, NodeKind, Nodes, settle
 from tools.whatif.links import Links, joined, link
 from tools.whatif.operations import NONE, Rows
@@ -53,9 +53,10 @@ def _meetings(matched: pd.DataFrame) -> pd.DataFrame:
     return table.assign(transfer_ns=table["met_end_ns"] - table["last_ns"])
 
 
+@memoized
 def graph_of(profile: Profile) -> Graph:
     """The dependency graph of the run's representative steps; built once per profile."""
-    return profile.memo("whatif.graph", lambda: build(profile, choose_window(profile)))
+    return build(profile, choose_window(profile))
 
 
 def build(profile: Profile, window: Window) -> Graph:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tools.run.events import EventKind
 from tools.run.links import parents
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.whatif.build import graph_of
 from tools.whatif.families import FAMILIES, REMOVABLE, device_family, family_change, host_families
@@ -142,17 +142,28 @@ class FamilySaving:
     saving_ms: float | None  # None for idle time, which is nobody's work
 
 
+@memoized
 def critical_path(profile: Profile) -> CriticalPath:
     """The critical path of the run's representative steps; computed once per profile."""
-    return profile.memo("whatif.critical_path", lambda: _critical_path(profile, graph_of(profile)))
+    graph = graph_of(profile)
+    path = walk(graph)
+    rank = _last_rank(graph, path)
+    steps = _bounds(profile, graph, rank)
+    segments = _in_steps(_segments(profile, graph, path), steps)
+
+    def divide(by_event: bool) -> pd.DataFrame:
+        parts = segments.groupby("rank", sort=False)
+        whole = pd.concat([divided(profile.rank(int(str(n))), part, by_event) for n, part in parts], ignore_index=True)
+        return whole.sort_values("start_ns", kind="stable", ignore_index=True)[COLUMNS]
+
+    device = np.isin(graph.nodes.kind[path], (NodeKind.DEVICE, NodeKind.ARRIVAL))
+    unexplained = int(graph.residual_ns[path][device].sum())
+    return CriticalPath(divide(False), graph.window.steps, rank, unexplained, divide)
 
 
+@memoized
 def family_savings(profile: Profile) -> tuple[FamilySaving, ...]:
     """Time on the path and saving by replay for each family; computed once per profile."""
-    return profile.memo("whatif.family_savings", lambda: _family_savings(profile))
-
-
-def _family_savings(profile: Profile) -> tuple[FamilySaving, ...]:
     path_ms = critical_path(profile).ms()
     return tuple(
         FamilySaving(
@@ -174,22 +185,6 @@ def walk(graph: Graph) -> Numbers:
         path.append(node)
         node = source[node]
     return np.array(path[::-1], dtype=np.int64)
-
-
-def _critical_path(profile: Profile, graph: Graph) -> CriticalPath:
-    path = walk(graph)
-    rank = _last_rank(graph, path)
-    steps = _bounds(profile, graph, rank)
-    segments = _in_steps(_segments(profile, graph, path), steps)
-
-    def divide(by_event: bool) -> pd.DataFrame:
-        parts = segments.groupby("rank", sort=False)
-        whole = pd.concat([divided(profile.rank(int(str(n))), part, by_event) for n, part in parts], ignore_index=True)
-        return whole.sort_values("start_ns", kind="stable", ignore_index=True)[COLUMNS]
-
-    device = np.isin(graph.nodes.kind[path], (NodeKind.DEVICE, NodeKind.ARRIVAL))
-    unexplained = int(graph.residual_ns[path][device].sum())
-    return CriticalPath(divide(False), graph.window.steps, rank, unexplained, divide)
 
 
 def _bounds(profile: Profile, graph: Graph, rank: int) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.whatif.build import graph_of
 from tools.whatif.change import Change
 from tools.whatif.graph import Graph
@@ -92,12 +92,10 @@ class Baseline:
         return max(self.graph.window.recorded_step_ms - saved, 0.0)
 
 
+@memoized
 def baseline(profile: Profile) -> Baseline:
     """The compiled graph and its identity replay; computed once per profile."""
-    return profile.memo("whatif.baseline", lambda: _baseline(graph_of(profile)))
-
-
-def _baseline(graph: Graph) -> Baseline:
+    graph = graph_of(profile)
     program = compile_program(graph)
     return Baseline(graph, program, run_program(graph, program, recorded(graph)))
 

@@ -17,7 +17,7 @@ from tools.intervals import covered
 from tools.metrics.communication.collectives import measured
 from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.collectives import partner_wait_ns, point_to_point
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -70,12 +70,9 @@ def expected_bubble(stages: int, micro_batches: float) -> float:
     return (stages - 1) / (micro_batches + stages - 1)
 
 
+@memoized
 def pipeline(profile: Profile) -> Stages | None:
     """The run's pipeline, None where the traces show none or hold fewer than two of its stages."""
-    return profile.memo("pipeline", lambda: _pipeline(profile))
-
-
-def _pipeline(profile: Profile) -> Stages | None:
     table = point_to_point(profile)
     exchanging = [view for view in profile.ranks if _per_step(table, view) >= LEAST_PER_STEP]
     chains = _chains(table, exchanging) if len(exchanging) > 1 else 0

@@ -14,7 +14,7 @@ from tools.metrics.measurement import Measurement, MetricTable
 from tools.run.events import name_mask
 from tools.views.collectives import collectives
 from tools.views.operator_cost import MATH_OPERATORS, CostModel
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -22,13 +22,27 @@ METRICS = MetricTable()
 COLUMNS = ("rank", "step", "key", "flops")
 
 
+@memoized
 def rank_work(profile: Profile) -> pd.DataFrame:
     """One row per rank and step that all ranks recorded: columns rank, step, flops, compute_ns, own_share.
 
     ``own_share`` is the part of the step's operations in operators that not all ranks ran with the same shapes. Empty
     where shapes are missing or one rank alone was traced.
     """
-    return profile.memo("rank_work", lambda: _rank_work(profile))
+    tables = [_operators(view) for view in profile.ranks]
+    table = pd.concat(tables, ignore_index=True)
+    everywhere = table.groupby("step")["rank"].transform("nunique") == len(profile.ranks)
+    table = table[everywhere.to_numpy()]
+    if len(profile.ranks) < 2 or table.empty:
+        return pd.DataFrame(columns=["rank", "step", "flops", "compute_ns", "own_share"])
+    summed = table.groupby(["step", "key", "rank"])["flops"].sum().unstack("rank").fillna(0.0)
+    shared = summed.min(axis=1).groupby("step").sum()
+    result = table.groupby(["rank", "step"])["flops"].sum().reset_index()
+    mean = result.groupby("step")["flops"].mean()
+    result["own_share"] = 1.0 - result["step"].map(shared / mean)
+    compute = profile.breakdown.set_index(["rank", "number"])["compute_ns"]
+    result["compute_ns"] = compute.reindex(pd.MultiIndex.from_frame(result[["rank", "step"]])).to_numpy()
+    return result
 
 
 def uneven_pct(profile: Profile) -> float:
@@ -66,23 +80,6 @@ def exchanged_bytes(profile: Profile) -> pd.Series[float]:
     table = table[(table["kind"] == "all_to_all") & (table["step"] >= 0) & (table["bytes"] > 0)]
     steps = max(len(profile.step_ms), 1)
     return table.groupby("rank")["bytes"].sum() / steps
-
-
-def _rank_work(profile: Profile) -> pd.DataFrame:
-    tables = [_operators(view) for view in profile.ranks]
-    table = pd.concat(tables, ignore_index=True)
-    everywhere = table.groupby("step")["rank"].transform("nunique") == len(profile.ranks)
-    table = table[everywhere.to_numpy()]
-    if len(profile.ranks) < 2 or table.empty:
-        return pd.DataFrame(columns=["rank", "step", "flops", "compute_ns", "own_share"])
-    summed = table.groupby(["step", "key", "rank"])["flops"].sum().unstack("rank").fillna(0.0)
-    shared = summed.min(axis=1).groupby("step").sum()
-    result = table.groupby(["rank", "step"])["flops"].sum().reset_index()
-    mean = result.groupby("step")["flops"].mean()
-    result["own_share"] = 1.0 - result["step"].map(shared / mean)
-    compute = profile.breakdown.set_index(["rank", "number"])["compute_ns"]
-    result["compute_ns"] = compute.reindex(pd.MultiIndex.from_frame(result[["rank", "step"]])).to_numpy()
-    return result
 
 
 def _operators(view: RankProfile) -> pd.DataFrame:

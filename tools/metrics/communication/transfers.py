@@ -11,29 +11,19 @@ from tools.metrics.communication.collectives import measured, selector
 from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.collectives import collectives
 from tools.views.exchanges import mergeable_messages, message_cost
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.transfers import Fit, fits, large_transfers, small_messages, small_start_ns, transfers
 
 METRICS = MetricTable()
 
 
+@memoized
 def link_use(profile: Profile) -> pd.DataFrame:
     """One row per rank and step with collectives: columns rank, step, span_ns (first start to last end), busy_ns.
 
     Where busy is nearly the span, the collectives follow each other without a pause: an earlier start of one of them
     would only have it wait for the one before. Transfers between two ranks are left out.
     """
-    return profile.memo("link_use", lambda: _link_use(profile))
-
-
-def busy_share(profile: Profile) -> float:
-    """Busy time over span, all ranks and steps together; 0 without collectives."""
-    table = link_use(profile)
-    span = float(table["span_ns"].sum())
-    return float(table["busy_ns"].sum()) / span if span > 0 else 0.0
-
-
-def _link_use(profile: Profile) -> pd.DataFrame:
     table = collectives(profile)
     table = table[((table["step"] >= 0) & (table["kind"] != "send_recv")).to_numpy()]
     spans = table.groupby(["rank", "step"], as_index=False).agg(begin_ns=("start_ns", "min"), end_ns=("end_ns", "max"))
@@ -43,6 +33,13 @@ def _link_use(profile: Profile) -> pd.DataFrame:
         moments = union(own["start_ns"].to_numpy(), own["end_ns"].to_numpy())
         busy[mine] = covered(moments, spans["begin_ns"].to_numpy()[mine], spans["end_ns"].to_numpy()[mine])
     return spans.assign(span_ns=spans["end_ns"] - spans["begin_ns"], busy_ns=busy)
+
+
+def busy_share(profile: Profile) -> float:
+    """Busy time over span, all ranks and steps together; 0 without collectives."""
+    table = link_use(profile)
+    span = float(table["span_ns"].sum())
+    return float(table["busy_ns"].sum()) / span if span > 0 else 0.0
 
 
 @METRICS.define("B/s", "median bus bandwidth of large {kind} collectives", "How fast do large collectives transfer?")

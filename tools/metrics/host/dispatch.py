@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tools.intervals import IntervalSet, intersect, merge, subtract, union
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, interval_rows, of_rank, step_ms, wall_ms
 from tools.run.links import depths
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -35,12 +35,10 @@ class HostDispatch:
     repeated_moments: IntervalSet
 
 
+@memoized
 def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
     """The short operators of one rank on its training threads."""
-    return profile.memo(f"host_dispatch:{rank}", lambda: _host_dispatch(profile, profile.rank(rank)))
-
-
-def _host_dispatch(profile: Profile, view: RankProfile) -> HostDispatch:
+    view = profile.rank(rank)
     limit_ns = profile.thresholds["short_operator_us"] * 1e3
     computing = view.in_steps(view.host_compute_rows)
     tops = [_outermost(view, computing[view.track[computing] == track]) for track in view.training_tracks]

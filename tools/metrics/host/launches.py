@@ -9,11 +9,12 @@ from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls, kernel_launches
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 
 METRICS = MetricTable()
 
 
+@memoized
 def launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
     """One row per launched device operation inside the steps, in the order of the calls.
 
@@ -25,10 +26,6 @@ def launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
     HTA counts the same length per stream from the call's start, so that a kernel that starts before its call has
     returned can give a negative length there; here it counts as started.
     """
-    return profile.memo(f"queue:{rank}", lambda: _launch_queue(profile, rank))
-
-
-def _launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
     view = profile.rank(rank)
     links = view.launches.sort_values(["call_start_ns", "start_ns"], kind="stable", ignore_index=True)
     called, started = np.sort(links["call_end_ns"].to_numpy()), np.sort(links["start_ns"].to_numpy())

@@ -14,7 +14,7 @@ from tools.metrics.host.operator_groups import outermost
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.metrics.rank_speed import others_median
 from tools.run.events import EventKind
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -52,18 +52,9 @@ class OperatorSpeed:
         return min(1.0, max(0.0, self.delayed_ns) / max(self.own_ns - self.expected_ns, 1.0))
 
 
+@memoized
 def operator_speed(profile: Profile) -> dict[int, OperatorSpeed]:
     """The ranks with a device that share enough operators with others; empty when there is nothing to compare."""
-    return profile.memo("operator_speed", lambda: _operator_speed(profile))
-
-
-def launching_rows(view: RankProfile) -> NDArray[np.int64]:
-    """Rows of the outermost operators on the training threads inside steps, without those that communicate."""
-    plain = (view.kind == EventKind.OPERATOR) & view.on_training_thread & ~view.named("communication_operator")
-    return outermost(view, view.in_steps(np.flatnonzero(plain)))
-
-
-def _operator_speed(profile: Profile) -> dict[int, OperatorSpeed]:
     views = [view for view in profile.ranks if view.rank.has_device and len(view.steps)]
     if len(views) < 2:
         return {}
@@ -81,6 +72,12 @@ def _operator_speed(profile: Profile) -> dict[int, OperatorSpeed]:
     table = table.merge(kinds[["key", "rank", "usual_ns", "even_ns"]], on=["key", "rank"])
     steady = _steadiness(table)
     return {int(str(rank)): _speed(rows, steady[int(str(rank))]) for rank, rows in table.groupby("rank")}
+
+
+def launching_rows(view: RankProfile) -> NDArray[np.int64]:
+    """Rows of the outermost operators on the training threads inside steps, without those that communicate."""
+    plain = (view.kind == EventKind.OPERATOR) & view.on_training_thread & ~view.named("communication_operator")
+    return outermost(view, view.in_steps(np.flatnonzero(plain)))
 
 
 def _steadiness(table: pd.DataFrame) -> dict[int, float]:

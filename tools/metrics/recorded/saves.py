@@ -15,7 +15,7 @@ from tools.metrics.measurement import Measurement, MetricTable, event_rows, inte
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls
 from tools.views.host_records import NS_PER_S, HostRecords
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.series import RunSeries
 from tools.views.stalls import Stalls
@@ -123,12 +123,10 @@ class Saves:
 NO_SAVES = Saves((), 0, np.empty(0, dtype=np.int64), EMPTY, EMPTY, EMPTY, EMPTY, -1)
 
 
+@memoized
 def saves(profile: Profile, rank: int) -> Saves:
     """The savings that the trace of a rank with a device shows."""
-    return profile.memo(f"saves:{rank}", lambda: _saves(profile, profile.rank(rank)))
-
-
-def _saves(profile: Profile, view: RankProfile) -> Saves:
+    view = profile.rank(rank)
     copies = _copied_back(profile, view)
     per_step = copies.groupby("step")["bytes"].sum()
     large = per_step[per_step >= profile.thresholds["state_copy_bytes"]]
