@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank
 from tools.run.events import DEVICE_WORK, EventKind
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile
@@ -135,23 +135,23 @@ def _role_intervals(rank: RankProfile) -> dict[str, IntervalSet]:
         "data_loader": host & loader,
         "operator": host & ~loader & ~span & ~rank.named("profiler_step"),
     }
-    return {role: union(rank.start[mask], rank.end[mask]) for role, mask in masks.items()}
+    return {role: rank.covered(mask) for role, mask in masks.items()}
 
 
 def device_utilization(rank: RankProfile) -> float:
     """Share of the time from the first plugin step's start to the last one's end in which a kernel ran, 0 to 1."""
     steps = plugin_steps(rank)
     window = union(steps["start_ns"].iloc[:1].to_numpy(), steps["end_ns"].iloc[-1:].to_numpy())
-    kernels = union(rank.start[rank.kernels], rank.end[rank.kernels])
+    kernels = rank.covered(rank.kernels)
     return length(intersect(kernels, window)) / max(length(window), 1)
 
 
 def loader_share(rank: RankProfile) -> float:
     """Share of the host's step spans during which a training thread asks its data loader for a batch, 0 to 1."""
     marks = np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
-    spans = union(rank.start[marks], rank.end[marks])
+    spans = rank.covered(marks)
     rows = rank.loader_rows
-    return length(intersect(union(rank.start[rows], rank.end[rows]), spans)) / max(length(spans), 1)
+    return length(intersect(rank.covered(rows), spans)) / max(length(spans), 1)
 
 
 def temporal_breakdown(
@@ -270,7 +270,7 @@ def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the host's step spans with an open data-loader span, whatever the device does meanwhile."""
     view = profile.rank(rank)
     rows = view.loader_rows
-    return of_rank(view, 100.0 * loader_share(view), lambda: event_rows(view, rows), "data-loader spans in step spans")
+    return of_events(view, 100.0 * loader_share(view), rows, "data-loader spans in step spans")
 
 
 @METRICS.define("%", "{part} share of device time (HTA)", "Where does device time go by HolisticTraceAnalysis?")

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import IntervalSet, length, union
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
+from tools.intervals import IntervalSet, length
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank
 from tools.metrics.rank_speed import device_speed
 from tools.run.events import name_mask
 from tools.views.kernel_groups import group_rows, group_time
@@ -40,8 +40,8 @@ def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measureme
     view = profile.rank(rank)
     table = kernel_table(profile, rank)
     rows = table["row"].to_numpy()[(table["kernel_class"] == kernel_class).to_numpy()]
-    busy = union(view.start[rows], view.end[rows])
-    return of_rank(view, _step_ms(view, busy), lambda: event_rows(view, rows), f"kernels of class {kernel_class}")
+    busy = view.covered(rows)
+    return of_events(view, _step_ms(view, busy), rows, f"kernels of class {kernel_class}")
 
 
 @METRICS.define("ms", "time per step in {group}", "How long do kernels of a group run per step?")
@@ -84,7 +84,7 @@ def matrix_tflops(profile: Profile, rank: int) -> Measurement:
         raise UsageError(f"no matrix operator with recorded shapes ran on rank {rank}")
     rate = float(known["flops"].sum()) / float(known["device_ns"].sum()) / 1e3
     rows = known["operator"].to_numpy()
-    return of_rank(view, rate, lambda: event_rows(view, rows), "matrix operators with recorded shapes")
+    return of_events(view, rate, rows, "matrix operators with recorded shapes")
 
 
 @METRICS.define("GB/s", "memory throughput of element-wise operators", "How fast do element-wise operators move data?")
@@ -97,7 +97,7 @@ def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
         raise UsageError(f"no element-wise operator with recorded shapes and types ran on rank {rank}")
     rate = float(known["bytes"].sum()) / float(known["device_ns"].sum())
     rows = known["operator"].to_numpy()
-    return of_rank(view, rate, lambda: event_rows(view, rows), "element-wise operators with recorded shapes")
+    return of_events(view, rate, rows, "element-wise operators with recorded shapes")
 
 
 @METRICS.define("%", "roofline efficiency of operators with known cost", "How close do operators come to the roofline?")
@@ -110,7 +110,7 @@ def roofline_pct(profile: Profile, rank: int) -> Measurement:
         raise UsageError(f"no operator of known cost ran on rank {rank}, or its device is not in the device table")
     rows = known["operator"].to_numpy()
     share = 100.0 * float(known["least_ns"].sum()) / float(known["device_ns"].sum())
-    return of_rank(view, share, lambda: event_rows(view, rows), "operators with recorded shapes against the peaks")
+    return of_events(view, share, rows, "operators with recorded shapes against the peaks")
 
 
 @METRICS.define("TFLOP/s", "{precision} peak of the {matrix}", "How fast could the device compute?")
@@ -140,8 +140,8 @@ def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     view = profile.rank(rank)
     rows = host_math_rows(profile, rank, precision)
     wall_ns = float((view.steps["end_ns"] - view.steps["start_ns"]).sum())
-    share = 100.0 * length(union(view.start[rows], view.end[rows])) / wall_ns
-    return of_rank(view, share, lambda: event_rows(view, rows), f"matrix operators on {precision} operands")
+    share = 100.0 * length(view.covered(rows)) / wall_ns
+    return of_events(view, share, rows, f"matrix operators on {precision} operands")
 
 
 @METRICS.define("%", "extra time of the same kernels", "How much slower is this rank's device?")
@@ -159,7 +159,7 @@ def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
 def _group(profile: Profile, group: str, rank: int, value: float) -> Measurement:
     view = profile.rank(rank)
     rows = group_rows(profile, rank, group)
-    return of_rank(view, value, lambda: event_rows(view, rows), f"kernels of the group {group}")
+    return of_events(view, value, rows, f"kernels of the group {group}")
 
 
 def _step_ms(view: RankProfile, busy: IntervalSet) -> float:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtract, union
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank, over_steps
 from tools.run.events import EventKind
 from tools.views.blocking import bursts, upload_calls
 from tools.views.profile import Profile, memoized
@@ -129,7 +129,7 @@ def _host_spans(profile: Profile, rank: RankProfile) -> dict[str, IntervalSet]:
     spans = {"upload": union(uploads["start_ns"].to_numpy(), uploads["end_ns"].to_numpy())}
     for reason, pattern in HOST_SPANS.items():
         rows = np.flatnonzero(rank.named(pattern) & rank.on_training_thread)
-        spans[reason] = union(rank.start[rows], rank.end[rows])
+        spans[reason] = rank.covered(rows)
     return spans
 
 
@@ -183,7 +183,7 @@ def device_idle_ms(profile: Profile, rank: int, reason: str = "all", statistic: 
 @METRICS.define("%", "device idle share of the step {reason}", "Which share of a step is the device idle, and why?")
 def device_idle_pct(profile: Profile, rank: int, reason: str = "all") -> Measurement:
     """Share of a rank's step time in which its device is idle for that reason."""
-    share = 100.0 * _checked(profile, rank, reason).sum() / wall_ms(profile.rank(rank)).sum()
+    share = 100.0 * _checked(profile, rank, reason).sum() / profile.rank(rank).wall_ms.sum()
     return _measured(profile, rank, reason, float(share))
 
 
@@ -194,9 +194,9 @@ def device_busy_pct(profile: Profile, rank: int) -> Measurement:
     if not view.rank.has_device:
         raise UsageError(f"rank {rank} has no device that could be busy")
     kernels = view.in_steps(view.kernels)
-    busy = step_ms(view, union(view.start[view.kernels], view.end[view.kernels]))
-    value = 100.0 * busy.sum() / wall_ms(view).sum()
-    return of_rank(view, value, lambda: event_rows(view, kernels), "kernels in steps: time in which any runs")
+    busy = view.per_step_ms(view.covered(view.kernels))
+    value = 100.0 * busy.sum() / view.wall_ms.sum()
+    return of_events(view, value, kernels, "kernels in steps: time in which any runs")
 
 
 def _checked(profile: Profile, rank: int, reason: str) -> NDArray[np.float64]:

@@ -6,17 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import IntervalSet, intersect, length, merge, subtract, union
-from tools.metrics.measurement import (
-    Measurement,
-    MetricTable,
-    event_rows,
-    interval_rows,
-    of_rank,
-    over_steps,
-    step_ms,
-    wall_ms,
-)
+from tools.intervals import IntervalSet, intersect, length, merge, subtract
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments, of_rank, over_steps
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -46,7 +37,7 @@ def frames_in_loader(view: RankProfile, what: str) -> IntervalSet:
 
 
 def _inside(view: RankProfile, rows: NDArray[np.int64]) -> IntervalSet:
-    return intersect(union(view.start[rows], view.end[rows]), loader_spans(view))
+    return intersect(view.covered(rows), loader_spans(view))
 
 
 def upload_rows(view: RankProfile) -> NDArray[np.int64]:
@@ -58,15 +49,15 @@ def exposed_uploads(view: RankProfile) -> IntervalSet:
     """When a host-to-device copy runs while no kernel does."""
     rows = upload_rows(view)
     running = merge(view.activity.device_compute, view.activity.device_communication)
-    return subtract(union(view.start[rows], view.end[rows]), running)
+    return subtract(view.covered(rows), running)
 
 
 @METRICS.define("ms", "{statistic} data-loader time per step", "How long is a step in its data loader?")
 def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which a training thread asks its loader, hidden or not."""
     view = profile.rank(rank)
-    value = over_steps(step_ms(view, loader_spans(view)), statistic)
-    return of_rank(view, value, lambda: event_rows(view, view.in_steps(view.loader_rows)), "data-loader spans")
+    value = over_steps(view.per_step_ms(loader_spans(view)), statistic)
+    return of_events(view, value, view.in_steps(view.loader_rows), "data-loader spans")
 
 
 @METRICS.define("steps", "steps with an exposed data wait", "In how many steps does training wait for data?")
@@ -83,7 +74,7 @@ def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the loader spans that framework operators fill, in the training process itself."""
     view = profile.rank(rank)
     moments = operators_in_loader(view)
-    return of_rank(view, _share(view, moments), lambda: interval_rows(moments), "operators inside data-loader spans")
+    return of_moments(view, _share(view, moments), moments, "operators inside data-loader spans")
 
 
 @METRICS.define("%", "share of data-loader time in {what} frames", "Does the loader read or transform?")
@@ -93,24 +84,24 @@ def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
         raise UsageError(f"there is no kind of frame {what!r}; choose one of {', '.join(FRAME_PATTERNS)}")
     view = profile.rank(rank)
     moments = frames_in_loader(view, what)
-    return of_rank(view, _share(view, moments), lambda: interval_rows(moments), f"{what} frames in data-loader spans")
+    return of_moments(view, _share(view, moments), moments, f"{what} frames in data-loader spans")
 
 
 @METRICS.define("ms", "{statistic} exposed host-to-device copy time per step", "How long do uploads delay compute?")
 def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which host-to-device copies run while no kernel does."""
     view = profile.rank(rank)
-    value = over_steps(step_ms(view, exposed_uploads(view)), statistic)
-    return of_rank(view, value, lambda: event_rows(view, upload_rows(view)), "host-to-device copies without a kernel")
+    value = over_steps(view.per_step_ms(exposed_uploads(view)), statistic)
+    return of_events(view, value, upload_rows(view), "host-to-device copies without a kernel")
 
 
 @METRICS.define("%", "exposed host-to-device copy share of the step", "Which share of a step do exposed uploads take?")
 def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the step (median over steps)."""
     view = profile.rank(rank)
-    shares = 100.0 * step_ms(view, exposed_uploads(view)) / wall_ms(view)
+    shares = 100.0 * view.per_step_ms(exposed_uploads(view)) / view.wall_ms
     rows = upload_rows(view)
-    return of_rank(view, np.median(shares), lambda: event_rows(view, rows), "host-to-device copies without a kernel")
+    return of_events(view, np.median(shares), rows, "host-to-device copies without a kernel")
 
 
 @METRICS.define("workers", "fewest loader workers that keep up", "How many loader workers are needed at least?")
@@ -124,11 +115,11 @@ def loader_workers_least(profile: Profile, rank: int) -> Measurement:
     rows = view.in_steps(view.loader_rows)
     if not len(rows) or not view.named("single_process_loader")[rows].all():
         raise UsageError(f"how long making a batch takes is not recorded on rank {rank}")
-    batch_ms = over_steps(step_ms(view, loader_spans(view)), "mean")
-    rest_ms = float(wall_ms(view).mean()) - batch_ms
+    batch_ms = over_steps(view.per_step_ms(loader_spans(view)), "mean")
+    rest_ms = float(view.wall_ms.mean()) - batch_ms
     if rest_ms <= 0:
         raise UsageError(f"the steps of rank {rank} hold nothing but loading")
-    return of_rank(view, np.ceil(batch_ms / rest_ms), lambda: event_rows(view, rows), "data-loader spans over the rest")
+    return of_events(view, np.ceil(batch_ms / rest_ms), rows, "data-loader spans over the rest")
 
 
 def _share(view: RankProfile, moments: IntervalSet) -> float:

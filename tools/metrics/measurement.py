@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import IntervalSet, covered
+from tools.intervals import IntervalSet
+from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 
 
@@ -68,26 +69,36 @@ def of_rank(view: RankProfile, value: float, rows: Callable[[], pd.DataFrame], s
     return Measurement(float(value), rows, selector, (view.rank.rank,), steps, view.rank.window())
 
 
+def of_events(view: RankProfile, value: float, rows: NDArray[np.int64], selector: str) -> Measurement:
+    """A figure about all steps of one rank, from these events."""
+    return of_rank(view, value, lambda: event_rows(view, rows), selector)
+
+
+def of_moments(view: RankProfile, value: float, moments: IntervalSet, selector: str) -> Measurement:
+    """A figure about all steps of one rank, from an interval set."""
+    return of_rank(view, value, lambda: pd.DataFrame(moments, columns=["start_ns", "end_ns"]), selector)
+
+
+def of_ranks(
+    profile: Profile,
+    value: float,
+    table: pd.DataFrame,
+    selector: str,
+    ranks: Sequence[int] = (),
+    steps: Sequence[int] = (),
+) -> Measurement:
+    """A figure about these traced ranks and steps, all of them where none are given."""
+    ranks = tuple(ranks) or profile.run.rank_numbers
+    steps = tuple(steps) or tuple(int(number) for number in sorted(profile.breakdown["number"].unique()))
+    windows = [profile.rank(rank).rank.window() for rank in ranks]
+    window = (min(start for start, _ in windows), max(end for _, end in windows))
+    return Measurement(float(value), lambda: table.reset_index(drop=True), selector, ranks, steps, window)
+
+
 def event_rows(view: RankProfile, rows: NDArray[np.int64]) -> pd.DataFrame:
     """The events of these rows as columns row, start_ns, end_ns, name, track."""
     frame = view.events.frame.iloc[rows][["start_ns", "end_ns", "name", "track"]]
     return frame.rename_axis("row").reset_index()
-
-
-def interval_rows(moments: IntervalSet) -> pd.DataFrame:
-    """An interval set as columns start_ns, end_ns."""
-    return pd.DataFrame(moments, columns=["start_ns", "end_ns"])
-
-
-def step_ms(view: RankProfile, moments: IntervalSet) -> NDArray[np.float64]:
-    """Milliseconds of the interval set in each step of the rank."""
-    steps = view.steps
-    return np.asarray(covered(moments, steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()) / 1e6)
-
-
-def wall_ms(view: RankProfile) -> NDArray[np.float64]:
-    """Duration of each step of the rank in ms."""
-    return np.asarray((view.steps["end_ns"] - view.steps["start_ns"]).to_numpy() / 1e6)
 
 
 def over_steps(values: NDArray[np.float64], statistic: str) -> float:

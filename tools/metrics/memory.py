@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, intersect, length, merge, union
 from tools.metrics.host.program import starved
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, interval_rows, of_rank, step_ms
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments, of_rank
 from tools.run.events import EventKind
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
@@ -73,7 +73,7 @@ def allocation_calls(profile: Profile, rank: int) -> Measurement:
     """Device memory allocation calls per step after the first step, on the training threads."""
     view = profile.rank(rank)
     rows = allocation_rows(view)
-    return of_rank(view, len(rows) / _later_steps(profile, rank), lambda: event_rows(view, rows), "allocation calls")
+    return of_events(view, len(rows) / _later_steps(profile, rank), rows, "allocation calls")
 
 
 @METRICS.define("ms", "memory allocation time per step", "How long does a step allocate device memory?")
@@ -81,8 +81,8 @@ def allocation_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls after the first step."""
     view = profile.rank(rank)
     rows = allocation_rows(view)
-    value = step_ms(view, union(view.start[rows], view.end[rows])).sum() / _later_steps(profile, rank)
-    return of_rank(view, value, lambda: event_rows(view, rows), "allocation calls")
+    value = view.per_step_ms(view.covered(rows)).sum() / _later_steps(profile, rank)
+    return of_events(view, value, rows, "allocation calls")
 
 
 @METRICS.define("ms", "exposed memory allocation time per step", "How long does the device wait for memory allocation?")
@@ -90,9 +90,9 @@ def allocation_exposed_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls while the device has nothing to do."""
     view = profile.rank(rank)
     rows = allocation_rows(view)
-    exposed = intersect(union(view.start[rows], view.end[rows]), starved(view))
-    value = step_ms(view, exposed).sum() / _later_steps(profile, rank)
-    return of_rank(view, value, lambda: event_rows(view, rows), "allocation calls while the device is idle")
+    exposed = intersect(view.covered(rows), starved(view))
+    value = view.per_step_ms(exposed).sum() / _later_steps(profile, rank)
+    return of_events(view, value, rows, "allocation calls while the device is idle")
 
 
 def _later_steps(profile: Profile, rank: int) -> int:
@@ -174,9 +174,9 @@ def _moments(profile: Profile, rank: int) -> IntervalSet:
     if not view.rank.has_device:
         return merge(*recomputed(profile, rank).values()) if recomputed(profile, rank) else EMPTY
     rows = recomputed_kernels(profile, rank)
-    return union(view.start[rows], view.end[rows])
+    return view.covered(rows)
 
 
 def _of(profile: Profile, rank: int, value: float) -> Measurement:
     view, moments = profile.rank(rank), _moments(profile, rank)
-    return of_rank(view, value, lambda: interval_rows(moments), "forward operators inside nodes of the backward")
+    return of_moments(view, value, moments, "forward operators inside nodes of the backward")

@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import union
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank, over_steps, step_ms
+from tools.metrics.measurement import Measurement, MetricTable, of_events, over_steps
 from tools.run.events import HOST_WORK
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -32,7 +31,7 @@ def rank_kernel_ms(profile: Profile, rank: int, name: str) -> Measurement:
     view = profile.rank(rank)
     rows = _named(view, kernel_rows(view), name)
     total_ms = float((view.end[rows] - view.start[rows]).sum()) / 1e6
-    return of_rank(view, total_ms / len(view.steps), lambda: event_rows(view, rows), "device kernels of one name")
+    return of_events(view, total_ms / len(view.steps), rows, "device kernels of one name")
 
 
 @METRICS.define("calls", "kernels named {name} per step", "How many kernels of this name does a step of a rank run?")
@@ -40,7 +39,7 @@ def rank_kernel_count(profile: Profile, rank: int, name: str) -> Measurement:
     """Kernels of exactly this name per step of one rank."""
     view = profile.rank(rank)
     rows = _named(view, kernel_rows(view), name)
-    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "device kernels of one name")
+    return of_events(view, len(rows) / len(view.steps), rows, "device kernels of one name")
 
 
 @METRICS.define("ms", "host time per step in events named {name}", "How long is the host in events of this name?")
@@ -48,8 +47,8 @@ def host_name_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Time per step in which at least one host event of exactly this name is open; 0 where there are none."""
     view = profile.rank(rank)
     rows = _named(view, host_rows(view), name)
-    value = over_steps(step_ms(view, union(view.start[rows], view.end[rows])), "mean")
-    return of_rank(view, value, lambda: event_rows(view, rows), "host events of one name")
+    value = over_steps(view.per_step_ms(view.covered(rows)), "mean")
+    return of_events(view, value, rows, "host events of one name")
 
 
 @METRICS.define("calls", "host events named {name} per step", "How often do events of this name occur?")
@@ -57,7 +56,7 @@ def host_name_count(profile: Profile, rank: int, name: str) -> Measurement:
     """Host events of exactly this name per step."""
     view = profile.rank(rank)
     rows = _named(view, host_rows(view), name)
-    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "host events of one name")
+    return of_events(view, len(rows) / len(view.steps), rows, "host events of one name")
 
 
 @METRICS.define("ms", "longest host event named {name}", "How long is the longest host call of this name?")
@@ -66,7 +65,7 @@ def host_name_longest_ms(profile: Profile, rank: int, name: str) -> Measurement:
     view = profile.rank(rank)
     rows = _named(view, host_rows(view), name)
     longest = float((view.end[rows] - view.start[rows]).max(initial=0)) / 1e6
-    return of_rank(view, longest, lambda: event_rows(view, rows), "host events of one name")
+    return of_events(view, longest, rows, "host events of one name")
 
 
 def _named(view: RankProfile, rows: NDArray[np.int64], name: str) -> NDArray[np.int64]:

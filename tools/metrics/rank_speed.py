@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import covered, union
+from tools.intervals import covered
 from tools.metrics.host.operator_groups import outermost
 from tools.metrics.measurement import Measurement, MetricTable, of_rank
 from tools.views.kernels import kernel_table
@@ -97,7 +97,7 @@ def _alone(rank: RankProfile, table: pd.DataFrame) -> NDArray[np.bool_]:
     for number in np.unique(track):
         foreign = work[rank.track[work] != number]
         mine = track == number
-        others[mine] = covered(union(rank.start[foreign], rank.end[foreign]), start[mine], end[mine])
+        others[mine] = covered(rank.covered(foreign), start[mine], end[mine])
     return np.asarray(others == 0)
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, MetricTable, of_ranks
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
-from tools.views.step_shape import StepSeries
 
 METRICS = MetricTable()
 
@@ -28,11 +27,8 @@ def _chosen(profile: Profile, rank: int | None, step: int | None) -> pd.DataFram
 
 
 def _measured(profile: Profile, value: float, table: pd.DataFrame, selector: str) -> Measurement:
-    ranks = tuple(int(number) for number in sorted(table["rank"].unique()))
-    steps = tuple(int(number) for number in sorted(table["number"].unique()))
-    windows = [profile.rank(rank).rank.window() for rank in ranks]
-    window = (min(start for start, _ in windows), max(end for _, end in windows))
-    return Measurement(value, lambda: table.reset_index(drop=True), selector, ranks, steps, window)
+    ranks, steps = (sorted(int(number) for number in table[name].unique()) for name in ("rank", "number"))
+    return of_ranks(profile, value, table, selector, ranks, steps)
 
 
 @METRICS.define("ms", "{statistic} step time", "How long does a step take?")
@@ -147,25 +143,22 @@ def rank_time_ms(profile: Profile, of: str, rank: int) -> Measurement:
     """Mean step time of one rank: ``wall``, or ``own`` without exposed communication."""
     table = _rank_times(profile, of)
     value = float(table.loc[profile.rank(rank).rank.rank])
-    return _of_ranks(profile, value, table, f"mean {of} time per step", (rank,))
+    return _by_rank(profile, value, table, f"mean {of} time per step", rank)
 
 
 @METRICS.define("%", "spread of mean {of} step time over ranks", "How far apart are the ranks?")
 def rank_spread_pct(profile: Profile, of: str = "own") -> Measurement:
     """(max - min)/mean over ranks of the mean step time, ``wall`` or ``own`` (without exposed communication)."""
     table = _rank_times(profile, of)
-    return _of_ranks(profile, spread_pct(table), table, f"mean {of} time per step by rank", profile.run.rank_numbers)
+    return _by_rank(profile, spread_pct(table), table, f"mean {of} time per step by rank")
 
 
 @METRICS.define("%", "extra {of} step time against the other ranks", "How much longer is this rank's step?")
 def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement:
     """How much longer a rank's mean step time, ``wall`` or ``own``, is than the median of the other ranks."""
     table = _rank_times(profile, of)
-    others = table.drop(index=profile.rank(rank).rank.rank)
-    if others.empty:
-        raise UsageError("the run has one rank only: there is nothing to compare with")
-    value = 100.0 * (float(table.loc[rank]) / float(others.median()) - 1.0)
-    return _of_ranks(profile, value, table, f"mean {of} time per step by rank", profile.run.rank_numbers)
+    own, others = _beyond_others(profile, table, rank)
+    return _by_rank(profile, 100.0 * (own / others - 1.0), table, f"mean {of} time per step by rank")
 
 
 @METRICS.define("ms", "{part} per step beyond the other ranks' median", "Which part takes longer on this rank?")
@@ -173,22 +166,16 @@ def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Mean time per step in one part on a rank, minus the median of that over the other ranks."""
     _known_part(part)
     table = profile.breakdown.groupby("rank")[f"{part}_ns"].mean() / 1e6
-    others = table.drop(index=profile.rank(rank).rank.rank)
-    if others.empty:
-        raise UsageError("the run has one rank only: there is nothing to compare with")
-    value = float(table.loc[rank] - others.median())
-    return _of_ranks(profile, value, table, f"breakdown part {part} by rank", profile.run.rank_numbers)
+    own, others = _beyond_others(profile, table, rank)
+    return _by_rank(profile, own - others, table, f"breakdown part {part} by rank")
 
 
 @METRICS.define("ms", "start lag of the first recorded step", "Did this rank start later than the others?")
 def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
-    """How much later than the median of the other ranks this rank began its first recorded step."""
+    """How much later than the median of the other ranks this rank started its first recorded step."""
     starts = pd.Series({view.rank.rank: view.rank.window()[0] / 1e6 for view in profile.ranks})
-    others = starts.drop(index=profile.rank(rank).rank.rank)
-    if others.empty:
-        raise UsageError("the run has one rank only: there is nothing to compare with")
-    value = float(starts.loc[rank] - others.median())
-    return _of_ranks(profile, value, starts, "start of the first step by rank, ms", profile.run.rank_numbers)
+    own, others = _beyond_others(profile, starts, rank)
+    return _by_rank(profile, own - others, starts, "start of the first step by rank, ms")
 
 
 def _known_part(part: str) -> None:
@@ -207,34 +194,22 @@ def _rank_times(profile: Profile, of: str) -> pd.Series[float]:
 
 
 def _of_series(profile: Profile, rank: int | None, value: float, steps: tuple[int, ...] = ()) -> Measurement:
-    series: StepSeries = step_series(profile, rank)
-    ranks = profile.run.rank_numbers if rank is None else (rank,)
-    numbers = steps or tuple(int(number) for number in series.numbers)
-    which = "longest rank of each" if rank is None else f"rank {rank}"
-    return Measurement(
-        value,
-        lambda: pd.DataFrame({"number": series.numbers, "step_ms": series.ms}),
-        f"steps of the run, {which}",
-        ranks,
-        numbers,
-        _window(profile, ranks),
-    )
+    series = step_series(profile, rank)
+    which, ranks = ("longest rank of each", ()) if rank is None else (f"rank {rank}", (rank,))
+    table = pd.DataFrame({"number": series.numbers, "step_ms": series.ms})
+    return of_ranks(profile, value, table, f"steps of the run, {which}", ranks, steps or series.numbers.tolist())
 
 
-def _of_ranks(
-    profile: Profile, value: float, table: pd.Series[float], selector: str, ranks: tuple[int, ...]
+def _by_rank(
+    profile: Profile, value: float, values: pd.Series[float], selector: str, rank: int | None = None
 ) -> Measurement:
-    steps = tuple(int(number) for number in sorted(profile.breakdown["number"].unique()))
-    return Measurement(
-        value,
-        lambda: table.rename("ms").rename_axis("rank").reset_index(),
-        selector,
-        ranks,
-        steps,
-        _window(profile, ranks),
-    )
+    table = values.rename("ms").rename_axis("rank").reset_index()
+    return of_ranks(profile, value, table, selector, () if rank is None else (rank,))
 
 
-def _window(profile: Profile, ranks: tuple[int, ...]) -> tuple[int, int]:
-    windows = [profile.rank(rank).rank.window() for rank in ranks]
-    return min(start for start, _ in windows), max(end for _, end in windows)
+def _beyond_others(profile: Profile, table: pd.Series[float], rank: int) -> tuple[float, float]:
+    """The rank's value of the table, and the median of the other ranks'."""
+    others = table.drop(index=profile.rank(rank).rank.rank)
+    if others.empty:
+        raise UsageError("the run has one rank only: there is nothing to compare with")
+    return float(table.loc[rank]), float(others.median())

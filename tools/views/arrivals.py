@@ -107,7 +107,7 @@ def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -
         mine = mine[mine["last_rank"] == last_rank]
     start = mine["start_ns"].to_numpy()
     waiting = intersect(union(start, start + mine["wait_ns"].to_numpy()), view.parts.exposed_communication)
-    return covered(waiting, view.steps["start_ns"].to_numpy(), view.steps["end_ns"].to_numpy())
+    return view.per_step_ns(waiting)
 
 
 def steadiness(profile: Profile, late: tuple[int, ...]) -> float:

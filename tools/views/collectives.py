@@ -24,7 +24,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import EMPTY, IntervalSet, covered, intersect, union
+from tools.intervals import EMPTY, IntervalSet, intersect, union
 from tools.knowledge.name_patterns import collective_kind
 from tools.run.links import enclosing
 from tools.views.collective_size import UNKNOWN, element_bytes, elements_of, type_of
@@ -57,7 +57,7 @@ def unmatched(profile: Profile) -> int:
 def asking_spans(rank: RankProfile) -> IntervalSet:
     """The moments in which a host thread of the rank is inside an operator that asks for a collective."""
     rows = rank.in_steps(np.flatnonzero(rank.named("communication_operator") & (rank.end > rank.start)))
-    return union(rank.start[rows], rank.end[rows])
+    return rank.covered(rows)
 
 
 def _of_rank(rank: RankProfile, world_size: int | None) -> pd.DataFrame:
@@ -234,5 +234,4 @@ def waiting_for_partner(profile: Profile, rank: int) -> IntervalSet:
 
 def partner_wait_ns(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Per step of the rank, the time in which it does nothing but wait for the partner of a transfer."""
-    steps = profile.rank(rank).steps
-    return covered(waiting_for_partner(profile, rank), steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())
+    return profile.rank(rank).per_step_ns(waiting_for_partner(profile, rank))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
+from tools.intervals import IntervalSet, intersect, length, subtract, union
 from tools.views.arrivals import waits
 from tools.views.collectives import collectives
 from tools.views.profile import Profile, memoized
@@ -41,9 +41,7 @@ def exposed_exchange_ns(profile: Profile, rank: RankProfile) -> float:
     table = exchange_rows(profile)
     mine = table[table["rank"] == rank.rank.rank]
     under_way = union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
-    steps = rank.steps
-    shown = intersect(moving(profile, rank), under_way)
-    return float(np.mean(covered(shown, steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy())))
+    return float(np.mean(rank.per_step_ns(intersect(moving(profile, rank), under_way))))
 
 
 def pipelined_ns(profile: Profile, exposed_ns: float) -> float:

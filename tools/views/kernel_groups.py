@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import IntervalSet, union
+from tools.intervals import IntervalSet
 from tools.views.kernels import MATH_CLASSES, NAMED_PRECISIONS, UNKNOWN, VECTOR_UNIT, device_of, kernel_table
 from tools.views.profile import Profile, memoized
 from tools.views.roofline import BOUNDS, costed_kernels, roofline
@@ -55,7 +55,7 @@ def group_rows(profile: Profile, rank: int, group: str) -> NDArray[np.int64]:
 def group_time(profile: Profile, rank: int, group: str) -> IntervalSet:
     """The moments in which at least one kernel of the group runs."""
     view, rows = profile.rank(rank), group_rows(profile, rank, group)
-    return union(view.start[rows], view.end[rows])
+    return view.covered(rows)
 
 
 def _math(profile: Profile, rank: int) -> NDArray[np.int64]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import EMPTY, IntervalSet, merge, subtract, union
+from tools.intervals import EMPTY, IntervalSet, covered, merge, subtract, union
 from tools.knowledge.name_patterns import matching
 from tools.run.events import EventKind
 from tools.run.links import launches, launching_operators
@@ -128,13 +128,13 @@ class RankProfile:
         links = self.launches
         waiting = union(links["call_end_ns"].to_numpy(), links["start_ns"].to_numpy()) if len(links) else EMPTY
         return Activity(
-            device_compute=self._covered(self.compute_kernels),
-            device_communication=self._covered(self.communication_kernels),
-            device_copy=self._covered(self.copies),
+            device_compute=self.covered(self.compute_kernels),
+            device_communication=self.covered(self.communication_kernels),
+            device_copy=self.covered(self.copies),
             outstanding=waiting,
-            loader=self._covered(self.loader_rows),
+            loader=self.covered(self.loader_rows),
             host_compute=EMPTY if self.rank.has_device else self._host_computing(),
-            host_communication=EMPTY if self.rank.has_device else self._covered(self.host_collective_rows),
+            host_communication=EMPTY if self.rank.has_device else self.covered(self.host_collective_rows),
             has_device=self.rank.has_device,
         )
 
@@ -175,8 +175,22 @@ class RankProfile:
         """Time in computing operators; what only encloses others (autograd's nodes) may be waiting for a collective."""
         rows = self.host_compute_rows
         encloses = self.named("enclosing_operator")[rows]
-        waiting = self._covered(self.host_collective_rows)
-        return merge(self._covered(rows[~encloses]), subtract(self._covered(rows[encloses]), waiting))
+        waiting = self.covered(self.host_collective_rows)
+        return merge(self.covered(rows[~encloses]), subtract(self.covered(rows[encloses]), waiting))
 
-    def _covered(self, rows: NDArray[np.int64]) -> IntervalSet:
+    def covered(self, rows: NDArray[np.int64]) -> IntervalSet:
+        """The moments in which at least one event of these rows is open."""
         return union(self.start[rows], self.end[rows])
+
+    def per_step_ns(self, moments: IntervalSet) -> NDArray[np.int64]:
+        """Nanoseconds of the interval set in each step."""
+        return covered(moments, self.steps["start_ns"].to_numpy(), self.steps["end_ns"].to_numpy())
+
+    def per_step_ms(self, moments: IntervalSet) -> NDArray[np.float64]:
+        """Milliseconds of the interval set in each step."""
+        return np.asarray(self.per_step_ns(moments) / 1e6)
+
+    @cached_property
+    def wall_ms(self) -> NDArray[np.float64]:
+        """Duration of each step in ms."""
+        return np.asarray((self.steps["end_ns"] - self.steps["start_ns"]).to_numpy() / 1e6)

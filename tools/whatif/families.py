@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.intervals import EMPTY, IntervalSet, complement, merge, subtract, union
+from tools.intervals import EMPTY, IntervalSet, complement, merge, subtract
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -39,7 +39,7 @@ def host_families(rank: RankProfile, track: int) -> dict[str, IntervalSet]:
 
 def _covered(rank: RankProfile, track: int, rows: Rows) -> IntervalSet:
     mine = rows[rank.track[rows] == track]
-    return union(rank.start[mine], rank.end[mine])
+    return rank.covered(mine)
 
 
 def family_change(profile: Profile, family: str) -> Change:

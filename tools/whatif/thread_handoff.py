@@ -58,7 +58,7 @@ def busy(rank: RankProfile, track: int, start_ns: int, end_ns: int) -> IntervalS
         return union(begin, end)
     encloses = rank.named("enclosing_operator")[rows]
     spans = rank.host_collective_rows
-    waiting = union(rank.start[spans], rank.end[spans])
+    waiting = rank.covered(spans)
     return merge(union(begin[~encloses], end[~encloses]), subtract(union(begin[encloses], end[encloses]), waiting))
 
 

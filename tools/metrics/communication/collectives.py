@@ -7,7 +7,7 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.intervals import intersect, length
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, MetricTable, of_ranks
 from tools.views.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
 from tools.views.collectives import asking_spans, collectives, partner_wait_ns, unmatched
 from tools.views.profile import Profile
@@ -172,8 +172,4 @@ def selector(what: str, kind: str | None) -> str:
 
 def measured(profile: Profile, value: float, table: pd.DataFrame, rows_of: str, rank: int | None = None) -> Measurement:
     """A figure over all steps, of one rank or of all."""
-    ranks = profile.run.rank_numbers if rank is None else (rank,)
-    steps = tuple(int(number) for number in sorted(profile.breakdown["number"].unique()))
-    windows = [profile.rank(number).rank.window() for number in ranks]
-    window = (min(start for start, _ in windows), max(end for _, end in windows))
-    return Measurement(value, lambda: table.reset_index(drop=True), rows_of, ranks, steps, window)
+    return of_ranks(profile, value, table, rows_of, () if rank is None else (rank,))

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, of_events
 from tools.metrics.recorded.samples import host_records
 from tools.metrics.recorded.series import rank_stalls, run_series
 from tools.run.model import MONITOR_FORMAT
@@ -65,7 +65,7 @@ def compiled_again(profile: Profile, rank: int) -> Measurement:
     """How often compiled regions were compiled anew before the trace, at least: by the numbers of their versions."""
     view = profile.rank(rank)
     rows = np.flatnonzero(view.named("compiled_region"))
-    return of_rank(view, versions(view).again, lambda: event_rows(view, rows), "versions of compiled regions")
+    return of_events(view, versions(view).again, rows, "versions of compiled regions")
 
 
 @METRICS.define("ms", "mean cost per step of long computing steps", "How much do long computing steps cost?")

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import IntervalSet, intersect, merge, subtract, union
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, interval_rows, of_rank, step_ms, wall_ms
+from tools.intervals import IntervalSet, intersect, merge, subtract
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments, of_rank
 from tools.run.links import depths
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
@@ -45,10 +45,10 @@ def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
     rows = np.sort(np.concatenate(tops)).astype(np.int64) if tops else computing
     brief = view.end[rows] - view.start[rows] < limit_ns
     pauses = view.parts.host[view.parts.host[:, 1] - view.parts.host[:, 0] < limit_ns]
-    long = union(view.start[rows[~brief]], view.end[rows[~brief]])
-    spans = intersect(union(view.start[rows[brief]], view.end[rows[brief]]), view.parts.compute)
+    long = view.covered(rows[~brief])
+    spans = intersect(view.covered(rows[brief]), view.parts.compute)
     repeated = rows[_repeated(view, rows, limit_ns, profile.thresholds["repeated_calls"])]
-    calls = intersect(union(view.start[repeated], view.end[repeated]), view.parts.compute)
+    calls = intersect(view.covered(repeated), view.parts.compute)
     beside = np.isin(pauses[:, 0], view.end[repeated]) | np.isin(pauses[:, 1], view.start[repeated])
     return HostDispatch(rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses[beside]))
 
@@ -89,9 +89,9 @@ def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     of what it takes longer in the short operators.
     """
     view = profile.rank(rank)
-    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    per_step = view.per_step_ms(host_dispatch(profile, rank).repeated_moments)
     if profile.series is not None:
-        per_step = per_step * np.minimum(profile.series.mean_ms / wall_ms(view), 1.0)
+        per_step = per_step * np.minimum(profile.series.mean_ms / view.wall_ms, 1.0)
     like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
     return _short_operators(profile, rank, float(np.median(per_step[like])) if like.any() else float(per_step.mean()))
 
@@ -105,8 +105,8 @@ def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     view, series = profile.rank(rank), profile.series
     if series is None:
         return short_operator_ms(profile, rank)
-    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
-    bounds = per_step - np.maximum(wall_ms(view) - series.mean_ms, 0.0)
+    per_step = view.per_step_ms(host_dispatch(profile, rank).repeated_moments)
+    bounds = per_step - np.maximum(view.wall_ms - series.mean_ms, 0.0)
     return _short_operators(profile, rank, max(float(bounds.max()), 0.0))
 
 
@@ -116,7 +116,7 @@ def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     view, series = profile.rank(rank), profile.series
     if series is None:
         return short_operator_ms(profile, rank)
-    per_step = step_ms(view, host_dispatch(profile, rank).repeated_moments)
+    per_step = view.per_step_ms(host_dispatch(profile, rank).repeated_moments)
     like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
     value = float(np.median(per_step[like])) if like.any() else float(per_step.mean())
     return _short_operators(profile, rank, min(value, series.mean_ms))
@@ -127,13 +127,13 @@ def short_operator_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the mean unprofiled step, of the traced ones where no others are known."""
     view, series = profile.rank(rank), profile.series
     spent = short_operator_ms(profile, rank)
-    whole_ms = float(wall_ms(view).mean()) if series is None else series.mean_ms
+    whole_ms = float(view.wall_ms.mean()) if series is None else series.mean_ms
     return of_rank(view, 100.0 * spent.value / whole_ms, spent.rows, REPEATED)
 
 
 def _short_operators(profile: Profile, rank: int, value_ms: float) -> Measurement:
     moments = host_dispatch(profile, rank).repeated_moments
-    return of_rank(profile.rank(rank), value_ms, lambda: interval_rows(moments), REPEATED)
+    return of_moments(profile.rank(rank), value_ms, moments, REPEATED)
 
 
 def _usual_steps(profile: Profile) -> NDArray[np.int64]:
@@ -149,7 +149,7 @@ def operators_per_step(profile: Profile, rank: int) -> Measurement:
     """Outermost computing operators per step on the training threads of a rank without a device."""
     view = profile.rank(rank)
     rows = host_dispatch(profile, rank).rows
-    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), "outermost operators")
+    return of_events(view, len(rows) / len(view.steps), rows, "outermost operators")
 
 
 @METRICS.define("calls", "calls per step of repeated short operators", "How often does a step call short operators?")
@@ -157,7 +157,7 @@ def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     """Calls per step of short operators of kinds called very often, on a rank without a device."""
     view = profile.rank(rank)
     rows = host_dispatch(profile, rank).repeated
-    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), REPEATED)
+    return of_events(view, len(rows) / len(view.steps), rows, REPEATED)
 
 
 @METRICS.define("pauses", "switch-interval pauses per step", "How often does the interpreter switch threads?")
@@ -183,4 +183,4 @@ def _pauses(profile: Profile, rank: int, early: float, late: float, selector: st
     turns = (pauses[:, 1] - pauses[:, 0]) / 1e6 / interval_ms
     whole = np.floor(turns + early)
     chosen = pauses[(whole >= 1) & (whole <= SWITCHES) & (turns - whole <= late)]
-    return of_rank(view, len(chosen) / len(view.steps), lambda: interval_rows(chosen), selector)
+    return of_moments(view, len(chosen) / len(view.steps), chosen, selector)

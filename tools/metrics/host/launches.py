@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls, kernel_launches
 from tools.views.profile import Profile, memoized
@@ -101,7 +101,7 @@ def launch_blocking_pct(profile: Profile, rank: int) -> Measurement:
     view = profile.rank(rank)
     calls = kernel_launches(profile, rank)
     value = 100.0 * len(calls.blocked) / max(len(calls.rows), 1)
-    return of_rank(view, value, lambda: event_rows(view, calls.blocked), "launch ends with its kernel")
+    return of_events(view, value, calls.blocked, "launch ends with its kernel")
 
 
 @METRICS.define("calls", "blocking synchronization calls per step", "How often does the host wait for the device?")

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import length, union
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
+from tools.intervals import length
+from tools.metrics.measurement import Measurement, MetricTable, of_events
 from tools.run.links import depths, parents
 from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile
@@ -148,9 +148,9 @@ def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
 
 def _total_ns(profile: Profile, group: str, rank: int) -> float:
     view, rows = profile.rank(rank), host_group(profile, rank, group)
-    return float(length(union(view.start[rows], view.end[rows])))
+    return float(length(view.covered(rows)))
 
 
 def _of(profile: Profile, group: str, rank: int, value: float) -> Measurement:
     view, rows = profile.rank(rank), host_group(profile, rank, group)
-    return of_rank(view, value, lambda: event_rows(view, rows), f"operators of the group {group} on training threads")
+    return of_events(view, value, rows, f"operators of the group {group} on training threads")

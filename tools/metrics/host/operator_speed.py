@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import covered, union
+from tools.intervals import covered
 from tools.metrics.host.operator_groups import outermost
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.metrics.rank_speed import others_median
@@ -97,7 +97,7 @@ def _own_times(view: RankProfile) -> pd.DataFrame:
     """Time of every outermost operator on the training threads without the runtime's calls in it, which may wait."""
     rows = launching_rows(view)
     calls = (view.kind == EventKind.RUNTIME) & view.on_training_thread
-    inside = covered(union(view.start[calls], view.end[calls]), view.start[rows], view.end[rows])
+    inside = covered(view.covered(calls), view.start[rows], view.end[rows])
     names = view.events.frame["name"].cat
     keys = names.categories.to_numpy(dtype=object)[names.codes.to_numpy()[rows]]
     ns = view.end[rows] - view.start[rows] - inside

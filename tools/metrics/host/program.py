@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import IntervalSet, intersect, merge, union
+from tools.intervals import IntervalSet, intersect, merge
 from tools.knowledge.name_patterns import PATTERNS
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank, over_steps, step_ms, wall_ms
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -38,8 +38,8 @@ def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "me
     """Time per step in host spans of that kind."""
     view = profile.rank(rank)
     rows = span_rows(view, pattern)
-    value = over_steps(step_ms(view, union(view.start[rows], view.end[rows])), statistic)
-    return of_rank(view, value, lambda: event_rows(view, rows), f"host spans named like {pattern}")
+    value = over_steps(view.per_step_ms(view.covered(rows)), statistic)
+    return of_events(view, value, rows, f"host spans named like {pattern}")
 
 
 @METRICS.define("ms", "{statistic} exposed host time per step in {pattern}", "How long does the device wait for it?")
@@ -47,11 +47,11 @@ def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: s
     """Time per step in host spans of that kind while the device has nothing to do (or there is none)."""
     view = profile.rank(rank)
     rows = span_rows(view, pattern)
-    exposed = intersect(union(view.start[rows], view.end[rows]), starved(view))
-    return of_rank(
+    exposed = intersect(view.covered(rows), starved(view))
+    return of_events(
         view,
-        over_steps(step_ms(view, exposed), statistic),
-        lambda: event_rows(view, rows),
+        over_steps(view.per_step_ms(exposed), statistic),
+        rows,
         f"host spans named like {pattern} while the device is idle",
     )
 
@@ -61,7 +61,7 @@ def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurem
     """The same as a share of the step time."""
     exposed = host_span_exposed_ms(profile, rank, pattern)
     view = profile.rank(rank)
-    return of_rank(view, 100.0 * exposed.value / float(wall_ms(view).mean()), exposed.rows, exposed.selector)
+    return of_rank(view, 100.0 * exposed.value / float(view.wall_ms.mean()), exposed.rows, exposed.selector)
 
 
 @METRICS.define("events", "recorded host spans of {pattern}", "How often does the host do this kind of work?")
@@ -69,7 +69,7 @@ def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
     """Number of host spans of that kind in all recorded steps."""
     view = profile.rank(rank)
     rows = span_rows(view, pattern)
-    return of_rank(view, len(rows), lambda: event_rows(view, rows), f"host spans named like {pattern}")
+    return of_events(view, len(rows), rows, f"host spans named like {pattern}")
 
 
 @METRICS.define("ms", "longest host span of {pattern}", "How long is the longest host span of this kind?")
@@ -78,7 +78,7 @@ def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measureme
     view = profile.rank(rank)
     rows = span_rows(view, pattern)
     longest = (view.end[rows] - view.start[rows]).max(initial=0) / 1e6
-    return of_rank(view, longest, lambda: event_rows(view, rows), f"longest host span named like {pattern}")
+    return of_events(view, longest, rows, f"longest host span named like {pattern}")
 
 
 @METRICS.define("events", "profiled {kind} events per step", "How many events does the profiler record?")
@@ -88,7 +88,7 @@ def profiled_events_per_step(profile: Profile, rank: int, kind: str) -> Measurem
         raise UsageError(f"there is no kind {kind!r}; choose one of {', '.join(PROFILED)}")
     view = profile.rank(rank)
     rows = view.in_steps(np.flatnonzero(view.kind == PROFILED[kind]))
-    return of_rank(view, len(rows) / len(view.steps), lambda: event_rows(view, rows), f"{kind} events")
+    return of_events(view, len(rows) / len(view.steps), rows, f"{kind} events")
 
 
 @METRICS.define("ms", "estimated profiler overhead per step", "How much host time does the profiler take?")

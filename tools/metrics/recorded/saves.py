@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, merge, union
 from tools.metrics.idle import idle_time
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, interval_rows, of_rank, step_ms
+from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls
 from tools.views.host_records import NS_PER_S, HostRecords
@@ -145,8 +145,8 @@ def saves(profile: Profile, rank: int) -> Saves:
         copies=copies["row"].to_numpy(),
         moments=moments,
         copying=intersect(view.parts.exposed_memcpy, after),
-        frames=intersect(moments, union(view.start[named], view.end[named])),
-        framed=intersect(moments, union(view.start[framed], view.end[framed])),
+        frames=intersect(moments, view.covered(named)),
+        framed=intersect(moments, view.covered(framed)),
         track=int(copies["track"].iloc[0]),
     )
 
@@ -190,7 +190,7 @@ def save_pause_ms(profile: Profile, rank: int) -> Measurement:
 def save_steps(profile: Profile, rank: int) -> Measurement:
     """In how many of the recorded steps a state is saved."""
     found, view = _found(profile, rank), profile.rank(rank)
-    return of_rank(view, len(found.steps), lambda: event_rows(view, found.copies), "steps with large read-backs")
+    return of_events(view, len(found.steps), found.copies, "steps with large read-backs")
 
 
 @METRICS.define("B", "bytes copied to the host per checkpoint step", "How much does a checkpoint copy to the host?")
@@ -198,7 +198,7 @@ def saved_bytes(profile: Profile, rank: int) -> Measurement:
     """What such a step copies to the host in blocking copies, in bytes."""
     found, view = _found(profile, rank), profile.rank(rank)
     value = found.copied_bytes / len(found.steps)
-    return of_rank(view, value, lambda: event_rows(view, found.copies), "blocking copies to the host in such a step")
+    return of_events(view, value, found.copies, "blocking copies to the host in such a step")
 
 
 @METRICS.define("%", "share of those pauses in Python frames that save", "Do Python frames show a checkpoint saved?")
@@ -206,12 +206,12 @@ def save_frames_pct(profile: Profile, rank: int) -> Measurement:
     """Share of those pauses inside Python frames that save."""
     found, view = _found(profile, rank), profile.rank(rank)
     value = 100.0 * length(found.frames) / max(length(found.moments), 1)
-    return of_rank(view, value, lambda: interval_rows(found.frames), "frames that save, while the device is idle")
+    return of_moments(view, value, found.frames, "frames that save, while the device is idle")
 
 
 def _time(profile: Profile, rank: int, moments: IntervalSet, selector: str) -> Measurement:
     view = profile.rank(rank)
-    return of_rank(view, float(np.mean(step_ms(view, moments))), lambda: interval_rows(moments), selector)
+    return of_moments(view, float(np.mean(view.per_step_ms(moments))), moments, selector)
 
 
 def _found(profile: Profile, rank: int) -> Saves:
