@@ -8,8 +8,8 @@ from functools import lru_cache
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
 from tools.metrics import attribution, computation, critical_path, idle, io, memory, named_time, rank_speed, step_time
-from tools.metrics.communication import collectives, network, overlap, pipeline, rank_work, transfers
-from tools.metrics.host import calls, compiled, dispatch, launches, operator_groups, operator_speed, program
+from tools.metrics.communication import collectives, overlap, pipeline, rank_work, transfers
+from tools.metrics.host import compiled, dispatch, launches, operator_groups, operator_speed, program
 from tools.metrics.measurement import Measurement, Metric
 from tools.metrics.recorded import own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
@@ -25,7 +25,6 @@ MODULES = (
     named_time,
     rank_speed,
     step_time,
-    calls,
     compiled,
     dispatch,
     launches,
@@ -33,7 +32,6 @@ MODULES = (
     operator_speed,
     program,
     collectives,
-    network,
     overlap,
     pipeline,
     rank_work,

@@ -8,14 +8,15 @@ ends together with its like in another group, whose last member came meanwhile, 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tools.views.collectives import SYNCHRONISING, collectives
 from tools.views.profile import Profile, memoized
-from tools.whatif.graph import ORIGIN, EdgeKind, Edges, Graph, NodeKind, Nodes, settle
-from tools.whatif.links import Links, joined, link
+from tools.whatif.graph import ORIGIN, EdgeKind, Edges, Graph, NodeKind, Nodes, link, settle
 from tools.whatif.operations import NONE, Rows
 from tools.whatif.rank_graph import RankGraph, rank_graph
 from tools.whatif.window import Window, choose_window
@@ -69,9 +70,8 @@ def build(profile: Profile, window: Window) -> Graph:
     first = np.cumsum([1, *sizes])
     shared = _shared(profile, parts, first)
     nodes = _nodes(window, parts, shared, int(first[-1]))
-    links = joined(*(_rank_links(part, int(at), window, shared) for part, at in zip(parts, first[:-1], strict=True)))
-    links = joined(links, _collective_links(shared))
-    return settle(window, nodes, Edges(links.source, links.target, links.lag_ns, links.kind))
+    links = [_rank_links(part, int(at), window, shared) for part, at in zip(parts, first[:-1], strict=True)]
+    return settle(window, nodes, _collective_links(shared).joined(*links))
 
 
 def _shared(profile: Profile, parts: list[RankGraph], first: Rows) -> pd.DataFrame:
@@ -163,7 +163,7 @@ def _origin(window: Window) -> dict[str, NDArray[np.int64]]:
     return {name: np.array([value], dtype=np.int64) for name, value in values.items()}
 
 
-def _rank_links(part: RankGraph, first: int, window: Window, shared: pd.DataFrame) -> Links:
+def _rank_links(part: RankGraph, first: int, window: Window, shared: pd.DataFrame) -> Edges:
     """The rank's edges with node ids as ends; what leads to a shared collective leads to its arrival."""
     ops_first = first + len(part.stretches.track)
     begun = part.start_ns - window.origin_ns
@@ -174,13 +174,13 @@ def _rank_links(part: RankGraph, first: int, window: Window, shared: pd.DataFram
     sync = _placed(part.sync, ops_first, first, begun)
     launch = _placed(part.launch, first, ops_first, begun)
     device = _placed(part.device, ops_first, ops_first, begun)
-    into = joined(launch, device)
-    return joined(thread, sync, Links(into.source, arrival[into.target], into.lag_ns, into.kind))
+    into = launch.joined(device)
+    return thread.joined(sync, replace(into, target=arrival[into.target]))
 
 
-def _placed(links: Links, source_first: int, target_first: int, begun_ns: int) -> Links:
+def _placed(links: Edges, source_first: int, target_first: int, begun_ns: int) -> Edges:
     from_start = links.source < 0
-    return Links(
+    return Edges(
         np.where(from_start, ORIGIN, links.source + source_first),
         links.target + target_first,
         np.where(from_start, links.lag_ns + begun_ns, links.lag_ns),
@@ -188,7 +188,7 @@ def _placed(links: Links, source_first: int, target_first: int, begun_ns: int) -
     )
 
 
-def _collective_links(shared: pd.DataFrame) -> Links:
+def _collective_links(shared: pd.DataFrame) -> Edges:
     op, arrival, transfer = (shared[name].to_numpy() for name in ("op", "arrival", "transfer"))
     longer = (shared["end_ns"] - shared["last_ns"] - shared["transfer_ns"]).to_numpy()
-    return joined(link(arrival, transfer, EdgeKind.COLLECTIVE), link(transfer, op, EdgeKind.COLLECTIVE, longer))
+    return link(arrival, transfer, EdgeKind.COLLECTIVE).joined(link(transfer, op, EdgeKind.COLLECTIVE, longer))

@@ -16,7 +16,7 @@ from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.whatif.build import graph_of
 from tools.whatif.families import FAMILIES, REMOVABLE, device_family, family_change, host_families
-from tools.whatif.graph import EdgeKind, Graph, NodeKind, Numbers, binding_edges
+from tools.whatif.graph import EdgeKind, Graph, NodeKind, binding_edges
 from tools.whatif.operations import NONE, Rows
 from tools.whatif.predict import saved_ms
 
@@ -175,7 +175,7 @@ def family_savings(profile: Profile) -> tuple[FamilySaving, ...]:
     )
 
 
-def walk(graph: Graph) -> Numbers:
+def walk(graph: Graph) -> Rows:
     """Nodes of the critical path in order of time, without the origin."""
     binding = binding_edges(graph)
     source = np.where(binding >= 0, graph.edges.source[binding], 0).tolist()
@@ -195,12 +195,12 @@ def _bounds(profile: Profile, graph: Graph, rank: int) -> pd.DataFrame:
     return steps
 
 
-def _last_rank(graph: Graph, path: Numbers) -> int:
+def _last_rank(graph: Graph, path: Rows) -> int:
     ranks = graph.nodes.rank[path]
     return int(ranks[ranks >= 0][-1])
 
 
-def _segments(profile: Profile, graph: Graph, path: Numbers) -> pd.DataFrame:
+def _segments(profile: Profile, graph: Graph, path: Rows) -> pd.DataFrame:
     """Every node of the path as the delay before it and its own time; host time is still "cpu"."""
     nodes, edges = graph.nodes, graph.edges
     edge = binding_edges(graph)[path]
@@ -223,13 +223,13 @@ def _segments(profile: Profile, graph: Graph, path: Numbers) -> pd.DataFrame:
     return table[table["end_ns"] > table["start_ns"]]
 
 
-def _placed(rank: Numbers, track: Numbers) -> tuple[Numbers, Numbers]:
+def _placed(rank: Rows, track: Rows) -> tuple[Rows, Rows]:
     """Rank and track of each node; a transfer lies where the path arrives from."""
     known = np.maximum.accumulate(np.where(rank >= 0, np.arange(len(rank)), 0))
     return rank[known], track[known]
 
 
-def _families(profile: Profile, graph: Graph, path: Numbers) -> NDArray[np.str_]:
+def _families(profile: Profile, graph: Graph, path: Rows) -> NDArray[np.str_]:
     kind, rank, row = graph.nodes.kind[path], graph.nodes.rank[path], graph.nodes.row[path]
     result = np.full(len(path), "cpu", dtype="<U13")
     result[np.isin(kind, (NodeKind.TRANSFER, NodeKind.DONE, NodeKind.ARRIVAL))] = "communication"

@@ -1,9 +1,4 @@
-"""The dependency graph of some steps: arrays of nodes and edges, and the order in which it is replayed.
-
-A node is a stretch of time of one host thread, a device operation, or a collective's transfer. It starts when every
-edge into it allows: ``start = max(end[source] + lag)``; it ends ``own_ns`` later. A wait (a synchronising call, a
-thread that waits for another) is a node whose ``own_ns`` is what it lasted after the awaited thing had happened.
-"""
+"""The dependency graph of some steps: arrays of nodes and edges, and the order in which it is replayed."""
 
 from __future__ import annotations
 
@@ -13,9 +8,13 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.whatif.operations import Columns, Rows
 from tools.whatif.window import Window
 
-Numbers = NDArray[np.int64]
+# A node is a stretch of time of one host thread, a device operation, or a collective's transfer. It starts when every
+# edge into it allows: ``start = max(end[source] + lag)``; it ends ``own_ns`` later. A wait (a synchronising call, a
+# thread that waits for another) is a node whose ``own_ns`` is what it lasted after the awaited thing had happened.
+
 
 ORIGIN = 0  # the node at the start of the window
 
@@ -51,30 +50,39 @@ class Nodes:
     """Arrays of shape (n,); node 0 is the origin. ``busy`` time is ``[end_ns - own_ns, end_ns)``."""
 
     kind: NDArray[np.int8]
-    rank: Numbers
-    track: Numbers
-    row: Numbers  # representative event, -1 for none
-    end_ns: Numbers
-    own_ns: Numbers
+    rank: Rows
+    track: Rows
+    row: Rows  # representative event, -1 for none
+    end_ns: Rows
+    own_ns: Rows
     frozen: NDArray[np.bool_]  # not part of what a change applies to
-    collective: Numbers  # the TRANSFER node whose time the node's own interval stands for, -1 for none
-    begin_ns: Numbers  # start of the recorded interval (with waiting)
+    collective: Rows  # the TRANSFER node whose time the node's own interval stands for, -1 for none
+    begin_ns: Rows  # start of the recorded interval (with waiting)
 
     def __len__(self) -> int:
         return len(self.kind)
 
 
 @dataclass(frozen=True, eq=False)
-class Edges:
-    """Arrays of shape (m,), ordered by target."""
+class Edges(Columns):
+    """Arrays of shape (m,); ``lag_ns`` is the least delay from source to target. In a graph ordered by target.
 
-    source: Numbers
-    target: Numbers
-    lag_ns: Numbers
+    While a rank's edges are built, source and target are positions in its tables, a source of -1 the origin.
+    """
+
+    source: Rows
+    target: Rows
+    lag_ns: Rows
     kind: NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.source)
+
+
+def link(source: Rows, target: Rows, kind: EdgeKind, lag_ns: Rows | None = None) -> Edges:
+    """Edges of one kind, by default without delay."""
+    lag = np.zeros(len(source), dtype=np.int64) if lag_ns is None else lag_ns
+    return Edges(source, target, lag, np.full(len(source), int(kind), dtype=np.int8))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,8 +92,8 @@ class Graph:
     window: Window
     nodes: Nodes
     edges: Edges
-    order: Numbers
-    residual_ns: Numbers  # per node: delay of its start that no dependency explains (kept as lag)
+    order: Rows
+    residual_ns: Rows  # per node: delay of its start that no dependency explains (kept as lag)
     dropped: int  # edges that contradict the recorded times and were left out
 
     @property
@@ -108,31 +116,24 @@ def settle(window: Window, nodes: Nodes, edges: Edges) -> Graph:
         (nodes.end_ns[edges.source] < nodes.end_ns[edges.target])
         | ((nodes.end_ns[edges.source] == nodes.end_ns[edges.target]) & (phase[edges.source] < phase[edges.target]))
     )
-    kept = _with_fixed(nodes, _take(edges, np.flatnonzero(forward)), start)
+    kept = _with_fixed(nodes, edges.taken(forward), start)
     kept, residual = _exact(nodes, kept, start)
     order = np.lexsort((phase, nodes.end_ns))
     return Graph(window, nodes, kept, order, residual, int(np.count_nonzero(~forward)))
 
 
-def _take(edges: Edges, which: Numbers) -> Edges:
-    by_target = which[np.argsort(edges.target[which], kind="stable")]
-    return Edges(edges.source[by_target], edges.target[by_target], edges.lag_ns[by_target], edges.kind[by_target])
-
-
-def _with_fixed(nodes: Nodes, edges: Edges, start: Numbers) -> Edges:
-    """Nodes that depend on nothing known keep their distance from the start of the window."""
+def _with_fixed(nodes: Nodes, edges: Edges, start: Rows) -> Edges:
+    """The edges by target; nodes that depend on nothing known keep their distance from the start of the window."""
     free = np.ones(len(nodes), dtype=bool)
     free[edges.target] = False
     free[ORIGIN] = False
     target = np.flatnonzero(free)
-    fixed = Edges(
-        np.full(len(target), ORIGIN), target, start[target] - nodes.end_ns[ORIGIN], np.full(len(target), EdgeKind.FIXED)
-    )
-    both = Edges(*(np.concatenate((getattr(edges, n), getattr(fixed, n))) for n in Edges.__dataclass_fields__))
-    return _take(both, np.arange(len(both)))
+    fixed = link(np.full(len(target), ORIGIN), target, EdgeKind.FIXED, start[target] - nodes.end_ns[ORIGIN])
+    both = edges.joined(fixed)
+    return both.taken(np.argsort(both.target, kind="stable"))
 
 
-def _phases(nodes: Nodes, edges: Edges, possible: NDArray[np.bool_]) -> Numbers:
+def _phases(nodes: Nodes, edges: Edges, possible: NDArray[np.bool_]) -> Rows:
     """Order among nodes that end at the same moment: after everything they depend on."""
     phase = np.zeros(len(nodes), dtype=np.int64)
     tied = np.flatnonzero(possible & (nodes.end_ns[edges.source] == nodes.end_ns[edges.target]))
@@ -145,7 +146,7 @@ def _phases(nodes: Nodes, edges: Edges, possible: NDArray[np.bool_]) -> Numbers:
     return phase
 
 
-def _exact(nodes: Nodes, edges: Edges, start: Numbers) -> tuple[Edges, Numbers]:
+def _exact(nodes: Nodes, edges: Edges, start: Rows) -> tuple[Edges, Rows]:
     """Edges with lags that make every node start when it did, and the part of them that nothing explains."""
     allowed = start[edges.target] - nodes.end_ns[edges.source]
     lag = np.minimum(edges.lag_ns, allowed)
@@ -158,7 +159,7 @@ def _exact(nodes: Nodes, edges: Edges, start: Numbers) -> tuple[Edges, Numbers]:
     return Edges(edges.source, edges.target, lag, edges.kind), residual
 
 
-def binding_edges(graph: Graph) -> Numbers:
+def binding_edges(graph: Graph) -> Rows:
     """For each node the edge that let it start when it did in the record, -1 for the origin."""
     nodes, edges = graph.nodes, graph.edges
     slack = (nodes.end_ns - nodes.own_ns)[edges.target] - nodes.end_ns[edges.source] - edges.lag_ns

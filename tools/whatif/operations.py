@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,22 @@ NEIGHBOUR_SHARE = 0.05  # ended this long before it started, or within this shar
 
 
 @dataclass(frozen=True, eq=False)
-class Operations:
+class Columns:
+    """A record of equally long arrays."""
+
+    def taken(self, which: Rows | Mask) -> Self:
+        """The same at these positions."""
+        return type(self)(**{name: getattr(self, name)[which] for name in self.__dataclass_fields__})
+
+    def joined(self, *others: Self) -> Self:
+        """This record and the others after each other."""
+        parts = (self, *others)
+        names = self.__dataclass_fields__
+        return type(self)(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class Operations(Columns):
     """Kernels, copies and memsets of one rank, ordered by start; arrays of shape (n,), moments in ns.
 
     ``anchor_ns`` is the moment on the launching thread from which the operation was free to start: the end of the
@@ -58,50 +74,48 @@ class Operations:
 
 def operations(rank: RankProfile, start_ns: int, end_ns: int) -> Operations:
     """The operations launched in the window, and those launched earlier that still run in it."""
-    launch_row, host_track = _launching(rank)
+    launch_row = np.full(len(rank.kind), NONE, dtype=np.int64)
+    launch_row[rank.launches["device_row"].to_numpy()] = rank.launches["launch_row"].to_numpy()
     work = np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
     calls = launch_row[work]
     called = np.where(calls >= 0, rank.start[np.maximum(calls, 0)], rank.start[work])
     chosen = work[(called < end_ns) & (rank.end[work] > start_ns)]
-    calls = launch_row[chosen]
-    linked = calls >= 0
-    call_start = np.where(linked, rank.start[np.maximum(calls, 0)], NONE)
-    call_end = np.where(linked, rank.end[np.maximum(calls, 0)], NONE)
-    begin = rank.start[chosen]
-    communication = (rank.kind[chosen] == EventKind.KERNEL) & rank.named("communication_kernel")[chosen]
+    ops = launched(rank, chosen, launch_row[chosen])
+    return replace(ops, fixed=_fixed(ops, start_ns))
+
+
+def launched(rank: RankProfile, rows: Rows, calls: Rows) -> Operations:
+    """Operations with the calls (-1 unknown) that launched them; ``fixed`` is still to be set."""
+    linked, known = calls >= 0, np.maximum(calls, 0)
+    call_start, call_end, host_track = (
+        np.where(linked, values[known] if len(values) else NONE, NONE).astype(np.int64)
+        for values in (rank.start, rank.end, rank.track)
+    )
+    begin, kernel = rank.start[rows], rank.kind[rows] == EventKind.KERNEL
+    device = rank.rank.has_device
     return Operations(
-        row=chosen,
-        track=rank.track[chosen].astype(np.int64),
+        row=rows,
+        track=rank.track[rows].astype(np.int64),
         start_ns=begin,
-        end_ns=np.maximum(rank.end[chosen], begin + 1),
+        end_ns=np.maximum(rank.end[rows], begin + 1),
         launch_row=calls,
-        host_track=np.where(linked, host_track[np.maximum(chosen, 0)], NONE),
+        host_track=host_track,
         call_start_ns=call_start,
         call_end_ns=call_end,
         anchor_ns=np.where(begin >= call_end, call_end, call_start),
-        fixed=_fixed(linked, call_start, begin, rank.track[chosen], start_ns),
-        communication=communication,
-        copied=rank.kind[chosen] != EventKind.KERNEL,
+        fixed=np.zeros(len(rows), dtype=bool),
+        communication=kernel & rank.named("communication_kernel")[rows] if device else np.ones(len(rows), dtype=bool),
+        copied=~kernel if device else np.zeros(len(rows), dtype=bool),
     )
 
 
-def _launching(rank: RankProfile) -> tuple[Rows, Rows]:
-    links = rank.launches
-    launch_row = np.full(len(rank.kind), NONE, dtype=np.int64)
-    host_track = np.full(len(rank.kind), NONE, dtype=np.int64)
-    device_row = links["device_row"].to_numpy()
-    launch_row[device_row] = links["launch_row"].to_numpy()
-    host_track[device_row] = links["host_track"].to_numpy()
-    return launch_row, host_track
-
-
-def _fixed(linked: Mask, call_start: Rows, begin: Rows, track: NDArray[np.int32], start_ns: int) -> Mask:
+def _fixed(ops: Operations, start_ns: int) -> Mask:
     """Launched before the window, or (launch unknown) ahead of everything whose launch is known on the stream."""
-    fixed = linked & (call_start < start_ns)
-    for number in np.unique(track[~linked]):
-        mine = track == number
-        known = begin[mine & linked & ~fixed]
-        fixed |= mine & ~linked & (begin < (known.min() if len(known) else start_ns))
+    fixed = ops.linked & (ops.call_start_ns < start_ns)
+    for number in np.unique(ops.track[~ops.linked]):
+        mine = ops.track == number
+        known = ops.start_ns[mine & ops.linked & ~fixed]
+        fixed |= mine & ~ops.linked & (ops.start_ns < (known.min() if len(known) else start_ns))
     return fixed
 
 
@@ -156,8 +170,6 @@ def latest_before(ops: Operations, members: Rows, launched_ns: Rows, ended_ns: R
     place = np.minimum(
         np.searchsorted(called, launched_ns, side="left"), np.searchsorted(finished, ended_ns, side="right")
     )
-    return (
-        np.where(place > 0, members[np.maximum(place - 1, 0)], NONE)
-        if len(members)
-        else np.full(len(launched_ns), NONE)
-    )
+    if not len(members):
+        return np.full(len(launched_ns), NONE)
+    return np.where(place > 0, members[np.maximum(place - 1, 0)], NONE)

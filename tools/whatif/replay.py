@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale, Unblock
-from tools.whatif.graph import EdgeKind, Graph, NodeKind, Numbers
+from tools.whatif.graph import EdgeKind, Graph, NodeKind
+from tools.whatif.operations import Rows
 
 NEVER_NS = -(1 << 60)  # a lag that makes an edge ineffective
 
@@ -19,31 +20,31 @@ NEVER_NS = -(1 << 60)  # a lag that makes an edge ineffective
 class Times:
     """What a replay needs: own time of every node and lag of every edge, in ns."""
 
-    own_ns: Numbers
-    lag_ns: Numbers
+    own_ns: Rows
+    lag_ns: Rows
 
 
 @dataclass(frozen=True, eq=False)
 class Clock:
     """How long the stretches of one track take after a change: a piecewise linear map of moments."""
 
-    edges_ns: Numbers
+    edges_ns: Rows
     factor: NDArray[np.float64]  # of the stretch that begins at each edge
     passed: NDArray[np.float64]  # changed time since the first edge
 
-    def at(self, moment_ns: Numbers) -> NDArray[np.float64]:
+    def at(self, moment_ns: Rows) -> NDArray[np.float64]:
         """Changed time from the first edge to each moment."""
         place = np.clip(np.searchsorted(self.edges_ns, moment_ns, side="right") - 1, 0, len(self.edges_ns) - 1)
         since = (moment_ns - self.edges_ns[place]).astype(np.float64)
         before = moment_ns < self.edges_ns[0]
         return np.where(before, since, self.passed[place] + since * self.factor[place])
 
-    def lasting(self, start_ns: Numbers, end_ns: Numbers) -> Numbers:
+    def lasting(self, start_ns: Rows, end_ns: Rows) -> Rows:
         """How long each stretch takes after the change."""
         return np.rint(self.at(end_ns) - self.at(start_ns)).astype(np.int64)
 
 
-def clock_of(scales: Iterable[tuple[Numbers, float]]) -> Clock:
+def clock_of(scales: Iterable[tuple[Rows, float]]) -> Clock:
     """The map for one track from pairs (intervals, factor); where several apply, the strongest one counts."""
     known = [(intervals, factor) for intervals, factor in scales if len(intervals)]
     edges = np.unique(np.concatenate([intervals.ravel() for intervals, _ in known])).astype(np.int64)
@@ -65,7 +66,7 @@ def recorded(graph: Graph) -> Times:
 def changed(profile: Profile, graph: Graph, change: Change) -> Times:
     """Times after the change."""
     own, lag = graph.nodes.own_ns.copy(), graph.edges.lag_ns.copy()
-    tracks: dict[tuple[int, int], list[tuple[Numbers, float]]] = {}
+    tracks: dict[tuple[int, int], list[tuple[Rows, float]]] = {}
     for part in change:
         if isinstance(part, Scale):
             tracks.setdefault((part.rank, part.track), []).append((part.intervals, part.factor))
@@ -83,8 +84,8 @@ def _scale(
     rank: int,
     track: int,
     clock: Clock,
-    own: Numbers,
-    lag: Numbers,
+    own: Rows,
+    lag: Rows,
     shares: NDArray[np.float64],
 ) -> None:
     nodes, edges = graph.nodes, graph.edges
@@ -102,7 +103,7 @@ def _scale(
     lag[gaps] = clock.lasting(end - edges.lag_ns[gaps], end)
 
 
-def _transfers(graph: Graph, own: Numbers, shares: NDArray[np.float64]) -> Numbers:
+def _transfers(graph: Graph, own: Rows, shares: NDArray[np.float64]) -> Rows:
     """A transfer is shared by its ranks: it becomes as fast as the change makes it on any of them."""
     done = np.flatnonzero(graph.nodes.kind == NodeKind.DONE)
     share = np.ones(len(own))
@@ -112,7 +113,7 @@ def _transfers(graph: Graph, own: Numbers, shares: NDArray[np.float64]) -> Numbe
     return np.where(graph.nodes.kind == NodeKind.TRANSFER, np.rint(own * share * slower), own).astype(np.int64)
 
 
-def _unblock(profile: Profile, graph: Graph, part: Unblock, lag: Numbers) -> None:
+def _unblock(profile: Profile, graph: Graph, part: Unblock, lag: Rows) -> None:
     """The waits of these calls no longer wait; ``rows`` may also be spans (operators) around the calls."""
     rank = profile.rank(part.rank)
     nodes = graph.nodes
@@ -136,10 +137,10 @@ def _unblock(profile: Profile, graph: Graph, part: Unblock, lag: Numbers) -> Non
 class Program:
     """The order of replay. Place 0 is the origin; ``edge_a`` and ``edge_b`` index edges, -1 for none."""
 
-    node: Numbers  # node of each place
-    final: Numbers  # last place of each node
-    edge_a: Numbers
-    edge_b: Numbers
+    node: Rows  # node of each place
+    final: Rows  # last place of each node
+    edge_a: Rows
+    edge_b: Rows
     source_a: list[int]  # places
     source_b: list[int]
     is_last: np.ndarray[tuple[int], np.dtype[np.bool_]]  # the node's own time is spent here
@@ -149,7 +150,7 @@ class Program:
 class Replay:
     """When every node ends, in ns on the run's time axis; shape (n,)."""
 
-    end_ns: Numbers
+    end_ns: Rows
 
     @property
     def finish_ns(self) -> int:

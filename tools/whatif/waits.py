@@ -1,20 +1,22 @@
-"""Where a host thread waits for the device: synchronising calls, blocking copies and launches into a full queue.
-
-A wait is a span of a host thread together with the operations it cannot end before. What the span lasts after the
-latest of them has ended is the thread's own time; so a call that found its work done is all own time.
-"""
+"""Where a host thread waits: for the device, or for a collective of a rank without one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.intervals import IntervalSet, complement
 from tools.run.events import EventKind
 from tools.views.rank_profile import RankProfile
-from tools.whatif.operations import NONE, Operations, Rows, latest_before
+from tools.whatif.operations import NONE, Operations, Rows, latest_before, launched
+from tools.whatif.threads import busy
+
+# A wait is a span of a host thread together with the operations it cannot end before. What the span lasts after the
+# latest of them has ended is the thread's own time; so a call that found its work done is all own time.
+
 
 RETURN_NS = 50_000  # a waiting call returns within this time after the work it waited for
 BLOCKING_SHARE = 0.5  # a kernel that fills this share of its launching call was waited for
@@ -33,45 +35,30 @@ class Waits:
     wait: Rows  # positions in the arrays above
     operation: Rows  # positions in the rank's operations
 
+    def taken(self, which: NDArray[np.bool_]) -> Waits:
+        """Only these waits."""
+        number, pairs = np.cumsum(which) - 1, which[self.wait]
+        row, track, start_ns, end_ns = (each[which] for each in (self.row, self.track, self.start_ns, self.end_ns))
+        return Waits(row, track, start_ns, end_ns, number[self.wait[pairs]], self.operation[pairs])
+
 
 def device_waits(rank: RankProfile, ops: Operations, start_ns: int, end_ns: int) -> Waits:
-    """All waits of the rank's host threads for its device inside the window; disjoint on every thread."""
-    found = [
-        _synchronising(rank, ops, start_ns, end_ns),
-        _blocking(ops),
-        _full_queue(ops),
-    ]
-    return _disjoint(_joined(found))
+    """All waits of the rank's host threads for its device inside the window; disjoint on every thread.
 
-
-def _joined(parts: list[Waits]) -> Waits:
-    offsets = np.cumsum([0] + [len(part.row) for part in parts[:-1]])
-    columns = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in ("row", "track", "start_ns", "end_ns", "operation")
-    }
-    wait = np.concatenate([part.wait + offset for part, offset in zip(parts, offsets, strict=True)])
-    return Waits(wait=wait, **columns)
-
-
-def _disjoint(waits: Waits) -> Waits:
-    """Without spans that begin inside another one of their thread (a runtime call around a driver call)."""
+    Spans that begin inside another one of their thread (a runtime call around a driver call) are left out.
+    """
+    found = (_synchronising(rank, ops, start_ns, end_ns), _blocking(ops), _full_queue(ops))
+    first = np.cumsum([0, *(len(part.row) for part in found)])
+    parts = [replace(part, wait=part.wait + at) for part, at in zip(found, first, strict=False)]
+    names = Waits.__dataclass_fields__
+    waits = Waits(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
     order = np.lexsort((-waits.end_ns, waits.start_ns, waits.track))
     keep = np.zeros(len(order), dtype=bool)
     for track in np.unique(waits.track):
         mine = order[waits.track[order] == track]
         reach = np.maximum.accumulate(waits.end_ns[mine])
         keep[mine] = np.append(True, waits.start_ns[mine[1:]] >= reach[:-1])
-    number = np.cumsum(keep) - 1
-    kept = keep[waits.wait]
-    return Waits(
-        waits.row[keep],
-        waits.track[keep],
-        waits.start_ns[keep],
-        waits.end_ns[keep],
-        number[waits.wait[kept]],
-        waits.operation[kept],
-    )
+    return waits.taken(keep)
 
 
 def _synchronising(rank: RankProfile, ops: Operations, start_ns: int, end_ns: int) -> Waits:
@@ -183,3 +170,85 @@ def _calls(ops: Operations, positions: Rows, waited_for: Rows | None = None) -> 
     target = at if waited_for is None else waited_for[first]
     begin = np.where(ops.anchor_ns[at] < ops.call_end_ns[at], ops.anchor_ns[at], ops.call_start_ns[at])
     return Waits(rows, ops.host_track[at], begin, ops.call_end_ns[at], np.arange(len(at)), target)
+
+
+# A collective there is a span on a worker thread of the communication library (``gloo:all_reduce``). It is treated like
+# a device operation: launched by an operator of the training thread, run in order on its own track, waited for later.
+
+
+RESUME_NS = 1_000_000  # the training thread resumes within this time after the collective it waited for, or
+RESUME_SHARE = 0.2  # within this share of its own idleness
+
+
+def host_operations(rank: RankProfile, main: int, start_ns: int, end_ns: int) -> Operations:
+    """The collectives under way in the window, as operations; see ``tools.whatif.operations``."""
+    spans = rank.host_collective_rows
+    starters = _starters(rank, spans)
+    inside = (rank.end[spans] > start_ns) & (rank.start[spans] < end_ns)
+    recorded = launched(rank, spans[inside], starters[inside])
+    begun = np.where(recorded.linked, recorded.call_start_ns, recorded.start_ns)
+    recorded = replace(recorded, fixed=begun < start_ns)
+    return _completed(rank, recorded, main, start_ns, end_ns)
+
+
+def _starters(rank: RankProfile, spans: Rows) -> Rows:
+    """The operator that asked for each collective: the n-th for the n-th; else the last operator begun before it."""
+    operators = (rank.kind == EventKind.OPERATOR) & rank.on_training_thread
+    asked = np.flatnonzero(operators & rank.named("communication_operator"))
+    reach = np.maximum.accumulate(rank.end[asked]) if len(asked) else asked
+    asked = asked[np.append(True, rank.start[asked[1:]] >= reach[:-1])] if len(asked) else asked
+    if len(asked) == len(spans) and bool((rank.start[asked] <= rank.start[spans]).all()):
+        return asked
+    every = np.flatnonzero(operators)
+    place = np.searchsorted(rank.start[every], rank.start[spans], side="right") - 1
+    return np.where(place >= 0, every[np.maximum(place, 0)], NONE) if len(every) else np.full(len(spans), NONE)
+
+
+def _completed(rank: RankProfile, ops: Operations, main: int, start_ns: int, end_ns: int) -> Operations:
+    """The collectives with the end that the training thread saw.
+
+    A collective is over when the thread that waited for it resumes, even if the library's worker, short of a core,
+    closes its span later. So when the thread was idle for long while a collective ran, and none ended to wake it,
+    the one that had run longest ended at that moment.
+    """
+    idle = complement(busy(rank, main, start_ns, end_ns), start_ns, end_ns)
+    woken, _ = _awaited(ops, idle)
+    silent = np.ones(len(idle), dtype=bool)
+    silent[woken] = False
+    silent &= idle[:, 1] - idle[:, 0] >= RESUME_NS
+    ended = ops.end_ns.copy()
+    for begin, resumed in idle[silent]:
+        soon = begin + RESUME_SHARE * (resumed - begin)
+        running = np.flatnonzero((ops.start_ns <= soon) & (ended > resumed) & ~ops.fixed)
+        if len(running):
+            ended[running[0]] = resumed
+    return replace(ops, end_ns=ended)
+
+
+def host_waits(rank: RankProfile, ops: Operations, main: int, start_ns: int, end_ns: int) -> Waits:
+    """Idleness of the training thread that ends just after a collective has ended."""
+    idle = complement(busy(rank, main, start_ns, end_ns), start_ns, end_ns)
+    which, operation = _awaited(ops, idle)
+    gaps = idle[which]
+    return Waits(
+        row=np.full(len(gaps), NONE, dtype=np.int64),
+        track=np.full(len(gaps), main, dtype=np.int64),
+        start_ns=gaps[:, 0],
+        end_ns=gaps[:, 1],
+        wait=np.arange(len(gaps)),
+        operation=operation,
+    )
+
+
+def _awaited(ops: Operations, idle: IntervalSet) -> tuple[Rows, Rows]:
+    """Positions of idle intervals, and for each the collective that ended last before the thread resumed."""
+    if not len(ops) or not len(idle):
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    by_end = np.argsort(ops.end_ns, kind="stable")
+    last = by_end[np.maximum(np.searchsorted(ops.end_ns[by_end], idle[:, 1], side="right") - 1, 0)]
+    ended = ops.end_ns[last]
+    resumed_ns = idle[:, 1] - ended
+    waited = (ended > idle[:, 0]) & (resumed_ns >= 0)
+    waited &= (resumed_ns <= RESUME_NS) | (resumed_ns <= RESUME_SHARE * (idle[:, 1] - idle[:, 0]))
+    found = np.flatnonzero(waited)
+    return found, last[found]

@@ -14,8 +14,7 @@ from tools.errors import UsageError
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.series import series_of
-from tools.views.stalls import periodic_stalls
-from tools.views.step_shape import StepSeries
+from tools.views.step_shape import StepSeries, periodic_stalls
 
 
 def test_profiled_steps_their_neighbours_and_the_first_ones_are_left_out() -> None:

@@ -12,7 +12,7 @@ from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
-from tools.views.stalls import Stalls
+from tools.views.step_shape import Stalls
 
 PERIODIC = "storage.periodic_stall"
 NEEDED = "a step log or monitor records over several save intervals"

@@ -16,7 +16,7 @@ from tools.run.model import MONITOR_FORMAT
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.series import RunSeries
-from tools.views.stalls import ROBUST_SPREADS, SCALE
+from tools.views.step_shape import ROBUST_SPREADS, SCALE
 
 METRICS = MetricTable()
 

@@ -18,7 +18,7 @@ from tools.views.host_records import NS_PER_S, HostRecords
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.series import RunSeries
-from tools.views.stalls import Stalls
+from tools.views.step_shape import Stalls
 
 METRICS = MetricTable()
 

@@ -9,8 +9,7 @@ from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
-from tools.views.stalls import Stalls, periodic_stalls
-from tools.views.step_shape import StepSeries
+from tools.views.step_shape import Stalls, StepSeries, periodic_stalls
 
 METRICS = MetricTable()
 
