@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import covered
-from tools.metrics.host.operator_groups import outermost
 from tools.metrics.measurement import Measurement, MetricTable, of_rank
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile, memoized
@@ -150,7 +149,7 @@ def _steps_slower(table: pd.DataFrame, means: pd.DataFrame, rank: int) -> float:
 
 def _operators(view: RankProfile) -> pd.DataFrame:
     rows = view.in_steps(view.host_compute_rows)
-    rows = outermost(view, rows[~view.named("enclosing_operator")[rows]])
+    rows = view.outermost(rows[~view.named("enclosing_operator")[rows]])
     rows = rows[view.end[rows] - view.start[rows] >= LEAST_NS]
     alone = covered(view.activity.host_communication, view.start[rows], view.end[rows]) == 0
     rows = rows[alone]

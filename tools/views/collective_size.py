@@ -8,43 +8,19 @@ from __future__ import annotations
 
 import json
 import math
-from types import MappingProxyType
+from collections.abc import Mapping
 
 UNKNOWN = -1
 LARGEST_ELEMENTS = 1 << 48  # no buffer is larger; more is a damaged shape
 
-BYTES_OF: MappingProxyType[str, int] = MappingProxyType(
-    {
-        "byte": 1,
-        "char": 1,
-        "bool": 1,
-        "unsigned char": 1,
-        "signed char": 1,
-        "int8": 1,
-        "uint8": 1,
-        "float8_e4m3fn": 1,
-        "float8_e5m2": 1,
-        "float8_e4m3fnuz": 1,
-        "float8_e5m2fnuz": 1,
-        "half": 2,
-        "float16": 2,
-        "bfloat16": 2,
-        "short": 2,
-        "short int": 2,
-        "int16": 2,
-        "float": 4,
-        "float32": 4,
-        "int": 4,
-        "int32": 4,
-        "double": 8,
-        "float64": 8,
-        "long": 8,
-        "long int": 8,
-        "int64": 8,
-        "complexfloat": 8,
-        "complexdouble": 16,
-    }
-)
+FP8_TYPES = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+BYTES_OF: Mapping[str, int] = {
+    **dict.fromkeys(("byte", "char", "bool", "unsigned char", "signed char", "int8", "uint8", *FP8_TYPES), 1),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "short int", "int16"), 2),
+    **dict.fromkeys(("float", "float32", "int", "int32"), 4),
+    **dict.fromkeys(("double", "float64", "long", "long int", "int64", "complexfloat"), 8),
+    "complexdouble": 16,
+}
 
 
 def element_bytes(dtype: str) -> int:

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import HOST_WORK, EventKind
-from tools.run.links import depths, enclosing, parents
+from tools.run.links import enclosing, parents
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
@@ -99,8 +99,7 @@ def most_grown(view: RankProfile, table: pd.DataFrame, step: int) -> str:
 def outermost_operators(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each row the outermost framework operator around it on the same thread, else -1."""
     holding = _holding(rank, rows, np.flatnonzero(rank.kind == EventKind.OPERATOR))
-    tops = [mine[depths(rank.start[mine], rank.end[mine]) == 0] for mine in _by_track(rank, holding)]
-    return enclosing(rank.events, rows, np.sort(np.concatenate(tops)) if tops else holding)
+    return enclosing(rank.events, rows, rank.outermost(holding))
 
 
 def surrounding_annotations(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -129,7 +128,3 @@ def _holding(rank: RankProfile, rows: NDArray[np.int64], candidates: NDArray[np.
     moments = np.sort(rank.start[rows])
     first = np.searchsorted(moments, rank.start[candidates], side="left")
     return candidates[np.searchsorted(moments, rank.end[candidates], side="left") > first]
-
-
-def _by_track(rank: RankProfile, rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    return [rows[rank.track[rows] == track] for track in np.unique(rank.track[rows])]

@@ -44,50 +44,31 @@ def streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
 ALIGNED = {"tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16}  # elements in 16 bytes, what matrix units read at once
 
 
+@memoized
 def group_rows(profile: Profile, rank: int, group: str) -> NDArray[np.int64]:
     """Rows of the group's kernels inside the rank's steps; a clear error when there is no such group."""
+    if group in NAMED_GROUPS:
+        table = kernel_table(profile, rank)
+        return _rows(table, NAMED_GROUPS[group](table))
+    if group == "costed" or group in BOUNDS:
+        calls = roofline(profile, rank)
+        return _kernels_of(profile, rank, calls[calls["bound"] != "" if group == "costed" else calls["bound"] == group])
     if group not in GROUPS:
-        raise UsageError(f"there is no group of kernels {group!r}; choose one of {', '.join(GROUPS)}")
-    return profile.memo(f"kernel_group:{group}:{rank}", lambda: GROUPS[group](profile, rank))
+        raise UsageError(f"there is no group of kernels {group!r}; choose one of {', '.join(KERNEL_GROUPS)}")
+    return GROUPS[group](profile, rank)
 
 
 @memoized
 def group_time(profile: Profile, rank: int, group: str) -> IntervalSet:
     """The moments in which at least one kernel of the group runs."""
-    view, rows = profile.rank(rank), group_rows(profile, rank, group)
-    return view.covered(rows)
-
-
-def _math(profile: Profile, rank: int) -> NDArray[np.int64]:
-    table = kernel_table(profile, rank)
-    return _rows(table, table["kernel_class"].isin(MATH_CLASSES))
-
-
-def _computing(profile: Profile, rank: int) -> NDArray[np.int64]:
-    table = kernel_table(profile, rank)
-    return _rows(table, table["kernel_class"] != "communication")
+    return profile.rank(rank).covered(group_rows(profile, rank, group))
 
 
 def _vector_math(profile: Profile, rank: int) -> NDArray[np.int64]:
-    """32-bit matrix multiplications and convolutions on the ordinary units that matrix units could take."""
+    """32-bit matrix multiplications and convolutions on the vector units that matrix units could take."""
     table = kernel_table(profile, rank)
     chosen = table["kernel_class"].isin(MATH_CLASSES) & (table["unit"] == VECTOR_UNIT) & (table["precision"] == "fp32")
     return _rows(table, chosen & ~profile.rank(rank).named("matrix_free_kernel")[table["row"].to_numpy()])
-
-
-def _unnamed_math(profile: Profile, rank: int) -> NDArray[np.int64]:
-    table = kernel_table(profile, rank)
-    return _rows(table, table["kernel_class"].isin(MATH_CLASSES) & (table["precision"] == ""))
-
-
-def _double(profile: Profile, rank: int) -> NDArray[np.int64]:
-    table = kernel_table(profile, rank)
-    return _rows(table, (table["precision"] == "fp64") & (table["kernel_class"] != "communication"))
-
-
-def _layout(profile: Profile, rank: int) -> NDArray[np.int64]:
-    table = kernel_table(profile, rank)
-    return _rows(table, table["kernel_class"] == "layout")
 
 
 def _small_grid(profile: Profile, rank: int) -> NDArray[np.int64]:
@@ -104,11 +85,10 @@ def _small_grid(profile: Profile, rank: int) -> NDArray[np.int64]:
 def _misaligned(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Matrix kernels that read operands in narrow loads: by their names, else by sizes no multiple of 16 bytes."""
     table = kernel_table(profile, rank)
-    told = _rows(table, table["full_loads"] == 0)
+    narrow = _rows(table, table["full_loads"] == 0)
     calls = roofline(profile, rank)
-    wrong = misaligned_calls(calls)
     silent = _rows(table, (table["full_loads"] == UNKNOWN) & table["kernel_class"].isin(MATH_CLASSES))
-    return np.union1d(told, np.intersect1d(_kernels_of(profile, rank, calls[wrong]), silent))
+    return np.union1d(narrow, np.intersect1d(_kernels_of(profile, rank, calls[misaligned_calls(calls)]), silent))
 
 
 def misaligned_calls(calls: pd.DataFrame) -> NDArray[np.bool_]:
@@ -131,19 +111,6 @@ def _elements_per_load(calls: pd.DataFrame) -> NDArray[np.int64]:
     return np.asarray(by_code[calls["precision"].cat.codes.to_numpy()], dtype=np.int64)
 
 
-def _costed(profile: Profile, rank: int) -> NDArray[np.int64]:
-    table = roofline(profile, rank)
-    return _kernels_of(profile, rank, table[table["bound"] != ""])
-
-
-def _bound(bound: str) -> Callable[[Profile, int], NDArray[np.int64]]:
-    def rows(profile: Profile, rank: int) -> NDArray[np.int64]:
-        table = roofline(profile, rank)
-        return _kernels_of(profile, rank, table[table["bound"] == bound])
-
-    return rows
-
-
 def _kernels_of(profile: Profile, rank: int, calls: pd.DataFrame) -> NDArray[np.int64]:
     """Kernels of some calls of the roofline table, which is ordered by operator."""
     table, wanted = costed_kernels(profile, rank), calls["operator"].to_numpy()
@@ -154,25 +121,22 @@ def _kernels_of(profile: Profile, rank: int, calls: pd.DataFrame) -> NDArray[np.
     return np.asarray(table["row"].to_numpy()[hit], dtype=np.int64)
 
 
-def _in_runs(profile: Profile, rank: int) -> NDArray[np.int64]:
-    return np.sort(streaming_runs(profile, rank)["row"].to_numpy())
-
-
 def _rows(table: pd.DataFrame, chosen: pd.Series[bool]) -> NDArray[np.int64]:
     return np.asarray(table["row"].to_numpy()[chosen.to_numpy()], dtype=np.int64)
 
 
+NAMED_GROUPS: Mapping[str, Callable[[pd.DataFrame], pd.Series[bool]]] = {
+    "computing": lambda table: table["kernel_class"] != "communication",
+    "matrix_operators": lambda table: table["kernel_class"].isin(MATH_CLASSES),
+    "unnamed_arithmetic": lambda table: table["kernel_class"].isin(MATH_CLASSES) & (table["precision"] == ""),
+    "fp64": lambda table: (table["precision"] == "fp64") & (table["kernel_class"] != "communication"),
+    "layout": lambda table: table["kernel_class"] == "layout",
+}
 GROUPS: Mapping[str, Callable[[Profile, int], NDArray[np.int64]]] = {
-    "computing": _computing,
-    "matrix_operators": _math,
     "vector_unit_fp32": _vector_math,
-    "unnamed_arithmetic": _unnamed_math,
-    "fp64": _double,
-    "layout": _layout,
     "small_grid": _small_grid,
     "loads_known": _loads_known,
     "misaligned": _misaligned,
-    "costed": _costed,
-    **{bound: _bound(bound) for bound in BOUNDS},
-    "streaming_runs": _in_runs,
+    "streaming_runs": lambda profile, rank: np.sort(streaming_runs(profile, rank)["row"].to_numpy()),
 }
+KERNEL_GROUPS = (*NAMED_GROUPS, *GROUPS, "costed", *BOUNDS)

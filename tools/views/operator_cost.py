@@ -14,33 +14,19 @@ from typing import TypeAlias, TypeGuard
 
 Shape: TypeAlias = list[int]
 
+FP8_TYPES = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
 TYPE_BYTES: Mapping[str, int] = {
-    "float": 4,
-    "c10::Half": 2,
-    "c10::BFloat16": 2,
-    "double": 8,
-    "long": 8,
-    "long int": 8,
-    "int": 4,
-    "short": 2,
-    "bool": 1,
-    "unsigned char": 1,
-    "signed char": 1,
-    "c10::Float8_e4m3fn": 1,
-    "c10::Float8_e5m2": 1,
-    "c10::Float8_e4m3fnuz": 1,
-    "c10::Float8_e5m2fnuz": 1,
-    "c10::complex<float>": 8,
+    **dict.fromkeys(("bool", "unsigned char", "signed char", *FP8_TYPES), 1),
+    **dict.fromkeys(("c10::Half", "c10::BFloat16", "short"), 2),
+    **dict.fromkeys(("float", "int"), 4),
+    **dict.fromkeys(("double", "long", "long int", "c10::complex<float>"), 8),
 }
 TYPE_PRECISION: Mapping[str, str] = {
     "float": "fp32",
     "c10::Half": "fp16",
     "c10::BFloat16": "bf16",
     "double": "fp64",
-    "c10::Float8_e4m3fn": "fp8",
-    "c10::Float8_e5m2": "fp8",
-    "c10::Float8_e4m3fnuz": "fp8",
-    "c10::Float8_e5m2fnuz": "fp8",
+    **dict.fromkeys(FP8_TYPES, "fp8"),
 }
 MODEL_INPUT_CHANNELS = 4  # a convolution over so few channels reads the model's input, whose gradient nobody asks for
 
@@ -96,8 +82,7 @@ def _convolution_backward(shapes: list[Shape]) -> Cost:
 
 
 def _old_convolution_backward(shapes: list[Shape]) -> Cost:
-    image, gradient, weight = shapes[:3]
-    return convolution_cost(image, weight, gradient, _backward_passes(image))
+    return _convolution_backward([shapes[1], shapes[0], shapes[2]])
 
 
 def _backward_passes(image: Shape) -> int:
@@ -105,16 +90,10 @@ def _backward_passes(image: Shape) -> int:
 
 
 MATMULS: Mapping[str, Callable[[list[Shape]], Cost]] = {
-    "aten::mm": _mm,
-    "aten::bmm": _mm,
-    "aten::_scaled_mm": _mm,
-    "aten::addmm": _addmm,
-    "aten::addmm_": _addmm,
-    "aten::_addmm_activation": _addmm,
-    "aten::baddbmm": _addmm,
-    "aten::baddbmm_": _addmm,
-    "aten::mkldnn_linear": _linear,
-    "aten::mkl_linear": _linear,
+    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_scaled_mm"), _mm),
+    **dict.fromkeys(("aten::addmm", "aten::addmm_", "aten::_addmm_activation"), _addmm),
+    **dict.fromkeys(("aten::baddbmm", "aten::baddbmm_"), _addmm),
+    **dict.fromkeys(("aten::mkldnn_linear", "aten::mkl_linear"), _linear),
 }
 BACKWARD_CONVOLUTIONS: Mapping[str, Callable[[list[Shape]], Cost]] = {
     "aten::convolution_backward": _convolution_backward,
@@ -169,8 +148,7 @@ class CostModel:
 
 def tensor_shapes(dims: str) -> list[Shape]:
     """The recorded "Input Dims" as a list of shapes; what is not one tensor is []."""
-    parsed = _parsed(dims)
-    return [entry if _is_shape(entry) else [] for entry in parsed]
+    return [entry if _is_shape(entry) else [] for entry in _parsed(dims)]
 
 
 def _is_shape(entry: object) -> TypeGuard[Shape]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tools.intervals import EMPTY, IntervalSet, covered, merge, subtract, union
 from tools.knowledge.name_patterns import matching
 from tools.run.events import EventKind
-from tools.run.links import launches, launching_operators
+from tools.run.links import depths, launches, launching_operators
 from tools.run.model import Rank, step_frame
 from tools.views.parts import Activity, Parts, breakdown, split
 
@@ -177,6 +177,15 @@ class RankProfile:
         encloses = self.named("enclosing_operator")[rows]
         waiting = self.covered(self.host_collective_rows)
         return merge(self.covered(rows[~encloses]), subtract(self.covered(rows[encloses]), waiting))
+
+    def outermost(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the rows that lie in no other of them, per thread; ascending."""
+        tops = [
+            mine[depths(self.start[mine], self.end[mine]) == 0]
+            for track in np.unique(self.track[rows])
+            for mine in (rows[self.track[rows] == track],)
+        ]
+        return np.sort(np.concatenate(tops)).astype(np.int64) if tops else rows
 
     def covered(self, rows: NDArray[np.int64]) -> IntervalSet:
         """The moments in which at least one event of these rows is open."""

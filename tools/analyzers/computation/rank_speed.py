@@ -6,7 +6,6 @@ from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.confidence import confidence
 from tools.analyzers.support.kernel_scope import device_ranks
 from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
-from tools.metrics.host.operator_groups import outermost
 from tools.metrics.rank_speed import HOST_SPEED_COLUMNS as SPEED_COLUMNS
 from tools.metrics.rank_speed import device_speed, host_speed
 from tools.metrics.registry import measure

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, intersect, merge, subtract
 from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments, of_rank
-from tools.run.links import depths
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
@@ -40,9 +39,7 @@ def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
     """The short operators of one rank on its training threads."""
     view = profile.rank(rank)
     limit_ns = profile.thresholds["short_operator_us"] * 1e3
-    computing = view.in_steps(view.host_compute_rows)
-    tops = [_outermost(view, computing[view.track[computing] == track]) for track in view.training_tracks]
-    rows = np.sort(np.concatenate(tops)).astype(np.int64) if tops else computing
+    rows = view.outermost(view.in_steps(view.host_compute_rows))
     brief = view.end[rows] - view.start[rows] < limit_ns
     pauses = view.parts.host[view.parts.host[:, 1] - view.parts.host[:, 0] < limit_ns]
     long = view.covered(rows[~brief])
@@ -66,10 +63,6 @@ def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls
     often = kinds.transform("size") >= calls_per_step * max(len(view.steps), 1)
     short = (kinds.transform("median") < limit_ns) | view.named("part_gradient")[rows]
     return np.asarray(often & short, dtype=bool)
-
-
-def _outermost(view: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.asarray(rows[depths(view.start[rows], view.end[rows]) == 0], dtype=np.int64)
 
 
 ALIKE = 0.5  # of the usual step's length that a traced one may differ by

@@ -13,7 +13,6 @@ reads               values read out of a tensor (``item`` and the like)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +20,9 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import length
 from tools.metrics.measurement import Measurement, MetricTable, of_events
-from tools.run.links import depths, parents
+from tools.run.links import parents
 from tools.views.operator_cost import precision_of
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 METRICS = MetricTable()
@@ -33,21 +32,16 @@ Rows = NDArray[np.int64]
 RUN_LENGTH = 3  # two in a row are usual (an addition and its activation)
 
 
+@memoized
 def host_group(profile: Profile, rank: int, group: str) -> Rows:
     """Rows of the group's operators on one rank, ascending."""
+    view = profile.rank(rank)
+    if group in NAMED_GROUPS:
+        rows = _computing(view)
+        return view.outermost(rows[view.named(NAMED_GROUPS[group])[rows]])
     if group not in GROUPS:
-        raise UsageError(f"there is no group {group!r}; choose one of {', '.join(GROUPS)}")
-    return profile.memo(f"host_group:{group}:{rank}", lambda: GROUPS[group](profile, profile.rank(rank)))
-
-
-def outermost(view: RankProfile, rows: Rows) -> Rows:
-    """Those of the rows that lie in no other of them, per thread."""
-    kept = [
-        mine[depths(view.start[mine], view.end[mine]) == 0]
-        for track in np.unique(view.track[rows])
-        for mine in (rows[view.track[rows] == track],)
-    ]
-    return np.sort(np.concatenate(kept)).astype(np.int64) if kept else rows
+        raise UsageError(f"there is no group {group!r}; choose one of {', '.join((*GROUPS, *NAMED_GROUPS))}")
+    return GROUPS[group](profile, view)
 
 
 def _computing(view: RankProfile) -> Rows:
@@ -64,25 +58,12 @@ def _computing(view: RankProfile) -> Rows:
     return kept
 
 
-def _named(view: RankProfile, pattern: str) -> Rows:
-    rows = _computing(view)
-    return outermost(view, rows[view.named(pattern)[rows]])
-
-
 def _fp64(profile: Profile, view: RankProfile) -> Rows:
     recorded = view.events.details.operators
     wide = [precision_of(str(types)) == "fp64" for types in recorded["types"].cat.categories]
     chosen = np.append(np.array(wide, dtype=bool), False)[recorded["types"].cat.codes.to_numpy()]
     rows = np.intersect1d(recorded["row"].to_numpy()[chosen], _computing(view))
-    return outermost(view, rows.astype(np.int64))
-
-
-def _fallback(profile: Profile, view: RankProfile) -> Rows:
-    return _named(view, "fallback_convolution")
-
-
-def _reads(profile: Profile, view: RankProfile) -> Rows:
-    return _named(view, "scalar_read")
+    return view.outermost(rows.astype(np.int64))
 
 
 def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:
@@ -98,7 +79,7 @@ def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:
 def _leaves(view: RankProfile, rows: Rows, least_ns: float) -> Rows:
     """Outermost element-wise operators, and operators without others inside; none shorter than ``least_ns``."""
     streaming = view.named("elementwise_operator")[rows]
-    whole = outermost(view, rows[streaming])
+    whole = view.outermost(rows[streaming])
     upward = parents(view.start[rows], view.end[rows])
     long = view.end[rows] - view.start[rows] >= least_ns
     holds = np.zeros(len(rows), dtype=bool)
@@ -117,14 +98,8 @@ def _runs(view: RankProfile, rows: Rows) -> Rows:
     return rows[streaming & (size >= RUN_LENGTH)]
 
 
-GROUPS: Mapping[str, Callable[[Profile, RankProfile], Rows]] = MappingProxyType(
-    {
-        "fp64": _fp64,
-        "fallback": _fallback,
-        "elementwise_runs": _elementwise_runs,
-        "reads": _reads,
-    }
-)
+NAMED_GROUPS = {"fallback": "fallback_convolution", "reads": "scalar_read"}  # by name pattern
+GROUPS: Mapping[str, Callable[[Profile, RankProfile], Rows]] = {"fp64": _fp64, "elementwise_runs": _elementwise_runs}
 
 
 @METRICS.define("ms", "host time per step in {group}", "How long do host operators of a group take per step?")

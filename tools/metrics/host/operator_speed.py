@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import covered
-from tools.metrics.host.operator_groups import outermost
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
 from tools.metrics.rank_speed import others_median
 from tools.run.events import EventKind
@@ -77,7 +76,7 @@ def operator_speed(profile: Profile) -> dict[int, OperatorSpeed]:
 def launching_rows(view: RankProfile) -> NDArray[np.int64]:
     """Rows of the outermost operators on the training threads inside steps, without those that communicate."""
     plain = (view.kind == EventKind.OPERATOR) & view.on_training_thread & ~view.named("communication_operator")
-    return outermost(view, view.in_steps(np.flatnonzero(plain)))
+    return view.outermost(view.in_steps(np.flatnonzero(plain)))
 
 
 def _steadiness(table: pd.DataFrame) -> dict[int, float]:
