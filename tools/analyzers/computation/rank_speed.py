@@ -93,7 +93,8 @@ def host_slow_device(profile: Profile) -> Check:
         text = "The slowest rank's operators take {0} longer than the same ones on the other ranks."
         return clean(HOST_NAME, Sentence(text, (fact,)))
     factor = 1.0 / ratio
-    rows = outermost(profile.rank(worst), profile.rank(worst).in_steps(profile.rank(worst).host_compute_rows))
+    view = profile.rank(worst)
+    rows = view.outermost(view.in_steps(view.host_compute_rows))
     return found(
         HOST_NAME,
         Finding(
