@@ -23,9 +23,7 @@ from tools.views.rank_profile import RankProfile
 METRICS = MetricTable()
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "operator")
-KEPT_TAIL = (
-    0.8  # the TensorBoard plugin drops a last step with fewer device operations than this share of the one before
-)
+KEPT_TAIL = 0.8  # a last step with fewer device operations than this share of the one before is dropped
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ def plugin_steps(rank: RankProfile) -> pd.DataFrame:
     and starts no earlier than the one before ended. A last step with clearly less device work is left out, because
     the recording may have stopped before its work was complete.
     """
-    marks = np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
+    marks = _step_marks(rank)
     host_start, host_end = rank.start[marks], rank.end[marks]
     if not len(marks):
         return pd.DataFrame({"start_ns": host_start, "end_ns": host_end, "device_operations": marks})
@@ -91,8 +89,7 @@ def plugin_steps(rank: RankProfile) -> pd.DataFrame:
 
 def _end_of_earlier_work(rank: RankProfile, matched: NDArray[np.int64], first_ns: int) -> int:
     device = np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
-    strangers = np.setdiff1d(device, matched)
-    ends = rank.end[strangers]
+    ends = rank.end[np.setdiff1d(device, matched)]
     return int(ends[ends < first_ns].max(initial=0))
 
 
@@ -147,11 +144,13 @@ def device_utilization(rank: RankProfile) -> float:
 
 
 def loader_share(rank: RankProfile) -> float:
-    """Share of the host's step spans during which a training thread asks its data loader for a batch, 0 to 1."""
-    marks = np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
-    spans = rank.covered(marks)
-    rows = rank.loader_rows
-    return length(intersect(rank.covered(rows), spans)) / max(length(spans), 1)
+    """Share of the host's step spans during which a training thread waits in its data loader, 0 to 1."""
+    spans = rank.covered(_step_marks(rank))
+    return length(intersect(rank.covered(rank.loader_rows), spans)) / max(length(spans), 1)
+
+
+def _step_marks(rank: RankProfile) -> NDArray[np.int64]:
+    return np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
 
 
 def temporal_breakdown(
@@ -164,12 +163,13 @@ def temporal_breakdown(
     inwards to whole microseconds; ``resolution_ns=1000`` does the same on the clock whose time is ``origin_ns`` at 0.
     """
     rows = _launched_rows(rank, last_step)
-    start, end = _cut(rank.start[rows], rank.end[rows], resolution_ns, origin_ns % resolution_ns)
+    phase_ns = origin_ns % resolution_ns
+    start = -(-(rank.start[rows] + phase_ns) // resolution_ns) * resolution_ns - phase_ns
+    end = (rank.end[rows] + phase_ns) // resolution_ns * resolution_ns - phase_ns
     kernel = rank.kind[rows] == EventKind.KERNEL
     communication = kernel & rank.named("communication_kernel")[rows]
     busy = union(start, end)
-    compute = _select(start, end, kernel & ~communication)
-    moved = _select(start, end, communication)
+    compute, moved = (union(start[mask], end[mask]) for mask in (kernel & ~communication, communication))
     return TemporalBreakdown(
         span_ns=int(end.max() - start.min()) if len(rows) else 0,
         compute_ns=length(compute),
@@ -180,23 +180,12 @@ def temporal_breakdown(
 
 
 def _launched_rows(rank: RankProfile, last_step: bool) -> NDArray[np.int64]:
-    marks = np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
+    marks = _step_marks(rank)
     if len(marks) < 2:
         return np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
     links = rank.launches
     limit = rank.end[marks].max() + 1 if last_step else rank.start[marks].max()
     return np.unique(links["device_row"].to_numpy()[links["call_start_ns"].to_numpy() < limit])
-
-
-def _cut(
-    start: NDArray[np.int64], end: NDArray[np.int64], resolution_ns: int, phase_ns: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    inward_start = -(-(start + phase_ns) // resolution_ns) * resolution_ns
-    return inward_start - phase_ns, (end + phase_ns) // resolution_ns * resolution_ns - phase_ns
-
-
-def _select(start: NDArray[np.int64], end: NDArray[np.int64], mask: NDArray[np.bool_]) -> IntervalSet:
-    return union(start[mask], end[mask])
 
 
 def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = True) -> DeviceTimeline:
@@ -210,14 +199,11 @@ def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = 
     rows = np.unique(links["device_row"].to_numpy())
     if not memsets:
         rows = rows[rank.kind[rows] != EventKind.MEMSET]
-    start, end = rank.start[rows], rank.end[rows]
     communication = (rank.kind[rows] == EventKind.KERNEL) & rank.named("communication_kernel")[rows]
     copies = rank.kind[rows] == EventKind.MEMCPY
-    compute = _select(start, end, ~communication & ~copies)
-    moved = _select(start, end, communication)
-    copied = _select(start, end, copies)
+    compute, moved, copied = (rank.covered(rows[mask]) for mask in (~communication & ~copies, communication, copies))
     return DeviceTimeline(
-        total_ns=int(end.max() - start.min()) if len(rows) else 0,
+        total_ns=int(rank.end[rows].max() - rank.start[rows].min()) if len(rows) else 0,
         compute_ns=length(compute),
         communication_ns=length(moved),
         exposed_communication_ns=length(subtract(moved, compute)),
@@ -269,8 +255,7 @@ def plugin_utilization_pct(profile: Profile, rank: int) -> Measurement:
 def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the host's step spans with an open data-loader span, whatever the device does meanwhile."""
     view = profile.rank(rank)
-    rows = view.loader_rows
-    return of_events(view, 100.0 * loader_share(view), rows, "data-loader spans in step spans")
+    return of_events(view, 100.0 * loader_share(view), view.loader_rows, "data-loader spans in step spans")
 
 
 @METRICS.define("%", "{part} share of device time (HTA)", "Where does device time go by HolisticTraceAnalysis?")
@@ -286,11 +271,11 @@ def temporal_pct(profile: Profile, part: str, rank: int, resolution_ns: int = 1)
 
 @METRICS.define("%", "communication overlap (HTA)", "How much communication overlaps with compute by HTA?")
 def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) -> Measurement:
-    """Share of communication that runs beside computation, by HolisticTraceAnalysis' definition."""
+    """Share of communication that overlaps with compute, by HolisticTraceAnalysis' definition."""
     view = profile.rank(rank)
     split = temporal_breakdown(view, resolution_ns=resolution_ns, origin_ns=profile.run.origin_unix_ns or 0)
     share = 100.0 * split.overlapped_communication_ns / max(split.communication_ns, 1)
-    return of_rank(view, share, lambda: kernel_table(profile, rank), "communication beside computation")
+    return of_rank(view, share, lambda: kernel_table(profile, rank), "communication that overlaps with compute")
 
 
 @METRICS.define("ms", "{part} device time (TraceLens)", "Where does device time go by TraceLens?")
