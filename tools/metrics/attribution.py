@@ -102,11 +102,7 @@ def _without_cut_tail(steps: pd.DataFrame) -> pd.DataFrame:
 
 
 def priority_attribution(rank: RankProfile) -> pd.DataFrame:
-    """Each moment of a step given to the first role that is active, as the TensorBoard plugin does.
-
-    Columns start_ns, end_ns, step_ns, <role>_ns for ``ROLES`` in that order of priority, and other_ns; one row per
-    step of ``plugin_steps``.
-    """
+    """Each moment of a step given to the first active role, as the TensorBoard plugin does: columns <role>_ns."""
     steps = plugin_steps(rank)
     start, end = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
     table = {"start_ns": start, "end_ns": end, "step_ns": end - start}

@@ -113,9 +113,7 @@ def idle_by_step(profile: Profile, rank: int) -> pd.DataFrame:
 
 
 def long_pauses(rank: RankProfile, moments: IntervalSet, limit_us: float) -> IntervalSet:
-    """The stretches of the moments, cut wherever a training thread begins or ends an operator or a call, that last
-    longer than the limit.
-    """
+    """Parts of the moments longer than the limit in which no operator or call of a training thread starts or ends."""
     if not len(moments):
         return EMPTY
     active = np.isin(rank.kind, (int(EventKind.OPERATOR), int(EventKind.RUNTIME))) & rank.on_training_thread
@@ -134,11 +132,7 @@ def _host_spans(profile: Profile, rank: RankProfile) -> dict[str, IntervalSet]:
 
 
 def explained_by_bursts(waits: pd.DataFrame, start: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How much of each gap the waits before it explain; ``left`` is what other reasons leave of each gap.
-
-    Without a wait the host would be ahead by as long as it stood still while the device worked. This lead covers the
-    gaps that follow, the first ones first; what is left of it when the next wait comes adds to that one's.
-    """
+    """How much of what is left of each gap the blocking waits before it explain: they cost the host its lead."""
     explained = np.zeros(len(start), dtype=np.int64)
     if waits.empty or not len(start):
         return explained

@@ -106,11 +106,7 @@ def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
 
 @METRICS.define("workers", "fewest loader workers that keep up", "How many loader workers are needed at least?")
 def loader_workers_least(profile: Profile, rank: int) -> Measurement:
-    """Fewest worker processes that keep up: time to make a batch over the rest of the step, rounded up.
-
-    Only where the training process loads batches itself, because then the recorded wait is the time to make one. It is
-    a lower bound: handing batches over and sharing cores come on top.
-    """
+    """Batch time over the rest of the step, rounded up; only known where the training process loads by itself."""
     view = profile.rank(rank)
     rows = view.in_steps(view.loader_rows)
     if not len(rows) or not view.named("single_process_loader")[rows].all():

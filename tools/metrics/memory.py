@@ -108,11 +108,7 @@ def _marks(profile: Profile, rank: int) -> pd.DataFrame:
 
 @memoized
 def recomputed(profile: Profile, rank: int) -> dict[int, IntervalSet]:
-    """By host thread, the stretches inside steps that recompute.
-
-    Such a stretch begins with the first operator of a forward inside a node of the backward, and lasts until the node
-    does what it is there for (an operator named ``..._backward``, or a node of a backward of its own) or ends.
-    """
+    """By host thread, stretches that recompute: a forward operator inside a backward node until its backward work."""
     view = profile.rank(rank)
     forward = view.in_steps(np.flatnonzero(view.named("forward_operator")))
     found = {

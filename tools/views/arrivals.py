@@ -23,11 +23,7 @@ STEADY_STEPS = 3
 
 @memoized
 def waits(profile: Profile) -> pd.DataFrame:
-    """The matched rows of ``collectives`` with columns last_rank, shortest_ns, wait_ns and exposed_wait_ns.
-
-    ``wait_ns`` is what the rank took longer than the last to come; ``exposed_wait_ns`` the part of it in which the
-    rank did nothing else.
-    """
+    """Matched rows of ``collectives`` with columns last_rank, shortest_ns, wait_ns (for it), exposed_wait_ns."""
     table = collectives(profile)
     table = table[table["match"] >= 0].reset_index(drop=True)
     duration = table["end_ns"] - table["start_ns"]
@@ -81,10 +77,7 @@ def arrivals(profile: Profile) -> pd.DataFrame:
 
 @memoized
 def blame(profile: Profile) -> pd.DataFrame:
-    """Who is waited for: index rank, columns caused_ns (over all steps), share, steps (in which it led), waited_ns.
-
-    ``waited_ns`` is the rank's own exposed waiting; ranks that are late together hardly wait, whoever is last of them.
-    """
+    """Who is waited for: index rank, columns caused_ns, share, steps (as the first), waited_ns (its own wait)."""
     table = arrivals(profile)
     numbers = [rank.rank.rank for rank in profile.ranks]
     caused = table.groupby("last_rank")["caused_ns"].sum().reindex(numbers, fill_value=0.0)
@@ -111,10 +104,7 @@ def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -
 
 
 def steadiness(profile: Profile, late: tuple[int, ...]) -> float:
-    """How surely the others wait more than the late ranks do: mean over standard error of that difference per step.
-
-    Infinite for fewer than three steps, where no error can be told, and where every step is alike.
-    """
+    """Mean over standard error of how much longer the others wait than the late ranks; infinite without an error."""
     columns = {
         view.rank.rank: pd.Series(exposed_wait_ns(profile, view.rank.rank), index=view.steps["number"].to_numpy())
         for view in profile.ranks

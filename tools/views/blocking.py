@@ -92,8 +92,7 @@ class KernelLaunches:
 
 @memoized
 def kernel_launches(profile: Profile, rank: int) -> KernelLaunches:
-    """Kernel launches of a rank. One is blocked when it lasts until its kernel ends, or when a synchronising call
-    follows on the same thread before anything else is launched."""
+    """Kernel launches of a rank; blocked ones last until their kernel ends, or a synchronization follows at once."""
     view = profile.rank(rank)
     links = view.launches
     kernels = view.kind[links["device_row"].to_numpy()] == EventKind.KERNEL

@@ -12,11 +12,7 @@ from tools.views.step_shape import StepSeries
 
 @memoized
 def step_series(profile: Profile, rank: int | None = None) -> StepSeries:
-    """Step times of one rank, or of the slowest rank of each step.
-
-    Every step is measured from mark to mark of the host. The recorded window of the last step also holds what was
-    still in the device's queue; here it ends with its mark like the others.
-    """
+    """Step times of one rank, or of the slowest rank of each step, all measured from mark to mark of the host."""
     views = profile.ranks if rank is None else (profile.rank(rank),)
     longest = pd.concat([_marked_ms(view) for view in views]).groupby(level=0).max().sort_index()
     return StepSeries(longest.index.to_numpy(dtype=np.int64), np.asarray(longest, dtype=np.float64))

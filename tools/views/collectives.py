@@ -173,12 +173,7 @@ def _first_known(*columns: pd.Series[str]) -> pd.Series[str]:
 
 
 def _matches(table: pd.DataFrame) -> NDArray[np.int64]:
-    """Ids of collectives that several ranks took part in.
-
-    The n-th collective of a group, kind and step is the same on every rank, provided that all traced ranks of the
-    group have equally many of them there, that they are equally large where the kind demands it, and that they were
-    under way at the same moment.
-    """
+    """Ids of collectives of several ranks: equal group, kind, step, place, count and size, at one moment."""
     result = np.full(len(table), -1, dtype=np.int64)
     wanted = ((table["step"] >= 0) & (table["kind"] != "send_recv")).to_numpy()
     chosen = table[wanted]
@@ -196,10 +191,7 @@ def _matches(table: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def _together(chosen: pd.DataFrame, number: pd.Series[int], good: pd.Series[bool]) -> pd.Series[bool]:
-    """Whether all ranks were in the collective at one moment: nobody leaves before the last has come.
-
-    Where hardly any pass, the clocks are apart rather than the matches wrong, and all are let through.
-    """
+    """Whether all ranks were in it at one moment; all pass where hardly any do: the clocks are apart then."""
     last_start = chosen["start_ns"].groupby(number).transform("max")
     first_end = chosen["end_ns"].groupby(number).transform("min")
     together = (last_start <= first_end) | ~chosen["kind"].isin(SYNCHRONISING)

@@ -41,10 +41,7 @@ def step_kernels(profile: Profile, rank: int) -> pd.DataFrame:
 
 
 def _around(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For events of one thread, sorted as in ``parents``, the innermost that lasts as long, -1 at the top.
-
-    A mark begun inside a frame that only opens it outlives that frame: it belongs to the frame around.
-    """
+    """The innermost event around that lasts as long, -1 at the top; a mark may outlive the frame that opens it."""
     parent = parents(start, end)
     outlives = np.flatnonzero((parent >= 0) & (end > end[parent]))
     while len(outlives):

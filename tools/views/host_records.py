@@ -41,11 +41,7 @@ class Counted:
 def same_machines(
     hosts: Sequence[tuple[tuple[int, ...], Counted | None]], spoken_for: Set[int] = frozenset()
 ) -> tuple[tuple[int, ...], ...]:
-    """The ranks of each machine, from the ranks of each host name and what was counted there.
-
-    Hosts are one machine where their cores began to count at the same moment and have idled equally long since. Ranks
-    that another one speaks for (their local rank is not 0) belong to the counted machine where there is only one.
-    """
+    """Ranks of each machine: host names are one machine if their cores count from one boot and idled equally."""
     machines = _by_counts(hosts)
     silent = [ranks for ranks, counted in hosts if counted is None]
     if len(machines) == 1:
@@ -85,11 +81,7 @@ LEAST_S = 0.3  # less sampled time than this tells no rate
 
 @dataclass(frozen=True, eq=False)
 class HostRecords:
-    """Samples of all ranks with the usual steps of the series.
-
-    Where the run changed on its way and too little was sampled since, ``sampled`` is the whole run: rates are over all
-    of its usual steps then.
-    """
+    """Samples of all ranks with the usual steps; ``sampled`` is the whole run where too little was sampled."""
 
     records: MonitorRecords
     series: RunSeries
@@ -130,10 +122,7 @@ class HostRecords:
         return next((ranks for ranks in self.hosts.values() if rank in ranks), (rank,))
 
     def around(self, rank: int) -> tuple[int, ...]:
-        """The ranks that share the cores of this rank's machine, itself among them.
-
-        Containers on one machine have names of their own, but count the same cores, or one of them counts for all.
-        """
+        """The ranks that share this machine's cores, itself included; containers have names of their own."""
         return next((ranks for ranks in self._machines if rank in ranks), (rank,))
 
     @cached_property

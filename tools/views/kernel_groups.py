@@ -19,12 +19,7 @@ FUSED_LEAST = 1 / 3  # a fused run of element-wise kernels still reads every ope
 
 @memoized
 def streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
-    """Runs of two or more element-wise kernels in a row on one stream, with equal grids where grids are recorded.
-
-    Columns: row, duration_ns, run, run_ns (time of the whole run), fused_ns (this kernel's share of what one fused
-    kernel would need: the longest of the run, and at least a third of it). Runs of very short kernels are left out,
-    because launches bound them.
-    """
+    """Two or more element-wise kernels in a row on one stream: columns row, duration_ns, run, run_ns, fused_ns."""
     view = profile.rank(rank)
     table = kernel_table(profile, rank).sort_values(["track", "start_ns"], kind="stable")
     streaming = (table["kernel_class"] == "elementwise").to_numpy()

@@ -174,10 +174,7 @@ def precision_of(types: str) -> str:
 
 
 def streaming_bytes(name: str, dims: str, types: str) -> float:
-    """Bytes that an element-wise operator must move: its tensors read once and a result as large as the largest.
-
-    NaN when a tensor's shape or type was not recorded, or when it takes lists of tensors.
-    """
+    """Bytes of the tensors read once and of a result as large as the largest; NaN where shapes or types are missing."""
     parsed, names = _parsed(dims), type_names(types)
     sizes = []
     for entry, kind in zip(parsed, names, strict=False):

@@ -49,10 +49,7 @@ class Profile:
 
     @cached_property
     def accelerated(self) -> bool:
-        """Whether the ranks use accelerators, by their trace or else by the monitor's records.
-
-        So too where these do not tell: what only the host loses is uncertain then.
-        """
+        """Whether the ranks use accelerators, by their trace or the monitor's records; also where these do not say."""
         if self.traced:
             return self.run.has_device
         if self.run.records is None:

@@ -75,10 +75,7 @@ class RankProfile:
 
     @cached_property
     def backlog_ns(self) -> int:
-        """How long after the first step began the device still worked on what was launched before it.
-
-        Such work runs before the first that was called inside the steps.
-        """
+        """How long after the first step's start the device still worked on what was launched before it."""
         begin_ns = self.rank.steps[0].start_ns
         own = self.launches[self.launches["call_start_ns"] >= begin_ns]
         if own.empty:
@@ -90,10 +87,7 @@ class RankProfile:
 
     @cached_property
     def training_tracks(self) -> NDArray[np.int64]:
-        """Host threads that drive training: they carry steps, launch device work, or run operators without a device.
-
-        Threads that only pin memory or only carry a collective library's own work do not count.
-        """
+        """Host threads that carry steps, launch work, or (without a device) run operators; not pinning threads."""
         host = self.events.tracks["device"].to_numpy() < 0
         marks = self.named("profiler_step") | self.named("optimizer")
         marked = np.unique(self.track[marks & host[self.track]])

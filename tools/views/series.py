@@ -89,11 +89,7 @@ class RunSeries:
 
     @cached_property
     def slowest_rank(self) -> int:
-        """The rank whose steps take longest on average; throughput follows it.
-
-        The longest rank of each step would count a pause twice: the rank that pauses does so in one step, and those
-        that wait for it may in the next.
-        """
+        """The rank with the longest mean step, which throughput follows; per-step maxima would count a pause twice."""
         means = self.usual.groupby("rank")["wall_ms"].mean()
         return int(means.index[int(np.argmax(means.to_numpy()))])
 
@@ -189,10 +185,7 @@ def _from_log(run: Run) -> RunSeries | None:
 
 
 def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
-    """The steps of each rank in order of time, those without a believable duration left out.
-
-    Where numbers begin anew, as with every epoch, all ranks' steps are numbered from 0 in this order.
-    """
+    """Steps of each rank in order of time, with a believable duration; numbered from 0 where numbers restart."""
     sound = steps["wall_ms"].between(0.0, LONGEST_MS, inclusive="neither").to_numpy(dtype=bool)
     dropped = int((~sound).sum())
     table = steps[sound].sort_values(["rank", *order], kind="stable", ignore_index=True)
@@ -223,9 +216,7 @@ def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _of_these_traces(table: pd.DataFrame, captured: NDArray[np.bool_], traced: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Profiled steps in the time of the traces that were read, all where their time is not known; never steps in which
-    a trace was written, which tell of the disk.
-    """
+    """Profiled steps in the time of the traces that were read, else all; never those in which a trace was written."""
     profiled = captured & ~table["written"].to_numpy(dtype=bool)
     of_these = np.asarray(profiled & traced, dtype=bool)
     return of_these if of_these.any() else profiled

@@ -161,10 +161,7 @@ class Level:
 
 
 def level_at(steps: StepSeries, step: int) -> Level:
-    """The level around a step: since the last clear change before it, until the next one.
-
-    A stretch of fewer than ``LEAST_STEPS`` steps is no level of its own.
-    """
+    """The level around a step: since the last clear change before it, until the next one (``LEAST_STEPS`` at least)."""
     level = Level()
     while (change := steps.change_point()) is not None and _clear(steps, change):
         nearer = Level(change.step, level.until) if change.step <= step else Level(level.since, change.step)

@@ -96,10 +96,7 @@ def transfers(profile: Profile) -> pd.DataFrame:
 
 
 def large_transfers(profile: Profile, kind: str | None = None) -> pd.DataFrame:
-    """The rows of ``transfers`` that tell the bandwidth: large ones, where possible without a rank untraced.
-
-    Else those that several traces share, and from one rank's trace the prompt ones.
-    """
+    """Large rows of ``transfers``: complete ones, else those of several traces, else prompt ones."""
     table = transfers(profile)
     large = table[(table["bytes"] >= LARGE_BYTES) & (table["bus_bytes_per_s"] > 0)]
     large = large if kind is None else large[large["kind"] == kind]

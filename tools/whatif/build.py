@@ -25,10 +25,7 @@ ALIKE = ["kind", "bytes", "group_size", "step", "sequence"]  # what collectives 
 
 
 def with_parallel_groups(taking_part: pd.DataFrame) -> pd.DataFrame:
-    """The rows with a match; those without get that of a parallel group which waited for the same, else they go.
-
-    Columns: op, start_ns, end_ns, match (-1: none), and those of ``ALIKE``.
-    """
+    """The matched rows, and the others with the match of a parallel group that waited for the same."""
     matched, lone = taking_part[taking_part["match"] >= 0], taking_part[_may_wait(taking_part)]
     if matched.empty or lone.empty:
         return matched

@@ -24,10 +24,7 @@ NAMED = (EventKind.OPERATOR, EventKind.RUNTIME)
 
 
 def divided(rank: RankProfile, segments: pd.DataFrame, by_event: bool) -> pd.DataFrame:
-    """The segments of one rank (columns rank, track, step, row, start_ns, end_ns, what, host) with host time divided.
-
-    By family only, or also ``by_event``: into the innermost operators and calls.
-    """
+    """The segments of one rank with host time divided by family, or ``by_event`` into innermost operators and calls."""
     host = segments["host"].to_numpy()
     parts = [segments[~host]]
     for track, mine in segments[host].groupby("track", sort=False):

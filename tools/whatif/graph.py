@@ -103,11 +103,7 @@ class Graph:
 
 
 def settle(window: Window, nodes: Nodes, edges: Edges) -> Graph:
-    """Orders the graph and makes it reproduce the record.
-
-    No lag may be longer than the record allows. Where all edges together allow an earlier start than the recorded
-    one, the rest is added to the edge that allows it last.
-    """
+    """Order the graph and fit its lags to the record; unexplained delay is added to the binding edge's lag."""
     start = nodes.end_ns - nodes.own_ns
     allowed = start[edges.target] - nodes.end_ns[edges.source]
     possible = (allowed >= 0) | (edges.kind == EdgeKind.COLLECTIVE) | (edges.kind == EdgeKind.FIXED)

@@ -141,11 +141,7 @@ def launch_latency_ns(ops: Operations, previous: Rows) -> int:
 
 
 def prepared(ops: Operations, previous: Rows, latency_ns: int) -> Operations:
-    """With anchors inside calls that first work for long on the host, as a copy from pageable memory does.
-
-    An operation that starts before its call has ended, and not because its stream was busy, was free to start one
-    launch latency before it did.
-    """
+    """With anchors one latency before the start of operations that start inside their calls on an idle stream."""
     before = np.where(previous >= 0, ops.end_ns[np.maximum(previous, 0)], 0)
     late = ops.linked & ~ops.fixed & (ops.start_ns < ops.call_end_ns) & (before <= ops.call_start_ns)
     late &= ops.start_ns - ops.call_start_ns > latency_ns
@@ -161,10 +157,7 @@ def gap_ns(ops: Operations, previous: Rows) -> int:
 
 
 def latest_before(ops: Operations, members: Rows, launched_ns: Rows, ended_ns: Rows) -> Rows:
-    """For each moment, the last of the members (one stream) launched before one limit and ended by the other.
-
-    Shapes (m,) for the limits and the result; -1 where there is none. Streams run in launch order.
-    """
+    """For each moment the last member (of one stream) launched before one limit and ended by the other, -1 for none."""
     called = np.maximum.accumulate(ops.call_start_ns[members])
     finished = np.maximum.accumulate(ops.end_ns[members])
     place = np.minimum(

@@ -14,10 +14,7 @@ from tools.whatif.operations import NONE, Columns, Rows
 
 
 def main_track(rank: RankProfile) -> int:
-    """The thread that carries the steps: with most step marks, else the first to do anything.
-
-    Raises InputError for a rank of which only device work was recorded.
-    """
+    """The thread with most step marks, else the first to start. InputError without host threads."""
     tracks = rank.training_tracks
     if not len(tracks):
         raise InputError(
@@ -34,10 +31,7 @@ def main_track(rank: RankProfile) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Stretches(Columns):
-    """Neighbouring stretches of the threads of one rank, arrays of shape (n,); each thread is covered without gaps.
-
-    ``wait`` is the position of the wait that the stretch is, -1 for ordinary host time.
-    """
+    """Stretches of threads, arrays of shape (n,), without gaps; ``wait`` is the position of the wait, or -1."""
 
     track: Rows
     start_ns: Rows
@@ -45,10 +39,7 @@ class Stretches(Columns):
     wait: Rows
 
     def ending_at(self, track: Rows, moment_ns: Rows) -> Rows:
-        """The stretch that is over at each moment of a thread; -1 before the thread's first stretch is over.
-
-        A moment inside a wait belongs to what came before the wait.
-        """
+        """The stretch over at each moment of a thread, -1 before the first; moments in a wait belong before it."""
         result = np.full(len(moment_ns), NONE, dtype=np.int64)
         for number in np.unique(track):
             mine = np.flatnonzero(self.track == number)
@@ -77,10 +68,7 @@ class Spans(Columns):
 def cut_threads(
     tracks: list[int], start_ns: int, ends: dict[int, int], waits: Spans, marks: dict[int, Rows]
 ) -> Stretches:
-    """Stretches of each thread from ``start_ns`` on: cut at the marks, and at the start and end of its waits.
-
-    A thread reaches until ``ends[track]`` if given, else until its last mark or wait.
-    """
+    """Stretches of each thread from ``start_ns`` on, cut at marks and waits, until ``ends[track]`` or the last."""
     parts = [_cut(track, start_ns, ends.get(track), waits, marks.get(track)) for track in tracks]
     columns = [np.concatenate([part[column] for part in parts]) for column in range(4)] if parts else [_none()] * 4
     return Stretches(*columns)
@@ -146,10 +134,7 @@ def handovers(rank: RankProfile, main: int, others: list[int], start_ns: int, en
 
 
 def busy(rank: RankProfile, track: int, start_ns: int, end_ns: int) -> IntervalSet:
-    """When the thread runs operators or runtime calls, inside the window.
-
-    Without a device, an operator that only encloses others may be waiting for a collective: that time does not count.
-    """
+    """Operators and runtime calls of a thread in the window; enclosing operators not while a collective runs."""
     rows = np.flatnonzero((rank.track == track) & (rank.start < end_ns) & (rank.end > start_ns))
     rows = rows[np.isin(rank.kind[rows], (int(EventKind.OPERATOR), int(EventKind.RUNTIME)))]
     begin, end = np.maximum(rank.start[rows], start_ns), np.minimum(rank.end[rows], end_ns)
@@ -166,10 +151,7 @@ def _bursts(work: IntervalSet) -> IntervalSet:
 
 
 def _woken(main: int, other: int, idle: IntervalSet, bursts: IntervalSet, start_ns: int) -> Rows:
-    """The other thread's idleness before each burst: it waits until the main thread hands over or gets that far.
-
-    A burst that follows an earlier one within the same idleness of the main thread was not woken by it.
-    """
+    """The other thread's idleness before each burst that the main thread woke."""
     begin = bursts[:, 0]
     before = np.concatenate((np.array([start_ns]), bursts[:-1, 1]))
     place = np.searchsorted(idle[:, 0], begin, side="right") - 1

@@ -43,10 +43,7 @@ class Waits:
 
 
 def device_waits(rank: RankProfile, ops: Operations, start_ns: int, end_ns: int) -> Waits:
-    """All waits of the rank's host threads for its device inside the window; disjoint on every thread.
-
-    Spans that begin inside another one of their thread (a runtime call around a driver call) are left out.
-    """
+    """All waits of host threads for the device in the window; of nested calls the outermost."""
     found = (_synchronising(rank, ops, start_ns, end_ns), _blocking(ops), _full_queue(ops))
     first = np.cumsum([0, *(len(part.row) for part in found)])
     parts = [replace(part, wait=part.wait + at) for part, at in zip(found, first, strict=False)]

@@ -19,11 +19,7 @@ NODES_PER_STEP = 64  # waits, hand-overs and collectives of a rank that launches
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Neighbouring steps; ``start_ns`` and ``end_ns`` hold one moment per rank, in the order of ``ranks``.
-
-    A last step that was recorded until the device had drained ends here where its thread left it: what the device
-    still had to do then belongs to the pace of the run no more than what it had to do when the window began.
-    """
+    """Neighbouring steps; start_ns and end_ns per rank. A drained last step ends where its thread left it."""
 
     ranks: tuple[int, ...]
     steps: tuple[int, ...]
@@ -49,10 +45,7 @@ class Window:
 
 
 def choose_window(profile: Profile, budget: int = NODE_BUDGET) -> Window:
-    """All steps that the ranks share when they fit the budget, else the most ordinary neighbouring ones that do.
-
-    Most ordinary: the mean step time lies nearest to the median over all steps. At least one step is taken.
-    """
+    """All shared steps within the budget, else the neighbouring ones whose mean is nearest to the median of all."""
     ranks = _ranks_in_step(profile)
     numbers = _shared_steps(ranks)
     starts, ends = (np.stack(side) for side in zip(*(_bounds(rank, numbers) for rank in ranks), strict=True))

@@ -69,10 +69,7 @@ def unmatched_collectives(profile: Profile) -> Measurement:
 
 @METRICS.define("ms", "exposed collective wait per step", "How long do ranks only wait for a later rank?")
 def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | None = None) -> Measurement:
-    """Time per step in which a rank does nothing but wait in a collective for a later rank.
-
-    Without ``rank`` the mean of all ranks, with ``last_rank`` the mean of the others, waiting for that one alone.
-    """
+    """Time per step in which a rank only waits in collectives for a later rank (for ``last_rank`` alone, if given)."""
     ranks = [number for number in profile.run.rank_numbers if number != last_rank] if rank is None else [rank]
     table = waits(profile)
     table = table[table["rank"].isin(ranks) & (table["wait_ns"] > 0)]

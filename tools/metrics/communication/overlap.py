@@ -34,20 +34,14 @@ def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Meas
 
 @METRICS.define("ms", "exposed all-to-all transfer time per step", "How much exposed transfer is needed at once?")
 def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measurement:
-    """Exposed transfer per step of all-to-alls, whose result the next operator needs at once.
-
-    Without a device only as far as cores are idle: the rest is the library's own work on the cores that compute.
-    """
+    """Exposed transfer per step of all-to-alls; without a device only as far as cores are idle."""
     value = min(_exchanged_ms(profile, rank), _idle_ms(profile))
     return measured(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
 
 
 @METRICS.define("ms", "movable exposed transfer time per step", "How much exposed transfer could run at another time?")
 def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
-    """Exposed transfer per step that could run at another moment: all but the exchanges needed at once.
-
-    Without a device only as far as cores are idle: the rest is the library's own work on the cores that compute.
-    """
+    """Exposed transfer per step except all-to-alls; without a device only as far as cores are idle."""
     value = max(exposed_transfer_ms(profile, rank).value - _exchanged_ms(profile, rank), 0.0)
     value = min(value, _idle_ms(profile))
     return measured(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
@@ -67,10 +61,7 @@ def exposed_exchange_pct(profile: Profile) -> Measurement:
 
 @METRICS.define("ms", "exposed transfer per step that compute could hide", "How much transfer could be hidden?")
 def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Measurement:
-    """How much of the movable exposed transfer per step the computation that runs without any could hide at best.
-
-    Reductions of gradients can hide behind the backward pass only.
-    """
+    """Movable exposed transfer that other computation could hide; reductions hide behind the backward pass only."""
     table = breakdown_of(profile, rank)
     views = profile.ranks if rank is None else (profile.rank(rank),)
     hidden_ms = float(np.mean(np.concatenate([_hideable_ns(profile, view) for view in views]))) / 1e6
@@ -138,10 +129,7 @@ def _under_way(profile: Profile, view: RankProfile, kinds: tuple[str, ...]) -> I
 
 
 def _idle_ms(profile: Profile) -> float:
-    """What runs beside computation without a device needs a core: the time per step that every rank has one idle.
-
-    Cores that idle because a rank waits for a late one stay idle. Without records nothing limits it.
-    """
+    """Without a device overlap needs a core: the time per step in which every rank has an idle one; else infinite."""
     records = None if profile.run.has_device else profile.host_records
     known = [] if records is None else [_idle_cores_each(records, rank) for rank in records.ranks]
     idle = [cores for cores in known if cores is not None]

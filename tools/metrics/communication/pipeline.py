@@ -29,10 +29,7 @@ BEGINS_COMPUTING = 0.5  # a first stage computes at least this share of what the
 
 @dataclass(frozen=True)
 class Stages:
-    """One chain of stages. ``table`` has index rank and columns compute_ms and wait_ms, means per step.
-
-    ``wait_ms`` is the time in which the stage only waits for its neighbours.
-    """
+    """One chain of stages. ``table``: index rank, columns compute_ms and wait_ms (for neighbours), per step."""
 
     count: int  # of stages, traced or not
     micro_batches: float
@@ -96,10 +93,7 @@ def _per_step(table: pd.DataFrame, view: RankProfile) -> float:
 
 
 def _chains(table: pd.DataFrame, views: list[RankProfile]) -> int:
-    """How many pipelines run side by side, by their first stages: these alone compute before their first transfer.
-
-    0 where not some ranks begin a step by computing and others by waiting.
-    """
+    """Number of parallel pipelines, by the stages that compute before their first transfer; 0 where none stand out."""
     before = np.array([float(np.median(_compute_before(table, view))) for view in views])
     if before.max() <= 0 or before.min() >= BEGINS_WAITING * before.max():
         return 0

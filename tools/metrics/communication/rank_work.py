@@ -24,11 +24,7 @@ COLUMNS = ("rank", "step", "key", "flops")
 
 @memoized
 def rank_work(profile: Profile) -> pd.DataFrame:
-    """One row per rank and step that all ranks recorded: columns rank, step, flops, compute_ns, own_share.
-
-    ``own_share`` is the part of the step's operations in operators that not all ranks ran with the same shapes. Empty
-    where shapes are missing or one rank alone was traced.
-    """
+    """One row per rank and step of all ranks: columns rank, step, flops, compute_ns, own_share (shapes others lack)."""
     tables = [_operators(view) for view in profile.ranks]
     table = pd.concat(tables, ignore_index=True)
     everywhere = table.groupby("step")["rank"].transform("nunique") == len(profile.ranks)

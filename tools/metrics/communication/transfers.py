@@ -22,11 +22,7 @@ METRICS = MetricTable()
 
 @memoized
 def link_use(profile: Profile) -> pd.DataFrame:
-    """One row per rank and step with collectives: columns rank, step, span_ns (first start to last end), busy_ns.
-
-    Where busy is nearly the span, the collectives follow each other without a pause: an earlier start of one of them
-    would only have it wait for the one before. Transfers between two ranks are left out.
-    """
+    """One row per rank and step with collectives: columns rank, step, span_ns (first start to last end), busy_ns."""
     table = collectives(profile)
     table = table[((table["step"] >= 0) & (table["kind"] != "send_recv")).to_numpy()]
     spans = table.groupby(["rank", "step"], as_index=False).agg(begin_ns=("start_ns", "min"), end_ns=("end_ns", "max"))
@@ -160,10 +156,7 @@ def collective_wire_bytes(profile: Profile) -> Measurement:
 
 @METRICS.define("B/s", "network traffic of other jobs", "How much of the network's traffic is not the run's?")
 def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
-    """Bytes per second over the rank's network interfaces beyond what its collectives send, in the busier direction.
-
-    UsageError where the run's own share is not known: messages without a size, or more own bytes than were counted.
-    """
+    """Bytes per second in the busier direction beyond the run's own; UsageError where the run's share is unknown."""
     records = host_records(profile)
     rates = [rate for name in COUNTERS if (rate := records.per_second(rank, name)) is not None]
     if not rates:

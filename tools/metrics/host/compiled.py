@@ -45,10 +45,7 @@ def versions(view: RankProfile) -> Versions:
 
 
 def computing_steps(series: RunSeries, rank: int, limit_pct: float) -> pd.DataFrame:
-    """The rank's long steps in which its thread runs for most of the excess; ``excess_ms``: without the collector.
-
-    Empty too where the series does not tell the thread's time.
-    """
+    """The rank's long steps in which its thread computes; ``excess_ms`` without collections. Empty if not recorded."""
     own = series.of(rank)
     if own.empty or "thread_cpu_ms" not in own or own["thread_cpu_ms"].isna().any():
         return own.iloc[:0].assign(excess_ms=0.0)

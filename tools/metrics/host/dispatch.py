@@ -91,10 +91,7 @@ def short_operator_ms(profile: Profile, rank: int) -> Measurement:
 
 @METRICS.define("ms", "least time per step in repeated short operators", "How long are they at least?")
 def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
-    """The least that it can be: what a traced step takes longer than an unprofiled one is taken off.
-
-    Every traced step gives such a bound, and the highest one counts.
-    """
+    """A lower bound: each traced step less its excess over an unprofiled step; the highest such bound."""
     view, series = profile.rank(rank), profile.series
     if series is None:
         return short_operator_ms(profile, rank)
@@ -161,10 +158,7 @@ def switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
 
 @METRICS.define("pauses", "pauses per step near the switch interval", "How often are pauses about as long?")
 def near_switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
-    """The same and the pauses up to the width of that window shorter or longer: three times as wide.
-
-    Where pauses last as long as it happens, a third of these have the switch interval's length.
-    """
+    """The same in a window three times as wide: by chance a third of these would have the switch interval's length."""
     width = SWITCH_EARLY + SWITCH_LATE
     return _pauses(profile, rank, SWITCH_EARLY + width, SWITCH_LATE + width, "pauses near the switch interval")
 

@@ -65,11 +65,7 @@ def side_by_side(series: RunSeries, column: str) -> pd.DataFrame | None:
 
 
 def data_wait_cost(series: RunSeries) -> pd.Series[float] | None:
-    """What each step loses to waiting for data: the longest own time less the longest one without that wait.
-
-    A wait that ends while another rank still computes costs nothing. Where own times are not told it is the longest
-    wait, which of several ranks is the most that it can be. None where data waits are not told.
-    """
+    """Longest own time less the longest without data wait, by step; else the longest wait. None if unknown."""
     waits = side_by_side(series, "data_wait_ms")
     if waits is None:
         return None
@@ -82,10 +78,7 @@ def data_wait_cost(series: RunSeries) -> pd.Series[float] | None:
 
 
 def least_data_wait_ms(series: RunSeries) -> float | None:
-    """What the mean step loses to waiting for data at least, where own times do not tell how much it is.
-
-    Every rank waits that long, so the last one does too. None where the cost is known, or data waits are not told.
-    """
+    """The least that the mean step loses to data wait where own times are unknown: what every rank waits. Else None."""
     waits = side_by_side(series, "data_wait_ms")
     if waits is None or len(waits.columns) < 2 or side_by_side(series, "own_ms") is not None:
         return None

@@ -72,10 +72,7 @@ def _mostly(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -
 
 
 def _holding(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> tuple[NDArray[np.bool_], int]:
-    """Which spans between samples touch a long step of the rank, and how many stalls they touch in all.
-
-    Neighbouring long steps are one stall, as in ``Stalls.excess_ms``.
-    """
+    """Spans between samples that touch a long step, and how many stalls (neighbouring long steps) they touch."""
     own = series.of(rank)
     chosen = own["step"].isin(stalls.steps).to_numpy(dtype=bool)
     long = own[chosen]

@@ -41,21 +41,14 @@ def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None =
 
 @METRICS.define("ms", "{statistic} {part} per unprofiled step", "How much of an unprofiled step goes into this part?")
 def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
-    """Time of a rank's step in one part: data_wait, own, waiting, gc, thread_cpu, or what is left of own (``rest``).
-
-    own: until the last gradient was ready; rest: after that (waiting for other ranks, optimizer, what a script adds).
-    """
+    """Time of a rank's usual step in one part; ``own`` ends with the last gradient, ``rest`` is what follows."""
     series = run_series(profile)
     return _measured(series, _statistic(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
 
 
 @METRICS.define("ms", "mean {part} of steps near the profiled ones", "How long is this part near the profiled steps?")
 def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
-    """Time of a rank's step in one part, mean over the ``NEAR`` usual steps nearest to the profiled ones.
-
-    All usual steps where no profiled one is known. It tells whether the profiled steps are like those around them, also
-    when a run changes on its way.
-    """
+    """The same over the ``NEAR`` usual steps nearest to the profiled ones, all where none is known."""
     series = run_series(profile)
     part_ms(series, part, rank)
     own = _rank_table(series, rank)
