@@ -130,6 +130,11 @@ DEPTH_BITS = 16
 DEPTH_MASK = (1 << DEPTH_BITS) - 1
 LARGEST_WORD = (1 << 63) - 1
 
+UNCOUNTED = (UNKNOWN_US,) * 3
+_MAY_BE_UNKNOWN = ("own_us", "voluntary_switches", "involuntary_switches", "major_faults")
+_OF_CODE = {"Q": (0, LARGEST_WORD), "q": (-LARGEST_WORD, LARGEST_WORD), "I": (0, LARGEST_US), "i": (-1, DEPTH_MASK)}
+BOUNDS = tuple((0, UNKNOWN_US) if name in _MAY_BE_UNKNOWN else _OF_CODE[code] for name, code in FIELDS)
+
 # Places in the running sums that the hooks of one process share.
 DATA, WAITING, GC, GC_RUNS, FETCHES, READY, GC_LONGEST, DEPTHS, FLAGS = range(9)
 
@@ -208,17 +213,23 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
                 one = (depths & DEPTH_MASK) - 1
                 two = (depths >> DEPTH_BITS & DEPTH_MASK) - 1
                 three = (depths >> 2 * DEPTH_BITS & DEPTH_MASK) - 1
-            at, wall_us, cpu_us = clock + unix_at_zero_ns, (clock - clock_0) // 1000 or 1, (cpu - cpu_0) // 1000
-            data_us, waiting_us = (data - data_0) // 1000, (waiting - waiting_0) // 1000
-            gc_us, longest_us, more_runs = (gc - gc_0) // 1000, longest // 1000, runs - runs_0
-            counts = [wall_us, data_us, waiting_us, gc_us, longest_us, more_runs, cpu_us, fetches - fetches_0, samples]
-            if min(counts) < 0 or max(counts) > LARGEST_US:  # a sum fell, or a step took longer than an hour
-                counts = [min(max(each, 0), LARGEST_US) for each in counts]
-            wall_us, data_us, waiting_us, gc_us, longest_us, more_runs, cpu_us, more_fetches, samples = counts
+            wall_us, data_us, waiting_us = (
+                (clock - clock_0) // 1000 or 1,
+                (data - data_0) // 1000,
+                (waiting - waiting_0) // 1000,
+            )
             own_us = min((ready - clock_0) // 1000, LARGEST_US) if ready > clock_0 else UNKNOWN_US
-            spans = (wall_us or 1, data_us, own_us, waiting_us, gc_us, longest_us, more_runs, cpu_us)
-            rest = (UNKNOWN_US, UNKNOWN_US, UNKNOWN_US, more_fetches, samples, one, two, three)
-            done.append(pack(number, step, min(max(at, 0), LARGEST_WORD), *spans, *rest, flags & UNKNOWN_US))
+            gc_us, longest_us, cpu_us = (gc - gc_0) // 1000, longest // 1000, (cpu - cpu_0) // 1000
+            more_runs, more_fetches = runs - runs_0, fetches - fetches_0
+            times = (wall_us, data_us, own_us, waiting_us, gc_us, longest_us, more_runs, cpu_us)
+            last_fields = (more_fetches, samples, one, two, three, flags)
+            record = (number, step, clock + unix_at_zero_ns, *times, *UNCOUNTED, *last_fields)
+            try:
+                done.append(pack(*record))
+            except struct.error:  # a sum fell, or a step took longer than an hour
+                done.append(
+                    pack(*(min(max(each, low), high) for each, (low, high) in zip(record, BOUNDS, strict=True)))
+                )
         last, clock_0, cpu_0, data_0, waiting_0 = number, clock, cpu, data, waiting
         gc_0, runs_0, fetches_0 = gc, runs, fetches
     return b"".join(done)
