@@ -1,6 +1,6 @@
 """The settings that the process runs under: variables that matter for speed, torch's switches, cores, interfaces.
 
-Only variables of a list are told, only their first characters, and neither paths nor addresses in them.
+Only variables of a list are recorded, only their first characters, and neither paths nor addresses in them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NAMES = frozenset(
         *("PYTHONTRACEMALLOC",),
     )
 )
-LIBRARY = re.compile(r"lib[A-Za-z0-9_+-]{1,40}\.so(\.[0-9]{1,6}){0,4}")  # of a path only such a name is told
+LIBRARY = re.compile(r"lib[A-Za-z0-9_+-]{1,40}\.so(\.[0-9]{1,6}){0,4}")  # of a path only such a name is recorded
 # Whatever holds a slash, from the last separator before it to the next one.
 PATH = re.compile(r"[^\s:;,=]*/[^\s:;,=]*|~[^\s:;,=]*")
 ADDRESS = re.compile(  # of version 4, of version 6 or hardware, a name with a port, a user at a machine
@@ -64,8 +64,8 @@ OTHER_FRAMEWORKS = frozenset(("jax", "mindspore", "paddle", "tensorflow", "torch
 MOST_LOOKED_AT = 4096
 LONGEST_VALUE = 200
 MOST_INTERFACES = 64
-MOST_TOLD = 20  # environment events of one process
-Said = dict[str, Any]
+MOST_EVENTS = 20  # environment events of one process
+Event = dict[str, Any]
 
 
 def identity() -> tuple[int, int | None, int | None]:
@@ -91,7 +91,7 @@ def host_name() -> str:
 
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that may be told, without paths and addresses."""
+    """The variables that may be recorded, without paths and addresses."""
     names = sorted(NAMES & environment.keys())
     return {name: _masked(environment[name][:MOST_LOOKED_AT])[:LONGEST_VALUE] for name in names}
 
@@ -101,17 +101,17 @@ def _masked(value: str) -> str:
 
 
 def _library(path: re.Match[str]) -> str:
-    """What may be told of a path: nothing of where it is, which may name a user, only which library it is."""
+    """The part of a path that may be recorded: not where it is, which may name a user, only which library it is."""
     last = path[0].rpartition("/")[2]
     return last if LIBRARY.fullmatch(last) else "(path)"
 
 
 def torch_threads() -> dict[str, int]:
-    """Threads of one operator and between operators; to be asked by the training thread, whose setting it is."""
+    """Threads of one operator and between operators; to be called by the training thread, whose setting it is."""
     torch = sys.modules.get("torch")
     counted: dict[str, int] = {}
     for name, function in (("torch_intra", "get_num_threads"), ("torch_inter", "get_num_interop_threads")):
-        value = _asked(getattr(torch, function, None))
+        value = _call(getattr(torch, function, None))
         if isinstance(value, int):
             counted[name] = value
     return counted
@@ -124,27 +124,27 @@ def torch_flags() -> dict[str, bool | str]:
         return {}  # not loaded, or still being loaded by another thread
     distributed = sys.modules.get("torch.distributed")
     backends = getattr(torch, "backends", None)
-    asked = {
-        "anomaly_mode": _asked(getattr(torch, "is_anomaly_enabled", None)),
-        "distributed_debug": getattr(_asked(getattr(distributed, "get_debug_level", None)), "name", None),
-        "deterministic": _asked(getattr(torch, "are_deterministic_algorithms_enabled", None)),
-        "default_dtype": str(_asked(torch.get_default_dtype)).removeprefix("torch."),
-        "float32_matmul_precision": _asked(getattr(torch, "get_float32_matmul_precision", None)),
+    values = {
+        "anomaly_mode": _call(getattr(torch, "is_anomaly_enabled", None)),
+        "distributed_debug": getattr(_call(getattr(distributed, "get_debug_level", None)), "name", None),
+        "deterministic": _call(getattr(torch, "are_deterministic_algorithms_enabled", None)),
+        "default_dtype": str(_call(torch.get_default_dtype)).removeprefix("torch."),
+        "float32_matmul_precision": _call(getattr(torch, "get_float32_matmul_precision", None)),
         "mkldnn": getattr(getattr(backends, "mkldnn", None), "enabled", None),
         "cudnn_benchmark": getattr(getattr(backends, "cudnn", None), "benchmark", None),
         "accelerator": _accelerator(torch),
     }
-    return {name: value for name, value in asked.items() if isinstance(value, bool | str)}
+    return {name: value for name, value in values.items() if isinstance(value, bool | str)}
 
 
 def _accelerator(torch: object) -> str:
-    """The accelerator that this process uses so far; ``none``, or ``unknown`` where torch cannot tell.
+    """The accelerator that this process uses so far; ``none``, or ``unknown`` where torch does not know.
 
-    No driver is asked, for that might wake a device up: of those that torch was built for one in use is initialized,
+    No driver is called, for that might wake a device up: of those that torch was built for one in use is initialized,
     others are registered with it.
     """
     for name in ("cuda", "xpu"):
-        if _asked(getattr(getattr(torch, name, None), "is_initialized", None)):
+        if _call(getattr(getattr(torch, name, None), "is_initialized", None)):
             return name
     built = getattr(torch, "version", None)
     current = getattr(getattr(torch, "accelerator", None), "current_accelerator", None)
@@ -160,7 +160,7 @@ def _accelerator(torch: object) -> str:
 
 
 def interfaces(folder: Path = Path("/sys/class/net")) -> dict[str, dict[str, int | None]]:
-    """Speed (None where the driver tells none) and largest packet of each network interface but the loopback."""
+    """Speed (None where the driver reports none) and largest packet of each network interface but the loopback."""
     try:
         names = sorted(path.name for path in folder.iterdir())[:MOST_INTERFACES]
     except OSError:
@@ -175,53 +175,47 @@ def interfaces(folder: Path = Path("/sys/class/net")) -> dict[str, dict[str, int
 
 
 class EnvironmentWatch:
-    """Tells the environment at the start, at the end, and in between whenever torch's switches are new ones."""
+    """Records the environment at the start, at the end, and whenever torch's switches have changed."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
         self._threads: dict[str, int] = {}
-        self._told: list[tuple[Said, dict[str, int]]] = []
+        self._recorded: list[tuple[Event, dict[str, int]]] = []
 
     def note_threads(self) -> None:
         """To be called by the training thread: at the start and when the first step has ended."""
         self._threads = torch_threads()
 
-    def news(self, last: bool) -> list[Said]:
+    def news(self, last: bool) -> list[Event]:
         """The event when there is one, else nothing; called by the flushing thread."""
         now = (dict(torch_flags()), self._threads)
-        if not last and (now in self._told or len(self._told) >= MOST_TOLD):
+        if not last and (now in self._recorded or len(self._recorded) >= MOST_EVENTS):
             return []
         # Counted twice only: it holds up all threads, for milliseconds where the heap is large.
-        objects = len(gc.get_objects()) if last or not self._told else None
-        self._told.append(now)
+        objects = len(gc.get_objects()) if last or not self._recorded else None
+        self._recorded.append(now)
         return [self._event(*now) | {"gc_tracked_objects": objects}]
 
-    def _event(self, flags: Said, threads: dict[str, int]) -> Said:
-        allowed = sorted(os.sched_getaffinity(0))
+    def _event(self, flags: Event, threads: dict[str, int]) -> Event:
+        version = getattr(sys.modules.get("torch"), "__version__", None)
         return {
             "event": "environment",
             "unix_ns": time_ns(),
             "python": platform.python_version(),
-            "torch": _torch_version(),
+            "torch": None if version is None else str(version),
             "variables": variables(self._environment),
             "threads": threads,
             "flags": flags,
             "gc_thresholds": list(gc.get_threshold()),
             "gc_enabled": gc.isenabled(),
-            "allowed_cores": allowed,
+            "allowed_cores": sorted(os.sched_getaffinity(0)),
             "cores": os.cpu_count(),
             "quota_cores": cgroup_sample().get("quota_cores"),
             "interfaces": interfaces(),
         }
 
 
-def _torch_version() -> str | None:
-    torch = sys.modules.get("torch")
-    version = getattr(torch, "__version__", None)
-    return None if version is None else str(version)
-
-
-def _asked(function: Callable[[], object] | None) -> object:
+def _call(function: Callable[[], object] | None) -> object:
     """None where torch lacks the function or cannot answer."""
     if function is None:
         return None

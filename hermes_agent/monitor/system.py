@@ -1,4 +1,7 @@
-"""What torch does in the whole process beside the training: profilers that run, and compilations."""
+"""Samples of process, machine, network, accelerator and framework, taken every few seconds by the flushing thread.
+
+Counters are as the kernel gives them (since boot or since the start of the process); a reader takes differences.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,32 @@ from typing import Any
 from hermes_agent.monitor.procfs import GroupWatch, OpenFiles, Read, fields_of, read_text, whole_number
 from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
 
+Sample = dict[str, Any]
+PROC = "/proc"
+MOST_FAILURES = 3
+LONGEST_REASON = 200
 COMPILATION = "_compile.compile_inner"  # torch.compile's own name for turning one frame into code
+INFINIBAND = Path("/sys/class/infiniband")
+MOST_COUNTERS = 32
+# A NAK received, or no answer in time: the sender has to retransmit. Other vendors name it retransmission.
+RETRANSMITTED = frozenset({"packet_seq_err", "local_ack_timeout_err"})
+TCP_FIELDS = {"OutSegs": "tcp_sent_segments", "RetransSegs": "tcp_retransmitted_segments"}
+IO_FIELDS = {
+    "read_bytes": "read_bytes",  # from storage
+    "write_bytes": "write_bytes",
+    "rchar": "read_chars",  # by any read call, also from the page cache, a pipe or a file system in user space
+    "wchar": "write_chars",
+    "syscr": "read_calls",
+    "syscw": "write_calls",
+}
 
 
-def framework_sample() -> dict[str, Any]:
+def framework_sample() -> Sample:
     """Whether a profiler runs (1 or 0), compilations so far and the time they took; never imports torch.
 
     What a release of torch does not keep under these names is left out.
     """
-    sample: dict[str, Any] = {}
+    sample: Sample = {}
     profiling = getattr(sys.modules.get("torch.autograd.profiler"), "_is_profiler_enabled", None)
     if isinstance(profiling, bool):
         sample["profiler_active"] = int(profiling)
@@ -35,17 +55,9 @@ def framework_sample() -> dict[str, Any]:
     return sample
 
 
-PROC = "/proc"
-INFINIBAND = Path("/sys/class/infiniband")
-MOST_COUNTERS = 32
-# A NAK received, or no answer in time: the sender has to send again. Other vendors name it retransmission.
-SENT_AGAIN = frozenset({"packet_seq_err", "local_ack_timeout_err"})
-TrafficSample = dict[str, int | float]
-
-
-def network_sample(proc: str = PROC, read: Read = read_text) -> TrafficSample:
-    """Bytes sent and received by all interfaces but the loopback, the loopback's, and TCP segments sent again."""
-    sample: TrafficSample = {}
+def network_sample(proc: str = PROC, read: Read = read_text) -> Sample:
+    """Bytes sent and received by all interfaces but the loopback, the loopback's, and TCP retransmissions."""
+    sample: Sample = {}
     for line in read(f"{proc}/net/dev").splitlines()[2:]:
         name, _, counters = line.partition(":")
         words = counters.split()
@@ -57,17 +69,10 @@ def network_sample(proc: str = PROC, read: Read = read_text) -> TrafficSample:
         else:
             sample["net_sent_bytes"] = sample.get("net_sent_bytes", 0) + sent
             sample["net_received_bytes"] = sample.get("net_received_bytes", 0) + received
-    return sample | _segments(read(f"{proc}/net/snmp"))
-
-
-def _segments(text: str) -> TrafficSample:
-    lines = [line.split()[1:] for line in text.splitlines() if line.startswith("Tcp:")]
-    if len(lines) != 2:
-        return {}
-    named = dict(zip(*lines, strict=False))
-    known = {"OutSegs": "tcp_sent_segments", "RetransSegs": "tcp_retransmitted_segments"}
-    numbers = {name: whole_number(named.get(key, "")) for key, name in known.items()}
-    return {name: number for name, number in numbers.items() if number is not None}
+    lines = [line.split()[1:] for line in read(f"{proc}/net/snmp").splitlines() if line.startswith("Tcp:")]
+    named = dict(zip(*lines, strict=False)) if len(lines) == 2 else {}
+    segments = {name: whole_number(named.get(key, "")) for key, name in TCP_FIELDS.items()}
+    return sample | {name: number for name, number in segments.items() if number is not None}
 
 
 class RdmaWatch:
@@ -78,9 +83,9 @@ class RdmaWatch:
             files = sorted(devices.glob("*/ports/*/hw_counters/*"))
         except OSError:
             files = []
-        self._files = [file for file in files if _counts_retransmits(file.name)][:MOST_COUNTERS]
+        self._files = [file for file in files if _counts_retransmits(file.name.lower())][:MOST_COUNTERS]
 
-    def sample(self) -> TrafficSample:
+    def sample(self) -> Sample:
         """Their sum, nothing where there is no such counter."""
         values = [whole_number(read_text(file).strip()) for file in self._files]
         known = [value for value in values if value is not None]
@@ -88,24 +93,7 @@ class RdmaWatch:
 
 
 def _counts_retransmits(name: str) -> bool:
-    lower = name.lower()
-    return lower in SENT_AGAIN or ("retrans" in lower and "bytes" not in lower)
-
-
-# Counters are as the kernel gives them (since boot or since the start of the process); a reader takes differences.
-
-
-Sample = dict[str, Any]
-MOST_FAILURES = 3
-LONGEST_REASON = 200
-IO_FIELDS = {
-    "read_bytes": "read_bytes",  # from storage
-    "write_bytes": "write_bytes",
-    "rchar": "read_chars",  # by any read call, also from the page cache, a pipe or a file system in user space
-    "wchar": "write_chars",
-    "syscr": "read_calls",
-    "syscw": "write_calls",
-}
+    return name in RETRANSMITTED or ("retrans" in name and "bytes" not in name)
 
 
 def process_sample(process: str = "/proc/self", read: Read = read_text) -> Sample:
@@ -125,23 +113,20 @@ def process_sample(process: str = "/proc/self", read: Read = read_text) -> Sampl
     return sample | {IO_FIELDS[name]: value for name, value in counted.items() if name in IO_FIELDS}
 
 
-def host_sample(proc: str = "/proc", read: Read = read_text) -> Sample:
+def host_sample(proc: str = PROC, read: Read = read_text) -> Sample:
     """Load, runnable threads, busy and stolen time of all cores (in ticks), and pressure stall totals in us."""
     sample: Sample = {}
     if load := read(f"{proc}/loadavg").split():
         sample["load_1min"] = float(load[0])
-        # The same count as procs_running of /proc/stat, which is dear to read whole on a large machine.
+        # The same count as procs_running of /proc/stat, which is expensive to read whole on a large machine.
         runnable = whole_number(load[3].partition("/")[0]) if len(load) > 3 else None
         if runnable is not None:
             sample["runnable"] = runnable
     first = read(f"{proc}/stat").split("\n", 1)[0].split()
     if first[:1] == ["cpu"]:
         ticks = [int(each) for each in first[1:]]
-        sample |= {
-            "cpu_total_ticks": sum(ticks[:8]),
-            "cpu_idle_ticks": ticks[3] + ticks[4],
-            "cpu_steal_ticks": ticks[7],
-        }
+        sample |= {"cpu_total_ticks": sum(ticks[:8]), "cpu_idle_ticks": ticks[3] + ticks[4]}
+        sample["cpu_steal_ticks"] = ticks[7]
     for resource in ("cpu", "io", "memory"):
         for line in read(f"{proc}/pressure/{resource}").splitlines():
             kind, *pairs = line.split()
@@ -149,23 +134,23 @@ def host_sample(proc: str = "/proc", read: Read = read_text) -> Sample:
     return sample
 
 
+def _cuda() -> Any:  # noqa: ANN401 - torch.cuda, which is not imported here
+    """The accelerator that the script already uses, else None; never wakes one up."""
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    return cuda if cuda is not None and cuda.is_initialized() else None
+
+
 def device_sample() -> Sample:
-    """Memory of the accelerator that the script already uses; never wakes one up."""
-    torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)
-    if cuda is None or not cuda.is_initialized():
+    """Memory of the accelerator in use."""
+    if (cuda := _cuda()) is None:
         return {}
-    return {
-        "device_allocated_bytes": cuda.memory_allocated(),
-        "device_reserved_bytes": cuda.memory_reserved(),
-        "device_peak_bytes": cuda.max_memory_allocated(),
-    }
+    sample = {"device_allocated_bytes": cuda.memory_allocated(), "device_reserved_bytes": cuda.memory_reserved()}
+    return {**sample, "device_peak_bytes": cuda.max_memory_allocated()}
 
 
 def utilisation_sample() -> Sample:
-    """Utilisation of that accelerator, which the vendor's library does not tell of a part of a device."""
-    cuda = getattr(sys.modules.get("torch"), "cuda", None)
-    if cuda is None or not cuda.is_initialized():
+    """Utilisation of the accelerator in use, which the vendor's library does not report for a part of a device."""
+    if (cuda := _cuda()) is None:
         return {}
     with suppress(ImportError):  # without the vendor's library only memory is known
         return {"device_utilisation_pct": cuda.utilization()}
@@ -189,7 +174,7 @@ class Sampler:
             ("child_sample", ChildWatch().sample),
             ("rdma_sample", RdmaWatch().sample),
         ]
-        if whole_host:  # one rank of a machine speaks for it
+        if whole_host:  # one rank of a machine samples for it
             self._sources.append(("host_sample", partial(host_sample, read=read)))
         self._failures: Counter[str] = Counter()
 
@@ -198,7 +183,7 @@ class Sampler:
         self._sources.append((name, source))
 
     def close(self) -> None:
-        """Closes what it keeps open; it may be used on."""
+        """Close the files that stay open between samples; it may be used on."""
         self._files.close()
 
     def sample(self) -> Sample:

@@ -27,51 +27,27 @@ STEP_LOG_FORMAT = "step log"
 DEVICE_WORK = (EventKind.KERNEL, EventKind.MEMCPY, EventKind.MEMSET)
 HOST_WORK = (EventKind.OPERATOR, EventKind.ANNOTATION, EventKind.RUNTIME, EventKind.PYTHON)
 
+_INT, _FLOAT, _TEXT = "int64", "float64", "category"
+
 DETAIL_COLUMNS: dict[str, dict[str, str]] = {
     "kernels": {
-        "row": "int64",
-        "blocks": "int64",
-        "threads": "int64",
-        "registers": "float64",
-        "shared_bytes": "float64",
-        "warps_per_sm": "float64",
-        "occupancy_pct": "float64",
+        **dict.fromkeys(("row", "blocks", "threads"), _INT),
+        **dict.fromkeys(("registers", "shared_bytes", "warps_per_sm", "occupancy_pct"), _FLOAT),
     },
-    "copies": {"row": "int64", "bytes": "int64"},
-    "operators": {
-        "row": "int64",
-        "dims": "category",
-        "types": "category",
-        "sequence": "int64",
-        "forward_thread": "int64",
-        "stack": "category",
-    },
+    "copies": {"row": _INT, "bytes": _INT},
+    "operators": {"row": _INT, "dims": _TEXT, "types": _TEXT, "sequence": _INT, "forward_thread": _INT, "stack": _TEXT},
     "collectives": {
-        "row": "int64",
-        "collective": "category",
-        "group": "category",
-        "group_size": "int64",
-        "ranks": "category",
-        "dtype": "category",
-        "in_elements": "int64",
-        "out_elements": "int64",
+        **{"row": _INT, "collective": _TEXT, "group": _TEXT, "group_size": _INT, "ranks": _TEXT, "dtype": _TEXT},
+        **{"in_elements": _INT, "out_elements": _INT},
     },
     "memory": {
-        "row": "int64",
-        "bytes": "int64",
-        "total_allocated": "int64",
-        "total_reserved": "int64",
-        "device_type": "int8",
-        "device": "int64",
+        **dict.fromkeys(("row", "bytes", "total_allocated", "total_reserved"), _INT),
+        **{"device_type": "int8", "device": _INT},
     },
     "syncs": {
-        "row": "int64",
-        "sync_kind": "category",
-        "stream": "int64",
-        "wait_on_stream": "int64",
-        "wait_on_record_correlation": "int64",
-        "event": "int64",
+        **{"row": _INT, "sync_kind": _TEXT, "stream": _INT, "wait_on_stream": _INT},
+        **{"wait_on_record_correlation": _INT, "event": _INT},
     },
-    "forward_backward": {"forward_row": "int64", "backward_row": "int64"},
-    "python": {"row": "int64", "python_id": "int64", "parent_id": "int64"},
+    "forward_backward": {"forward_row": _INT, "backward_row": _INT},
+    "python": {"row": _INT, "python_id": _INT, "parent_id": _INT},
 }

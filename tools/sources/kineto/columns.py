@@ -6,48 +6,36 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.run.kinds import EventKind
+from tools.run.kinds import DEVICE_WORK, EventKind
 from tools.sources.kineto.decode import AnyEvent, Args, Decoded, Event, ExactEvent
 from tools.sources.kineto.details import DetailParts
 from tools.sources.kineto.values import Codes, integers
 
 KIND_OF_CATEGORY: dict[str, EventKind] = {
-    "cpu_op": EventKind.OPERATOR,
-    "Operator": EventKind.OPERATOR,
+    **dict.fromkeys(("cpu_op", "Operator"), EventKind.OPERATOR),
     "user_annotation": EventKind.ANNOTATION,
-    "cuda_runtime": EventKind.RUNTIME,
-    "cuda_driver": EventKind.RUNTIME,
-    "hip_runtime": EventKind.RUNTIME,
-    "xpu_runtime": EventKind.RUNTIME,
-    "xpu_driver": EventKind.RUNTIME,
-    "mtia_runtime": EventKind.RUNTIME,
-    "privateuse1_runtime": EventKind.RUNTIME,
-    "privateuse1_driver": EventKind.RUNTIME,
-    "Runtime": EventKind.RUNTIME,
-    "python_function": EventKind.PYTHON,
-    "Python": EventKind.PYTHON,
-    "kernel": EventKind.KERNEL,
-    "Kernel": EventKind.KERNEL,
-    "gpu_memcpy": EventKind.MEMCPY,
-    "Memcpy": EventKind.MEMCPY,
-    "gpu_memset": EventKind.MEMSET,
-    "Memset": EventKind.MEMSET,
+    **dict.fromkeys(
+        (
+            *("cuda_runtime", "cuda_driver", "hip_runtime", "xpu_runtime", "xpu_driver", "mtia_runtime"),
+            *("privateuse1_runtime", "privateuse1_driver", "Runtime"),
+        ),
+        EventKind.RUNTIME,
+    ),
+    **dict.fromkeys(("python_function", "Python"), EventKind.PYTHON),
+    **dict.fromkeys(("kernel", "Kernel"), EventKind.KERNEL),
+    **dict.fromkeys(("gpu_memcpy", "Memcpy"), EventKind.MEMCPY),
+    **dict.fromkeys(("gpu_memset", "Memset"), EventKind.MEMSET),
     "cuda_sync": EventKind.SYNC,
     "gpu_user_annotation": EventKind.DEVICE_ANNOTATION,
     "cpu_instant_event": EventKind.INSTANT,
 }
 
-ON_DEVICE = (
-    EventKind.KERNEL,
-    EventKind.MEMCPY,
-    EventKind.MEMSET,
-    EventKind.SYNC,
-    EventKind.DEVICE_ANNOTATION,
-)
+ON_DEVICE = (*DEVICE_WORK, EventKind.SYNC, EventKind.DEVICE_ANNOTATION)
 
 FORWARD_BACKWARD = ("fwdbwd", "forward_backward")
 
@@ -78,38 +66,36 @@ INSTANT_PHASES = ("i", "I", "R")
 TrackKey = tuple[int | str, int | str]
 
 
-@dataclass
-class Flows:
-    """Arrows from forward to backward operators, as recorded."""
-
-    starting: list[NDArray[np.bool_]] = field(default_factory=list)
-    identity: list[NDArray[np.int64]] = field(default_factory=list)
-    time_ns: list[NDArray[np.int64]] = field(default_factory=list)
-    track: list[NDArray[np.int32]] = field(default_factory=list)
+Parts = dict[str, list[NDArray[Any]]]  # each column as a list of arrays, in the order the slices were added
+ROW_DTYPES: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("start_ns", "end_ns", "correlation", "external"), np.int64),
+    **dict.fromkeys(("name", "track"), np.int32),
+    "kind": np.int8,
+}
+FLOW_COLUMNS = ("starting", "identity", "time_ns", "track")  # arrows from forward to backward operators
 
 
 @dataclass
 class Columns:
-    """The columns of many slices, each column a list of arrays in the order the slices were added."""
+    """The columns of many slices."""
 
-    start_ns: list[NDArray[np.int64]] = field(default_factory=list)
-    end_ns: list[NDArray[np.int64]] = field(default_factory=list)
-    kind: list[NDArray[np.int8]] = field(default_factory=list)
-    name: list[NDArray[np.int32]] = field(default_factory=list)
-    track: list[NDArray[np.int32]] = field(default_factory=list)
-    correlation: list[NDArray[np.int64]] = field(default_factory=list)
-    external: list[NDArray[np.int64]] = field(default_factory=list)
+    rows_of: Parts = field(default_factory=lambda: {name: [] for name in ROW_DTYPES})
+    flows: Parts = field(default_factory=lambda: {name: [] for name in FLOW_COLUMNS})
     names: Codes[str] = field(default_factory=Codes)
     tracks: Codes[TrackKey] = field(default_factory=Codes)
     devices: dict[int, tuple[int, int]] = field(default_factory=dict)  # track -> device, stream
     labels: dict[TrackKey, str] = field(default_factory=dict)
-    flows: Flows = field(default_factory=Flows)
     flow_ids: Codes[int | str] = field(default_factory=Codes)
     details: DetailParts = field(default_factory=DetailParts)
     excluded: Counter[str] = field(default_factory=Counter)
     rows: int = 0
     spans: int = 0  # rows with a duration
     seen: int = 0  # all trace events, arrows and labels included
+
+    def joined(self, name: str) -> NDArray[Any]:
+        """One column of the rows."""
+        parts = self.rows_of[name]
+        return np.concatenate(parts) if parts else np.empty(0, dtype=ROW_DTYPES[name])
 
     def add(self, decoded: Decoded) -> None:
         """Append the events of one slice."""
@@ -140,18 +126,16 @@ class Columns:
             return
         args = [event.args or NO_ARGS for event in events]
         names, tracks = self.names, self.tracks
-        self.start_ns.append(start)
-        self.end_ns.append(start + length)
-        self.kind.append(kind)
-        self.name.append(np.array([names[event.name] for event in events], dtype=np.int32))
         track = np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32)
-        self.track.append(track)
+        name = np.array([names[event.name] for event in events], dtype=np.int32)
         correlation = integers([item.correlation for item in args])
-        self.correlation.append(correlation)
-        self.external.append(_external(args, correlation))
+        added = {"start_ns": start, "end_ns": start + length, "kind": kind, "name": name, "track": track}
+        added |= {"correlation": correlation, "external": _external(args, correlation)}
+        for column, values in added.items():
+            self.rows_of[column].append(values)
         self._note_devices(kind, track, args)
         memory = names.get(MEMORY_INSTANT, -1)
-        self.details.add(self.rows, kind, self.name[-1] == memory, args)
+        self.details.add(self.rows, kind, name == memory, args)
         self.rows += len(events)
 
     def _note_devices(self, kind: NDArray[np.int8], track: NDArray[np.int32], args: list[Args]) -> None:
@@ -165,10 +149,14 @@ class Columns:
     def _add_flows(self, events: list[AnyEvent], exact: bool) -> None:
         start, _, valid = _times(events, exact)
         ids, tracks = self.flow_ids, self.tracks
-        self.flows.time_ns.append(start[valid])
-        self.flows.starting.append(np.array([event.ph == "s" for event in events], dtype=bool)[valid])
-        self.flows.identity.append(np.array([ids[event.id] for event in events], dtype=np.int64)[valid])
-        self.flows.track.append(np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32)[valid])
+        columns = {
+            "time_ns": start,
+            "starting": np.array([event.ph == "s" for event in events], dtype=bool),
+            "identity": np.array([ids[event.id] for event in events], dtype=np.int64),
+            "track": np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32),
+        }
+        for name, values in columns.items():
+            self.flows[name].append(values[valid])
 
     def _add_label(self, event: AnyEvent) -> None:
         args = event.args or NO_ARGS

@@ -62,32 +62,28 @@ class Args(msgspec.Struct, gc=False):
     labels: Any = ""
 
 
-class Event(msgspec.Struct, gc=False):
+class _Event(msgspec.Struct, gc=False):
+    ph: str = ""
+    cat: str = ""
+    name: str = ""
+    pid: int | str = ""
+    tid: int | str = ""
+    args: Args | None = None
+    id: int | str = -1
+
+
+class Event(_Event, gc=False):
     """One trace event; times in microseconds, NaN when absent."""
 
-    ph: str = ""
-    cat: str = ""
-    name: str = ""
-    pid: int | str = ""
-    tid: int | str = ""
     ts: int | float = float("nan")
     dur: int | float = 0
-    args: Args | None = None
-    id: int | str = -1
 
 
-class ExactEvent(msgspec.Struct, gc=False):
+class ExactEvent(_Event, gc=False):
     """An event whose times need more digits than a float64 has, or are written as strings."""
 
-    ph: str = ""
-    cat: str = ""
-    name: str = ""
-    pid: int | str = ""
-    tid: int | str = ""
     ts: Decimal = Decimal("nan")
     dur: Decimal = Decimal(0)
-    args: Args | None = None
-    id: int | str = -1
 
 
 AnyEvent: TypeAlias = Event | ExactEvent

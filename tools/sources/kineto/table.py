@@ -1,4 +1,4 @@
-"""Joins forward operators with the backward operators that autograd ran for them."""
+"""The event table of one trace: its columns joined, cleaned, sorted and numbered."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def pair_operators(
 ) -> pd.DataFrame:
     """Rows of the operators at both ends of each recorded arrow; arrows without an operator at an end are left out."""
     flows = columns.flows
-    if not flows.time_ns or not len(operators):
+    if not flows["time_ns"] or not len(operators):
         return empty_table(DETAIL_COLUMNS["forward_backward"])
-    raw_tracks = np.concatenate(columns.track)
+    raw_tracks = columns.joined("track")
     table_track = np.full(len(columns.tracks), -1, dtype=np.int64)
     table_track[raw_tracks] = track_of
-    start_ns = np.concatenate(flows.time_ns) - origin_ns
-    track = table_track[np.concatenate(flows.track)]
+    start_ns = np.concatenate(flows["time_ns"]) - origin_ns
+    track = table_track[np.concatenate(flows["track"])]
     rows = operators["row"].to_numpy()[operators["sequence"].to_numpy() >= 0]
     found = _operator_at(frame, rows, start_ns, track)
-    starting = np.concatenate(flows.starting)
-    ends = pd.DataFrame({"identity": np.concatenate(flows.identity), "row": found})
+    starting = np.concatenate(flows["starting"])
+    ends = pd.DataFrame({"identity": np.concatenate(flows["identity"]), "row": found})
     pairs = ends[starting & (found >= 0)].merge(ends[~starting & (found >= 0)], on="identity", validate="m:m")
     result = pairs.rename(columns={"row_x": "forward_row", "row_y": "backward_row"})[["forward_row", "backward_row"]]
     return result.drop_duplicates().sort_values(["forward_row", "backward_row"], ignore_index=True)
@@ -70,7 +70,7 @@ class _Tracks:
 
 def assemble(columns: Columns, span_days: int) -> Assembled:
     """Join, clean, sort and number the events; a trace without events gives an empty table."""
-    start, end = _joined(columns.start_ns, np.int64), _joined(columns.end_ns, np.int64)
+    start, end = columns.joined("start_ns"), columns.joined("end_ns")
     kind = _marked(columns)
     excluded = columns.excluded.copy()
     keep = _plausible(start, end, span_days * DAY_NS)
@@ -78,12 +78,12 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
         excluded["with a time far away from all others"] += int(len(keep) - keep.sum())
     origin = int((start if keep is None else start[keep]).min()) if len(start) else 0
     start, end = start - origin, end - origin
-    tracks = _tracks(columns, _joined(columns.track, np.int32), kind)
+    tracks = _tracks(columns, columns.joined("track"), kind)
     names, name = _sorted_names(columns)
     order = _order(start, end, tracks.code, kind, name)
     if keep is not None:
         order = order[keep[order]]
-    correlation, external = _joined(columns.correlation, np.int64), _joined(columns.external, np.int64)
+    correlation, external = columns.joined("correlation"), columns.joined("external")
     frame = pd.DataFrame(
         {
             "start_ns": start[order],
@@ -104,16 +104,12 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
     return Assembled(table, origin, excluded, columns.details.groups)
 
 
-def _joined(parts: list[NDArray[Any]], dtype: type[np.generic]) -> NDArray[Any]:
-    return np.concatenate(parts) if parts else np.empty(0, dtype=dtype)
-
-
 def _marked(columns: Columns) -> NDArray[np.int8]:
     """Kinds, with the marks that old traces file under operators told apart by name."""
-    kind = _joined(columns.kind, np.int8)
+    kind = columns.joined("kind")
     mark = np.array([is_annotation(name) for name in columns.names], dtype=bool)
     if mark.any():
-        kind[(kind == EventKind.OPERATOR) & mark[_joined(columns.name, np.int32)]] = EventKind.ANNOTATION
+        kind[(kind == EventKind.OPERATOR) & mark[columns.joined("name")]] = EventKind.ANNOTATION
     return kind
 
 
@@ -131,7 +127,7 @@ def _sorted_names(columns: Columns) -> tuple[list[str], NDArray[np.int32]]:
     by_text = sorted(range(len(names)), key=names.__getitem__)
     rank = np.empty(len(names), dtype=np.int32)
     rank[by_text] = np.arange(len(names), dtype=np.int32)
-    return [names[at] for at in by_text], rank[_joined(columns.name, np.int32)]
+    return [names[at] for at in by_text], rank[columns.joined("name")]
 
 
 def _order(

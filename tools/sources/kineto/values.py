@@ -22,24 +22,23 @@ class Codes(dict[Key, int]):
 
 def integers(values: Sequence[Any], absent: int = -1) -> NDArray[np.int64]:
     """The values as int64; ``absent`` where a value is none."""
-    try:
-        array = np.array(values, dtype=np.int64)
-    except (ValueError, TypeError, OverflowError):
-        array = None
-    if array is not None and array.ndim == 1:
-        return array
-    return np.array([_integer(value, absent) for value in values], dtype=np.int64)
+    array = _converted(values, np.int64)
+    return np.array([_integer(value, absent) for value in values], dtype=np.int64) if array is None else array
 
 
 def floats(values: Sequence[Any]) -> NDArray[np.float64]:
     """The values as float64, NaN where a value is missing or no number."""
+    array = _converted(values, np.float64)
+    return np.array([_float(value) for value in values], dtype=np.float64) if array is None else array
+
+
+def _converted(values: Sequence[Any], dtype: type[np.generic]) -> NDArray[Any] | None:
+    """All values at once; None where one of them does not fit."""
     try:
-        array = np.array(values, dtype=np.float64)
+        array = np.array(values, dtype=dtype)
     except (ValueError, TypeError, OverflowError):
-        array = None
-    if array is not None and array.ndim == 1:
-        return array
-    return np.array([_float(value) for value in values], dtype=np.float64)
+        return None
+    return array if array.ndim == 1 else None
 
 
 def texts(values: Sequence[Any]) -> list[str]:
