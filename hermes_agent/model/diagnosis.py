@@ -109,8 +109,9 @@ class KernelClassRow(Record):
 class CauseRecord(Record):
     """One ranked cause.
 
-    ``impact_ms_per_step`` is what the step would lose if it were gone, never more than the causes above leave of it;
-    ``then_ms_per_step`` is what it is worth once those are gone, more where they hide it.
+    ``impact_ms_per_step`` is what the step would lose if it were gone, after the causes that it shares time with;
+    ``then_ms_per_step`` is what it saves after those fixes: more where the causes at the places ``masked_by`` (from 1)
+    mask it. ``where`` names ranks, steps and calls when they are not all of them.
     """
 
     cause: str
@@ -120,6 +121,7 @@ class CauseRecord(Record):
     impact_ms_per_step: float
     impact_pct: float
     then_ms_per_step: float = 0.0
+    masked_by: list[int] = Field(default_factory=list)
     method: str
     ranks: list[int]
     steps: list[int]
@@ -132,6 +134,7 @@ class CauseRecord(Record):
     signals: list[str] = Field(default_factory=list)
     symptoms: list[str] = Field(default_factory=list)
     check: str = ""
+    where: str = ""
 
 
 class AdviceRecord(Record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tools.knowledge.taxonomy import Name, causes
 
@@ -57,18 +57,25 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def rank_list(ranks: Sequence[int]) -> str:
+def numbered(noun: str, numbers: Iterable[int], most: int = 8) -> str:
+    """``rank 3``, ``ranks 0, 1 and 4``, ``ranks 0 to 7``, or how many where there are more than ``most``."""
+    known = sorted(numbers)
+    if len(known) == 1:
+        return f"{noun} {known[0]}"
+    if len(known) > 2 and known == list(range(known[0], known[-1] + 1)):
+        return f"{noun}s {known[0]} to {known[-1]}"
+    if len(known) > most:
+        return f"{len(known)} {noun}s"
+    return f"{noun}s {', '.join(str(number) for number in known[:-1])} and {known[-1]}"
+
+
+def rank_list(ranks: Iterable[int]) -> str:
     """``rank 3``, ``ranks 0, 1 and 4`` or ``ranks 0 to 7``."""
-    numbers = sorted(ranks)
-    if len(numbers) == 1:
-        return f"rank {numbers[0]}"
-    if len(numbers) > 2 and numbers == list(range(numbers[0], numbers[-1] + 1)):
-        return f"ranks {numbers[0]} to {numbers[-1]}"
-    return f"ranks {', '.join(str(number) for number in numbers[:-1])} and {numbers[-1]}"
+    return numbered("rank", ranks, most=1000)
 
 
 def on_ranks(ranks: Sequence[int], all_ranks: Sequence[int]) -> str:
-    """`` on rank 1`` when that says something, else nothing."""
+    """`` on rank 1``; empty when it is all ranks."""
     if not ranks or set(ranks) == set(all_ranks):
         return ""
     return f" on {rank_list(ranks)}"

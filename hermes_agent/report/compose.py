@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from case_library.retrieval.recall import CaseHit, Recall
 from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.evidence.recalled import recalled
-from hermes_agent.evidence.sentences import render, render_all
+from hermes_agent.evidence.sentences import quoted, render, render_all
 from hermes_agent.model import diagnosis as record
-from hermes_agent.model.display import cause_title, on_ranks, rank_list
+from hermes_agent.model.display import numbered, on_ranks, rank_list
 from hermes_agent.report.opening import about, opening
 from hermes_agent.report.records import (
     attribution_rows,
@@ -24,7 +24,7 @@ from hermes_agent.report.records import (
     source_record,
 )
 from tools.comparison.compare import Comparison
-from tools.findings import Check, Fact, Sentence
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import Ranking
@@ -32,6 +32,8 @@ from tools.judgement.start_up import steps_marked
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
 from tools.views.profile import Profile
+
+PLACES = ("call", "kernel", "collective", "variable", "interface", "where")  # hints that say where, inner to outer
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,9 @@ class _Composer:
             impact_ms_per_step=ranked.impact_ms,
             impact_pct=ranked.impact_pct,
             then_ms_per_step=ranked.then_ms,
+            masked_by=list(ranked.masked_by),
             method=ranked.method,
+            where=self._where(finding),
             ranks=list(finding.ranks or self.profile.rank_numbers),
             steps=list(finding.steps),
             claim=claim,
@@ -155,18 +159,24 @@ class _Composer:
             check=ranked.check,
         )
 
+    def _where(self, finding: Finding) -> str:
+        """Ranks and steps where not all of them, then the call, frame or kernel that the analyzer named."""
+        all_steps = {step.number for rank in self.profile.run.ranks for step in rank.steps}
+        ranks = on_ranks(finding.ranks, self.profile.rank_numbers).removeprefix(" on ")
+        steps = numbered("step", finding.steps) if set(finding.steps) < all_steps and finding.steps else ""
+        names = [quoted(finding.hints[name]) for name in PLACES if finding.hints.get(name)]
+        return ", ".join(filter(None, (ranks, steps, " in ".join(dict.fromkeys(names)))))
+
     def _advice(self) -> list[record.AdviceRecord]:
-        rows = []
+        """Changes in the order of what they save, the easier one first where they fix the same cause."""
         capability = _capability(self.profile)
-        for place, ranked in enumerate(self.ranking.causes):
-            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, capability):
-                expected_pct = ranked.finding.confidence * ranked.impact_pct
-                rows.append((expected_pct / optimization.effort, place, ranked, optimization))
-        rows.sort(key=lambda row: (-row[0], row[1]))
-        return [
-            self._advice_record(f"A{number}", place, ranked, optimization)
-            for number, (_, place, ranked, optimization) in enumerate(rows, start=1)
+        rows = [
+            (place, ranked, optimization)
+            for place, ranked in enumerate(self.ranking.causes)
+            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, capability)
         ]
+        rows.sort(key=lambda row: (-_speedup(row[1]), row[0], row[2].effort))
+        return [self._advice_record(f"A{number}", *row) for number, row in enumerate(rows, start=1)]
 
     def _advice_record(
         self, identifier: str, place: int, ranked: RankedCause, optimization: Optimization
@@ -193,18 +203,15 @@ class _Composer:
         )
 
     def _prospect(self, ranked: RankedCause, predicted: tuple[Fact, ...]) -> Sentence:
-        """What the step becomes without the cause, or why that is not said."""
+        """What the step becomes without the cause, or why that is not predicted."""
         if ranked.alone is None:
-            return Sentence("What this brings is not predicted: the cause was measured, and no replay can remove it.")
+            return Sentence("The gain is not predicted: the cause was measured, and no replay can remove it.")
         if ranked.alone.withheld:
-            return Sentence(f"What this brings is not predicted: {ranked.alone.withheld}.")
-        where = on_ranks(ranked.finding.ranks, self.profile.rank_numbers)
-        whole = "a step" if steps_marked(self.profile.run) else "the whole recording"
-        alone = "" if len(ranked.alone.steps) != 1 else "; how much steps vary is not known from a single one"
+            return Sentence(f"The gain is not predicted: {ranked.alone.withheld}.")
+        whole = "step" if steps_marked(self.profile.run) else "whole recording"
+        alone = "" if len(ranked.alone.steps) != 1 else "; one step was recorded, so its variation is not known"
         return Sentence(
-            f"With {cause_title(ranked.finding.cause, ranked.finding.mechanism)}{where} gone {whole} would take "
-            f"{{0}}, {{1}} faster; expect between {{2}} and {{3}}{alone}.",
-            predicted,
+            f"Fixing this would cut the {whole} to {{0}}, {{1}} faster (range {{2}} to {{3}}){alone}.", predicted
         )
 
     def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
@@ -247,6 +254,13 @@ class _Composer:
     def _recall_note(self) -> str:
         silent = [recall.abstained for _, recall in sorted(self.findings.recalls.items()) if recall.abstained]
         return silent[0] if silent else ""
+
+
+def _speedup(ranked: RankedCause) -> float:
+    """The predicted speedup, or what the measured cost amounts to where no replay can remove the cause."""
+    if ranked.alone is not None:
+        return ranked.alone.speedup
+    return ranked.step_ms / max(ranked.step_ms - ranked.impact_ms, 1e-9)
 
 
 def _named(ranks: Sequence[int]) -> tuple[str, ...]:

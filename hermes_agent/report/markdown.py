@@ -7,7 +7,7 @@ import re
 from hermes_agent.evidence.printable import printable
 from hermes_agent.evidence.recalled import similar_cases_title
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
-from hermes_agent.model.display import cause_title, rank_list
+from hermes_agent.model.display import cause_heading, rank_list
 from hermes_agent.report.text import EFFORTS, MARKS, interval_meaning, notes_of
 
 PART_COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
@@ -35,7 +35,7 @@ def render_markdown(diagnosis: Diagnosis) -> str:
 def _breakdown(diagnosis: Diagnosis) -> str:
     if not diagnosis.breakdown:
         return ""
-    lines = ["## Where a step goes (ms, mean over steps)", ""]
+    lines = ["## Time per step (ms, mean over steps)", ""]
     lines.append("| rank | " + " | ".join(name.replace("_", " ") for name in PART_COLUMNS) + " |")
     lines.append("|" + "---|" * (len(PART_COLUMNS) + 1))
     for row in diagnosis.breakdown:
@@ -48,10 +48,10 @@ def _breakdown(diagnosis: Diagnosis) -> str:
 def _causes(diagnosis: Diagnosis) -> str:
     if not diagnosis.causes:
         return ""
-    lines = ["## Why", ""]
+    lines = ["## Causes, largest saving first", ""]
     for place, cause in enumerate(diagnosis.causes, start=1):
         lines.append(
-            f"{place}. **{cause_title(cause.cause, cause.mechanism)}** ({rank_list(cause.ranks)}, "
+            f"{place}. **{cause_heading(cause.cause, cause.mechanism)}** ({rank_list(cause.ranks)}, "
             f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step, "
             f"confidence {cause.confidence:.2f}): {cause.claim}"
         )
@@ -59,14 +59,14 @@ def _causes(diagnosis: Diagnosis) -> str:
         lines += [f"   - Symptom: {symptom}" for symptom in cause.symptoms]
         lines += [f"   - Against: {contrary}" for contrary in cause.against]
         if cause.disproved_by:
-            lines.append(f"   - What would disprove it: {cause.disproved_by}.")
+            lines.append(f"   - Disproved by: {cause.disproved_by}.")
     return "\n".join(lines)
 
 
 def _advice(diagnosis: Diagnosis) -> str:
     if not diagnosis.advice:
         return ""
-    lines = ["## What to change", ""]
+    lines = ["## What to change, largest gain first", ""]
     for item in diagnosis.advice:
         lines.append(f"- **{item.id} {item.optimization}** ({EFFORTS[item.effort]} of work): {item.how}. {item.text}")
         lines.append(f"  Risk: {item.risk}. Verify: {item.verify}.")
@@ -84,7 +84,7 @@ def _comparison(diagnosis: Diagnosis) -> str:
 
 
 def _checks(diagnosis: Diagnosis) -> str:
-    lines = ["## What was looked at", ""]
+    lines = ["## Checks", ""]
     for check in diagnosis.checks:
         said = " ".join(check.text) if check.status != "cannot_answer" else f"{check.reason} Needs: {check.needs}"
         lines.append(f"- {MARKS[check.status]} `{check.analyzer}`: {said}")
@@ -110,7 +110,7 @@ def _cell(value: object) -> str:
 
 def _notes(diagnosis: Diagnosis) -> str:
     notes = notes_of(diagnosis)
-    return "\n".join(["## To know", "", *(f"- {_plain(note)}" for note in notes)]) if notes else ""
+    return "\n".join(["## Notes", "", *(f"- {_plain(note)}" for note in notes)]) if notes else ""
 
 
 def _plain(text: str) -> str:

@@ -1,8 +1,8 @@
-"""The first sentences of the answer: the headline, where the time goes, and what is left open."""
+"""The first sentences of the answer: the headline, where the time goes, and what is open."""
 
 from __future__ import annotations
 
-from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks
+from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from tools.analyzers.steps.series_steps import unprofiled, untouched
 from tools.findings import Fact, Sentence
 from tools.judgement.catalog import measure
@@ -15,42 +15,36 @@ from tools.run.model import SourceStatus
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
-NO_TRACE = "No trace was read: this answer rests on what records tell of whole steps"
-UNSEEN_CAUSES = "slow operators, small launches and transfers would not be seen by it"
+NO_TRACE = "No trace was read: this answer rests on records of whole steps"
+UNSEEN_CAUSES = "slow operators, small launches and transfers are not visible in them"
 MENTIONED_PART_PCT = 1.0  # parts below this share are left out of the sentence about the breakdown
 UNMARKED = (
-    "No steps are marked in this recording, so all of it is looked at as one step, start-up included; "
-    "figures per step are figures of the whole recording."
+    "No steps are marked in this recording: all of it counts as one step, start-up included, and figures per step are "
+    "figures of the whole recording."
 )
 
 
 def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
-    """The headline first; every figure is a fact."""
+    """Return the first sentences, the headline first; every figure is a fact."""
     marked = steps_marked(profile.run)
     if not profile.traced:
-        told = _records_only(profile)
-        return [_headline(profile, ranking, marked), *told, *_partial(profile), *_open_verdict(ranking)]
+        inside = [Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
+    else:
+        inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)])]
     return [
-        _headline(profile, ranking, marked),
-        *unprofiled(profile),
-        *_overview(profile, marked),
-        *([] if marked else [Sentence(UNMARKED)]),
-        *_partial(profile),
-        *_unexplained(profile, ranking),
+        *_headline(profile, ranking, marked),
         *_open_verdict(ranking),
+        *_partial(profile),
+        *unprofiled(profile),
+        *inside,
     ]
 
 
-def _records_only(profile: Profile) -> list[Sentence]:
-    """The step time, and that nobody looked inside of steps."""
-    return [*unprofiled(profile), Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
-
-
 def _partial(profile: Profile) -> list[Sentence]:
-    """That files were read in part only or not at all: whatever follows in the answer rests on what was left."""
+    """Files that were read in part only or not at all."""
     return [
-        *_about_files(profile, "partial", "Only a part of {n0}%s could be read, and the answer knows only that part."),
-        *_about_files(profile, "excluded", "{n0}%s could not be used, and the answer knows nothing of what is in it."),
+        *_about_files(profile, "partial", "Only a part of {n0}%s could be read; the answer rests on that part."),
+        *_about_files(profile, "excluded", "{n0}%s could not be used; the answer does not cover it."),
     ]
 
 
@@ -60,47 +54,57 @@ def _about_files(profile: Profile, status: SourceStatus, text: str) -> list[Sent
 
 
 def about(ranked: RankedCause) -> dict[str, str]:
-    """The arguments that name a cause in the metrics on savings."""
+    """Return the arguments that name a cause in the metrics on savings."""
     return dict(zip(("cause", "mechanism", "ranks"), cause_key(ranked), strict=True))
 
 
-def _headline(profile: Profile, ranking: Ranking, marked: bool) -> Sentence:
+def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence]:
+    """The verdict in a sentence, then what may be larger than its cause: a hypothesis, or a part nothing explains."""
     step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
     takes = "a step takes {0} on average" if marked else "the recording, start-up included, takes {0}"
-    match ranking.verdict:
-        case "healthy":
-            busy = measure(profile, "part_pct", part="compute")
-            return Sentence(f"This run looks healthy: {takes}, and {{1}} of it is computation.", (step, busy))
-        case "inconclusive" if not ranking.causes:
-            return Sentence(
-                f"{takes[0].upper()}{takes[1:]}, and what slows it down cannot be said from these sources.", (step,)
-            )
-    top = ranking.causes[0]
-    sure = ranking.verdict == "problem" and top.finding.confidence >= profile.thresholds["confidence"]
-    lead = "The first cause is" if sure else "On thin evidence, the likeliest cause is"
-    where = on_ranks(top.finding.ranks, profile.rank_numbers)
-    title = cause_title(top.finding.cause, top.finding.mechanism)
-    of = "an average step of {1}" if marked else "the {1} that the recording takes with its start-up"
-    if top.finding.saving is not None and not top.finding.change:
-        of = f"an average step of {{1}} {untouched(profile)}"
-        step = measure(profile, "series_step_ms", statistic="mean")
-    facts = (
-        measure(profile, "cause_impact_ms", **about(top)),
-        step,
-        measure(profile, "cause_impact_pct", **about(top)),
+    unexplained = _unexplained(profile, ranking)
+    if ranking.verdict == "healthy":
+        busy = measure(profile, "part_pct", part="compute")
+        return [Sentence(f"{takes}, {{1}} of it in computation.", (step, busy)), *unexplained]
+    if not ranking.causes:
+        return [Sentence(f"{takes}; what slows it down is not assessable from this data.", (step,)), *unexplained]
+    enough = profile.thresholds["confidence"]
+    sure = (
+        [each for each in ranking.causes if each.finding.confidence >= enough] if ranking.verdict == "problem" else []
     )
-    return Sentence(f"{lead} {title}{where}: it costs {{0}} of {of}, that is {{2}}.", facts)
+    top = (sure or ranking.causes)[0]
+    lead = "Top bottleneck: " if sure else "Most likely cause (low confidence): "
+    said = [_cost(profile, top, lead, marked)]
+    if top is not ranking.causes[0]:
+        said.append(_cost(profile, ranking.causes[0], "Possibly larger (low confidence): ", marked))
+    if unexplained and not sure and _share(profile, ranking.unexplained[0]).value > top.impact_pct:
+        return [*unexplained, *said]
+    return [*said, *unexplained]
+
+
+def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sentence:
+    """What a cause costs of the mean step that its figure is of."""
+    finding = ranked.finding
+    step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
+    of = "each {1} step" if marked else "the {1} recording, start-up included"
+    if finding.saving is not None and not finding.change:
+        of = f"each {{1}} step {untouched(profile)}"
+        step = measure(profile, "series_step_ms", statistic="mean")
+    impact, share = (measure(profile, f"cause_impact_{unit}", **about(ranked)) for unit in ("ms", "pct"))
+    named = f"{cause_title(finding.cause, finding.mechanism)}{on_ranks(finding.ranks, profile.rank_numbers)}"
+    verb = costs(finding.cause, finding.mechanism)
+    return Sentence(f"{lead}{named} {verb} {{0}} of {of} ({{2}}).", (impact, step, share))
 
 
 def _overview(profile: Profile, marked: bool) -> list[Sentence]:
-    """One sentence on where the time goes."""
+    """Where the time goes, in one sentence."""
     shares = [(part, _share(profile, part)) for part in PARTS]
-    told = sorted((each for each in shares if each[1].value >= MENTIONED_PART_PCT), key=lambda each: -each[1].value)
-    if not told:
+    large = sorted((each for each in shares if each[1].value >= MENTIONED_PART_PCT), key=lambda each: -each[1].value)
+    if not large:
         return []
-    pieces = [f"{PART_TITLES[part]} {{{index}}}" for index, (part, _) in enumerate(told)]
+    pieces = [f"{PART_TITLES[part]} {{{index}}}" for index, (part, _) in enumerate(large)]
     whole = "step" if marked else "recording"
-    return [Sentence(f"Of the {whole}, {', '.join(pieces)}.", tuple(fact for _, fact in told))]
+    return [Sentence(f"Of the {whole}: {', '.join(pieces)}.", tuple(fact for _, fact in large))]
 
 
 def _share(profile: Profile, part: str) -> Fact:
@@ -108,17 +112,18 @@ def _share(profile: Profile, part: str) -> Fact:
 
 
 def _unexplained(profile: Profile, ranking: Ranking) -> list[Sentence]:
-    """Large parts that no cause accounts for: the largest one with what to record."""
+    """Large parts that no cause accounts for, the largest one with what to record."""
     if not ranking.unexplained:
         return []
     parts = ranking.unexplained
-    pieces = " and ".join(f"{PART_TITLES[part]} ({{{index}}})" for index, part in enumerate(parts))
+    pieces = " and ".join(f"{{{index}}} ({PART_TITLES[part]})" for index, part in enumerate(parts))
     needed = f"; to find out, record {NEEDED[parts[0]]}" if ranking.needs != NEEDED[parts[0]] else ""
-    template = f"No cause that was found accounts for more than a small part of: {pieces}{needed}."
-    return [Sentence(template, tuple(_share(profile, part) for part in parts))]
+    verb = "is" if len(parts) == 1 else "are"
+    text = f"{pieces} of the step {verb} not explained by any cause{needed}."
+    return [Sentence(text, tuple(_share(profile, part) for part in parts))]
 
 
 def _open_verdict(ranking: Ranking) -> list[Sentence]:
     if ranking.verdict != "inconclusive":
         return []
-    return [Sentence(f"This is inconclusive because {ranking.why}; to settle it, record {ranking.needs}.")]
+    return [Sentence(f"Inconclusive because {ranking.why}; to settle it, record {ranking.needs}.")]

@@ -1,21 +1,49 @@
-"""A diagnosis as plain text for a terminal or a file."""
+"""A diagnosis as plain text: one screen, or all of it."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from hermes_agent.evidence.recalled import similar_cases_title
-from hermes_agent.model.diagnosis import AdviceRecord, BreakdownRow, CauseRecord, CheckRecord, Diagnosis, SourceRecord
-from hermes_agent.model.display import cause_title, rank_list
+from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis, SourceRecord
+from hermes_agent.model.display import cause_heading, cause_title, counted, numbered, rank_list
 
 Style = Callable[[str, str], str]  # (text, style name) -> text
 
 EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
-RANKS_SHOWN = 16
+COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
+HEADS = ("wall", "compute", "comm.", "copies", "data wait", "host", "idle")
 CLASSES_SHOWN = 8
-HIDDEN_RATIO = 1.5  # a cause worth this much more after the ones above it is said to be hidden
+SCREEN_LINES = 40
+LOW_CONFIDENCE = 0.5
+INDENT = "   "
+
+
+@dataclass(frozen=True)
+class Room:
+    """How much of each part is shown."""
+
+    causes: int  # with reason, place and fix; the others in one line each
+    lines: int  # causes in one line each
+    ranks: int
+    cases: int
+    changes: int
+    sentences: int
+
+
+ROOMS = (
+    Room(causes=8, lines=0, ranks=8, cases=3, changes=4, sentences=9),
+    Room(causes=4, lines=6, ranks=4, cases=3, changes=3, sentences=9),
+    Room(causes=3, lines=6, ranks=4, cases=3, changes=3, sentences=9),
+    Room(causes=3, lines=4, ranks=4, cases=2, changes=2, sentences=7),
+    Room(causes=2, lines=4, ranks=4, cases=2, changes=2, sentences=6),
+    Room(causes=2, lines=2, ranks=2, cases=1, changes=1, sentences=5),
+    Room(causes=1, lines=2, ranks=1, cases=1, changes=1, sentences=3),
+    Room(causes=1, lines=1, ranks=0, cases=0, changes=0, sentences=1),
+)
 
 
 def unstyled(text: str, _: str) -> str:
@@ -24,32 +52,15 @@ def unstyled(text: str, _: str) -> str:
 
 
 def render_text(diagnosis: Diagnosis, width: int = 100, style: Style = unstyled, verbose: bool = False) -> str:
-    """The whole diagnosis; ``width`` is the longest line, apart from URLs and code; ``verbose`` shows every check."""
-    blocks = [
-        _title(diagnosis),
-        _verdict(diagnosis, width, style),
-        _breakdown(diagnosis, style),
-        _causes(diagnosis, width, style),
-        _advice(diagnosis, width, style),
-        _other_views(diagnosis, width, style),
-        _comparison(diagnosis, width, style),
-        _checks(diagnosis, width, style, verbose),
-        _cases(diagnosis, width, style),
-        _notes(diagnosis, width, style),
-        "hermes-dx show E1 measures a figure again and prints the rows behind it.",
-    ]
-    return "\n\n".join(block for block in blocks if block) + "\n"
+    """The answer on one screen of at most ``SCREEN_LINES`` lines; ``verbose``: everything, with evidence and checks.
 
-
-def _wrap(text: str, width: int, indent: str = "", first: str | None = None) -> str:
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=indent if first is None else first,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    ``width`` is the longest line, apart from URLs and code.
+    """
+    page = _Page(diagnosis, width, style)
+    if verbose:
+        return page.everything()
+    screens = (page.screen(room) for room in ROOMS)
+    return next((text for text in screens if text.count("\n") <= SCREEN_LINES), page.screen(ROOMS[-1]))
 
 
 def all_ranks(diagnosis: Diagnosis) -> set[int]:
@@ -58,191 +69,257 @@ def all_ranks(diagnosis: Diagnosis) -> set[int]:
     return set(diagnosis.run.ranks or (recorded.ranks if recorded else ()))
 
 
-def _title(diagnosis: Diagnosis) -> str:
-    run = diagnosis.run
-    names = [source.path.rsplit("/", 1)[-1] for source in run.sources if source.status != "excluded"]
-    shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
-    if not run.ranks and run.recorded is not None:
-        return f"{shown} · {len(run.recorded.ranks)} rank(s) · {diagnosis.step_time_ms.steps} step(s) · no trace"
-    device = ", ".join(run.devices) or "CPU only"
-    return f"{shown} · {len(run.ranks)} rank(s) · {len(run.steps)} step(s) · {device}"
+class _Page:
+    """One diagnosis, one width."""
+
+    def __init__(self, diagnosis: Diagnosis, width: int, style: Style) -> None:
+        self.diagnosis, self.width, self.style = diagnosis, width, style
+
+    def screen(self, room: Room) -> str:
+        """The first screen, with that much room."""
+        return _joined(
+            [
+                self._title(),
+                self._verdict(room.sentences),
+                self._comparison(room.changes),
+                self._causes(room),
+                self._breakdown(room.ranks),
+                "\n".join(filter(None, (self._unanswered(), *self._short_cases(room.cases), self._footer()))),
+            ]
+        )
+
+    def everything(self) -> str:
+        """The whole diagnosis."""
+        return _joined(
+            [
+                self._title(),
+                self._verdict(len(self.diagnosis.answer)),
+                self._comparison(len(self.diagnosis.comparison.changes) if self.diagnosis.comparison else 0),
+                self._all_causes(),
+                self._advice(),
+                self._breakdown(len(self.diagnosis.breakdown)),
+                self._more_detail(),
+                "\n".join([self._heading("Checks"), *map(self._check, self.diagnosis.checks)]),
+                self._cases(),
+                self._notes(),
+                "hermes-dx show E1 measures a figure again and prints the rows behind it.",
+            ]
+        )
+
+    def _wrap(self, text: str, indent: str = "", first: str | None = None) -> str:
+        return textwrap.fill(
+            text,
+            self.width,
+            initial_indent=indent if first is None else first,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+
+    def _line(self, text: str) -> str:
+        """One line, cut where the terminal ends."""
+        return text if len(text) <= self.width else text[: self.width - 1] + "…"
+
+    def _heading(self, text: str) -> str:
+        return self.style(text, "heading")
+
+    def _title(self) -> str:
+        run = self.diagnosis.run
+        names = [source.path.rsplit("/", 1)[-1] for source in run.sources if source.status != "excluded"]
+        shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        if not run.ranks and run.recorded is not None:
+            steps = counted(self.diagnosis.step_time_ms.steps, "step")
+            return self._line(f"{shown} · {counted(len(run.recorded.ranks), 'rank')} · {steps} · no trace")
+        device = ", ".join(run.devices) or "CPU only"
+        ranks, steps = counted(len(run.ranks), "rank"), counted(len(run.steps), "step")
+        return self._line(f"{shown} · {ranks} · {steps} · {device}")
+
+    def _verdict(self, sentences: int) -> str:
+        """The verdict with the first sentences; a model's answer is in paragraphs."""
+        said, lead = self.diagnosis.answer[:sentences], f"{self.diagnosis.verdict.upper()}: "
+        paragraphs = said if self.diagnosis.answer_by == "model" else [said[0], *filter(None, [" ".join(said[1:])])]
+        first = self._wrap(lead + paragraphs[0]).removeprefix(lead)
+        return "\n".join([self.style(lead, self.diagnosis.verdict) + first, *map(self._wrap, paragraphs[1:])])
+
+    def _comparison(self, changes: int) -> str:
+        comparison = self.diagnosis.comparison
+        if comparison is None:
+            return ""
+        lines = [self._wrap(f"{self._heading('Against the baseline')}: {comparison.headline}")]
+        return "\n".join([*lines, *(self._wrap(change, "  ", "- ") for change in comparison.changes[:changes])])
+
+    def _causes(self, room: Room) -> str:
+        causes = list(enumerate(self.diagnosis.causes, start=1))
+        if not causes:
+            return ""
+        lines = [self._columns(self._heading("Causes, largest saving first"), "saves", "of step")]
+        for place, cause in causes[: room.causes]:
+            lines += [self._cause_line(place, cause), self._wrap(cause.claim, INDENT)]
+            if where := cause.where:
+                lines.append(self._wrap(f"Where: {where}", INDENT))
+            lines += self._fix(cause)
+        listed = causes[room.causes : room.causes + room.lines]
+        lines += [self._cause_line(place, cause) for place, cause in listed]
+        if rest := len(causes) - len(listed) - min(room.causes, len(causes)):
+            lines.append(f"{INDENT}and {counted(rest, 'smaller cause')}")
+        return "\n".join(lines)
+
+    def _cause_line(self, place: int, cause: CauseRecord) -> str:
+        low = " (low confidence)" if cause.confidence < LOW_CONFIDENCE else ""
+        title = f"{place}. {cause_heading(cause.cause, cause.mechanism)}"
+        figures = (f"{cause.impact_ms_per_step:.1f} ms", f"{cause.impact_pct:.1f} %")
+        line = self._columns(f"{title}{low}", *figures)
+        return line.replace(title, self.style(title, "cause"), 1)
+
+    def _columns(self, text: str, *cells: str) -> str:
+        right = "".join(cell.rjust(10) for cell in cells)
+        return text.ljust(min(self.width, 80) - len(right)) + right
+
+    def _fix(self, cause: CauseRecord) -> list[str]:
+        """The first change that is advised for the cause, with the predicted gain."""
+        own = [each for each in self.diagnosis.advice if (each.for_, each.mechanism) == (cause.cause, cause.mechanism)]
+        if not own:
+            return []
+        item = own[0]
+        gain = ""
+        if item.predicted_step_ms is not None and item.predicted_speedup is not None and item.interval:
+            low, high = item.interval
+            faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
+            gain = f" Predicted step: {item.predicted_step_ms:.3g} ms, {faster}."
+        lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
+        return lines + [f"{INDENT}{masked}" for masked in self._masked(cause)]
+
+    def _masked(self, cause: CauseRecord) -> list[str]:
+        if not cause.masked_by:
+            return []
+        fixes = "that fix" if len(cause.masked_by) == 1 else "those fixes"
+        masked = f"Masked by {numbered('cause', cause.masked_by)}; saves {cause.then_ms_per_step:.1f} ms after {fixes}"
+        return [f"{masked}."]
+
+    def _breakdown(self, ranks: int) -> str:
+        rows = [row for row in self.diagnosis.breakdown if row.step is None]
+        if not rows or not ranks:
+            return ""
+        shown = sorted(sorted(rows, key=lambda row: -row.wall_ms)[:ranks], key=lambda row: row.rank)
+        heads = "".join(head.rjust(10) for head in HEADS)
+        lines = [self._heading("Time per step in ms: comm. and copies are the exposed parts"), f"{'rank':>4}{heads}"]
+        for row in shown:
+            lines.append(f"{row.rank:>4}" + "".join(f"{getattr(row, f'{name}_ms'):>10.2f}" for name in COLUMNS))
+        if rest := len(rows) - len(shown):
+            lines.append(f"   and {counted(rest, 'faster rank')}: hermes-dx ranks RUN")
+        return "\n".join(lines)
+
+    def _unanswered(self) -> str:
+        checks = self.diagnosis.checks
+        unanswered = sum(check.status == "cannot_answer" for check in checks)
+        notes = len(notes_of(self.diagnosis))
+        noted = f"; {counted(notes, 'note')}" if notes else ""
+        return f"Not assessable from this data: {unanswered} of {counted(len(checks), 'check')}{noted} (-v lists them)."
+
+    def _short_cases(self, most: int) -> list[str]:
+        chosen = self.diagnosis.cases[:most]
+        lines = [f"{similar_cases_title(chosen)}:"] if chosen else []
+        return lines + [self._line(f"  [{case.id}] {case.title}") for case in chosen]
+
+    def _footer(self) -> str:
+        ranges = "".join(f"{meaning} " for meaning in interval_meaning(self.diagnosis))
+        return self._wrap(f"{ranges}All evidence and checks: -v. Rows behind a figure: hermes-dx show E1.")
+
+    def _all_causes(self) -> str:
+        if not self.diagnosis.causes:
+            return ""
+        blocks = [self._cause(place, cause) for place, cause in enumerate(self.diagnosis.causes, start=1)]
+        return "\n".join([self._heading("Causes, largest saving first"), *blocks])
+
+    def _cause(self, place: int, cause: CauseRecord) -> str:
+        where = "" if set(cause.ranks) == all_ranks(self.diagnosis) else f", {rank_list(cause.ranks)}"
+        facts = (
+            f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}; "
+            f"confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
+        )
+        title = f"{place}. {cause_heading(cause.cause, cause.mechanism)}"
+        named = f"({'/'.join(filter(None, (cause.cause, cause.mechanism)))})"
+        said = [cause.claim, *self._masked(cause), *cause.details]
+        said += [f"Symptom: {symptom}" for symptom in cause.symptoms]
+        said += [f"Against: {contrary}" for contrary in cause.against]
+        said += [f"Where: {cause.where}."] if cause.where else []
+        said += [f"Disproved by: {cause.disproved_by}."] if cause.disproved_by else []
+        first = self._wrap(f"{title} {named}: {facts}", INDENT, "").replace(title, self.style(title, "cause"), 1)
+        return "\n".join([first, *(self._wrap(text, INDENT) for text in said)])
+
+    def _advice(self) -> str:
+        if not self.diagnosis.advice:
+            return ""
+        blocks = [self._heading("What to change, largest gain first"), *map(self._change, self.diagnosis.advice)]
+        return "\n".join([*blocks, *map(self._wrap, interval_meaning(self.diagnosis))])
+
+    def _change(self, item: AdviceRecord) -> str:
+        title = f"{item.id} {item.optimization}"
+        about = f"{title} (for {cause_title(item.for_, item.mechanism)}; {EFFORTS[item.effort]} of work)"
+        lines = [self._wrap(about, INDENT, "").replace(title, self.style(title, "cause"), 1)]
+        said = filter(None, (item.how, item.text, f"Risk: {item.risk}. Verify: {item.verify}."))
+        lines += [self._wrap(text, INDENT) for text in said]
+        if item.cases:
+            lines.append(f"{INDENT}Like {', '.join(f'[{case}]' for case in item.cases)}")
+        return "\n".join(lines)
+
+    def _more_detail(self) -> str:
+        """Kernel classes, and the TensorBoard plugin's attribution, of the first rank that has them."""
+        lines = []
+        if self.diagnosis.kernel_classes:
+            rank = self.diagnosis.kernel_classes[0].rank
+            classes = [row for row in self.diagnosis.kernel_classes if row.rank == rank][:CLASSES_SHOWN]
+            listed = ", ".join(f"{row.kernel_class} {row.ms_per_step:.2f}" for row in classes)
+            lines.append(self._wrap(f"Kernels by class, rank {rank}, ms per step: {listed}", "  "))
+        for row in self.diagnosis.plugin_attribution[:1]:
+            listed = ", ".join(f"{role.replace('_', ' ')} {value:.2f}" for role, value in row.roles_ms.items())
+            text = f"By the TensorBoard plugin's priorities, rank {row.rank}, ms of {row.step_ms:.2f}: {listed}"
+            lines.append(self._wrap(text, "  "))
+        return "\n".join([self._heading("More detail"), *lines]) if lines else ""
+
+    def _check(self, check: CheckRecord) -> str:
+        said = " ".join(check.text)
+        if check.status == "cannot_answer":
+            said = f"not assessable: {check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
+        return self._wrap(said, "    ", f"{MARKS[check.status]:>3} {check.analyzer}: ")
+
+    def _cases(self) -> str:
+        cases = self.diagnosis.cases
+        if not cases:
+            note = self.diagnosis.recall_note
+            return f"Similar cases: {note}" if note else ""
+        lines = [self._heading(f"{similar_cases_title(cases)} (suggestions, no evidence for this run)")]
+        for case in cases:
+            lines.append(self._wrap(f"{case.title}: {case.why}", "     ", f"[{case.id}] "))
+            lines += [f"     {case.url}"] if case.url else []
+        return "\n".join(lines)
+
+    def _notes(self) -> str:
+        notes = [self._wrap(note, "  ", "- ") for note in notes_of(self.diagnosis)]
+        return "\n".join([self._heading("Notes"), *notes]) if notes else ""
 
 
-def _verdict(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    lead = f"{diagnosis.verdict.upper()}: "
-    wrapped = _wrap(lead + diagnosis.answer[0], width)
-    first = style(lead, diagnosis.verdict) + wrapped.removeprefix(lead)
-    return "\n".join([first, *(_wrap(sentence, width) for sentence in diagnosis.answer[1:])])
-
-
-def _breakdown(diagnosis: Diagnosis, style: Style) -> str:
-    rows = [row for row in diagnosis.breakdown if row.step is None]
-    if not rows:
-        return ""
-    head = f"{'rank':>5} {'wall':>9} {'compute':>9} {'exposed':>9} {'exposed':>9} {'data':>9} {'host':>9} {'idle':>9}"
-    more = f"{'':>5} {'ms':>9} {'':>9} {'comm.':>9} {'copies':>9} {'wait':>9} {'':>9} {'':>9}"
-    lines = [style("Where a step goes, mean over steps", "heading"), head, more]
-    lines += [_breakdown_row(row) for row in rows[:RANKS_SHOWN]]
-    if len(rows) > RANKS_SHOWN:
-        lines.append(f"  and {len(rows) - RANKS_SHOWN} more: hermes-dx ranks RUN")
-    return "\n".join(lines)
-
-
-def _breakdown_row(row: BreakdownRow) -> str:
-    parts = (
-        row.wall_ms,
-        row.compute_ms,
-        row.exposed_communication_ms,
-        row.exposed_memcpy_ms,
-        row.data_wait_ms,
-        row.host_ms,
-        row.idle_ms,
-    )
-    return f"{row.rank:>5} " + " ".join(f"{value:>9.2f}" for value in parts)
-
-
-def _other_views(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    """Kernel classes, and the TensorBoard plugin's attribution for comparison, of the first rank that has them."""
-    lines = []
-    if diagnosis.kernel_classes:
-        rank = diagnosis.kernel_classes[0].rank
-        classes = [row for row in diagnosis.kernel_classes if row.rank == rank][:CLASSES_SHOWN]
-        listed = ", ".join(f"{row.kernel_class} {row.ms_per_step:.2f}" for row in classes)
-        lines.append(_wrap(f"Kernels by class, rank {rank}, ms per step: {listed}", width, "  "))
-    for row in diagnosis.plugin_attribution[:1]:
-        listed = ", ".join(f"{role.replace('_', ' ')} {value:.2f}" for role, value in row.roles_ms.items())
-        text = f"By the TensorBoard plugin's priorities, rank {row.rank}, ms of {row.step_ms:.2f}: {listed}"
-        lines.append(_wrap(text, width, "  "))
-    return "\n".join([style("Other views", "heading"), *lines]) if lines else ""
-
-
-def _causes(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    if not diagnosis.causes:
-        return ""
-    blocks = [style("Why", "heading")]
-    blocks += [_cause(place, cause, diagnosis, width, style) for place, cause in enumerate(diagnosis.causes, start=1)]
-    return "\n".join(blocks)
-
-
-def _cause(place: int, cause: CauseRecord, diagnosis: Diagnosis, width: int, style: Style) -> str:
-    where = "" if set(cause.ranks) == all_ranks(diagnosis) else f", {rank_list(cause.ranks)}"
-    facts = (
-        f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}; "
-        f"confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
-    )
-    title = style(f"{place}. {cause_title(cause.cause, cause.mechanism)}", "cause")
-    lines = [f"{title}: {facts}", _wrap(cause.claim, width, "   ")]
-    if cause.then_ms_per_step > HIDDEN_RATIO * max(cause.impact_ms_per_step, 0.01):
-        lines.append(f"   Hidden by what stands above it: worth {cause.then_ms_per_step:.1f} ms once that is gone.")
-    lines += [_wrap(detail, width, "   ") for detail in cause.details]
-    lines += [_wrap(f"Symptom: {symptom}", width, "   ") for symptom in cause.symptoms]
-    lines += [_wrap(f"Against: {contrary}", width, "   ") for contrary in cause.against]
-    if cause.disproved_by:
-        lines.append(_wrap(f"What would disprove it: {cause.disproved_by}.", width, "   "))
-    return "\n".join(lines)
-
-
-def _advice(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    if not diagnosis.advice:
-        return ""
-    blocks = [style("What to change, most gain for the effort first", "heading")]
-    blocks += [_advice_item(item, width, style) for item in diagnosis.advice]
-    return "\n".join([*blocks, *(_wrap(meaning, width) for meaning in interval_meaning(diagnosis))])
+def _joined(blocks: list[str]) -> str:
+    return "\n\n".join(block for block in blocks if block) + "\n"
 
 
 def interval_meaning(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """What the intervals of the advice claim; nothing where there is none."""
+    """What the ranges of the advice are; empty without any."""
     if not any(item.interval for item in diagnosis.advice):
         return ()
-    return (
-        f"An interval (expect between) claims to hold the truth in {diagnosis.interval_covers_pct:.0f} % of cases.",
-    )
-
-
-def _advice_item(item: AdviceRecord, width: int, style: Style) -> str:
-    title = style(f"{item.id} {item.optimization}", "cause")
-    lines = [f"{title} (for {cause_title(item.for_, item.mechanism)}; {EFFORTS[item.effort]} of work)"]
-    lines.append(_wrap(item.how, width, "   "))
-    if item.text:
-        lines.append(_wrap(item.text, width, "   "))
-    lines.append(_wrap(f"Risk: {item.risk}. Verify: {item.verify}.", width, "   "))
-    if item.cases:
-        lines.append(f"   Like {', '.join(f'[{case}]' for case in item.cases)}")
-    return "\n".join(lines)
-
-
-def _comparison(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    comparison = diagnosis.comparison
-    if comparison is None:
-        return ""
-    lines = [style("Against the baseline", "heading"), _wrap(comparison.headline, width)]
-    return "\n".join([*lines, *(_wrap(change, width, "  ", "- ") for change in comparison.changes)])
-
-
-def _checks(diagnosis: Diagnosis, width: int, style: Style, verbose: bool) -> str:
-    if not verbose:
-        return _checks_in_short(diagnosis, width, style)
-    lines = [style("What was looked at", "heading")]
-    return "\n".join([*lines, *(_check(check, width) for check in diagnosis.checks)])
-
-
-def _checks_in_short(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    """Names of what was found and what is clean, and each open question's reason once."""
-    lines = [style("What was looked at (-v shows the figures)", "heading")]
-    for status, title in (("found", "found"), ("clean", "clean")):
-        names = [check.analyzer for check in diagnosis.checks if check.status == status]
-        if names:
-            lines.append(_wrap(", ".join(names), width, "    ", f"{MARKS[status]:>3} {title}: "))
-    open_questions: dict[tuple[str, str], list[str]] = {}
-    for check in diagnosis.checks:
-        if check.status == "cannot_answer":
-            open_questions.setdefault((check.reason, check.needs), []).append(check.analyzer)
-    for (reason, needs), names in open_questions.items():
-        said = f"{', '.join(names)}: {reason.rstrip('.')}. Needs {needs.rstrip('.')}."
-        lines.append(_wrap(said, width, "    ", f"{MARKS['cannot_answer']:>3} open: "))
-    return "\n".join(lines)
-
-
-def _check(check: CheckRecord, width: int) -> str:
-    mark = f"{MARKS[check.status]:>3} {check.analyzer}: "
-    match check.status:
-        case "found":
-            said = " ".join(check.text)
-        case "clean":
-            said = " ".join(check.text)
-        case _:
-            said = f"cannot be answered: {check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
-    return _wrap(said, width, "    ", mark)
-
-
-def _cases(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    if not diagnosis.cases:
-        return f"Similar cases: {diagnosis.recall_note}" if diagnosis.recall_note else ""
-    title = similar_cases_title(diagnosis.cases)
-    lines = [style(f"{title} (they suggest; they are no evidence for this run)", "heading")]
-    for case in diagnosis.cases:
-        lines.append(_wrap(f"[{case.id}] {case.title} (similarity {case.similarity:.2f})", width, "     "))
-        lines += [f"     {case.url}"] if case.url else []
-    return "\n".join(lines)
+    return (f"Ranges are {diagnosis.interval_covers_pct:.0f} % prediction intervals.",)
 
 
 def notes_of(diagnosis: Diagnosis) -> list[str]:
-    """What a reader has to know about the files and what was assumed; each once."""
-    told = [source for source in diagnosis.run.sources if source.note]
-    partial = [f"{source.path}: {source.note}" for source in told]
-    others = [note for note in diagnosis.notes if not any(_repeats(source, note) for source in told)]
+    """Notes on the files and on what was assumed, each once."""
+    noted = [source for source in diagnosis.run.sources if source.note]
+    partial = [f"{source.path}: {source.note}" for source in noted]
+    others = [note for note in diagnosis.notes if not any(_repeats(source, note) for source in noted)]
     return list(dict.fromkeys([*partial, *others]))
 
 
 def _repeats(source: SourceRecord, note: str) -> bool:
-    """Whether the note says of the file what the file's own note says, in full or with less of it."""
+    """Return whether the note says no more of the file than the file's own note."""
     name = source.path.rsplit("/", 1)[-1]
     rest = note.removeprefix(name).lstrip(": ") if note.startswith(name) else ""
     return source.note in note or (bool(rest) and rest in source.note)
-
-
-def _notes(diagnosis: Diagnosis, width: int, style: Style) -> str:
-    notes = notes_of(diagnosis)
-    if not notes:
-        return ""
-    return "\n".join([style("To know", "heading"), *(_wrap(note, width, "  ", "- ") for note in notes)])

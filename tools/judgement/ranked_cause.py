@@ -1,4 +1,4 @@
-"""A finding with its place among what would be worth mending."""
+"""A finding with what fixing it would save."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tools.whatif.predict import Prediction
 
 @dataclass(frozen=True, eq=False)
 class RankedCause:
-    """A finding with its place.
+    """A finding with what fixing it would save.
 
-    ``impact_ms`` is what the step would lose if the cause were gone, never more than what is left after everything
-    ranked above it. ``then_ms`` is what it is worth once those are gone: more than ``impact_ms`` where they hide it.
-    Both are of a step of ``step_ms``: the mean traced one, or the mean unprofiled one where records tell the saving.
+    ``impact_ms`` is what the step would lose if the cause were gone, never more than the fixes before it leave.
+    ``then_ms`` is what it saves after those fixes: more than ``impact_ms`` where they mask it. Both are of a step of
+    ``step_ms``: the mean traced one, or the mean unprofiled one where the saving is from records.
     """
 
     finding: Finding
@@ -26,3 +26,4 @@ class RankedCause:
     alone: Prediction | None  # the step if only this were changed; None when it cannot be replayed
     method: str
     symptoms: tuple[Finding, ...] = ()
+    masked_by: tuple[int, ...] = ()  # places of the causes that mask it, from 1

@@ -17,11 +17,13 @@ from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
 
 HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
+EXPLAINED_RATIO = 1.15  # up to so much more than what explains it a finding is the same loss, measured elsewhere
+MASKED_RATIO = 1.5  # a cause that saves this much more after the ones removed before it is masked by them
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """Causes, most worthwhile first, and the verdict they lead to."""
+    """Causes, largest saving first, and the verdict they lead to."""
 
     causes: tuple[RankedCause, ...]
     below: tuple[RankedCause, ...]  # found, but worth less than NOTED_PCT of the step
@@ -48,11 +50,11 @@ def ranking(profile: Profile) -> Ranking:
 
 
 def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
-    """Orders the findings of the checks.
+    """Return the causes by what they save, largest first.
 
-    The order is by what mending each can be expected to save (its saving alone, times its confidence). A hypothesis
-    stands behind what is well supported unless it promises ``HYPOTHESIS_LEAD`` times as much; a finding which another
-    one explains (``symptom_of``) comes after that one. A replay then removes them one after the other.
+    A replay removes the findings one after the other: by expected saving (saving alone times confidence), a hypothesis
+    after what is well supported unless it promises ``HYPOTHESIS_LEAD`` times as much, and a finding that another one
+    explains (``symptom_of``) after that one. Each is worth what is left for it then.
     """
     step_ms = profile.mean_step_ms
     candidates = _in_order(_candidates(profile, checks), step_ms, profile.thresholds["confidence"])
@@ -68,7 +70,29 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
         judged = judge(profile, causes, checks, unexplained)
     else:
         unexplained, judged = (), judge_records(profile, causes)
-    return Ranking(causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained)
+    return Ranking(_by_saving(causes), tuple(below), judged.verdict, judged.why, judged.needs, unexplained)
+
+
+def _by_saving(removed: Sequence[RankedCause]) -> tuple[RankedCause, ...]:
+    """The causes, largest saving first, each with the places of those that mask it: removed before it."""
+    capped = [_capped(each, removed[:at]) for at, each in enumerate(removed)]
+    order = sorted(range(len(capped)), key=lambda at: -capped[at].impact_pct)
+    places = {at: place for place, at in enumerate(order, start=1)}
+
+    def masking(at: int) -> tuple[int, ...]:
+        hidden = capped[at].then_ms > MASKED_RATIO * max(capped[at].impact_ms, 0.01)
+        return tuple(sorted(places[before] for before in range(at))) if hidden else ()
+
+    return tuple(replace(capped[at], masked_by=masking(at)) for at in order)
+
+
+def _capped(cause: RankedCause, before: Sequence[RankedCause]) -> RankedCause:
+    """A cause that another explains, within the error of both, is not worth more than that one."""
+    explaining = [each.impact_pct for each in before if each.finding.cause in cause.finding.symptom_of]
+    most = max(explaining, default=0.0)
+    if not most < cause.impact_pct <= EXPLAINED_RATIO * most:
+        return cause
+    return replace(cause, impact_pct=most, impact_ms=cause.impact_ms * most / cause.impact_pct)
 
 
 def _in_order(candidates: list[_Candidate], step_ms: float, enough: float) -> list[_Candidate]:
@@ -130,10 +154,10 @@ def _method(finding: Finding) -> str:
 
 
 def _symptoms_last(candidates: list[_Candidate], profile: Profile) -> list[_Candidate]:
-    """Keeps the order, but moves each explained finding behind the last one that explains it.
+    """Keep the order, but move each explained finding after the last one that explains it.
 
-    A hypothesis explains only other hypotheses: what is well supported does not stand behind a guess. And what would
-    give back only a small part of what another would (``explained_part_pct``) does not explain it.
+    A hypothesis explains only other hypotheses, and what saves only a small part (``explained_part_pct``) of what
+    another would does not explain it.
     """
     result: list[_Candidate] = []
     waiting = list(candidates)
@@ -156,24 +180,24 @@ def _explained(explained: _Candidate, waiting: Sequence[_Candidate], profile: Pr
 
 
 def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
-    """For each candidate what it saves after the ones before it, never more than is left of the step.
+    """Return what each candidate saves after the ones before it, never more than is left of the step.
 
-    A saving that records tell is not replayed, so what it shares with others is not seen there: of the time in exposed
-    communication, poor overlap and causes in communication together get no more than there is, once one of them rests
-    on records: that of the traced steps, or what records tell of all steps where that is more.
+    A saving from records is not replayed, so what it shares with others is not seen there: once one of them rests on
+    records, poor overlap and causes in communication together get no more than the exposed communication, of the
+    traced steps or of all steps by the records, whichever is more.
     """
     step_ms = profile.mean_step_ms
     changes = [each.finding.change for each in ordered if each.finding.change]
     marginal = iter(savings(profile, changes) if profile.traced else [])
     recorded = [each.alone_ms(step_ms) for each in ordered if _in_transfer(each) and each.finding.saving is not None]
-    left, told, result = step_ms, False, []
+    left, from_records, result = step_ms, False, list[float]()
     transfer_left = max(_exposed_communication_ms(profile), *recorded, 0.0)
     for each in ordered:
         saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
         saved = min(max(saved, 0.0), left)
         if _in_transfer(each):
-            told = told or each.finding.saving is not None
-            saved = min(saved, transfer_left) if told else saved
+            from_records = from_records or each.finding.saving is not None
+            saved = min(saved, transfer_left) if from_records else saved
             transfer_left = max(transfer_left - saved, 0.0)
         left -= saved
         result.append(saved)

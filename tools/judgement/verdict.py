@@ -1,4 +1,4 @@
-"""What the ranked causes amount to: problem, healthy or inconclusive, why, and what to record next."""
+"""The verdict on the ranked causes: problem, healthy or inconclusive, why, and what to record next."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ NEEDED: Mapping[str, str] = MappingProxyType(
     }
 )
 MORE_STEPS = "many more steps under the same conditions, after a warm-up"
-STEADY = "many more steps, under the monitor, which tells what each of them waited for and when Python collected"
+STEADY = "many more steps under the monitor, which records what each step waited for and when Python collected garbage"
 WHOLE_TRACE = "the whole trace with ProfilerActivity.CPU and CUDA, and let the profiler finish writing"
 DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run on devices only
-LAUNCHES_TOLD = 20  # fewer launches than this may be chance
+FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
 MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
 STEPS_TO_BE_SURE = 3
 MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
@@ -53,24 +53,24 @@ def judge(
     """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
     limits = profile.thresholds
     if device_work_missing(profile):
-        why = "the work of the device that the trace names is not in it: the trace is cut, or was recorded without it"
+        why = "the trace names a device but holds none of its work: it is cut, or was recorded without the device"
         return Judgement("inconclusive", why, WHOLE_TRACE)
     large = [each for each in causes if each.impact_pct >= limits["cause_share_pct"]]
     sure = [each for each in large if each.finding.confidence >= limits["confidence"]]
     firm = [each for each in sure if each.alone is None or not each.alone.withheld]
     lasting = [each for each in firm if lasting_pct(profile, each) >= limits["cause_share_pct"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in lasting):
-        return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
+        return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
     if firm and not lasting:
-        why = "no steps are marked, and what costs most lies in the start-up of the recording"
+        why = "no steps are marked, and the largest cost is in the start-up of the recording"
         return Judgement("inconclusive", why, MARKED_STEPS)
     if sure and not firm:
-        why = "the recorded steps differ so much in length that what a change would save cannot be told from chance"
+        why = "the recorded steps differ so much in length that what a change would save is within noise"
         return Judgement("inconclusive", why, MORE_STEPS)
     if large and _certainly_lost(profile, large[0]):
         return Judgement("problem", "a large part of the step is lost for certain, whatever the cause turns out to be")
     if sure or any(_certain_pct(each) >= limits["cause_share_pct"] for each in large):
-        why = "something would give back a noticeable share of the step, but the evidence is thin"
+        why = "fixing a cause would save a noticeable share of the step, but confidence in it is low"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
     return _without_cause(profile, causes, checks, unexplained)
 
@@ -80,43 +80,39 @@ def _without_cause(
 ) -> Judgement:
     """Healthy, unless something speaks against it that no cause was found for."""
     if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
-        why = "much of the step is not computation, and no check could say why"
+        why = "much of the step is not computation, and no check explains it"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
     if _unsteady(profile, causes):
-        why = "some steps take much longer than the usual one, and no cause that was found accounts for them"
+        why = "some steps take much longer than the median step, and no cause explains them"
         return Judgement("inconclusive", why, STEADY)
     if not any(check.status == "clean" for check in checks):
-        why = "no question could be answered from these sources"
+        why = "no check could be answered from this data"
         return Judgement("inconclusive", why, _needed(profile, (), checks))
-    return Judgement(
-        "healthy", "computation fills the step and no cause can be expected to give back a noticeable share"
-    )
+    return Judgement("healthy", "computation fills the step and fixing no cause would save a noticeable share")
 
 
 def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
-    """The verdict without a trace: a problem can be told, but not that there is none: nobody saw inside of steps."""
+    """The verdict without a trace: problem or inconclusive, never healthy: nobody saw inside of the steps."""
     limits = profile.thresholds
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
-        return Judgement("problem", "a cause with enough evidence would give back a noticeable share of the step")
-    why = "no trace was read, and what records tell of whole steps shows no cause that is both sure and large"
+        return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
+    why = "no trace was read, and the records of whole steps show no cause that is both well supported and large"
     return Judgement("inconclusive", why, capture_of(profile))
 
 
 def _expected_pct(cause: RankedCause) -> float:
-    """The share of the step that mending it can be expected to give back: what is less sure counts for less."""
+    """The expected saving as a share of the step: less confidence counts for less."""
     return cause.impact_pct * cause.finding.confidence
 
 
 def _certain_pct(cause: RankedCause) -> float:
-    """The share that stands in the way of healthy: all of a loss that was measured, whatever its cause, else what
-    can be expected of the hypothesis.
-    """
+    """The share that rules out healthy: all of a measured loss, whatever its cause, else the expected saving."""
     return _expected_pct(cause) if cause.finding.saving is None else cause.impact_pct
 
 
 def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
-    """Whether the part that the cause would explain is so large, and seen in so many steps, that it is no chance."""
+    """Return whether the part that the cause would explain is so large, in so many steps, that it is no chance."""
     if not steps_marked(profile.run) or len(profile.step_ms) < STEPS_TO_BE_SURE:
         return False
     if cause.alone is not None and cause.alone.withheld:
@@ -131,30 +127,28 @@ def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:
 
 
 def device_work_missing(profile: Profile) -> bool:
-    """Whether a rank's device cannot be judged: the trace names one but holds none of its work, or the host launched
-    kernels of which hardly any is recorded.
-    """
+    """Return whether a device cannot be judged: named without any work, or hardly any launched kernel is recorded."""
     for rank in profile.ranks:
         named = bool(rank.rank.devices) or profile.run.layout.backend in DEVICE_BACKENDS
         if named and not rank.rank.has_device:
             return True
         calls = np.flatnonzero(rank.named("kernel_launch") & (rank.kind == EventKind.RUNTIME))
         recorded = np.isin(calls, rank.launches["launch_row"].to_numpy()).sum()
-        if len(calls) >= LAUNCHES_TOLD and recorded < MISSING_SHARE * len(calls):
+        if len(calls) >= FEWEST_LAUNCHES and recorded < MISSING_SHARE * len(calls):
             return True
     return False
 
 
 def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
-    """Whether long steps lift the mean step so far over the usual one, unprofiled where known, and nobody says why."""
+    """Return whether long steps lift the mean step far over the median one and no cause explains them."""
     series = profile.series
     steps_ms = profile.step_ms if series is None else series.slowest_ms
     if len(steps_ms) < STEPS_TO_BE_SURE or not steps_marked(profile.run):
         return False
     over_pct = 100.0 * (float(steps_ms.mean()) / max(float(steps_ms.median()), 1e-9) - 1.0)
     limits = profile.thresholds
-    told = sum(each.impact_pct for each in causes)
-    return over_pct >= limits["fluctuation_pct"] and told < over_pct * limits["explained_part_pct"] / 100.0
+    explained = sum(each.impact_pct for each in causes)
+    return over_pct >= limits["fluctuation_pct"] and explained < over_pct * limits["explained_part_pct"] / 100.0
 
 
 def _compute_pct(profile: Profile) -> float:

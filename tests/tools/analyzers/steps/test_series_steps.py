@@ -26,7 +26,7 @@ def said(profile: Profile) -> list[str]:
 def test_without_a_trace_nobody_says_that_no_profiler_touched_the_steps() -> None:
     for active in (None, 0.0):
         headline, steps, *_ = said(untraced_profile(waiting(active)))
-        assert "an average step of {1} of which no profiling is recorded" in headline
+        assert "each {1} step of which no profiling is recorded" in headline
         assert steps.startswith("Steps of which no profiling is recorded take {0} on average by the monitor's records;")
 
 
