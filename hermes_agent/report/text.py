@@ -17,6 +17,7 @@ MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
 HEADS = ("wall", "compute", "comm.", "copies", "data wait", "host", "idle")
 CLASSES_SHOWN = 8
+NOTES_SHOWN = 2
 SCREEN_LINES = 40
 LOW_CONFIDENCE = 0.5
 INDENT = "   "
@@ -84,7 +85,11 @@ class _Page:
                 self._comparison(room.changes),
                 self._causes(room),
                 self._breakdown(room.ranks),
-                "\n".join(filter(None, (self._unanswered(), *self._short_cases(room.cases), self._footer()))),
+                "\n".join(
+                    filter(
+                        None, (self._unanswered(), *self._own_notes(), *self._short_cases(room.cases), self._footer())
+                    )
+                ),
             ]
         )
 
@@ -215,6 +220,11 @@ class _Page:
         notes = len(notes_of(self.diagnosis))
         noted = f"; {counted(notes, 'note')}" if notes else ""
         return f"Not assessable from this data: {unanswered} of {counted(len(checks), 'check')}{noted} (-v lists them)."
+
+    def _own_notes(self) -> list[str]:
+        """Notes on how the answer was made; those on the run are counted."""
+        own = [note for note in self.diagnosis.notes if note not in self.diagnosis.run.notes]
+        return [self._wrap(f"Note: {note}") for note in own[:NOTES_SHOWN]]
 
     def _short_cases(self, most: int) -> list[str]:
         chosen = self.diagnosis.cases[:most]

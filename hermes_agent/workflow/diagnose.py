@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageProgress
+from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageProgress, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
 
@@ -49,20 +49,24 @@ def _run(request: Request, emit: Emit) -> Diagnosis:
     def report(stage: str, done: int, total: int, detail: str) -> None:
         emit(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))
 
+    emit(StageStarted(Stage.LOAD))
     workspace = Workspace(request, report)  # loading begins here, while the heavy libraries are imported
     workspace.open_index()
     _settle_environment(os.environ)
-    from hermes_agent.workflow.graph import build, config
+    try:
+        from hermes_agent.workflow.graph import build, config
 
-    result: dict[str, object] = {}
-    for mode, chunk in build().stream(
-        {}, config=config(), context=Context(workspace), stream_mode=["custom", "values"]
-    ):  # type: ignore[call-overload]
-        if mode == "custom":
-            event: Event = chunk
-            emit(event)
-        else:
-            result = chunk
+        result: dict[str, object] = {}
+        for mode, chunk in build().stream(
+            {}, config=config(), context=Context(workspace), stream_mode=["custom", "values"]
+        ):  # type: ignore[call-overload]
+            if mode == "custom":
+                event: Event = chunk
+                emit(event)
+            else:
+                result = chunk
+    finally:
+        workspace.close()
     return Diagnosis.model_validate(result["diagnosis"])
 
 

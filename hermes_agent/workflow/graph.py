@@ -1,11 +1,13 @@
-"""The nodes of the workflow: each asks the deterministic tools one thing and says what came out."""
+"""The workflow: nodes that ask the deterministic tools one thing each, and the state that they pass on."""
 
 from __future__ import annotations
 
 import logging
+import operator
 import time
 from collections.abc import Callable
-from typing import Any
+from itertools import pairwise
+from typing import Annotated, Any, TypedDict
 
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
@@ -14,58 +16,118 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from case_library.retrieval.query import CaseQuery
+from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.ledger import Ledger
 from hermes_agent.evidence.numbers import without_citations
 from hermes_agent.evidence.printable import printable
 from hermes_agent.evidence.sentences import render
+from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
-from hermes_agent.workflow.state import CheckSummary, State
 from hermes_agent.workflow.workspace import Context, Workspace
 from tools.analyzers.registry import ANALYZERS, Analyzer, analyzer, answer_instead, checks_of
-from tools.comparison.compare import compare
+from tools.comparison.compare import Comparison, compare
 from tools.findings import Check, cannot_answer
 from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranking import Ranking
 from tools.judgement.ranking import ranking as ranked
 
 LOG = logging.getLogger("hermes_dx.workflow")
 
-Node = Callable[[State, Runtime[Context]], dict[str, Any]]
 RECALLED_CAUSES = 2  # similar cases are looked up for this many causes
 CASES_PER_CAUSE = 3
 LONGEST_REASON = 300
 
 
-def _staged(stage: Stage, work: Callable[[State, Workspace], tuple[dict[str, Any], str]]) -> Node:
-    """A node that announces its stage, does the work and says in one line what came out."""
+class RunSummary(TypedDict):
+    """What was loaded."""
 
-    def node(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
-        emit = get_stream_writer()
-        emit(StageStarted(stage))
-        begun = time.perf_counter()
+    ranks: list[int]
+    steps: int
+    events: int
+    devices: list[str]
+    baseline: bool
+
+
+class CheckSummary(TypedDict):
+    """One check, its outcome, and the handle of its findings."""
+
+    analyzer: str
+    check: str
+    status: str
+    findings: str
+
+
+class CauseSummary(TypedDict):
+    """One ranked cause."""
+
+    cause: str
+    mechanism: str | None
+    family: str
+    ranks: list[int]
+    signals: list[str]
+    impact_ms: float
+    impact_pct: float
+    confidence: float
+    replayed: bool
+
+
+class State(TypedDict, total=False):
+    """What nodes learn: plain values, and handles into the workspace for columnar data and findings."""
+
+    analyzer: str  # set by Send: the one a family node has to run
+    run: RunSummary
+    checks: Annotated[list[CheckSummary], operator.add]
+    families_began: float
+    verdict: str
+    ranking: str
+    causes: list[CauseSummary]
+    recalls: list[str]  # by place in the ranking
+    comparison: str
+    notes: Annotated[list[str], operator.add]
+    diagnosis: dict[str, Any]
+
+
+Update = tuple[State, str]  # what a stage learned, and one line about it
+Work = Callable[[State, Workspace], Update]
+Node = Callable[[State, Runtime[Context]], State]
+
+
+def _staged(stage: Stage, work: Work) -> Node:
+    """A node that announces its stage, does the work and reports it in one line."""
+
+    def node(state: State, runtime: Runtime[Context]) -> State:
+        runtime.stream_writer(StageStarted(stage))
+        began = time.perf_counter()
         update, note = work(state, runtime.context.workspace)
-        emit(StageFinished(stage, time.perf_counter() - begun, note))
+        runtime.stream_writer(StageFinished(stage, time.perf_counter() - began, note))
         return update
 
     return node
 
 
-def _load(_: State, workspace: Workspace) -> tuple[dict[str, Any], str]:
+def load(_: State, runtime: Runtime[Context]) -> State:
+    """Wait for the run, which is being read since the workspace was made: the stage began there."""
+    workspace, emit = runtime.context.workspace, runtime.stream_writer
     run = workspace.profile().run
-    emit = get_stream_writer()
     for note in run.notes:
         emit(Notice(printable(note)))
-    events = sum(len(rank.events) for rank in run.ranks)
-    steps = {step.number for rank in run.ranks for step in rank.steps}
-    return {}, f"{len(run.ranks)} rank(s), {len(steps)} step(s), {events:,} events"
+    summary = RunSummary(
+        ranks=list(run.rank_numbers),
+        steps=len({step.number for rank in run.ranks for step in rank.steps}),
+        events=sum(len(rank.events) for rank in run.ranks),
+        devices=[device.name for rank in run.ranks for device in rank.devices],
+        baseline=workspace.baseline() is not None,
+    )
+    ranks, steps = counted(len(run.ranks), "rank"), counted(summary["steps"], "step")
+    note = f"{ranks}, {steps}, {counted(summary['events'], 'event')}"
+    emit(StageFinished(Stage.LOAD, time.perf_counter() - workspace.began, note))
+    return {"run": summary}
 
 
-def _run_stage(stage: str) -> Callable[[State, Workspace], tuple[dict[str, Any], str]]:
-    def work(_: State, workspace: Workspace) -> tuple[dict[str, Any], str]:
-        summaries: list[CheckSummary] = []
-        for each in ANALYZERS:
-            if each.stage == stage:
-                summaries.extend(_run(each, workspace))
+def _run_stage(stage: str) -> Work:
+    def work(_: State, workspace: Workspace) -> Update:
+        summaries = [each for chosen in ANALYZERS if chosen.stage == stage for each in _run(chosen, workspace)]
         return {"checks": summaries}, _tally(summaries)
 
     return work
@@ -74,25 +136,24 @@ def _run_stage(stage: str) -> Callable[[State, Workspace], tuple[dict[str, Any],
 def _tally(summaries: list[CheckSummary]) -> str:
     counts = {status: sum(1 for each in summaries if each["status"] == status) for status in ("found", "clean")}
     rest = len(summaries) - sum(counts.values())
-    return f"{counts['found']} found, {counts['clean']} clean, {rest} cannot answer"
+    return f"{counts['found']} found, {counts['clean']} clean, {rest} not assessable"
 
 
 def _run(each: Analyzer, workspace: Workspace) -> list[CheckSummary]:
-    """Runs one analyzer; one that breaks is reported as an open question, never as a healthy answer."""
+    """Run one analyzer; one that breaks is reported as an open check, never as clean."""
     profile = workspace.profile()
     try:
-        with workspace.analyzing:
-            checks = checks_of(profile, each.name)
+        checks = checks_of(profile, each.name)
     except Exception as error:  # the dispatcher's boundary: one analyzer must not take the others with it
         LOG.exception("the analyzer %s failed", each.name)
         reason = printable(f"the analyzer stopped with {type(error).__name__}: {error}", LONGEST_REASON)
-        question = cannot_answer(f"{each.family}.{each.name}", reason, "a report of this failure with its trace")
-        checks = answer_instead(profile, each.name, (question,))
-    workspace.add_checks(each.name, checks)
+        open_check = cannot_answer(f"{each.family}.{each.name}", reason, "a report of this failure with its trace")
+        checks = answer_instead(profile, each.name, (open_check,))
+    handle = workspace.put(f"checks/{each.name}", checks)
     emit = get_stream_writer()
     for check in checks:
         emit(CheckFinished(each.name, each.family, check.name, check.status, _line(check)))
-    return [CheckSummary(analyzer=each.name, check=check.name, status=check.status) for check in checks]
+    return [CheckSummary(analyzer=each.name, check=row.name, status=row.status, findings=handle) for row in checks]
 
 
 def _line(check: Check) -> str:
@@ -106,104 +167,114 @@ def _line(check: Check) -> str:
             return check.reason
 
 
+def families(_: State, runtime: Runtime[Context]) -> State:
+    """Open the stage of the families; its branches run side by side."""
+    runtime.stream_writer(StageStarted(Stage.FAMILIES))
+    return {"families_began": time.perf_counter()}
+
+
 def fan_out(_: State) -> list[Send]:
     """One branch per family analyzer."""
     return [Send("family", {"analyzer": each.name}) for each in ANALYZERS if each.stage == "family"]
 
 
-def family(state: State, runtime: Runtime[Context]) -> dict[str, Any]:
-    """Runs the analyzer that the branch was sent with."""
+def family(state: State, runtime: Runtime[Context]) -> State:
+    """Run the analyzer that the branch was sent with."""
     return {"checks": _run(analyzer(state["analyzer"]), runtime.context.workspace)}
 
 
-def _families(state: State, _: Workspace) -> tuple[dict[str, Any], str]:
-    return {}, _tally(state["checks"])
+def join(state: State, runtime: Runtime[Context]) -> State:
+    """Close the stage of the families, when all branches have ended."""
+    seconds = time.perf_counter() - state["families_began"]
+    own = [each for each in state["checks"] if analyzer(each["analyzer"]).stage == "family"]
+    runtime.stream_writer(StageFinished(Stage.FAMILIES, seconds, _tally(own)))
+    return {}
 
 
-def _explain(_: State, workspace: Workspace) -> tuple[dict[str, Any], str]:
+def _explain(_: State, workspace: Workspace) -> Update:
     ranking = ranked(workspace.profile())
-    workspace.ranking = ranking
+    causes = [_summary(each) for each in ranking.causes]
     emit = get_stream_writer()
-    for place, each in enumerate(ranking.causes, start=1):
-        finding = each.finding
-        emit(
-            CauseRanked(
-                place,
-                finding.cause,
-                finding.mechanism,
-                finding.family,
-                each.impact_ms,
-                each.impact_pct,
-                finding.confidence,
-                finding.ranks,
-            )
-        )
-    causes = [each.finding.cause for each in ranking.causes]
-    return {"verdict": ranking.verdict, "causes": causes}, f"{ranking.verdict}: {ranking.why}"
+    for place, row in enumerate(causes, start=1):
+        figures = (row["impact_ms"], row["impact_pct"], row["confidence"])
+        emit(CauseRanked(place, row["cause"], row["mechanism"], row["family"], *figures, tuple(row["ranks"])))
+    update: State = {"verdict": ranking.verdict, "ranking": workspace.put("ranking", ranking), "causes": causes}
+    return update, f"{ranking.verdict}: {ranking.why}"
 
 
-def _recall(_: State, workspace: Workspace) -> tuple[dict[str, Any], str]:
-    ranking = workspace.ranking
-    assert ranking is not None
-    chosen = ranking.causes[:RECALLED_CAUSES]
-    if not chosen:
-        return {}, "no cause to look up"
-    index = workspace.case_index()
-    workspace.notes.extend(index.notes)
-    for place, each in enumerate(chosen):
-        workspace.recalls[place] = index.search(_query(each, workspace), CASES_PER_CAUSE)
-    found = sum(len(recall.hits) for recall in workspace.recalls.values())
-    return {}, f"{found} similar case(s)" if found else workspace.recalls[0].abstained
-
-
-def _query(cause: RankedCause, workspace: Workspace) -> CaseQuery:
-    finding = cause.finding
-    devices = [device.name for rank in workspace.profile().run.ranks for device in rank.devices]
-    return CaseQuery(
-        causes=(finding.cause,),
-        mechanisms=(finding.mechanism,) if finding.mechanism else (),
-        families=(finding.family,),
-        signals=finding.signals,
-        hardware=devices[0] if devices else "",
+def _summary(ranked_cause: RankedCause) -> CauseSummary:
+    finding = ranked_cause.finding
+    return CauseSummary(
+        cause=finding.cause,
+        mechanism=finding.mechanism,
+        family=finding.family,
+        ranks=list(finding.ranks),
+        signals=list(finding.signals),
+        impact_ms=ranked_cause.impact_ms,
+        impact_pct=ranked_cause.impact_pct,
+        confidence=finding.confidence,
+        replayed=ranked_cause.alone is not None,
     )
 
 
-def _predict(_: State, workspace: Workspace) -> tuple[dict[str, Any], str]:
+def _recall(state: State, workspace: Workspace) -> Update:
+    chosen = state["causes"][:RECALLED_CAUSES]
+    if not chosen:
+        return {}, "no cause to look up"
+    index = workspace.case_index()
+    recalls = [index.search(_query(each, state["run"]), CASES_PER_CAUSE) for each in chosen]
+    handles = [workspace.put(f"recall/{place}", recall) for place, recall in enumerate(recalls)]
+    found = sum(len(recall.hits) for recall in recalls)
+    note = counted(found, "similar case") if found else recalls[0].abstained
+    return {"recalls": handles, "notes": list(index.notes)}, note
+
+
+def _query(cause: CauseSummary, run: RunSummary) -> CaseQuery:
+    return CaseQuery(
+        causes=(cause["cause"],),
+        mechanisms=(cause["mechanism"],) if cause["mechanism"] else (),
+        families=(cause["family"],),
+        signals=tuple(cause["signals"]),
+        hardware=run["devices"][0] if run["devices"] else "",
+    )
+
+
+def _predict(state: State, workspace: Workspace) -> Update:
     """Predictions were made for the ranking; this stage compares with the baseline, if there is one."""
     baseline = workspace.baseline()
     if baseline is None:
-        ranking = workspace.ranking
-        assert ranking is not None
-        replayed = sum(1 for each in ranking.causes if each.alone is not None)
-        return {}, f"{replayed} of {len(ranking.causes)} cause(s) replayed"
-    workspace.comparison = compare(baseline, workspace.profile())
-    return {}, "compared with the baseline"
+        causes = state["causes"]
+        return {}, f"{sum(each['replayed'] for each in causes)} of {counted(len(causes), 'cause')} replayed"
+    comparison = compare(baseline, workspace.profile())
+    return {"comparison": workspace.put("comparison", comparison)}, "compared with the baseline"
 
 
-def _write(_: State, workspace: Workspace) -> tuple[dict[str, Any], str]:
-    ranking = workspace.ranking
-    assert ranking is not None
+def _write(state: State, workspace: Workspace) -> Update:
+    handles = {each["analyzer"]: each["findings"] for each in state["checks"]}
+    known = [handles[each.name] for each in ANALYZERS if each.name in handles]  # whatever order the branches ran in
     baseline = workspace.baseline()
     diagnosis = compose(
         Findings(
             profile=workspace.profile(),
-            checks=workspace.ordered_checks(),
-            ranking=ranking,
-            recalls=workspace.recalls,
-            comparison=workspace.comparison,
+            checks=[check for handle in known for check in workspace.get(handle, tuple)],
+            ranking=workspace.get(state["ranking"], Ranking),
+            recalls={place: workspace.get(handle, Recall) for place, handle in enumerate(state.get("recalls", []))},
+            comparison=workspace.get(state["comparison"], Comparison) if "comparison" in state else None,
             baseline=baseline.run if baseline else None,
-            notes=workspace.notes,
+            notes=state.get("notes", []),
         )
     )
-    return {"diagnosis": diagnosis.model_dump(mode="json", by_alias=True)}, f"{len(diagnosis.evidence)} figures cited"
+    record = diagnosis.model_dump(mode="json", by_alias=True)
+    return {"diagnosis": record}, f"{counted(len(diagnosis.evidence), 'figure')} cited"
 
 
 NODES: dict[str, Node] = {
-    "load": _staged(Stage.LOAD, _load),
+    "load": load,
     "coarse": _staged(Stage.COARSE, _run_stage("coarse")),
     "inter_operator": _staged(Stage.INTER_OPERATOR, _run_stage("inter_operator")),
+    "families": families,
     "family": family,
-    "families": _staged(Stage.FAMILIES, _families),
+    "join": join,
     "explain": _staged(Stage.EXPLAIN, _explain),
     "recall": _staged(Stage.RECALL, _recall),
     "predict": _staged(Stage.PREDICT, _predict),
@@ -211,23 +282,20 @@ NODES: dict[str, Node] = {
 }
 
 
-RECURSION_LIMIT = 25  # the longest path has nine nodes
+RECURSION_LIMIT = 25  # the longest path has ten nodes
 
 
 def build() -> CompiledStateGraph[State, Context, State, State]:
-    """The compiled workflow: load, coarse, inter-operator, fan out to the families, explain, recall, predict, write."""
+    """The compiled workflow: a chain of the nodes, with one branch per family analyzer between families and join."""
     graph: StateGraph[State, Context, State, State] = StateGraph(State, context_schema=Context)
     for name, node in NODES.items():
         graph.add_node(name, node)  # type: ignore[call-overload]
+    for chain in (("load", "coarse", "inter_operator", "families"), ("join", "explain", "recall", "predict", "write")):
+        for before, after in pairwise(chain):
+            graph.add_edge(before, after)
     graph.add_edge(START, "load")
-    graph.add_edge("load", "coarse")
-    graph.add_edge("coarse", "inter_operator")
-    graph.add_conditional_edges("inter_operator", fan_out, ["family"])
-    graph.add_edge("family", "families")
-    graph.add_edge("families", "explain")
-    graph.add_edge("explain", "recall")
-    graph.add_edge("recall", "predict")
-    graph.add_edge("predict", "write")
+    graph.add_conditional_edges("families", fan_out, ["family"])
+    graph.add_edge("family", "join")
     graph.add_edge("write", END)
     return graph.compile()
 

@@ -1,18 +1,16 @@
-"""The live objects of one diagnosis, built once from the request and shared by the nodes."""
+"""What one diagnosis works on: the runs, the case index, and results under handles that the state refers to."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from threading import Lock
+from typing import TypeVar
 
-from case_library.retrieval.recall import CaseIndex, Recall
+from case_library.retrieval.recall import CaseIndex
 from hermes_agent.model.request import Request
-from tools.analyzers.registry import ANALYZERS
-from tools.comparison.compare import Comparison
-from tools.findings import Check
-from tools.judgement.ranking import Ranking
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
 from tools.sources.load import load_run
@@ -21,82 +19,94 @@ from tools.views.profile import Profile
 from tools.views.series import require_steps
 
 Report = Callable[[str, int, int, str], None]
+Result = TypeVar("Result")
 
 
 class Workspace:
-    """Request, profiles, checks, ranking and recalled cases of one diagnosis."""
+    """The profiles, the case index and the results of one diagnosis; reading begins when it is made."""
 
     def __init__(self, request: Request, report: Report | None = None) -> None:
         self.request = request
-        self.thresholds = Thresholds(dict(request.thresholds))
-        self.notes: list[str] = []
-        self.checks: dict[str, tuple[Check, ...]] = {}
-        self.recalls: dict[int, Recall] = {}
-        self.ranking: Ranking | None = None
-        self.comparison: Comparison | None = None
+        self.began = time.perf_counter()
         self._report = report
-        self.analyzing = Lock()  # branches take turns: they share the profile's caches
+        self._results: dict[str, object] = {}
         self._lock = Lock()
-        self._background = ThreadPoolExecutor(max_workers=2, thread_name_prefix="hermes-dx")
-        self._profile: Profile | None = None
-        self._baseline: Profile | None = None
-        self._loading = self._background.submit(self._load)
+        self._profiles: tuple[Profile, Profile | None] | None = None
+        self._loading = _begin(self._load)
         self._index: Future[CaseIndex] | None = None
 
     def profile(self) -> Profile:
         """The run's profile; waits until it is loaded."""
-        with self._lock:
-            if self._profile is None:
-                run, baseline = self._loading.result()
-                self._profile = Profile(run, self.thresholds)
-                if baseline is not None:
-                    self._baseline = Profile(baseline, self.thresholds, label="baseline")
-        return self._profile
+        return self._both()[0]
 
     def baseline(self) -> Profile | None:
         """The baseline's profile, if one was asked for."""
-        self.profile()
-        return self._baseline
+        return self._both()[1]
+
+    def open_index(self) -> Future[CaseIndex]:
+        """Begin to open the case index in the background, once."""
+        with self._lock:
+            if self._index is None:
+                self._index = _begin(self._open_index)
+            return self._index
 
     def case_index(self) -> CaseIndex:
-        """The index over the case library; opened once, in the background from ``open_index`` on."""
-        if self._index is None:
-            self.open_index()
-        assert self._index is not None
-        return self._index.result()
+        """The index over the case library; waits until it is open."""
+        return self.open_index().result()
 
-    def open_index(self) -> None:
-        """Starts opening the case index."""
+    def close(self) -> None:
+        """Release the case index, if it was opened."""
+        if self._index is not None and self._index.exception() is None:
+            self._index.result().close()
+
+    def put(self, handle: str, result: object) -> str:
+        """Keep a result for later nodes; returns its handle."""
+        self._results[handle] = result
+        return handle
+
+    def get(self, handle: str, kind: type[Result]) -> Result:
+        """The result of that handle, of that type."""
+        result = self._results[handle]
+        assert isinstance(result, kind)
+        return result
+
+    def _both(self) -> tuple[Profile, Profile | None]:
+        with self._lock:
+            if self._profiles is None:
+                run, baseline = self._loading.result()
+                limits = Thresholds(dict(self.request.thresholds))
+                other = None if baseline is None else Profile(baseline, limits, label="baseline")
+                self._profiles = Profile(run, limits), other
+            return self._profiles
+
+    def _open_index(self) -> CaseIndex:
         request = self.request
-        self._index = self._background.submit(
-            CaseIndex.open,
-            cache_dir=request.cache_dir,
-            private_folder=request.private_cases,
-            embedding=request.embedding,
+        return CaseIndex.open(
+            cache_dir=request.cache_dir, private_folder=request.private_cases, embedding=request.embedding
         )
-
-    def add_checks(self, analyzer: str, checks: tuple[Check, ...]) -> None:
-        """Keeps what an analyzer said."""
-        self.checks[analyzer] = checks
-
-    def ordered_checks(self) -> list[Check]:
-        """All checks in the registry's order, whatever order the branches ran in."""
-        return [check for each in ANALYZERS for check in self.checks.get(each.name, ())]
 
     def _load(self) -> tuple[Run, Run | None]:
         request = self.request
         options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
         progress = None if self._report is None else _Progress(self._report)
-        run = load_run(request.paths, options, progress)
-        run = run.select(request.ranks, request.steps)
+        run = load_run(request.paths, options, progress).select(request.ranks, request.steps)
         require_steps(run, request.paths)
         baseline = load_run(request.baseline, options, progress) if request.baseline else None
         return run, baseline
 
 
+def _begin(work: Callable[[], Result]) -> Future[Result]:
+    """Run the work in a thread of its own, which ends with it."""
+    pool = ThreadPoolExecutor(max_workers=1, thread_name_prefix="hermes-dx")
+    try:
+        return pool.submit(work)
+    finally:
+        pool.shutdown(wait=False)
+
+
 @dataclass(frozen=True)
 class Context:
-    """What LangGraph hands to every node beside the state."""
+    """What LangGraph hands to every node next to the state."""
 
     workspace: Workspace
 

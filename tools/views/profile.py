@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property, wraps
+from threading import RLock
 from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
@@ -36,6 +37,7 @@ class Profile:
         self.thresholds = thresholds or Thresholds()
         self._ranks = {rank.rank: RankProfile(rank) for rank in run.ranks}
         self._memo: dict[str, object] = {}
+        self._making: dict[str, RLock] = {}  # by name, so that threads wait only for what they share
 
     @property
     def traced(self) -> bool:
@@ -71,7 +73,9 @@ class Profile:
     def memo(self, name: str, make: Callable[[], Derived]) -> Derived:
         """What ``make`` gives, computed once per profile and kept under a name of the caller's own."""
         if name not in self._memo:
-            self._memo[name] = make()
+            with self._making.setdefault(name, RLock()):
+                if name not in self._memo:
+                    self._memo[name] = make()
         return cast("Derived", self._memo[name])
 
     @cached_property
