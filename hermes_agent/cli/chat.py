@@ -15,7 +15,7 @@ from tools.errors import UsageError
 if TYPE_CHECKING:
     from hermes_agent.config.settings import Settings
     from hermes_agent.model.request import Request
-    from hermes_agent.tui.session_protocol import ChatSession, Openings
+    from hermes_agent.tui.work import ChatSession, Openings
 
 NAME = "chat"
 HELP = "discuss a run in the terminal"
@@ -50,7 +50,7 @@ def open_chat(request: Request, chosen: Settings) -> int:
 
 def openings(request: Request, chosen: Settings) -> Openings:
     """Return the ways to open a session; ``request`` is that of the command line, perhaps without a run."""
-    from hermes_agent.tui.session_protocol import Openings
+    from hermes_agent.tui.work import Openings
 
     def session(wanted: Request) -> ChatSession:
         from hermes_agent.session import Session

@@ -1,26 +1,160 @@
-"""Writes the diagnosis to a file, in the form its name asks for."""
+"""The commands of the chat: one registry for the input line, its completion, the palette and the help."""
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from hermes_agent.locations.places import Place, place
+from hermes_agent.locations.places import place
 from hermes_agent.tui import sections, tables
 from hermes_agent.tui.prose import IDENTIFIER
+from hermes_agent.tui.screens import HelpScreen, TableScreen
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
+    from hermes_agent.tui.app import HermesChat
 
 OVERWRITE = "--overwrite"
+LAST_WORD = re.compile(r"(?:\\.|[^\s\\])*\Z")
+NO_BREAKDOWN = (
+    "No trace was read, so the parts of a step are unknown; capture one with hermes-dx monitor profile RUN_FOLDER."
+)
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command; ``argument`` is its name in the help, in brackets when optional, ``words`` completes it."""
+
+    name: str
+    argument: str
+    help: str
+    act: Callable[[HermesChat, str], None]
+    words: Callable[[HermesChat, str], list[str]] = lambda chat, argument: []
+
+    @property
+    def usage(self) -> str:
+        """How it is typed."""
+        return f"/{self.name} {self.argument}".strip()
+
+    @property
+    def needs_argument(self) -> bool:
+        """Whether its argument is required."""
+        return bool(self.argument) and not self.argument.startswith("[")
+
+
+def run_command(chat: HermesChat, line: str) -> None:
+    """Run ``/name argument``; raises UsageError when it cannot."""
+    name, _, argument = line.removeprefix("/").partition(" ")
+    command = next((each for each in COMMANDS if each.name == name.lower()), None)
+    if command is None:
+        raise UsageError(f"There is no command /{name}; /help lists the commands.")
+    if command.needs_argument and not argument.strip():
+        raise UsageError(f"/{command.name} needs an argument: {command.usage}.")
+    command.act(chat, argument.strip())
+
+
+def completions() -> tuple[str, ...]:
+    """Return the commands as they are typed, with a space where an argument follows."""
+    return tuple(f"/{command.name} " if command.argument else f"/{command.name}" for command in COMMANDS)
+
+
+def candidates(chat: HermesChat, line: str) -> list[str]:
+    """Return the lines that a typed line may become: a command, or a command with its argument."""
+    name, space, argument = line.partition(" ")
+    if not space:
+        return [each for each in completions() if each.startswith(line)]
+    command = next((each for each in COMMANDS if f"/{each.name}" == name), None)
+    words = command.words(chat, argument) if command else []
+    return [f"{name} {word}" for word in words if word.startswith(argument)]
+
+
+def _paths(chat: HermesChat, argument: str) -> list[str]:
+    """The arguments of ``/open`` with the last path completed; folders end with a slash."""
+    found = LAST_WORD.search(argument)
+    typed = found.group() if found else ""
+    head, slash, name = typed.rpartition("/")
+    unescaped = re.sub(r"\\(.)", r"\1", name)
+    folder = Path(re.sub(r"\\(.)", r"\1", head + slash) or ".").expanduser()
+    try:
+        entries = sorted((each.name, each.is_dir()) for each in folder.iterdir() if each.name.startswith(unescaped))
+    except OSError:
+        return []
+    before = argument[: len(argument) - len(name)]
+    visible = [each for each in entries if unescaped.startswith(".") or not each[0].startswith(".")]
+    return [before + re.sub(r"([\s\\'\"])", r"\\\1", name) + ("/" if is_dir else "") for name, is_dir in visible]
+
+
+def _identifiers(chat: HermesChat, argument: str) -> list[str]:
+    diagnosis = chat.controller.diagnosis
+    cited = [*(each.id for each in diagnosis.evidence), *(each.id for each in diagnosis.advice)]
+    return [*cited, *(each.id for each in diagnosis.cases)]
+
+
+def _causes_known(chat: HermesChat, argument: str) -> list[str]:
+    from tools.knowledge.taxonomy import causes
+
+    return list(causes())
+
+
+def _causes_found(chat: HermesChat, argument: str) -> list[str]:
+    return list(dict.fromkeys(each.cause for each in chat.controller.diagnosis.causes))
+
+
+def _themes(chat: HermesChat, argument: str) -> list[str]:
+    return sorted(chat.available_themes)
+
+
+def _ask(form: str) -> Callable[[HermesChat, str], None]:
+    return lambda chat, argument: chat.controller.ask(form.format(argument))
+
+
+def _open(chat: HermesChat, argument: str) -> None:
+    try:
+        places = [place(word) for word in shlex.split(argument)]
+    except ValueError as error:
+        raise UsageError(f"/open: {argument} cannot be read ({error}); close the quotes.") from error
+    chat.controller.open_paths(tuple(each.expanduser() if isinstance(each, Path) else each for each in places))
+
+
+def _show(chat: HermesChat, argument: str) -> None:
+    name = argument.strip("[]")
+    chat.controller.show(name.upper() if IDENTIFIER.fullmatch(name.upper()) else name)
+
+
+def _table(view: Callable[[Diagnosis], tables.TableView]) -> Callable[[HermesChat, str], None]:
+    def act(chat: HermesChat, _: str) -> None:
+        made = view(chat.controller.diagnosis)
+        if not made.rows:
+            raise UsageError(NO_BREAKDOWN)
+        chat.controller.open_screen(TableScreen(made))
+
+    return act
+
+
+def _causes(chat: HermesChat, _: str) -> None:
+    found = sections.causes(chat.controller.diagnosis)
+    chat.conversation.show_sections(found) if found else chat.conversation.say("No cause was found.")
+
+
+def _cases(chat: HermesChat, argument: str) -> None:
+    if argument:
+        chat.controller.ask(f"similar cases: {argument}")
+        return
+    found = sections.cases(chat.controller.diagnosis)
+    chat.conversation.show_sections(found) if found else chat.conversation.say("No cause, so no similar cases.")
+
+
+def _report(chat: HermesChat, argument: str) -> None:
+    chat.conversation.say(write_report(chat.controller.diagnosis, argument))
 
 
 def write_report(diagnosis: Diagnosis, argument: str) -> str:
-    """Writes ``FILE.md`` or ``FILE.json`` and says so; one that exists is kept unless ``--overwrite`` stands before it.
+    """Write ``FILE.md`` or ``FILE.json`` and return a message; a file that exists needs ``--overwrite`` in front.
 
     Raises UsageError when the file cannot be written.
     """
@@ -52,180 +186,39 @@ def _rendered(diagnosis: Diagnosis, path: Path) -> str:
             raise UsageError(f"{path}: the name has to end in .md (Markdown) or .json.")
 
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from hermes_agent.model.diagnosis import Diagnosis
-    from hermes_agent.tui.tables import TableView
-
-
-NO_BREAKDOWN = (
-    "No trace was read, so what a step consists of is not known; capture one with hermes-dx monitor profile RUN_FOLDER."
-)
-
-
-class Chat(Protocol):
-    """What a command may do."""
-
-    @property
-    def diagnosis(self) -> Diagnosis:
-        """The diagnosis under discussion; raises UsageError when no run is open."""
-
-    def open_paths(self, paths: tuple[Place, ...]) -> None:
-        """Diagnoses a run."""
-
-    def open_demo(self) -> None:
-        """Diagnoses the bundled run."""
-
-    def ask(self, question: str) -> None:
-        """Answers a question about the run."""
-
-    def show(self, identifier: str) -> None:
-        """Opens what stands behind an id."""
-
-    def say(self, *lines: str) -> None:
-        """Shows a few lines."""
-
-    def show_sections(self, chosen: Iterable[sections.Section]) -> None:
-        """Shows parts of a diagnosis."""
-
-    def show_table(self, view: TableView) -> None:
-        """Opens a table."""
-
-    def show_help(self) -> None:
-        """Opens the help."""
-
-    def copy_last(self) -> None:
-        """Copies the last answer, or else the diagnosis."""
-
-    def choose_theme(self, name: str) -> None:
-        """Changes the theme; without a name, lets a person choose."""
-
-    def leave(self) -> None:
-        """Ends the chat."""
-
-
-@dataclass(frozen=True)
-class Command:
-    """One command; ``argument`` is how it is called in the help, in brackets when it can be left out."""
-
-    name: str
-    argument: str
-    help: str
-    act: Callable[[Chat, str], None]
-
-    @property
-    def usage(self) -> str:
-        """How it is typed."""
-        return f"/{self.name} {self.argument}".strip()
-
-    @property
-    def needs_argument(self) -> bool:
-        """Whether it means nothing without its argument."""
-        return bool(self.argument) and not self.argument.startswith("[")
-
-
-def run_command(chat: Chat, line: str) -> None:
-    """Carries out ``/name argument``; raises UsageError when it cannot be."""
-    name, _, argument = line.removeprefix("/").partition(" ")
-    command = next((each for each in COMMANDS if each.name == name.lower()), None)
-    if command is None:
-        raise UsageError(f"There is no command /{name}; /help lists the commands.")
-    if command.needs_argument and not argument.strip():
-        raise UsageError(f"/{command.name} needs something to work on: {command.usage}.")
-    command.act(chat, argument.strip())
-
-
-def _open(chat: Chat, argument: str) -> None:
-    try:
-        words = shlex.split(argument)
-    except ValueError as error:
-        raise UsageError(f"/open: {argument} cannot be read ({error}); close the quotes.") from error
-    chat.open_paths(tuple(_place(word) for word in words))
-
-
-def _place(word: str) -> Place:
-    where = place(word)
-    return where.expanduser() if isinstance(where, Path) else where
-
-
-def _show(chat: Chat, argument: str) -> None:
-    name = argument.strip("[]")
-    chat.show(name.upper() if IDENTIFIER.fullmatch(name.upper()) else name)
-
-
-def _table(chat: Chat, view: Callable[[Diagnosis], TableView]) -> None:
-    made = view(chat.diagnosis)
-    if not made.rows:
-        raise UsageError(NO_BREAKDOWN)
-    chat.show_table(made)
-
-
-def _causes(chat: Chat, _: str) -> None:
-    found = sections.causes(chat.diagnosis)
-    chat.show_sections(found) if found else chat.say("No cause was found.")
-
-
-def _cases(chat: Chat, argument: str) -> None:
-    if argument:
-        chat.ask(f"similar cases: {argument}")
-        return
-    found = sections.cases(chat.diagnosis)
-    chat.show_sections(found) if found else chat.say("No case was looked up: no cause was found.")
-
-
-def _report(chat: Chat, argument: str) -> None:
-    pass
-
-    chat.say(write_report(chat.diagnosis, argument))
-
-
 COMMANDS: tuple[Command, ...] = (
-    Command("open", "PATH...", "diagnose a trace file, a folder with traces or records, or a URL", _open),
-    Command("demo", "", "diagnose the bundled recorded run", lambda chat, _: chat.open_demo()),
+    Command("open", "PATH...", "diagnose a trace, a folder with traces, or a URL", _open, _paths),
+    Command("demo", "", "diagnose the bundled recorded run", lambda chat, _: chat.controller.open_demo()),
     Command("causes", "", "show the ranked causes", _causes),
-    Command("show", "ID", "open what stands behind E7, C2, A1 or a check", _show),
-    Command(
-        "evidence", "", "list every figure cited", lambda chat, _: chat.show_table(tables.evidence(chat.diagnosis))
-    ),
-    Command(
-        "checks",
-        "",
-        "what every check came to, and needs",
-        lambda chat, _: chat.show_table(tables.checks(chat.diagnosis)),
-    ),
+    Command("show", "ID", "show the record behind E7, C2, A1 or a check", _show, _identifiers),
+    Command("evidence", "", "list every figure cited", _table(tables.evidence)),
+    Command("checks", "", "list the result of every check", _table(tables.checks)),
     Command("cases", "[TEXT]", "similar public cases, to the run or to a text", _cases),
-    Command("why-not", "CAUSE", "why a cause was not found", lambda chat, cause: chat.ask(f"why not {cause}?")),
-    Command(
-        "whatif", "CAUSE", "what fixing a cause would bring", lambda chat, cause: chat.ask(f"what if I fix {cause}?")
-    ),
-    Command("steps", "", "where each step goes", lambda chat, _: _table(chat, tables.steps)),
-    Command("ranks", "", "where the step goes on each rank", lambda chat, _: _table(chat, tables.ranks)),
+    Command("why-not", "CAUSE", "why a cause was not found", _ask("why not {}?"), _causes_known),
+    Command("whatif", "CAUSE", "the gain of fixing a cause", _ask("what if I fix {}?"), _causes_found),
+    Command("steps", "", "time breakdown of each step", _table(tables.steps)),
+    Command("ranks", "", "time breakdown of each rank", _table(tables.ranks)),
     Command("report", "FILE", "write the diagnosis to FILE.md or FILE.json", _report),
-    Command("copy", "", "copy the last answer, or the diagnosis", lambda chat, _: chat.copy_last()),
-    Command("theme", "[NAME]", "change the colours", lambda chat, name: chat.choose_theme(name)),
-    Command("help", "", "commands and keys", lambda chat, _: chat.show_help()),
-    Command("quit", "", "leave the chat", lambda chat, _: chat.leave()),
+    Command("copy", "", "copy the last answer, or the diagnosis", lambda chat, _: chat.controller.copy_last()),
+    Command("theme", "[NAME]", "change the colours", lambda chat, name: chat.controller.choose_theme(name), _themes),
+    Command("help", "", "commands and keys", lambda chat, _: chat.controller.open_screen(HelpScreen(help_rows()))),
+    Command("quit", "", "leave the chat", lambda chat, _: chat.controller.leave()),
 )
 
 KEYS = (
-    ("Enter", "send; on a message, open the chosen citation"),
-    ("Tab, Shift+Tab", "to the next or previous message with citations; in the input, complete a command"),
-    ("Left, Right", "on a message, choose a citation"),
-    ("Up, Down", "in the input, what was typed before"),
+    ("Enter", "send; on a message: open the chosen citation"),
+    ("Tab", "complete a command; else go to the next message"),
+    ("Shift+Tab", "go to the previous message with citations"),
+    ("Left, Right", "on a message: choose a citation"),
+    ("Up, Down", "in the input: lines typed before"),
     ("PageUp, PageDown", "scroll the conversation"),
-    ("Esc", "stop the running work; close a screen; back to the input"),
+    ("Esc", "stop the work; close a screen; back to the input"),
     ("Ctrl+P", "palette of all commands"),
     ("Ctrl+C", "copy the selection; twice: quit"),
 )
 
 
-def completions() -> tuple[str, ...]:
-    """What the input completes."""
-    return tuple(f"/{command.name} " if command.argument else f"/{command.name}" for command in COMMANDS)
-
-
 def help_rows() -> tuple[tuple[str, str], ...]:
-    """The commands, then the keys: how each is typed and what it does."""
+    """Return the commands, then the keys: how each is typed and its meaning."""
     commands = tuple((each.usage, each.help) for each in COMMANDS)
     return (*commands, ("anything else", "is a question about the run"), ("", ""), *KEYS)

@@ -1,4 +1,4 @@
-"""Where a step goes, as one stacked bar per rank drawn with block characters."""
+"""The conversation: its messages, and the time breakdown as one stacked bar per rank."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from textual.widget import Widget
 from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
 from hermes_agent.model.display import PART_TITLES
 from hermes_agent.tui import sections
-from hermes_agent.tui.answer import AnswerMessage
 from hermes_agent.tui.glyphs import Glyphs
-from hermes_agent.tui.messages import PlainMessage, QuestionMessage, SectionMessage
+from hermes_agent.tui.messages import AnswerMessage, PlainMessage, SectionMessage
+from hermes_agent.tui.prose import plain
 
 PARTS = tuple(PART_TITLES)
 PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")
@@ -24,12 +24,12 @@ LEGEND_GAP = "  "
 
 
 def part_ms(row: BreakdownRow) -> tuple[float, ...]:
-    """The parts of a row in ms, in the order of ``PARTS``."""
+    """Return the parts of a row in ms, in the order of ``PARTS``."""
     return tuple(float(getattr(row, f"{part}_ms")) for part in PARTS)
 
 
 def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
-    """How many of ``width`` cells each value gets when ``whole`` fills them; by largest remainder, so sums agree."""
+    """Return the cells of each value if ``whole`` fills ``width`` cells; by largest remainder, so sums agree."""
     if whole <= 0 or width <= 0:
         return (0,) * len(values)
     exact = [max(value, 0.0) * width / whole for value in values]
@@ -42,7 +42,7 @@ def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
 
 
 def bar(row: BreakdownRow, longest_ms: float, width: int, glyphs: Glyphs) -> Content:
-    """One rank's bar, ``width`` cells for the longest rank."""
+    """Return one rank's bar, ``width`` cells for the longest rank."""
     counts = cells(part_ms(row), longest_ms, width)
     pieces = [
         (sign * count, style) for sign, count, style in zip(glyphs.parts, counts, PART_STYLES, strict=True) if count
@@ -51,7 +51,7 @@ def bar(row: BreakdownRow, longest_ms: float, width: int, glyphs: Glyphs) -> Con
 
 
 def picture(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content:
-    """The bars of all ranks with a legend under them; ``rows`` hold one mean per rank."""
+    """Return the bars of all ranks with a legend under them; ``rows`` hold one mean per rank."""
     shown = rows[:RANKS_SHOWN]
     longest_ms = max((row.wall_ms for row in shown), default=0.0)
     bar_cells = max(width - LABEL_CELLS - FIGURE_CELLS, 8)
@@ -67,7 +67,7 @@ def picture(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content
 
 
 def legend(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> list[Content]:
-    """What the signs mean, for the parts that occur, wrapped between entries."""
+    """Return the legend of the parts that occur, wrapped between entries."""
     occurring = [index for index, part in enumerate(PARTS) if any(part_ms(row)[index] > 0 for row in rows)]
     lines: list[Content] = []
     for index in occurring:
@@ -80,7 +80,7 @@ def legend(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> list[Con
 
 
 class BreakdownBars(Widget):
-    """The picture, drawn again for every width."""
+    """The bars, drawn again for every width."""
 
     DEFAULT_CSS = "BreakdownBars { height: auto; width: 1fr; }"
 
@@ -90,11 +90,11 @@ class BreakdownBars(Widget):
         self._glyphs = glyphs
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
-        """Lines the picture takes at a width."""
+        """Return the number of lines at a width."""
         return picture(self._rows, width, self._glyphs).plain.count("\n") + 1
 
     def render(self) -> Content:
-        """The picture at the present width."""
+        """Return the bars at the present width."""
         return picture(self._rows, self.content_size.width, self._glyphs)
 
 
@@ -107,7 +107,7 @@ class Conversation(VerticalScroll, can_focus=False):
         self._follow = True
 
     def watch_virtual_size(self) -> None:
-        """Anchors to the end only once there is more than fits: Textual puts shorter content out of place."""
+        """Anchor to the end only once there is more than fits: Textual puts shorter content out of place."""
         if not self.container_size.height:
             return
         if self.max_scroll_y == 0:
@@ -117,38 +117,38 @@ class Conversation(VerticalScroll, can_focus=False):
             self.anchor()
 
     def follow(self, wanted: bool = True) -> None:
-        """Keeps the end in view from now on, or stays where it is."""
+        """Keep the end in view from now on, or stay here."""
         self._follow = wanted
         self.anchor(wanted and self.max_scroll_y > 0)
 
     def ask(self, text: str) -> None:
-        """Shows what the person typed."""
-        self.mount(QuestionMessage(text))
+        """Show a line that the person typed."""
+        self.mount(PlainMessage([plain(text)], "question"))
         self.follow()
 
     def say(self, *lines: str | Content, kind: str = "hint") -> None:
-        """Shows a few lines: a hint, the answer of a command."""
+        """Show a few lines: a hint, the answer of a command."""
         self.mount(PlainMessage(lines, kind))
 
     def fail(self, sentence: str) -> None:
-        """Shows an error."""
+        """Show an error."""
         self.say(sentence, kind="error")
 
-    def begin_answer(self) -> AnswerMessage:
-        """An empty answer that is filled while the work goes on."""
+    def start_answer(self) -> AnswerMessage:
+        """Add and return an empty answer, filled when the work ends."""
         message = AnswerMessage()
         self.mount(message)
         return message
 
     def show_sections(self, chosen: Iterable[sections.Section]) -> None:
-        """Shows parts of a diagnosis."""
+        """Show parts of a diagnosis."""
         self.mount_all([SectionMessage(section) for section in chosen])
 
     def show_diagnosis(self, diagnosis: Diagnosis) -> None:
-        """Shows the whole diagnosis, the answer first, and keeps its beginning in view."""
+        """Show the whole diagnosis, the answer first, and keep its beginning in view."""
         means = [row for row in diagnosis.breakdown if row.step is None]
         first = SectionMessage(sections.headline(diagnosis))
-        title = sections.Section("Where a step goes, mean over steps", ())
+        title = sections.Section("Time per step, mean over steps", ())
         bars = SectionMessage(title, BreakdownBars(means, self._glyphs))
         rest = [
             *sections.comparison(diagnosis),

@@ -1,20 +1,30 @@
-"""The messages of the conversation. Those that cite can be focused, and open what stands behind a citation."""
+"""The messages of the conversation. Those with citations can be focused, and open the record of a citation."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
+from markdown_it import MarkdownIt
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Markdown, Static
 
+from hermes_agent.evidence.numbers import CITATION
+from hermes_agent.llm.sanitize import clean
 from hermes_agent.tui.prose import CHOSEN_STYLE, Citation, citations, linked, plain, prose
 from hermes_agent.tui.sections import Section
+
+if TYPE_CHECKING:
+    from hermes_agent.session import Answer
+
+WORKING = "working on it ..."
+CHECKED = "written by the model, checked against the evidence"
 
 
 @dataclass(frozen=True)
@@ -35,12 +45,11 @@ class CitedMessage(VerticalGroup, can_focus=False):
         Binding("enter", "open", "open the citation", show=False),
     ]
 
+    @dataclass
     class CitationOpened(Message):
-        """A person wants to see what stands behind an id."""
+        """The request to show the record behind an id."""
 
-        def __init__(self, identifier: str) -> None:
-            super().__init__()
-            self.identifier = identifier
+        identifier: str
 
     def __init__(self, *children: Widget, classes: str = "") -> None:
         super().__init__(*children, classes=f"message {classes}".strip())
@@ -48,11 +57,11 @@ class CitedMessage(VerticalGroup, can_focus=False):
         self._chosen = 0
 
     def on_mount(self) -> None:
-        """Collects the citations once the texts are there."""
+        """Collect the citations of the texts."""
         self.collect()
 
     def collect(self) -> None:
-        """Finds the citations in all texts of the message and makes them links."""
+        """Find the citations in all texts of the message and make them links."""
         places: list[_Place] = []
         for text in self.query(Static):
             content = text.content
@@ -73,22 +82,22 @@ class CitedMessage(VerticalGroup, can_focus=False):
         return tuple(place.citation.id for place in self._places)
 
     def on_focus(self) -> None:
-        """Shows which citation Enter would open."""
+        """Highlight the citation that Enter would open."""
         self._mark(chosen=True)
 
     def on_blur(self) -> None:
-        """Hides it again."""
+        """Remove the highlight."""
         self._mark(chosen=False)
 
     def action_choose(self, step: int) -> None:
-        """Chooses the next or the previous citation."""
+        """Choose the next or the previous citation."""
         if self._places:
             self._mark(chosen=False)
             self._chosen = (self._chosen + step) % len(self._places)
             self._mark(chosen=True)
 
     def action_open(self) -> None:
-        """Opens the chosen citation."""
+        """Open the chosen citation."""
         if self._places:
             self.post_message(self.CitationOpened(self._places[self._chosen].citation.id))
 
@@ -103,30 +112,52 @@ class CitedMessage(VerticalGroup, can_focus=False):
 
 
 class SectionMessage(CitedMessage):
-    """A part of the diagnosis: a title, sentences, and perhaps a picture between them."""
+    """A part of the diagnosis: a title, sentences, and perhaps a picture after them."""
 
     def __init__(self, section: Section, picture: Widget | None = None) -> None:
         parts: list[Widget] = [Static(plain(section.title), classes="title")] if section.title else []
-        parts += [_sentence(text) for text in section.paragraphs]
+        for text in section.paragraphs:  # two leading spaces indent a sentence
+            classes = "sentence under" if text.startswith("  ") else "sentence"
+            parts.append(Static(prose(text.strip()), classes=classes))
         super().__init__(*parts, *([picture] if picture else []), classes=f"section {section.kind}")
 
 
-def _sentence(text: str) -> Static:
-    """A sentence; two leading spaces put it under the one before."""
-    classes = "sentence under" if text.startswith("  ") else "sentence"
-    return Static(prose(text.strip()), classes=classes)
-
-
 class PlainMessage(CitedMessage):
-    """A few lines that are shown as they are: a hint, an error, a table."""
+    """A few lines shown as they are: a hint, an error, the person's question."""
 
     def __init__(self, lines: Iterable[str | Content], kind: str = "hint") -> None:
         texts = [Static(line if isinstance(line, Content) else prose(line)) for line in lines]
         super().__init__(*texts, classes=kind)
 
 
-class QuestionMessage(PlainMessage):
-    """What the person typed."""
+def markdown_parser() -> MarkdownIt:
+    """Return a parser for tables and emphasis, but no HTML, no images and no links made of addresses."""
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("image")
 
-    def __init__(self, text: str) -> None:
-        super().__init__([plain(text)], "question")
+
+def without_link_marks(text: str) -> str:
+    """Return the text with its citations escaped, so that Markdown does not take them for its own links."""
+    return CITATION.sub(lambda match: re.sub(r"([\[\]])", r"\\\1", match.group()), text)
+
+
+class AnswerMessage(CitedMessage):
+    """The answer to a question: its progress, then the checked text. ``text`` is that Markdown."""
+
+    def __init__(self) -> None:
+        self._markdown = Markdown(parser_factory=markdown_parser, open_links=False)
+        self._note = Static(plain(WORKING), classes="note")
+        self.text = ""
+        super().__init__(self._markdown, self._note, classes="answer")
+
+    def say(self, text: str) -> None:
+        """Show the state of the work under the text."""
+        self._note.update(plain(text))
+
+    async def finish(self, answer: Answer) -> None:
+        """Show the answer, with its notes and its author."""
+        self.text = clean(answer.text)
+        await self._markdown.update(without_link_marks(self.text))
+        notes = [*answer.notes, *([CHECKED] if answer.by == "model" else [])]
+        self.say("\n".join(notes))
+        self._note.display = bool(notes)
+        self.call_after_refresh(self.collect)

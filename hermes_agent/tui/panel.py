@@ -1,8 +1,10 @@
-"""The side panel: the hierarchy as it is worked through, and the ranked causes under it."""
+"""The side panel: the hierarchy of stages and checks during a diagnosis, and the ranked causes under it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Literal
 
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -11,11 +13,21 @@ from textual.widgets import Static
 
 from hermes_agent.llm.sanitize import clean
 from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain, rank_list
-from hermes_agent.model.events import Stage
+from hermes_agent.model.events import (
+    CauseRanked,
+    CheckFinished,
+    DiagnosisReady,
+    Event,
+    Stage,
+    StageFinished,
+    StageProgress,
+    StageStarted,
+)
 from hermes_agent.tui.glyphs import Glyphs
-from hermes_agent.tui.progress import STAGES, CauseLine, CheckLine, Progress
 from hermes_agent.tui.prose import plain as outside
 
+StageState = Literal["waiting", "running", "done"]
+STAGES = tuple(Stage)
 STAGE_TITLES = {
     Stage.LOAD: "load the run",
     Stage.COARSE: "step times",
@@ -31,61 +43,116 @@ STATUS_STYLES = {"found": "$text-warning bold", "clean": "$text-success", "canno
 STATE_STYLES = {"done": "$text-success", "running": "$text-accent bold", "waiting": MUTED}
 
 
+@dataclass(frozen=True)
+class CheckLine:
+    """One check and its outcome."""
+
+    stage: Stage
+    name: str  # "io.data_loader"
+    status: Literal["found", "clean", "cannot_answer"]
+
+
+@dataclass(frozen=True)
+class CauseLine:
+    """One ranked cause."""
+
+    cause: str
+    mechanism: str | None
+    impact_ms: float
+    impact_pct: float
+    ranks: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The state of a diagnosis, advanced by each event; ``stored`` marks one from the cache."""
+
+    running: Stage | None = None
+    detail: str = ""
+    finished: frozenset[Stage] = frozenset()
+    checks: tuple[CheckLine, ...] = ()
+    causes: tuple[CauseLine, ...] = ()
+    stored: bool = False
+    over: bool = False
+
+    def state(self, stage: Stage) -> StageState:
+        """Return the state of a stage."""
+        if self.running is stage:
+            return "running"
+        return "done" if stage in self.finished else "waiting"
+
+
+def advance(progress: Progress, event: Event) -> Progress:
+    """Return the progress after one more event."""
+    match event:
+        case StageStarted(stage):
+            return replace(progress, running=stage, detail="")
+        case StageProgress(stage, done, total, detail):
+            counted = f"{done}/{total} {detail}" if total else detail
+            return replace(progress, running=stage, detail=counted.strip())
+        case StageFinished(stage):
+            return replace(progress, running=None, detail="", finished=progress.finished | {stage})
+        case CheckFinished(check=name, status=status):
+            # checks of the families may be reported before their stage starts
+            stage = progress.running or next((each for each in STAGES if each not in progress.finished), STAGES[-1])
+            return replace(progress, running=stage, checks=(*progress.checks, CheckLine(stage, name, status)))
+        case CauseRanked(cause=cause, mechanism=mechanism, impact_ms=ms, impact_pct=pct, ranks=ranks):
+            return replace(progress, causes=(*progress.causes, CauseLine(cause, mechanism, ms, pct, ranks)))
+        case DiagnosisReady(diagnosis, _, cached):
+            checks = tuple(CheckLine(Stage.FAMILIES, each.analyzer, each.status) for each in diagnosis.checks)
+            causes = tuple(
+                CauseLine(each.cause, each.mechanism, each.impact_ms_per_step, each.impact_pct, tuple(each.ranks))
+                for each in diagnosis.causes
+            )
+            finished = progress.finished or frozenset(STAGES)
+            return Progress(None, "", finished, progress.checks or checks, causes, stored=cached, over=True)
+        case _:
+            return progress
+
+
 def hierarchy(progress: Progress, glyphs: Glyphs) -> Content:
-    """Every stage with its state, and under it its checks with what they came to."""
-    lines = [Content("Hierarchy (stored before)" if progress.stored else "Hierarchy").stylize("bold")]
+    """Return every stage with its state, and under it its checks with their outcomes."""
+    lines = [Content("Hierarchy (from the cache)" if progress.stored else "Hierarchy").stylize("bold")]
+    signs = {"done": glyphs.done, "running": glyphs.running, "waiting": glyphs.waiting}
     for stage in STAGES:
         state = progress.state(stage)
-        sign = {"done": glyphs.done, "running": glyphs.running, "waiting": glyphs.waiting}[state]
-        lines.append(Content.assemble((f"{sign} ", STATE_STYLES[state]), (STAGE_TITLES[stage], STATE_STYLES[state])))
+        lines.append(Content(f"{signs[state]} {STAGE_TITLES[stage]}").stylize(STATE_STYLES[state]))
         if state == "running" and progress.detail:
             lines.append(Content.assemble("  ", outside(progress.detail).stylize(MUTED)))
-        lines += _checks([check for check in progress.checks if check.stage is stage], glyphs)
-    lines.append(_key(glyphs))
+        checks = sorted((check for check in progress.checks if check.stage is stage), key=_family)
+        for family, members in groupby(checks, key=_family):
+            lines.append(Content(f"  {FAMILY_TITLES.get(family, plain(family))}").stylize(MUTED))
+            lines += [_check(each, glyphs) for each in members]
+    entries = (("found", "found"), ("clean", "clean"), ("cannot_answer", "cannot answer"))
+    lines.append(
+        Content("  ").join(
+            Content.assemble((glyphs.mark(status), STATUS_STYLES[status]), f" {words}").stylize_before(MUTED)
+            for status, words in entries
+        )
+    )
     return Content("\n").join(lines)
-
-
-def _checks(checks: list[CheckLine], glyphs: Glyphs) -> list[Content]:
-    lines: list[Content] = []
-    for family, members in groupby(sorted(checks, key=_family), key=_family):
-        lines.append(Content(f"  {FAMILY_TITLES.get(family, plain(family))}").stylize(MUTED))
-        lines += [
-            Content.assemble("  ", (glyphs.mark(each.status), STATUS_STYLES[each.status]), f" {_question(each)}")
-            for each in members
-        ]
-    return lines
 
 
 def _family(check: CheckLine) -> str:
     return clean(check.name.partition(".")[0])
 
 
-def _question(check: CheckLine) -> str:
-    return clean(plain(check.name.partition(".")[2] or check.name))
-
-
-def _key(glyphs: Glyphs) -> Content:
-    entries = (("found", "found"), ("clean", "clean"), ("cannot_answer", "cannot answer"))
-    pieces = [
-        Content.assemble((glyphs.mark(status), STATUS_STYLES[status]), f" {words}").stylize_before(MUTED)
-        for status, words in entries
-    ]
-    return Content("  ").join(pieces)
+def _check(check: CheckLine, glyphs: Glyphs) -> Content:
+    name = clean(plain(check.name.partition(".")[2] or check.name))
+    return Content.assemble("  ", (glyphs.mark(check.status), STATUS_STYLES[check.status]), f" {name}")
 
 
 def ranked(progress: Progress) -> Content:
-    """The causes by what removing them would save."""
+    """Return the causes by the time that a fix would save."""
     lines = [Content("Causes").stylize("bold")]
-    lines += [_cause(place, cause) for place, cause in enumerate(progress.causes, start=1)]
+    for place, cause in enumerate(progress.causes, start=1):
+        where = f", {rank_list(cause.ranks)}" if cause.ranks else ""
+        facts = f"   {cause.impact_ms:.1f} ms, {cause.impact_pct:.1f} %{where}"
+        title = cause_title(cause.cause, cause.mechanism)
+        lines.append(Content.assemble(f"{place}. {title}\n", (facts, "$text-warning")))
     if not progress.causes:
         lines.append(Content("none found" if progress.over else "not ranked yet").stylize(MUTED))
     return Content("\n").join(lines)
-
-
-def _cause(place: int, cause: CauseLine) -> Content:
-    where = f", {rank_list(cause.ranks)}" if cause.ranks else ""
-    facts = f"   {cause.impact_ms:.1f} ms, {cause.impact_pct:.1f} %{where}"
-    return Content.assemble(f"{place}. {cause_title(cause.cause, cause.mechanism)}\n", (facts, "$text-warning"))
 
 
 class SidePanel(Vertical):
@@ -99,12 +166,12 @@ class SidePanel(Vertical):
         self._causes = Static(id="ranked")
 
     def compose(self) -> ComposeResult:
-        """The two parts, the upper one scrolling."""
+        """Draw the two parts, the upper one scrolling."""
         yield self._stages
         yield self._causes
 
     def draw(self, progress: Progress) -> None:
-        """Shows how far the diagnosis has come."""
+        """Show the progress of the diagnosis."""
         self._hierarchy.update(hierarchy(progress, self._glyphs))
         self._causes.update(ranked(progress))
         follow = self._stages.scroll_home if progress.over else self._stages.scroll_end

@@ -1,4 +1,4 @@
-"""The one gate through which text reaches the screen: cleaned, never read as markup, citations made into links."""
+"""The gate for all text on the screen: cleaned, never read as markup, citations made into links."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Citation:
 
 
 def plain(text: str) -> Content:
-    """Outside text as it may be shown: no control or escape characters, no markup."""
+    """Return outside text as it may be shown: no control or escape characters, no markup."""
     return Content(clean(text))
 
 
 def prose(text: str) -> Content:
-    """A sentence of ours: names in back quotes are set off."""
+    """Return a sentence of ours: names in back quotes are set off."""
     content = plain(text)
     for match in CODE.finditer(content.plain):
         content = content.stylize(CODE_STYLE, *match.span())
@@ -42,14 +42,14 @@ def prose(text: str) -> Content:
 
 
 def citations(text: str) -> Iterator[Citation]:
-    """The ids cited in a text, in order; ``[E1, C2]`` holds two."""
+    """Yield the ids cited in a text, in order; ``[E1, C2]`` holds two."""
     for group in CITATION.finditer(text):
         for match in IDENTIFIER.finditer(text, *group.span()):
             yield Citation(match.group(), match.start(), match.end())
 
 
 def linked(content: Content) -> Content:
-    """The content with every citation a link that opens what stands behind it."""
+    """Return the content with every citation a link that opens its record."""
     for each in citations(content.plain):
         content = content.stylize(LINK_STYLE, each.start, each.end)
         content = content.stylize(Style.from_meta({"@click": f"app.cite('{each.id}')"}), each.start, each.end)

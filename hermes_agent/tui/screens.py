@@ -1,4 +1,4 @@
-"""Screens over the conversation: what stands behind an id, a table, the help. Esc closes each."""
+"""Screens over the conversation: the record behind an id, a table, the help. Esc closes each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
+from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
 from hermes_agent.llm.sanitize import one_line
-from hermes_agent.tui.commands import help_rows
 from hermes_agent.tui.messages import PlainMessage
 from hermes_agent.tui.prose import plain
 from hermes_agent.tui.tables import TableView
@@ -28,29 +28,21 @@ DIFFERS = "Measured again just now: it does NOT equal the stored figure."
 
 
 class Overlay(ModalScreen[None]):
-    """A screen with a title that Esc closes."""
+    """A frame with a title, a body and a hint, which Esc closes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape,q", "dismiss", "close", show=False)]
 
-    def __init__(self, title: str, hint: str = CLOSES) -> None:
+    def __init__(self, title: str, *body: Widget, hint: str = CLOSES) -> None:
         super().__init__()
-        self._title_text = title
-        self._hint = hint
+        self._parts = (Static(plain(title), classes="title"), *body, Static(plain(hint), classes="hint"))
 
     def compose(self) -> ComposeResult:
-        """A frame with the title, the body and the hint."""
-        with Vertical(classes="overlay"):
-            yield Static(plain(self._title_text), classes="title")
-            yield from self.body()
-            yield Static(plain(self._hint), classes="hint")
-
-    def body(self) -> ComposeResult:
-        """What the screen is about."""
-        yield from ()
+        """Draw the frame."""
+        yield Vertical(*self._parts, classes="overlay")
 
 
 def data_table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> DataTable[Text]:
-    """A table of outside text: cleaned, cut and never read as markup."""
+    """Return a table of outside text: cleaned, cut and never read as markup."""
     table: DataTable[Text] = DataTable(zebra_stripes=True, cursor_type="row")
     for column in columns:
         table.add_column(Text(one_line(column, CELL_LIMIT)))
@@ -60,52 +52,39 @@ def data_table(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> D
 
 
 class EvidenceScreen(Overlay):
-    """What stands behind one id: the stored figure, the one measured again, and rows of the trace."""
+    """The record behind one id: the stored figure, the one measured again, and rows of the trace."""
 
     def __init__(self, shown: Shown) -> None:
-        super().__init__(shown.title)
-        self._shown = shown
-
-    def body(self) -> ComposeResult:
-        """The verdict on the figure, the lines about it and its rows."""
-        shown = self._shown
+        body: list[Widget] = []
         if shown.agrees is not None:
-            said, kind = (AGREES, "agrees") if shown.agrees else (DIFFERS, "differs")
-            yield Static(Content(said), classes=kind)
-        with VerticalScroll(classes="lines" if shown.table else "lines whole"):
-            yield PlainMessage(shown.lines, "detail")
+            verdict, kind = (AGREES, "agrees") if shown.agrees else (DIFFERS, "differs")
+            body.append(Static(Content(verdict), classes=kind))
+        body.append(VerticalScroll(PlainMessage(shown.lines, "detail"), classes="lines" if shown.table else "whole"))
         if shown.table is not None:
-            yield Static(plain(f"{len(shown.table.rows)} of {shown.table.total} rows"), classes="hint")
-            yield data_table(shown.table.columns, shown.table.rows)
+            body.append(Static(plain(f"{len(shown.table.rows)} of {shown.table.total} rows"), classes="hint"))
+            body.append(data_table(shown.table.columns, shown.table.rows))
+        super().__init__(shown.title, *body)
 
 
 class TableScreen(Overlay):
-    """A table to look at; where rows stand for ids, Enter opens one."""
+    """A table; where rows stand for ids, Enter opens one."""
 
     def __init__(self, view: TableView) -> None:
-        super().__init__(view.title)
-        self._view = view
-
-    def body(self) -> ComposeResult:
-        """The table."""
-        yield data_table(self._view.columns, self._view.rows)
+        super().__init__(view.title, data_table(view.columns, view.rows))
+        self._identifiers = view.identifiers
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
-        """Opens what the row stands for."""
+        """Open the record of the row."""
         event.stop()
-        if self._view.identifiers:
-            self.post_message(PlainMessage.CitationOpened(self._view.identifiers[event.cursor_row]))
+        if self._identifiers:
+            self.post_message(PlainMessage.CitationOpened(self._identifiers[event.cursor_row]))
 
 
 class HelpScreen(Overlay):
-    """All commands and keys."""
+    """All commands and keys, one line each; the arrow keys scroll where they do not fit."""
 
-    def __init__(self) -> None:
-        super().__init__("Hermes: commands and keys")
-
-    def body(self) -> ComposeResult:
-        """One line per command and key."""
-        widest = max(len(typed) for typed, _ in help_rows())
-        lines = [Content.assemble((typed.ljust(widest), "bold"), "  ", meaning) for typed, meaning in help_rows()]
-        with VerticalScroll(classes="lines"):
-            yield Static(Content("\n").join(lines))
+    def __init__(self, rows: tuple[tuple[str, str], ...]) -> None:
+        widest = max(len(typed) for typed, _ in rows)
+        lines = [Content.assemble((typed.ljust(widest), "bold"), "  ", meaning) for typed, meaning in rows]
+        body = VerticalScroll(Static(Content("\n").join(lines)), classes="whole")
+        super().__init__("Hermes: commands and keys", body, hint=f"{CLOSES}, Up and Down scroll")

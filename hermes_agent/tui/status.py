@@ -1,9 +1,8 @@
-"""The status line: run, verdict, model and elapsed time, or what is going on now."""
+"""The status line: run, verdict, model and elapsed time, or the running work."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TypedDict, Unpack
+from dataclasses import dataclass
 
 from textual.content import Content
 from textual.reactive import reactive
@@ -17,7 +16,7 @@ TITLE_LIMIT = 40
 
 @dataclass(frozen=True)
 class Status:
-    """What the line says. ``doing`` is empty when nothing runs; ``hint`` replaces it for a moment."""
+    """The content of the line. ``doing`` is empty when nothing runs; ``hint`` replaces it for a moment."""
 
     run: str = ""
     verdict: str = ""
@@ -27,19 +26,8 @@ class Status:
     hint: str = ""
 
 
-class Changes(TypedDict, total=False):
-    """What may change in the status."""
-
-    run: str
-    verdict: str
-    model: str | None
-    doing: str
-    elapsed_s: float | None
-    hint: str
-
-
 def status_line(status: Status, width: int, glyphs: Glyphs) -> Content:
-    """One line of at most ``width`` cells; what goes on now is never cut off by the run's name."""
+    """Return one line of at most ``width`` cells; the running work is never cut off by the run's name."""
     clock = "" if status.elapsed_s is None else f"{status.elapsed_s:.1f} s"
     now = status.hint or (f"{glyphs.running} {one_line(status.doing, 200)} {clock}, Esc stops" if status.doing else "")
     parts = [
@@ -49,14 +37,12 @@ def status_line(status: Status, width: int, glyphs: Glyphs) -> Content:
         "" if status.doing else clock,
     ]
     left = f" {glyphs.dot} ".join(part for part in parts if part)
-    if not now:
-        now = "/help"
+    style = "bold" if now else ""
+    now = now or "/help"
     room = width - len(now) - 3
     first = Content(left).truncate(max(room, 0), ellipsis=True) if room > 0 else Content()
     gap = max(width - first.cell_length - Content(now).cell_length - 2, 1)
-    return Content.assemble(" ", first, " " * gap, (now, "bold" if status.doing or status.hint else ""), " ").truncate(
-        width
-    )
+    return Content.assemble(" ", first, " " * gap, (now, style), " ").truncate(width)
 
 
 class StatusLine(Widget):
@@ -69,9 +55,5 @@ class StatusLine(Widget):
         self._glyphs = glyphs
 
     def render(self) -> Content:
-        """The line at the present width."""
+        """Return the line at the present width."""
         return status_line(self.status, self.size.width, self._glyphs)
-
-    def tell(self, **changes: Unpack[Changes]) -> None:
-        """Shows the status with something changed."""
-        self.status = replace(self.status, **changes)

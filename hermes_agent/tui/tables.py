@@ -13,7 +13,7 @@ PARTS = tuple(PART_TITLES)
 
 @dataclass(frozen=True)
 class TableView:
-    """A table to look at. ``identifiers`` names what Enter opens on each row; empty when rows open nothing."""
+    """A table. ``identifiers`` holds the id that Enter opens on each row; empty when rows open nothing."""
 
     title: str
     columns: tuple[str, ...]
@@ -22,7 +22,7 @@ class TableView:
 
 
 def evidence(diagnosis: Diagnosis) -> TableView:
-    """Every figure cited."""
+    """Return every figure cited."""
     rows = tuple(
         (each.id, each.metric, f"{each.value:.6g}", each.unit, _arguments(each.arguments), each.source.selector)
         for each in diagnosis.evidence
@@ -32,12 +32,12 @@ def evidence(diagnosis: Diagnosis) -> TableView:
 
 
 def checks(diagnosis: Diagnosis) -> TableView:
-    """What every check came to: those that found something, then those that cannot answer, then the clean ones."""
+    """Return the result of every check: those that found something, then those that cannot answer, then the clean."""
     order = ("found", "cannot_answer", "clean")
     rows = sorted(diagnosis.checks, key=lambda each: order.index(each.status))
     return TableView(
-        "What was checked (Enter opens)",
-        ("check", "outcome", "says"),
+        "Checks (Enter opens)",
+        ("check", "outcome", "result"),
         tuple((each.analyzer, plain(each.status), _said(each)) for each in rows),
         tuple(each.analyzer for each in rows),
     )
@@ -50,23 +50,23 @@ def _said(check: CheckRecord) -> str:
 
 
 def ranks(diagnosis: Diagnosis) -> TableView:
-    """Mean over steps for each rank, in ms."""
+    """Return the mean over steps for each rank, in ms."""
     rows = [row for row in diagnosis.breakdown if row.step is None]
     return TableView(
-        "Where the step goes on each rank, ms, mean over steps",
+        "Time breakdown per rank, ms, mean over steps",
         ("rank", "wall", *PART_TITLES.values(), "overlapped communication"),
         tuple((str(row.rank), *_figures(row)) for row in rows),
     )
 
 
 def steps(diagnosis: Diagnosis) -> TableView:
-    """Each step on the rank that took longest for it, in ms."""
+    """Return each step on the rank that took longest for it, in ms."""
     by_step: dict[int, BreakdownRow] = {}
     for row in diagnosis.breakdown:
         if row.step is not None and (row.step not in by_step or row.wall_ms > by_step[row.step].wall_ms):
             by_step[row.step] = row
     return TableView(
-        "Where each step goes, ms, on its slowest rank",
+        "Time breakdown per step, ms, on its slowest rank",
         ("step", "slowest rank", "wall", *PART_TITLES.values(), "overlapped communication"),
         tuple((str(step), str(row.rank), *_figures(row)) for step, row in sorted(by_step.items())),
     )

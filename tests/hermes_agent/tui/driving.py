@@ -41,7 +41,7 @@ async def idle(pilot: Pilot[int], wait_s: float = WAIT_S) -> None:
     quiet = 0
     for _ in range(int(wait_s / LOOK_S)):
         await pilot.pause(LOOK_S)
-        quiet = 0 if app.conductor.busy else quiet + 1
+        quiet = 0 if app.controller.busy else quiet + 1
         if quiet == QUIET_LOOKS:
             await pilot.wait_for_scheduled_animations()
             return

@@ -22,20 +22,19 @@ from hermes_agent.model.diagnosis import (
     StepTime,
 )
 from hermes_agent.model.events import (
-    AnswerDelta,
-    AnswerRejected,
     CauseRanked,
     CheckFinished,
     DiagnosisReady,
     Emit,
     Event,
+    Notice,
     Stage,
     StageFinished,
     StageProgress,
     StageStarted,
 )
 from hermes_agent.session import Answer, Shown, Table
-from hermes_agent.tui.session_protocol import ChatSession, Openings
+from hermes_agent.tui.work import ChatSession, Openings
 from tools.errors import InputError, UsageError
 
 HOSTILE = "[bold red]x[/] \x1b[31mred"
@@ -186,8 +185,8 @@ class FakeSession:
 
     hold: bool = False
     cached: bool = False
-    streams: tuple[Event, ...] = ()
-    drafts: tuple[Event, ...] = ()  # what a model writes of the diagnosis
+    notices: tuple[str, ...] = ()  # while a question is answered
+    by_model: bool = False
     asked: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
     agrees: bool = True
@@ -204,9 +203,7 @@ class FakeSession:
         self._wait(emit)
         for event in [] if self.cached else second_half():
             emit(event)
-        for event in self.drafts:
-            emit(event)
-        if self.drafts:
+        if self.by_model:
             made = made.model_copy(update={"answer_by": "model", "answer_model": "small-model"})
         emit(DiagnosisReady(made, 1.5, self.cached))
         return made
@@ -214,8 +211,8 @@ class FakeSession:
     def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Answer:
         """An answer with a table, a citation and a name that looks like markup."""
         self.asked.append(question)
-        for event in self.streams:
-            emit(event)
+        for text in self.notices:
+            emit(Notice(text))
         if self.hold:
             self.half_way.set()
             while not self.go.wait(0.01) and not cancelled():
@@ -261,6 +258,3 @@ def openings(session: FakeSession, *, given: bool = True, model: str | None = No
         return session
 
     return Openings(path, lambda: session, (lambda: session) if given else None, "run" if given else "", model)
-
-
-STREAMED = (AnswerDelta("Rank 1 loses 61 ms"), AnswerRejected("61 ms is not 60 ms [E2]"), AnswerDelta("Rank 1 loses"))

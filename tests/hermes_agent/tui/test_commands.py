@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.tui.commands import COMMANDS, completions, write_report
+from hermes_agent.tui.commands import COMMANDS, write_report
 from hermes_agent.tui.glyphs import ASCII
-from hermes_agent.tui.prompt import completion
 from hermes_agent.tui.status import Status, status_line
 from hermes_agent.tui.tables import ranks, steps
 from tests.hermes_agent.tui.fake_session import diagnosis, row
@@ -21,16 +20,6 @@ from tools.errors import UsageError
 def test_commands_have_different_names_and_say_what_they_do() -> None:
     assert len({command.name for command in COMMANDS}) == len(COMMANDS) >= 15
     assert all(command.help for command in COMMANDS)
-
-
-def test_completion_goes_as_far_as_the_commands_agree() -> None:
-    words = completions()
-    assert completion("/wha", words) == "/whatif "
-    assert completion("/s", words) is None
-    assert completion("/re", words) == "/report "
-    assert completion("/zzz", words) is None
-    assert completion("why", words) is None
-    assert completion("/show ", words) is None
 
 
 def test_a_report_reads_back_as_the_diagnosis_it_was(tmp_path: Path) -> None:

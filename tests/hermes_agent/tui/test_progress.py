@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from functools import reduce
 
-from hermes_agent.model.events import CheckFinished, DiagnosisReady, Event, Stage, StageFinished, StageStarted
+from hermes_agent.model.events import CheckFinished, DiagnosisReady, Stage
 from hermes_agent.tui.glyphs import ASCII, UNICODE, glyphs_for
-from hermes_agent.tui.panel import hierarchy, ranked
-from hermes_agent.tui.progress import Progress, advance
+from hermes_agent.tui.panel import Progress, advance, hierarchy, ranked
 from tests.hermes_agent.tui.fake_session import HOSTILE, diagnosis, first_half, second_half
 
 
@@ -34,7 +33,7 @@ def test_a_stored_diagnosis_says_so_and_shows_its_checks() -> None:
     progress = advance(Progress(), DiagnosisReady(diagnosis(), 0.1, cached=True))
     assert progress.stored
     drawn = hierarchy(progress, ASCII).plain.splitlines()
-    assert drawn[0] == "Hierarchy (stored before)"
+    assert drawn[0] == "Hierarchy (from the cache)"
     assert "  ! data loader" in drawn
     assert "  + step time" in drawn
     assert "  ? transfer" in drawn
@@ -44,17 +43,6 @@ def test_no_cause_is_called_none_only_when_the_ranking_is_over() -> None:
     assert "not ranked yet" in ranked(Progress()).plain
     healthy = diagnosis().model_copy(update={"causes": [], "verdict": "healthy"})
     assert "none found" in ranked(advance(Progress(), DiagnosisReady(healthy, 0.1))).plain
-
-
-def test_a_stage_that_is_finished_twice_stands_there_once_with_its_last_note() -> None:
-    events: list[Event] = [
-        StageStarted(Stage.LOAD),
-        StageFinished(Stage.LOAD, 0.1, "a"),
-        StageFinished(Stage.LOAD, 0.1, "b"),
-    ]
-    progress = reduce(advance, events, Progress())
-    assert progress.finished == ((Stage.LOAD, "b"),)
-    assert progress.note(Stage.LOAD) == "b"
 
 
 def test_a_check_named_like_markup_is_drawn_as_it_is() -> None:

@@ -21,9 +21,7 @@ def test_a_note_that_differs_only_in_numbers_is_told_once_for_all_files() -> Non
     sources = [source(rank, note) for rank, note in enumerate(told)]
     notes = [f"run/rank{rank}.json: {note}" for rank, note in enumerate(told)]
     (section,) = sections.notes(with_notes(sources, notes))
-    assert section.paragraphs == (
-        "- rank0.json: the trace does not tell its rank; 0 was assumed (and likewise in 7 more files).",
-    )
+    assert section.paragraphs == ("- rank0.json: the trace does not tell its rank; 0 was assumed (and 7 more files).",)
 
 
 def test_a_note_about_the_run_is_told_once_and_different_ones_stay_apart() -> None:
