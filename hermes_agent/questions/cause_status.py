@@ -1,4 +1,4 @@
-"""Where one cause stands in a diagnosis: listed, minor, ruled out, open, or not looked for."""
+"""The status of one cause in a diagnosis: listed, minor, ruled out, open, or not looked for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.judgement.ranking import ranking
 
 Kind = Literal[
     "listed",  # among the ranked causes
-    "minor",  # found, but worth too little to be ranked
+    "minor",  # found, but saves too little to be ranked
     "other",  # the checks that look for it found something else instead
     "clean",  # all its checks looked, and it is not there
     "open",  # at least one of its checks could not answer
@@ -24,7 +24,7 @@ Kind = Literal[
 
 @dataclass(frozen=True, eq=False)
 class CauseStatus:
-    """What the checks say about one cause, or one mechanism of it.
+    """The outcome of the checks for one cause, or one mechanism of it.
 
     ``listed`` holds places in the ranking (0 first) and records; for ``absent``, ``checks`` holds the nearest ones.
     """
@@ -38,12 +38,10 @@ class CauseStatus:
 
 
 def cause_status(discussion: Discussion, cause: str, mechanism: str | None = None) -> CauseStatus:
-    """Where the cause stands; with a mechanism, where that way of it stands."""
-    names = checks_for(cause, mechanism)
-    records = discussion.diagnosis.checks
+    """The status of a cause, or of one mechanism of it."""
+    names, records = checks_for(cause, mechanism), discussion.diagnosis.checks
     checks = tuple(check for check in records if check.analyzer in names)
-    listed = _listed(discussion, cause, mechanism)
-    if listed:
+    if listed := _listed(discussion, cause, mechanism):
         return CauseStatus(cause, mechanism, "listed", checks, listed)
     if not names:
         return CauseStatus(cause, mechanism, "unwatched")
@@ -52,28 +50,19 @@ def cause_status(discussion: Discussion, cause: str, mechanism: str | None = Non
         near = tuple(check for check in records if check.analyzer.partition(".")[0] in topics)
         return CauseStatus(cause, mechanism, "absent", near)
     found = any(check.status == "found" for check in checks)
-    minor = _minor(discussion, cause, mechanism) if found else ()
-    if minor:
+    if found and (minor := _minor(discussion, cause, mechanism)):
         return CauseStatus(cause, mechanism, "minor", checks, minor=minor)
     if any(check.status == "cannot_answer" for check in checks):
         return CauseStatus(cause, mechanism, "open", checks)
     return CauseStatus(cause, mechanism, "other" if found else "clean", checks)
 
 
-def found_instead(discussion: Discussion, checks: tuple[CheckRecord, ...]) -> tuple[CauseRecord, ...]:
-    """The ranked causes that these checks found."""
-    names = {check.analyzer for check in checks}
-    return tuple(record for record in discussion.diagnosis.causes if record.check in names)
-
-
 def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
     same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
     exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
-    has_own_check = mechanism is not None and mechanism in CHECKS_OF_MECHANISM
-    return tuple(exact if exact or has_own_check else same)
+    return tuple(exact if exact or mechanism in CHECKS_OF_MECHANISM else same)
 
 
 def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
-    below = ranking(discussion.material.profile()).below
-    same = [each for each in below if each.finding.cause == cause]
+    same = [each for each in ranking(discussion.material.profile()).below if each.finding.cause == cause]
     return tuple(each for each in same if mechanism is None or each.finding.mechanism in (None, mechanism))

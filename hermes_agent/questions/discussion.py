@@ -1,8 +1,10 @@
-"""A diagnosis under discussion: what it says, and what was measured and recalled since."""
+"""A diagnosis under discussion: its records, and what was measured and recalled since."""
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
+from inspect import signature
 
 from case_library.retrieval.query import CaseHit, CaseQuery, Recall
 from hermes_agent.evidence.figures import written
@@ -14,12 +16,15 @@ from hermes_agent.evidence.sentences import render
 from hermes_agent.evidence.verifier import Grounds
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
+from tools.errors import UsageError
 from tools.findings import Argument, Fact, Sentence
-from tools.judgement.catalog import measure
+from tools.judgement.catalog import measure, metrics
+
+METRIC_SLOT = re.compile(r"\{([a-z]+_\w+)(?::([^{}]*))?\}")
 
 
 class Discussion:
-    """Everything an answer is made from. What it measures or recalls keeps its id; with a journal for good."""
+    """Everything an answer is made from. Figures and cases keep their ids, with a journal across sessions."""
 
     def __init__(self, diagnosis: Diagnosis, material: Material, journal: Journal | None = None) -> None:
         self.diagnosis = diagnosis
@@ -28,12 +33,33 @@ class Discussion:
         self.ledger = ContinuedLedger(diagnosis.evidence, self._journal)
 
     def measure(self, metric: str, **arguments: Argument) -> Fact:
-        """A figure measured now on the run; raises UsageError where the run cannot give it."""
-        return measure(self.material.profile(), metric, **arguments)
+        """A figure measured now on the run, arguments that are None left out; UsageError where the run has none."""
+        given = {name: value for name, value in arguments.items() if value is not None}
+        return measure(self.material.profile(), metric, **given)
 
-    def say(self, template: str, *facts: Fact, names: tuple[str, ...] = ()) -> str:
-        """The sentence with every fact written out and cited."""
-        return render(Sentence(template, facts, names), self.ledger)
+    def measured(self, metric: str, **arguments: Argument) -> Fact | None:
+        """The same, None where the run has none."""
+        try:
+            return self.measure(metric, **arguments)
+        except UsageError:
+            return None
+
+    def say(self, template: str, *facts: Fact, names: tuple[str, ...] = (), **scope: Argument) -> str:
+        """The sentence with every figure written out and cited.
+
+        ``{0}`` places a fact, ``{n0}`` a name of the run, and ``{part_ms:part=host}`` a figure measured now, with
+        those arguments of ``scope`` that the metric takes. Raises UsageError where the run has no such figure.
+        """
+        found = list(facts)
+
+        def place(slot: re.Match[str]) -> str:
+            taken = signature(metrics()[slot[1]].function).parameters
+            own = dict(pair.split("=", 1) for pair in slot[2].split(",")) if slot[2] else {}
+            typed = {name: int(value) if value.isdecimal() else value for name, value in own.items()}
+            found.append(self.measure(slot[1], **{n: value for n, value in scope.items() if n in taken} | typed))
+            return f"{{{len(found) - 1}}}"
+
+        return render(Sentence(METRIC_SLOT.sub(place, template), tuple(found), names), self.ledger)
 
     def recall(self, query: CaseQuery, limit: int = 3) -> Recall:
         """Similar cases from the library."""
@@ -65,17 +91,20 @@ class Discussion:
         """All advice by id."""
         return {item.id: item for item in self.diagnosis.advice}
 
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks of the run: those with a trace, else those with records."""
+        run = self.diagnosis.run
+        return run.ranks or (run.recorded.ranks if run.recorded else [])
+
     def grounds(self) -> Grounds:
         """What an answer may rest on at this moment."""
         return grounds(self.diagnosis, self.ledger.added(), self._journal.cases())
 
     def impact(self, cause: CauseRecord) -> EvidenceRecord | None:
         """The figure of what a listed cause costs a step."""
-        for name in cause.evidence:
-            record = self.evidence.get(name)
-            if record is not None and record.metric == "cause_impact_ms":
-                return record
-        return None
+        records = (self.evidence.get(name) for name in cause.evidence)
+        return next((each for each in records if each is not None and each.metric == "cause_impact_ms"), None)
 
 
 def cited(record: EvidenceRecord) -> str:

@@ -1,8 +1,9 @@
-"""What stands behind an id: a figure measured again with its rows, a case, an advice, a check or a cause."""
+"""The record of an id: a figure measured again with its rows, a case, an advice, a check or a cause."""
 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 
 import pandas as pd
@@ -11,10 +12,13 @@ from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.grounds import case_fields, recalled_case
 from hermes_agent.evidence.printable import printable
 from hermes_agent.evidence.recalled import kind_of
+from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord
-from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain, rank_list
-from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import capital
+from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list
+from hermes_agent.questions.advice import in_full
+from hermes_agent.questions.discussion import Discussion, cited
+from hermes_agent.questions.prose import blocks, capital, listed, paragraph, quoted_from
+from hermes_agent.questions.question import Question
 from hermes_agent.report.text import EFFORTS
 from tools.errors import InputError, UsageError
 from tools.judgement.catalog import measurement, metrics
@@ -25,11 +29,13 @@ ROWS_SHOWN = 20
 CELL_CHARS = 120
 LINE_CHARS = 2000
 SAME = 1e-9  # relative difference below which two measurements are the same
+ASKED = re.compile(r"^(show|open|explain|cite|whats?( is)?|where does|why|tell me about)?( me)? ?[eac]\d+\b")
+NO_EVIDENCE = "it suggests, it is no evidence for this run"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows behind a figure, as text; cells may hold untrusted names and are cleaned of control characters."""
+    """Rows of a figure, as text; cells may hold untrusted names and are cleaned of control characters."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -38,7 +44,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Shown:
-    """What ``show`` answers for one id: title, lines of text, and for evidence the measurement made again."""
+    """The output of ``show`` for one id: title, lines of text, and for evidence the measurement made again."""
 
     id: str
     title: str
@@ -49,67 +55,102 @@ class Shown:
 
 
 def look_up(discussion: Discussion, identifier: str) -> Shown:
-    """What stands behind E7, C2 or A1, a check's name or a cause's id.
+    """The record of E7, C2 or A1, of a check by its name or of a cause by its id.
 
     Raises UsageError naming the ids there are, InputError when the run can no longer be read.
     """
     name = identifier.strip().strip("[]").strip()
-    code = name.upper()
+    code, lower = name.upper(), "_".join(name.lower().split())
     if code in discussion.evidence:
         return _evidence(discussion, discussion.evidence[code])
     if code in discussion.advice:
         return _advice(discussion.advice[code])
-    for record in discussion.cases:
-        if record.id == code:
-            return _case(record)
-    for check in discussion.diagnosis.checks:
-        if check.analyzer == name.lower():
-            return _check(check)
-    cause = "_".join(name.lower().split())
-    if cause in causes():
-        return _cause(cause)
+    if case := _case_of(discussion, code):
+        return _case(case)
+    if check := next((each for each in discussion.diagnosis.checks if each.analyzer == name.lower()), None):
+        return _check(check)
+    if lower in causes():
+        return _cause(lower)
     raise UsageError(f"there is nothing called {code or 'that'!r} in this diagnosis; {_known(discussion)}")
 
 
+def explain_ids(discussion: Discussion, question: Question) -> str | None:
+    """The records of the ids in a question; None when a word only looks like one (a device called A100)."""
+    known = {*discussion.evidence, *discussion.advice, *(case.id for case in discussion.cases)}
+    chosen = [name for name in dict.fromkeys(question.ids) if name in known]
+    if chosen:
+        return blocks(_explained(discussion, name) for name in chosen)
+    if question.ids and ASKED.search(question.words):
+        return f"There is no such id. {capital(_known(discussion))}."
+    return None
+
+
 def _known(discussion: Discussion) -> str:
-    groups = (
-        ("evidence", list(discussion.evidence)),
-        ("advice", list(discussion.advice)),
-        ("cases", [record.id for record in discussion.cases]),
+    cases = [case.id for case in discussion.cases]
+    groups = {"evidence": list(discussion.evidence), "advice": list(discussion.advice), "cases": cases}
+    spans = [f"{title} {ids[0]}" + (f" to {ids[-1]}" if len(ids) > 1 else "") for title, ids in groups.items() if ids]
+    return f"there is {listed(spans)}" if spans else "the diagnosis cites nothing"
+
+
+def _case_of(discussion: Discussion, name: str) -> CaseRecord | None:
+    return next((case for case in discussion.cases if case.id == name), None)
+
+
+def _call(record: EvidenceRecord) -> str:
+    return f"{record.metric}({', '.join(f'{name}={value}' for name, value in record.arguments.items())})"
+
+
+def _explained(discussion: Discussion, name: str) -> str:
+    if name in discussion.advice:
+        return in_full(discussion.advice[name])
+    if case := _case_of(discussion, name):
+        lead = f"A {kind_of(case)} case of {cause_title(case.cause, None)}; {NO_EVIDENCE} [{name}]."
+        fields = [paragraph([f"{title}:", quoted_from(text, name)]) for title, text in _case_fields(case).items()]
+        source = f"Source: {case.url} [{name}]" if case.url else ""
+        return blocks([quoted_from(case.title, name), lead, *fields, source])
+    record = discussion.evidence[name]
+    known = metrics().get(record.metric)
+    where = f" on {rank_list(record.ranks)}" if record.ranks else ""
+    of = " of the baseline" if record.run == "baseline" else ""
+    return paragraph(
+        [
+            f"{known.question} {cited(record)}." if known else f"{cited(record)}.",
+            f"It was measured by {quoted(_call(record))}{where}{of}.",
+            f"Rows: {quoted(record.source.selector)}." if record.source.selector else "",
+            f"`show {name}` measures it again and lists its rows.",
+        ]
     )
-    spans = [f"{title} {_span(names)}" for title, names in groups if names]
-    return f"there is {', '.join(spans)}" if spans else "it cites nothing"
 
 
-def _span(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+def _case_fields(case: CaseRecord) -> dict[str, str]:
+    whole = recalled_case(case)
+    return {title: text for title, text in case_fields(whole).items() if title != "Source"} if whole else {}
+
+
+def _shown(identifier: str, title: str, lines: list[str]) -> Shown:
+    return Shown(identifier, _clean(title), tuple(_clean(line) for line in lines))
 
 
 def _evidence(discussion: Discussion, record: EvidenceRecord) -> Shown:
     known = metrics().get(record.metric)
     if known is None:
         raise UsageError(f"{record.id} rests on the metric {record.metric!r}, which this version does not have")
-    arguments = ", ".join(f"{name}={value}" for name, value in record.arguments.items())
     lines = [
-        f"{known.question}",
+        known.question,
         f"Stored: {written(record.value, record.unit)} ({record.value!r} {record.unit})",
-        f"Measured by: {record.metric}({arguments})" + (" on the baseline" if record.run == "baseline" else ""),
+        f"Measured by: {_call(record)}" + (" on the baseline" if record.run == "baseline" else ""),
     ]
+    title = f"{record.id} {plain(record.metric)}"
     try:
         again = _measure_again(discussion, record)
     except UsageError as error:
-        lines.append(f"Measured again: not possible any more, {error}")
-        return Shown(
-            record.id, f"{record.id} {plain(record.metric)}", tuple(_clean(line) for line in lines), agrees=False
-        )
+        shown = _shown(record.id, title, [*lines, f"Measured again: not possible any more, {error}"])
+        return Shown(shown.id, shown.title, shown.lines, agrees=False)
     agrees = math.isclose(again.value, record.value, rel_tol=SAME, abs_tol=0.0)
     verdict = "the same" if agrees else "NOT what is stored: the files or the program have changed since"
-    lines.append(f"Measured again: {again.value!r} {record.unit}, {verdict}")
-    lines += _origin(record)
-    title = f"{record.id} {plain(record.metric)}: {written(record.value, record.unit)}"
-    return Shown(
-        record.id, _clean(title), tuple(_clean(line) for line in lines), _table(again.rows()), again.value, agrees
-    )
+    lines += [f"Measured again: {again.value!r} {record.unit}, {verdict}", *_origin(record)]
+    shown = _shown(record.id, f"{title}: {written(record.value, record.unit)}", lines)
+    return Shown(shown.id, shown.title, shown.lines, _table(again.rows()), again.value, agrees)
 
 
 def _measure_again(discussion: Discussion, record: EvidenceRecord) -> Measurement:
@@ -127,8 +168,7 @@ def _origin(record: EvidenceRecord) -> list[str]:
     if record.ranks:
         lines.append(f"Scope: {rank_list(record.ranks)}" + (f", {_steps(record.steps)}" if record.steps else ""))
     if record.window_ns is not None:
-        first, last = record.window_ns
-        lines.append(f"Window: {first} to {last} ns of the run")
+        lines.append(f"Window: {record.window_ns[0]} to {record.window_ns[1]} ns of the run")
     return lines
 
 
@@ -142,16 +182,15 @@ def _steps(steps: list[int]) -> str:
 
 def _table(rows: pd.DataFrame) -> Table:
     frame = rows if isinstance(rows.index, pd.RangeIndex) else rows.reset_index()
-    first = frame.head(ROWS_SHOWN)
-    cells = tuple(tuple(_cell(value) for value in row) for row in first.itertuples(index=False, name=None))
+    first = frame.head(ROWS_SHOWN).itertuples(index=False, name=None)
+    cells = tuple(tuple(_cell(value) for value in row) for row in first)
     return Table(tuple(_clean(str(column)) for column in frame.columns), cells, len(frame))
 
 
 def _cell(value: object) -> str:
     if isinstance(value, float):
         return "" if math.isnan(value) else f"{value:.6g}"
-    text = "" if value is None or value is pd.NA else _clean(str(value))
-    return text if len(text) <= CELL_CHARS else text[: CELL_CHARS - 1] + "…"
+    return "" if value is None or value is pd.NA else printable(str(value), CELL_CHARS)
 
 
 def _clean(text: str) -> str:
@@ -166,29 +205,24 @@ def _advice(item: AdviceRecord) -> Shown:
         f"Effort: {EFFORTS.get(item.effort, 'unknown')}",
         f"Risk: {item.risk}",
         f"Verify: {item.verify}",
+        *([f"Cases like it: {', '.join(item.cases)}"] if item.cases else []),
     ]
-    if item.cases:
-        lines.append(f"Cases like it: {', '.join(item.cases)}")
-    return Shown(item.id, f"{item.id} {item.optimization}", tuple(_clean(line) for line in lines))
+    return _shown(item.id, f"{item.id} {item.optimization}", lines)
 
 
 def _case(record: CaseRecord) -> Shown:
-    case = recalled_case(record)
-    fields = case_fields(case) if case else {"Source": record.url}
     lines = [
-        f"A {kind_of(record)} case; it suggests, it is no evidence for this run.",
-        f"Cause there: {plain(record.cause)}",
-        *(f"{title}: {text}" for title, text in fields.items()),
+        f"A {kind_of(record)} case; {NO_EVIDENCE}.",
+        f"Cause there: {cause_title(record.cause, None)}",
+        *(f"{title}: {text}" for title, text in (*_case_fields(record).items(), ("Source", record.url or "internal"))),
         f"Similar because: {record.why} (similarity {record.similarity:.2f})",
     ]
-    return Shown(record.id, _clean(f"{record.id} {record.title}"), tuple(_clean(line) for line in lines))
+    return _shown(record.id, f"{record.id} {record.title}", lines)
 
 
 def _check(check: CheckRecord) -> Shown:
-    lines = [f"Outcome: {plain(check.status)}", *check.text]
-    if check.status == "cannot_answer":
-        lines += [f"Reason: {check.reason}", f"Needs: {check.needs}"]
-    return Shown(check.analyzer, check.analyzer, tuple(_clean(line) for line in lines))
+    open_lines = [f"Reason: {check.reason}", f"Needs: {check.needs}"] if check.status == "cannot_answer" else []
+    return _shown(check.analyzer, check.analyzer, [f"Outcome: {plain(check.status)}", *check.text, *open_lines])
 
 
 def _cause(name: str) -> Shown:
@@ -197,7 +231,10 @@ def _cause(name: str) -> Shown:
         f"Family: {FAMILY_TITLES.get(cause.family, cause.family)}",
         f"Signs: {'; '.join(cause.signals)}",
         f"What helps: {'; '.join(cause.optimizations)}",
+        *(
+            [f"Mechanisms: {', '.join(cause_title(name, each) for each in cause.mechanisms)}"]
+            if cause.mechanisms
+            else []
+        ),
     ]
-    if cause.mechanisms:
-        lines.append(f"Mechanisms: {', '.join(plain(each) for each in cause.mechanisms)}")
-    return Shown(name, capital(plain(name)), tuple(lines))
+    return _shown(name, cause_heading(name, None), lines)

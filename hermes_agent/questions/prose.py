@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from hermes_agent.evidence.printable import printable
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z`*])")
-
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -41,6 +40,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def listed(items: Sequence[str], link: str = "and") -> str:
     """``a``, ``a and b`` or ``a, b and c``."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} {link} {items[-1]}"
+
+
+def span(noun: str, numbers: Iterable[int]) -> str:
+    """``step 3`` or ``steps 3 to 9``: the first and the last of the numbers."""
+    known = sorted(numbers)
+    return f"{noun} {known[0]}" if known[0] == known[-1] else f"{noun}s {known[0]} to {known[-1]}"
 
 
 def capital(text: str) -> str:

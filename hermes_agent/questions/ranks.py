@@ -1,4 +1,4 @@
-"""Ranks: which is slow, which the others wait for, and why."""
+"""Answers about ranks: which is slow, which the others wait for, and why."""
 
 from __future__ import annotations
 
@@ -7,51 +7,31 @@ from dataclasses import dataclass
 
 from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, rank_list
-from hermes_agent.questions.device import none_recorded
+from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.question import Question
-from hermes_agent.questions.recording import no_such_rank
 from tools.views.arrivals import arrivals, blame
 from tools.views.coarse import own_ms
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
-
-def top_cause_rank(discussion: Discussion) -> CauseRecord | None:
-    """The first cause where it is on some ranks and not on all that were looked at; None where it singles out none."""
-    causes, run = discussion.diagnosis.causes, discussion.diagnosis.run
-    known = run.ranks or (run.recorded.ranks if run.recorded else [])
-    if not causes or set(causes[0].ranks) == set(known):
-        return None
-    return causes[0]
-
-
-def which_is_on(discussion: Discussion, cause: CauseRecord) -> str:
-    """Which cause that is and where, without a claim."""
-    return f"{_called(discussion, cause)}, is on {rank_list(cause.ranks)}"
-
-
-def first_blamed(discussion: Discussion, cause: CauseRecord) -> str:
-    """The ranks to look at, and why: the claim of the cause and what it makes other ranks do."""
-    lead = f"By the diagnosis it is {rank_list(cause.ranks)}: {_called(discussion, cause)}, was found there."
-    return paragraph([lead, cause.claim, *cause.symptoms])
-
-
-def _called(discussion: Discussion, cause: CauseRecord) -> str:
-    which = "first" if discussion.diagnosis.verdict == "problem" else "likeliest"
-    return f"its {which} cause, {cause_title(cause.cause, cause.mechanism)}"
-
-
-def blamed_elsewhere(discussion: Discussion, rank: int) -> str:
-    """That the first cause is on other ranks than this one; empty where it is on it, on all or not there."""
-    cause = top_cause_rank(discussion)
-    if cause is None or rank in cause.ranks:
-        return ""
-    return f"That is of the traced steps; the diagnosis looks elsewhere: {which_is_on(discussion, cause)}."
-
-
 WHOLE_RUN = "all ranks"
+EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
+GROUPS_LISTED = 4
+OF_RECORDS = ("step_time.slowest_rank", "communication.slowest_rank")
+MOST_PCT = 50.0  # of the waiting in collectives; a rank with less is not the one that the others wait for
+LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
+YES_OR_NO = re.compile(
+    r"^(is|are|was|were|does|do|could|can)\b.*\b(stragglers?|slow\w*|late|lag\w*|outliers?|behind|waited)\b"
+)
+ALONE = "Only {} was {}, so ranks cannot be compared. What it needs: the {} of the other ranks{}."
+OWN_TIME = (
+    "without exposed communication it takes {rank_time_ms:of=own} per step, and the ranks lie "
+    "{rank_spread_pct:of=own} apart."
+)
+NONE_STANDS_OUT = "no rank stands out: without exposed communication the ranks lie {rank_spread_pct:of=own} apart."
+EXCESS = "without exposed communication it differs from the median of the other ranks by {0}."
 
 
 @dataclass(frozen=True)
@@ -66,180 +46,75 @@ class GroupSlowest:
 
 
 def slowest_per_group(profile: Profile) -> tuple[GroupSlowest, ...]:
-    """One entry per group with two or more recorded ranks; groups with the same ranks are one.
-
-    Without any known group the run itself is the group. Empty for a run with one rank.
-    """
+    """One entry per group with two or more recorded ranks, the whole run first; groups with the same ranks are one."""
     recorded = profile.run.rank_numbers
     members = {WHOLE_RUN: recorded}
     for group in profile.run.layout.groups:
         present = tuple(rank for rank in sorted(group.ranks) if rank in recorded)
         if len(present) > 1 and present not in members.values():
             members[group.description or group.name] = present
-    return tuple(_of_group(profile, name, ranks) for name, ranks in members.items() if len(ranks) > 1)
-
-
-def _of_group(profile: Profile, name: str, ranks: tuple[int, ...]) -> GroupSlowest:
-    own = own_ms(profile).loc[list(ranks)].to_numpy()
-    return GroupSlowest(name, ranks, ranks[int(own.argmax())], float(own.max()), float(own.min()))
-
-
-EVEN_PCT = 3.0  # ranks whose own time lies closer together than this are called equally fast
-GROUPS_TOLD = 4
-OF_RECORDS = ("step_time.slowest_rank", "communication.slowest_rank")
-MOST_PCT = 50.0  # of the waiting in collectives; a rank with less is not the one that the others wait for
-LATE = re.compile(r"\b(stragglers?|late|lag\w*|waited)\b")
-YES_OR_NO = re.compile(
-    r"^(is|are|was|were|does|do|could|can)\b.*\b(stragglers?|slow\w*|late|lag\w*|outliers?|behind|waited)\b"
-)
+    found = []
+    for name, ranks in members.items():
+        if len(ranks) > 1:
+            own = own_ms(profile).loc[list(ranks)].to_numpy()
+            found.append(GroupSlowest(name, ranks, ranks[int(own.argmax())], float(own.max()), float(own.min())))
+    return tuple(found)
 
 
 def which_rank(discussion: Discussion, question: Question) -> str:
     """The rank of the first cause, the slowest rank of the run and of each group, or how the named one compares."""
-    if refusal := no_such_rank(discussion, question):
-        return refusal
-    numbers = discussion.diagnosis.run.ranks
-    cause = top_cause_rank(discussion)
-    lead = "" if cause is None else first_blamed(discussion, cause)
-    if not numbers:
+    traced = discussion.diagnosis.run.ranks
+    lead = _top_cause_ranks(discussion)
+    if not traced:
         return blocks([lead, _by_records(discussion)])
-    if len(numbers) == 1:
-        alone = (
-            f"Only {rank_list(numbers)} was traced, so ranks cannot be compared. "
+    if len(traced) == 1:
+        return paragraph([lead, ALONE.format(rank_list(traced), "traced", "traces", " for the same steps")])
+    if not question.ranks:
+        return _slowest(discussion)
+    yes_or_no = YES_OR_NO.search(question.words)
+    return blocks(
+        paragraph([_verdict(discussion, rank, question.words) if yes_or_no else "", _one_rank(discussion, rank)])
+        for rank in question.ranks
+    )
+
+
+def why_wait(discussion: Discussion, question: Question) -> str:
+    """How long ranks wait in collectives, for whom, and what that rank does meanwhile."""
+    ranks, profile = discussion.diagnosis.run.ranks, discussion.material.profile()
+    if question.ranks:
+        return which_rank(discussion, question)
+    if none := no_collectives(discussion):
+        return f"{none} So no rank waits for another inside them."
+    if len(ranks) == 1:
+        return discussion.say(
+            f"Only {rank_list(ranks)} was traced: it spends {{part_ms:part=exposed_communication}} per step in exposed "
+            "communication; how much of that is waiting for other ranks is not assessable from this data. "
             "What it needs: the traces of the other ranks for the same steps."
         )
-        return paragraph([lead, alone])
-    if question.ranks:
-        asked = question.words if YES_OR_NO.search(question.words) else ""
-        verdicts = {rank: _verdict(discussion, rank, asked) if asked else "" for rank in question.ranks}
-        return blocks(paragraph([verdicts[rank], _one_rank(discussion, rank)]) for rank in question.ranks)
-    return _slowest(discussion)
-
-
-def _by_records(discussion: Discussion) -> str:
-    """What the coarse checks say of the ranks where there is no trace."""
-    recorded, layout = discussion.diagnosis.run.recorded, discussion.diagnosis.run.layout
-    if layout.get("world_size") == 1:
-        return "The run has one rank only, so there are no others to compare it with."
-    if recorded is not None and len(recorded.ranks) == 1:
-        return (
-            f"Only {rank_list(recorded.ranks)} was recorded, so ranks cannot be compared. "
-            "What it needs: the records of the other ranks."
+    if arrivals(profile).empty:
+        return discussion.say(
+            "No collective could be matched across the ranks: {unmatched_collectives} have no counterpart, so nobody "
+            "can be named."
         )
-    told = [check for check in discussion.diagnosis.checks if check.analyzer in OF_RECORDS]
-    said = [" ".join(check.text) for check in told if check.status != "cannot_answer"]
-    open_ones = [
-        f"{capital(check.reason.rstrip('.'))}. What it needs: {check.needs}." for check in told if not check.text
-    ]
-    return blocks(["No trace was read; records of whole steps say this of the ranks.", *(said or open_ones)])
-
-
-def _slowest(discussion: Discussion) -> str:
-    groups = slowest_per_group(discussion.material.profile())
-    whole = next(group for group in groups if group.group == WHOLE_RUN)
-    spread = discussion.measure("rank_spread_pct", of="own")
-    own = discussion.measure("rank_time_ms", of="own", rank=whole.slowest)
-    cause, even = top_cause_rank(discussion), spread.value < EVEN_PCT
-    if cause is not None and (even or whole.slowest not in cause.ranks):
-        return blocks([first_blamed(discussion, cause), _traced_apart(discussion, whole.slowest, even)])
-    if even:
-        text = "No rank stands out: without exposed communication the ranks lie {0} apart."
-        return paragraph([discussion.say(text, spread), causes_on(discussion, whole.slowest)])
-    lead = discussion.say(
-        f"Rank {whole.slowest} is the slowest: without exposed communication it takes {{0}} per step, and the "
-        "ranks lie {1} apart.",
-        own,
-        spread,
+    wait = discussion.measure("exposed_wait_ms")
+    if wait.value <= 0:
+        return discussion.say("Ranks do not wait for each other in the steps that were recorded: {0} per step.", wait)
+    last = int(str(blame(profile)["share"].idxmax()))
+    share = discussion.measure("wait_share_pct", rank=last)
+    lead = (
+        "In collectives a rank waits {0} per step, as the mean over ranks, for a rank that arrives later; {1} of the "
+        f"waiting is for rank {last}."
     )
-    parts = [paragraph([lead, longer_in(discussion, whole.slowest), causes_on(discussion, whole.slowest)])]
-    for group in groups[1 : GROUPS_TOLD + 1]:
-        fact = discussion.measure("rank_time_ms", of="own", rank=group.slowest)
-        text = (
-            f"In the group {{n0}} ({rank_list(group.ranks)}) the slowest is rank {group.slowest} with {{0}} per step."
-        )
-        parts.append(discussion.say(text, fact, names=(group.group,)))
-    return blocks(parts)
+    doing = [longer_in(discussion, last), _causes_on(discussion, last), _other_cause(discussion, last)]
+    uneven = share.value < max(200.0 / len(ranks), MOST_PCT)
+    several = "No single rank is waited for most of the time, so look for what varies between ranks rather than at one."
+    return blocks([discussion.say(lead, wait, share), paragraph([f"Rank {last}:", *doing]), several if uneven else ""])
 
 
-def _traced_apart(discussion: Discussion, slowest: int, even: bool) -> str:
-    """What the traced steps say of the ranks, where the first cause is on another rank than the slowest of those."""
-    spread = discussion.measure("rank_spread_pct", of="own")
-    if even:
-        text = "In the traced steps no rank stands out: without exposed communication they lie {0} apart."
-        return discussion.say(text, spread)
-    own = discussion.measure("rank_time_ms", of="own", rank=slowest)
-    text = (
-        f"In the traced steps rank {slowest} is the slowest: without exposed communication it takes {{0}} per step, "
-        "and the ranks lie {1} apart."
-    )
-    return paragraph(
-        [discussion.say(text, own, spread), longer_in(discussion, slowest), causes_on(discussion, slowest)]
-    )
-
-
-def _verdict(discussion: Discussion, rank: int, words: str) -> str:
-    """Yes or no. Late is whom the others wait for; slow is who takes longer without exposed communication."""
-    matched = not arrivals(discussion.material.profile()).empty
-    if LATE.search(words) and matched:
-        return _late(discussion, rank)
-    excess = discussion.measure("rank_excess_pct", rank=rank)
-    text = "Without exposed communication it differs from the median of the other ranks by {0}."
-    slow, cause = excess.value >= EVEN_PCT, top_cause_rank(discussion)
-    if not slow and cause is not None and rank in cause.ranks:
-        text = "In the traced steps it differs from the median of the other ranks by {0} without exposed communication."
-        return paragraph([f"Yes by the diagnosis: {which_is_on(discussion, cause)}.", discussion.say(text, excess)])
-    lead = f"Yes, rank {rank} is slow." if slow else f"No, rank {rank} is no slower than the others."
-    return paragraph([lead, discussion.say(text, excess), blamed_elsewhere(discussion, rank)])
-
-
-def _late(discussion: Discussion, rank: int) -> str:
-    """Whether the waiting in collectives is for this rank."""
-    shares = blame(discussion.material.profile())["share"]
-    last = int(str(shares.idxmax()))
-    own = discussion.measure("wait_share_pct", rank=rank)
-    named = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)
-    if named or (rank == last and own.value >= MOST_PCT):
-        return discussion.say(f"Yes, rank {rank} is late: {{0}} of the waiting in collectives is for it.", own)
-    cause = top_cause_rank(discussion)
-    if cause is not None and rank in cause.ranks:
-        text = "In the traced steps {0} of the waiting in collectives is for it."
-        return paragraph([f"Yes by the diagnosis: {which_is_on(discussion, cause)}.", discussion.say(text, own)])
-    text = f"No, rank {rank} is not the one that the others wait for: {{0}} of the waiting in collectives is for it"
-    if rank == last:
-        return discussion.say(f"{text}, more than for any other but not most of it.", own)
-    return discussion.say(f"{text}, {{1}} is for rank {last}.", own, discussion.measure("wait_share_pct", rank=last))
-
-
-def _one_rank(discussion: Discussion, rank: int) -> str:
-    own = discussion.measure("rank_time_ms", of="own", rank=rank)
-    wall = discussion.measure("rank_time_ms", of="wall", rank=rank)
-    lead = f"Rank {rank} takes {{0}} per step, {{1}} of it without exposed communication."
-    return paragraph(
-        [
-            discussion.say(lead, wall, own),
-            _largest_beside_computation(discussion, rank),
-            _symptom_of(discussion, rank),
-            longer_in(discussion, rank),
-            causes_on(discussion, rank),
-        ]
-    )
-
-
-def _largest_beside_computation(discussion: Discussion, rank: int) -> str:
-    """What the rank spends most time in apart from computing."""
-    facts = {part: discussion.measure("part_ms", part=part, rank=rank) for part in PARTS if part != "compute"}
-    part = max(facts, key=lambda name: facts[name].value)
-    return discussion.say(f"Beside computation its largest part is {PART_TITLES[part]}: {{0}} per step.", facts[part])
-
-
-def _symptom_of(discussion: Discussion, rank: int) -> str:
-    """Which cause on another rank this rank's waiting comes from."""
-    others = [each for each in discussion.diagnosis.causes if each.symptoms and rank not in each.ranks]
-    return paragraph(
-        f"Its waiting is a symptom of {cause_title(each.cause, each.mechanism)} on {rank_list(each.ranks)}. "
-        + " ".join(each.symptoms)
-        for each in others
-    )
+def top_cause_rank(discussion: Discussion) -> CauseRecord | None:
+    """The first cause where it is on some ranks and not on all; None where it singles out none."""
+    causes = discussion.diagnosis.causes
+    return None if not causes or set(causes[0].ranks) == set(discussion.ranks) else causes[0]
 
 
 def longer_in(discussion: Discussion, rank: int) -> str:
@@ -249,66 +124,121 @@ def longer_in(discussion: Discussion, rank: int) -> str:
     part = max(parts, key=lambda name: excess[name].value)
     if excess[part].value <= 0:
         return "In no part of the step does it take longer than the median of the others."
-    text = f"What it does longest beyond the median of the others is {PART_TITLES[part]}: {{0}} more per step."
+    text = f"Its largest excess over the median of the others is {PART_TITLES[part]}: {{0}} more per step."
     return discussion.say(text, excess[part])
 
 
-def causes_on(discussion: Discussion, rank: int) -> str:
+def _title(discussion: Discussion, cause: CauseRecord) -> str:
+    which = "first" if discussion.diagnosis.verdict == "problem" else "most likely"
+    return f"its {which} cause, {cause_title(cause.cause, cause.mechanism)},"
+
+
+def _top_cause_ranks(discussion: Discussion) -> str:
+    """The ranks to look at, and why: the claim of the cause and what it makes other ranks do."""
+    cause = top_cause_rank(discussion)
+    if cause is None:
+        return ""
+    lead = f"By the diagnosis it is {rank_list(cause.ranks)}: {_title(discussion, cause)} was found there."
+    return paragraph([lead, cause.claim, *cause.symptoms])
+
+
+def _other_cause(discussion: Discussion, rank: int) -> str:
+    """A sentence where the first cause is on other ranks than this one."""
+    cause = top_cause_rank(discussion)
+    if cause is None or rank in cause.ranks:
+        return ""
+    where = f"{_title(discussion, cause)} is on {rank_list(cause.ranks)}"
+    return f"That is of the traced steps; the diagnosis looks elsewhere: {where}."
+
+
+def _causes_on(discussion: Discussion, rank: int) -> str:
     """The causes that were found on this rank and not on all."""
-    own = [
-        cause
-        for cause in discussion.diagnosis.causes
-        if rank in cause.ranks and set(cause.ranks) != set(discussion.diagnosis.run.ranks)
+    everywhere = set(discussion.diagnosis.run.ranks)
+    own = [each for each in discussion.diagnosis.causes if rank in each.ranks and set(each.ranks) != everywhere]
+    titles = (f"Found on it: {cause_title(each.cause, each.mechanism)}. {each.claim}" for each in own)
+    return paragraph(titles) or "No cause was found on it alone."
+
+
+def _by_records(discussion: Discussion) -> str:
+    """The coarse checks on ranks where there is no trace."""
+    run = discussion.diagnosis.run
+    if run.layout.get("world_size") == 1:
+        return "The run has one rank only, so there are no others to compare it with."
+    if run.recorded is not None and len(run.recorded.ranks) == 1:
+        return ALONE.format(rank_list(run.recorded.ranks), "recorded", "records", "")
+    checks = [check for check in discussion.diagnosis.checks if check.analyzer in OF_RECORDS]
+    answered = [" ".join(check.text) for check in checks if check.status != "cannot_answer"]
+    reasons = [f"{capital(each.reason.rstrip('.'))}. What it needs: {each.needs}." for each in checks if not each.text]
+    return blocks(["No trace was read; records of whole steps show this of the ranks.", *(answered or reasons)])
+
+
+def _slowest(discussion: Discussion) -> str:
+    whole, *groups = slowest_per_group(discussion.material.profile())
+    cause, rank = top_cause_rank(discussion), whole.slowest
+    even = discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
+    elsewhere = cause is not None and (even or rank not in cause.ranks)
+    text = NONE_STANDS_OUT if even else f"rank {rank} is the slowest: {OWN_TIME}"
+    lead = discussion.say(f"In the traced steps {text}" if elsewhere else text, rank=rank)
+    detail = [
+        "" if even else longer_in(discussion, rank),
+        "" if even and elsewhere else _causes_on(discussion, rank),
     ]
-    if not own:
-        return "No cause was found on it alone."
-    return paragraph(f"Found on it: {cause_title(each.cause, each.mechanism)}. {each.claim}" for each in own)
+    parts = [_top_cause_ranks(discussion) if elsewhere else "", paragraph([lead, *detail])]
+    for group in () if even or elsewhere else groups[:GROUPS_LISTED]:
+        where = f"In the group {{n0}} ({rank_list(group.ranks)}) the slowest is rank {group.slowest}"
+        text = f"{where} with {{rank_time_ms:of=own}} per step."
+        parts.append(discussion.say(text, names=(group.group,), rank=group.slowest))
+    return blocks(parts)
 
 
-def why_wait(discussion: Discussion, question: Question) -> str:
-    """How long ranks wait in collectives, for whom, and what that rank does meanwhile."""
-    if question.ranks:
-        return which_rank(discussion, question)
-    ranks = discussion.diagnosis.run.ranks
-    if none := none_recorded(discussion):
-        return paragraph([none, "So no rank waits for another inside them."])
-    if len(ranks) == 1:
-        fact = discussion.measure("part_ms", part="exposed_communication")
-        lead = discussion.say(
-            f"Only {rank_list(ranks)} was traced: it spends {{0}} per step in exposed communication, but how much of "
-            "that is waiting for other ranks cannot be told.",
-            fact,
-        )
-        return paragraph([lead, "What it needs: the traces of the other ranks for the same steps."])
-    profile = discussion.material.profile()
-    if arrivals(profile).empty:
-        fact = discussion.measure("unmatched_collectives")
-        text = "No collective could be matched across the ranks: {0} have no counterpart, so nobody can be named."
-        return discussion.say(text, fact)
-    wait = discussion.measure("exposed_wait_ms")
-    if wait.value <= 0:
-        return discussion.say("Ranks do not wait for each other in the steps that were recorded: {0} per step.", wait)
-    last = int(str(blame(profile)["share"].idxmax()))
-    share = discussion.measure("wait_share_pct", rank=last)
-    lead = discussion.say(
-        f"In collectives a rank waits {{0}} per step, as the mean over ranks, for a rank that comes later; {{1}} of "
-        f"the waiting is for rank {last}.",
-        wait,
-        share,
-    )
-    own = paragraph(
+def _verdict(discussion: Discussion, rank: int, words: str) -> str:
+    """Yes or no. Late is whom the others wait for; slow is who takes longer without exposed communication."""
+    profile, cause = discussion.material.profile(), top_cause_rank(discussion)
+    by_diagnosis = ""
+    if cause is not None and rank in cause.ranks:
+        where = f"{_title(discussion, cause)} is on {rank_list(cause.ranks)}"
+        by_diagnosis = f"Yes by the diagnosis: {where}."
+    if LATE.search(words) and not arrivals(profile).empty:
+        return _late(discussion, rank, by_diagnosis)
+    excess = discussion.measure("rank_excess_pct", rank=rank)
+    slow = excess.value >= EVEN_PCT
+    if by_diagnosis and not slow:
+        return paragraph([by_diagnosis, discussion.say(f"In the traced steps {EXCESS}", excess)])
+    lead = f"Yes, rank {rank} is slow." if slow else f"No, rank {rank} is no slower than the others."
+    return paragraph([lead, discussion.say(EXCESS, excess), _other_cause(discussion, rank)])
+
+
+def _late(discussion: Discussion, rank: int, by_diagnosis: str) -> str:
+    """Whether the waiting in collectives is for this rank."""
+    last = int(str(blame(discussion.material.profile())["share"].idxmax()))
+    own = discussion.measure("wait_share_pct", rank=rank)
+    named = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)
+    share = "{0} of the waiting in collectives is for it"
+    if named or (rank == last and own.value >= MOST_PCT):
+        return discussion.say(f"Yes, rank {rank} is late: {share}.", own)
+    if by_diagnosis:
+        return paragraph([by_diagnosis, discussion.say(f"In the traced steps {share}.", own)])
+    text = f"No, rank {rank} is not the one that the others wait for: {share}"
+    if rank == last:
+        return discussion.say(f"{text}, more than for any other but not most of it.", own)
+    return discussion.say(f"{text}, {{wait_share_pct:rank={last}}} is for rank {last}.", own)
+
+
+def _one_rank(discussion: Discussion, rank: int) -> str:
+    times = "{rank_time_ms:of=wall} per step, {rank_time_ms:of=own} of it without exposed communication"
+    facts = {part: discussion.measure("part_ms", part=part, rank=rank) for part in PARTS if part != "compute"}
+    part, largest = max(facts.items(), key=lambda item: item[1].value)
+    others = [each for each in discussion.diagnosis.causes if each.symptoms and rank not in each.ranks]
+    return paragraph(
         [
-            f"Rank {last}:",
-            longer_in(discussion, last),
-            causes_on(discussion, last),
-            blamed_elsewhere(discussion, last),
+            discussion.say(f"Rank {rank} takes {times}.", rank=rank),
+            discussion.say(f"Apart from computation its largest part is {PART_TITLES[part]}: {{0}} per step.", largest),
+            *(
+                f"Its waiting is a symptom of {cause_title(each.cause, each.mechanism)} on {rank_list(each.ranks)}. "
+                + " ".join(each.symptoms)
+                for each in others
+            ),
+            longer_in(discussion, rank),
+            _causes_on(discussion, rank),
         ]
     )
-    return blocks([lead, own, _uneven(share.value, len(ranks))])
-
-
-def _uneven(share_pct: float, ranks: int) -> str:
-    """Without one rank that everybody waits for, the waiting has no single owner."""
-    if share_pct >= 200.0 / ranks and share_pct >= 50.0:
-        return ""
-    return "No single rank is waited for most of the time, so look for what varies between ranks rather than at one."

@@ -15,8 +15,7 @@ from hermes_agent.model.display import plain
 from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
 from hermes_agent.questions.advice import what_if as predicted
 from hermes_agent.questions.cases import for_text
-from hermes_agent.questions.causes import about
-from hermes_agent.questions.causes import unanswered_checks as what_is_open
+from hermes_agent.questions.causes import about, unanswered_checks
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.question import Question
@@ -70,7 +69,7 @@ def advice(discussion: Discussion, asked: OfAnyCause) -> str:
 
 def what_is_missing(discussion: Discussion, _: NoArguments) -> str:
     """What could not be checked, why, and what to record so that it can be."""
-    return what_is_open(discussion, ANYTHING)
+    return unanswered_checks(discussion, ANYTHING)
 
 
 def baseline_comparison(discussion: Discussion, _: NoArguments) -> str:

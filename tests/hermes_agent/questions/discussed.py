@@ -8,9 +8,11 @@ from case_library.retrieval.recall import CaseIndex
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.lexicon import lexicon
 from hermes_agent.report.compose import Findings, compose
 from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of
+from tests.tools.analyzers.computation_runs import SGEMM
 from tools.analyzers.registry import all_checks
 from tools.judgement.ranking import ranking
 from tools.views.profile import Profile
@@ -23,6 +25,8 @@ SPIKE_US = 60_000.0
 LATE_US = 3_000.0
 COPY_US = 40_000.0
 SLOW_CALLS = (4, 7)
+
+EXAMPLES = {words.example: name for name, words in lexicon().intents.items() if words.example}
 
 
 def unsupported(text: str, discussion: Discussion) -> list[str]:
@@ -59,6 +63,17 @@ def discuss(profile: Profile) -> Discussion:
     """The discussion of a run diagnosed by all analyzers; no cases are recalled for it."""
     findings = Findings(profile=profile, checks=all_checks(profile), ranking=ranking(profile), recalls={})
     return Discussion(compose(findings), MadeUp(profile))
+
+
+def single_precision() -> Discussion:
+    """One rank that multiplies matrices on the ordinary units of a device with tensor cores."""
+    rank = RankBuilder(0)
+    for step in range(6):
+        start_us = step * 1_000.0
+        rank.kernel(SGEMM, start_us + 20, 900, call_us=start_us + 10)
+        rank.runtime("cudaDeviceSynchronize", start_us + 30, 890)
+        rank.step(step, start_us, start_us + 1_000)
+    return discuss(profile_of(rank))
 
 
 def _rank(wait_us: float = 0.0, spike: int | None = None) -> RankBuilder:

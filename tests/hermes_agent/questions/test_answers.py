@@ -39,7 +39,7 @@ def value(answer: Reply, metric: str, **arguments: str | int) -> float:
 def test_a_cause_that_was_found_is_confirmed_with_its_place_and_claim(loader: Discussion) -> None:
     answer = reply(loader, "Could it be the dataloader?")
     assert answer.intent == "suspicion"
-    assert "Yes: too few data loader workers is the first of the causes found." in answer.text
+    assert "Yes: the first of the causes found is too few data loader workers." in answer.text
     assert loader.diagnosis.causes[0].claim in answer.text
 
 
@@ -53,7 +53,7 @@ def test_an_open_question_says_why_and_what_to_record(busy: Discussion) -> None:
     answer = reply(busy, "could it be garbage collection?")
     check = next(check for check in busy.diagnosis.checks if check.analyzer == "cpu.garbage_collection")
     assert check.status == "cannot_answer"
-    assert "Whether it is garbage collection cannot be said from these sources." in answer.text
+    assert "Not assessable from these sources: garbage collection." in answer.text
     assert check.needs.split("(")[0] in answer.text
 
 
@@ -66,9 +66,9 @@ def test_a_cause_without_an_analyzer_is_called_open_and_never_clean(busy: Discus
 
 
 @pytest.mark.parametrize("question", ["could it be checkpointing?", "cpu contention?"])
-def test_a_cause_that_only_the_monitor_can_tell_is_open_without_its_records(busy: Discussion, question: str) -> None:
+def test_a_cause_that_only_the_monitor_records_is_open_without_its_records(busy: Discussion, question: str) -> None:
     answer = reply(busy, question)
-    assert "cannot be said from these sources" in answer.text
+    assert "Not assessable from these sources" in answer.text
     assert "monitor.step()" in answer.text
     assert "No sign" not in answer.text
 
@@ -80,7 +80,7 @@ def test_a_pipeline_bubble_is_looked_for_in_the_trace(busy: Discussion) -> None:
 def test_a_family_is_answered_cause_by_cause_with_the_open_ones_named(late: Discussion) -> None:
     answer = reply(late, "why isn't it the network?")
     assert "Nothing found points to the network, but not every question about it could be answered." in answer.text
-    assert "Whether it is bandwidth contention or rdma retransmission cannot be said" in answer.text
+    assert "Not assessable from these sources: bandwidth contention or rdma retransmission." in answer.text
     assert "There is no analyzer for byte alignment yet, so this is open, not ruled out." in answer.text
 
 
@@ -142,7 +142,7 @@ def test_fixing_what_was_not_found_is_predicted_to_bring_nothing_known(loader: D
     assert "was not found as a cause of this run, so no gain from fixing it is predicted." in answer.text
 
 
-def test_the_first_change_is_told_in_full(loader: Discussion) -> None:
+def test_the_first_change_is_described_in_full(loader: Discussion) -> None:
     item = loader.diagnosis.advice[0]
     answer = reply(loader, "what should I change first?")
     assert f"Change this first: {item.optimization} [A1]." in answer.text
@@ -206,3 +206,62 @@ def test_a_taxonomy_cause_is_defined_and_placed_in_the_run(busy: Discussion) -> 
     text = reply(busy, "what is operator dispatch?").text
     assert "launch queue length near zero" in text
     assert "In this run:" in text
+
+
+def test_a_fix_for_a_mechanism_that_was_not_found_brings_nothing_known(busy: Discussion) -> None:
+    answer = reply(busy, "set num_workers 8, would it help?")
+    assert answer.intent == "what_if"
+    assert answer.text.startswith("Too few loader workers was not found as a cause of this run, so no gain")
+    assert "Yes" not in answer.text
+
+
+def test_another_mechanism_of_a_cause_that_was_found_is_not_confirmed(loader: Discussion) -> None:
+    text = reply(loader, "could it be heavy transforms?").text
+    assert text.startswith("Not found: heavy transform; slow data processing (too few workers) is the first")
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("does it use tensor cores?", "No: "),
+        ("are tensor cores used?", "No: "),
+        ("is bf16 enabled?", "No: "),
+        ("tensor cores?", "Found: "),
+        ("could it be unused tensor cores?", "Yes: "),
+        ("is it no_tensor_core?", "Yes: "),
+    ],
+)
+def test_a_question_for_what_is_missing_gets_no_and_one_for_the_lack_of_it_yes(question: str, answer: str) -> None:
+    ordinary_units = discussed.single_precision()
+    assert reply(ordinary_units, question).text.startswith(f"{answer}underutilization (no tensor core) is the")
+
+
+def test_is_x_the_bottleneck_is_about_x(loader: Discussion) -> None:
+    answer = reply(loader, "is NCCL the bottleneck?")
+    assert answer.intent == "suspicion"
+    assert answer.text.startswith("Not communication, as far as training communicates.")
+    assert reply(loader, "What is the bottleneck?").intent == "overview"
+
+
+@pytest.mark.parametrize("question", ["how long does aten::mm take?", "how long does kernel sgemm take?"])
+def test_one_kernel_or_operator_is_answered_by_its_name(busy: Discussion, question: str) -> None:
+    answer = reply(busy, question)
+    assert answer.intent == "named_work"
+    assert {record.arguments["name"] for record in answer.evidence} == {question.split()[-2]}
+
+
+@pytest.mark.parametrize(
+    "question", ["how long does `sgenm` take?", "time of aten::mn", "how often does call sgenn run"]
+)
+def test_an_unknown_name_is_refused_with_the_nearest_ones_and_never_0(busy: Discussion, question: str) -> None:
+    answer = reply(busy, question)
+    assert answer.evidence == ()
+    assert "no kernel or host call in its steps is called" in answer.text
+    assert "`sgemm`" in answer.text
+    assert "`aten::mm`" in answer.text
+
+
+def test_a_question_for_more_ranks_than_are_read_says_so(late: Discussion) -> None:
+    assert reply(late, "are ranks 0 to 100 slow?").notes == (
+        "Only the first 64 ranks or steps of a question are read.",
+    )

@@ -12,10 +12,10 @@ from hermes_agent.demo.data import demo_run
 from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.model.request import Request
 from hermes_agent.questions.coverage import CHECKS_OF_CAUSE, DESCRIPTIVE, checks_for
-from hermes_agent.questions.intents import INTENTS
 from hermes_agent.questions.material import ignore
 from hermes_agent.session import Session
 from tests.hermes_agent.questions import discussed
+from tests.hermes_agent.questions.discussed import EXAMPLES
 from tools.knowledge.taxonomy import causes
 
 RECORDED = {
@@ -57,7 +57,7 @@ def asked(session: Session, question: str) -> None:
     assert {record.id for record in answer.evidence} == {i for i in cited_ids(answer.text) if i.startswith("E")}
 
 
-@pytest.mark.parametrize("question", [*(intent.example for intent in INTENTS if intent.example), "help", *MORE])
+@pytest.mark.parametrize("question", [*EXAMPLES, "help", *MORE])
 def test_every_kind_of_answer_is_borne_out_by_its_evidence(session: Session, question: str) -> None:
     asked(session, question)
 

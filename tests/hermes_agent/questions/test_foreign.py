@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.foreign import in_english
-from hermes_agent.questions.intents import INTENTS, reply
+from hermes_agent.questions.intents import reply
 from tests.hermes_agent.questions import discussed
+from tests.hermes_agent.questions.discussed import EXAMPLES
 from tests.hermes_agent.questions.test_intents import ASKED
 
 UNDERSTOOD = {
@@ -76,8 +77,16 @@ def test_an_english_question_is_not_taken_for_another_language(question: str) ->
     assert in_english(question) is None
 
 
+@pytest.mark.parametrize(
+    "question",
+    ["Comment on what should change", "Comment on the data loader: how to accelerate it?", "Comment: do I change"],
+)
+def test_an_english_question_may_begin_with_a_french_word(question: str) -> None:
+    assert in_english(question) is None
+
+
 def test_no_example_of_the_help_is_taken_for_another_language() -> None:
-    assert [intent.example for intent in INTENTS if in_english(intent.example)] == []
+    assert [example for example in EXAMPLES if in_english(example)] == []
 
 
 def test_the_answer_says_what_was_understood_and_that_it_is_in_english() -> None:

@@ -43,7 +43,7 @@ def value(answer: Reply, metric: str, **arguments: str | int) -> float:
     return found[0]
 
 
-def test_how_long_a_step_takes_is_told_by_median_mean_and_longest(copying: Discussion) -> None:
+def test_how_long_a_step_takes_is_given_by_median_mean_and_longest(copying: Discussion) -> None:
     answer = ask(copying, "how long does a step take?")
     assert value(answer, "step_time_ms", statistic="median") == pytest.approx(95.3)
     assert value(answer, "step_time_ms", statistic="mean") == pytest.approx(103.3)
@@ -83,13 +83,13 @@ def test_without_a_device_there_is_no_utilisation_and_no_kernel() -> None:
         rank.operator("aten::mm", step * 1_000.0, 900)
         rank.step(step, step * 1_000.0, step * 1_000.0 + 1_000)
     discussion = discussed.discuss(profile_of(rank))
-    assert "no utilization to tell" in ask(discussion, "GPU utilization?").text
+    assert "the utilization is not known" in ask(discussion, "GPU utilization?").text
     assert "No device kernel runs" in ask(discussion, "top kernels").text
     assert "neither the queue nor the reasons" in ask(discussion, "launch queue?").text
     assert value(ask(discussion, "top host calls"), "host_own_ms", name="aten::mm") == pytest.approx(0.9)
 
 
-def test_host_calls_are_told_by_their_own_time_without_the_calls_inside_them() -> None:
+def test_host_calls_are_listed_by_their_own_time_without_the_calls_inside_them() -> None:
     rank = RankBuilder(0)
     for step in range(4):
         start_us = step * 1_000.0
@@ -119,11 +119,11 @@ def test_without_collectives_the_network_is_not_called_open(loader: Discussion) 
         assert "not ruled out" not in answer.text
 
 
-def test_ranks_wait_for_the_late_one_and_it_is_told_what_it_does(late: Discussion) -> None:
+def test_ranks_wait_for_the_late_one_and_what_it_does_is_said(late: Discussion) -> None:
     answer = ask(late, "why do ranks wait?")
     assert value(answer, "exposed_wait_ms") == pytest.approx(3.0 * 0.75, abs=0.01)
     assert value(answer, "wait_share_pct", rank=2) == pytest.approx(100.0)
-    assert "Rank 2: What it does longest beyond the median of the others is data wait" in answer.text
+    assert "Rank 2: Its largest excess over the median of the others is data wait" in answer.text
 
 
 @pytest.mark.parametrize(("rank", "verdict"), [(2, "Yes, rank 2 is late"), (0, "No, rank 0 is not the one")])
@@ -188,7 +188,7 @@ def test_the_fewest_workers_are_the_time_to_make_a_batch_over_the_rest(loader: D
 
 
 def test_the_workers_are_not_guessed_where_making_a_batch_is_not_recorded(copying: Discussion) -> None:
-    assert "cannot be told from this recording" in ask(copying, "how many workers should I use?").text
+    assert "not assessable from this recording" in ask(copying, "how many workers should I use?").text
 
 
 def test_how_sure_names_the_support_and_what_would_disprove_each_cause(loader: Discussion) -> None:
@@ -199,7 +199,7 @@ def test_how_sure_names_the_support_and_what_would_disprove_each_cause(loader: D
     assert value(answer, "predicted_speedup", cause=first.cause, bound="low") > 1.0
 
 
-def test_idle_time_is_told_by_reason_and_the_queue_by_its_length(both: Discussion) -> None:
+def test_idle_time_is_split_by_reason_and_the_queue_by_its_length(both: Discussion) -> None:
     answer = ask(both, "why is the device idle although work is launched?")
     assert value(answer, "device_idle_pct", reason="data") == pytest.approx(40.0, abs=0.1)
     assert value(answer, "launches_per_step") == 100
@@ -207,7 +207,7 @@ def test_idle_time_is_told_by_reason_and_the_queue_by_its_length(both: Discussio
     assert "the host is the slower side" in answer.text
 
 
-def test_the_memory_peak_is_told_or_what_it_needs(loader: Discussion) -> None:
+def test_the_memory_peak_is_given_or_what_it_needs(loader: Discussion) -> None:
     assert "`profile_memory=True`" in ask(loader, "peak memory?").text
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import INTENTS, NOT_MEASURABLE, reply
-from tests.hermes_agent.questions.discussed import discuss
+from hermes_agent.questions.intents import NOT_MEASURABLE, reply
+from tests.hermes_agent.questions.discussed import EXAMPLES, discuss
 from tests.recorded_runs import records_of, step_rows, untraced_profile
 
-INSIDE_STEPS = {  # what only a trace tells
-    *("kernels", "host_calls", "collectives", "waiting", "launch_queue", "utilisation", "steps"),
+INSIDE_STEPS = {  # what only a trace shows
+    *("kernels", "host_calls", "collectives", "waiting", "launch_queue", "utilisation", "steps", "named_work"),
 }
 
 
@@ -21,10 +21,10 @@ def recorded() -> Discussion:
     return discuss(untraced_profile(records_of(steps)))
 
 
-@pytest.mark.parametrize("example", [intent.example for intent in INTENTS if intent.example])
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_every_kind_of_question_gets_an_answer(recorded: Discussion, example: str) -> None:
     found = reply(recorded, example)
-    asked = next(intent.name for intent in INTENTS if intent.example == example)
+    asked = EXAMPLES[example]
     assert found.intent == (NOT_MEASURABLE if asked in INSIDE_STEPS else asked)
     assert found.text
     assert found.notes == ()
@@ -53,7 +53,7 @@ def test_a_refusal_is_said_in_plain_words(recorded: Discussion) -> None:
     assert said.startswith("That cannot be measured on this run: the run holds no trace")
 
 
-def test_where_the_time_goes_is_told_as_far_as_records_do() -> None:
+def test_where_the_time_goes_is_answered_as_far_as_records_do() -> None:
     run = untraced_profile(records_of([step_rows(0, [100.0] * 60, data_wait_ms=30.0)]))
     found = reply(discuss(run), "Where does the time go?")
     assert {each.metric for each in found.evidence} == {"series_step_ms", "series_part_ms"}
