@@ -76,7 +76,7 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
         chosen = [item for item in advice if item.for_ in subject.causes]
         exact = [item for item in chosen if subject.mechanism and item.mechanism == subject.mechanism]
         if not chosen:
-            lead = f"There is no advice on {subject.title} for this run, because it was not found as a cause."
+            lead = f"There is no advice on {subject.title} for this run: not among the causes found."
             return blocks([lead, about(discussion, subject)])
         return _ordered(exact or chosen, "For that, change this first:")
     if advice:

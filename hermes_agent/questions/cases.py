@@ -46,15 +46,8 @@ def for_text(discussion: Discussion, text: str) -> str:
 
 
 def _list(title: str, records: Sequence[CaseRecord]) -> str:
-    rows = (
-        paragraph(
-            [
-                quoted_from(each.title, each.id),
-                f"Cause there: {cause_title(each.cause, None)}.",
-                each.url,
-                f"[{each.id}]",
-            ]
-        )
-        for each in records
-    )
+    rows = []
+    for each in records:
+        cause = f"Cause there: {cause_title(each.cause, None)}."
+        rows.append(paragraph([quoted_from(each.title, each.id), cause, each.url, f"[{each.id}]"]))
     return blocks([f"{title}; they suggest, they are no evidence for this run.", bullets(rows)])

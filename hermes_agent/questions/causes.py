@@ -147,7 +147,7 @@ def _found(discussion: Discussion, status: CauseStatus, place: int, record: Caus
     parts = [f"{_verdict(status, record, words)}the {ordinal(place)} of the causes found is {title}."]
     if status.mechanism is not None and status.mechanism != record.mechanism:
         parts.append(f"That it happens by {cause_title(status.cause, status.mechanism)} does not show in the sources.")
-    parts.append(capital(record.claim))
+    parts.append(record.claim)
     if record.confidence < WELL_SUPPORTED:
         parts.append("The confidence is low, so take it as a hypothesis.")
     if place and WHY_NOT.search(words):

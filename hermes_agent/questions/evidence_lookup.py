@@ -227,14 +227,11 @@ def _check(check: CheckRecord) -> Shown:
 
 def _cause(name: str) -> Shown:
     cause = causes()[name]
+    mechanisms = ", ".join(cause_title(name, each) for each in cause.mechanisms)
     lines = [
         f"Family: {FAMILY_TITLES.get(cause.family, cause.family)}",
         f"Signs: {'; '.join(cause.signals)}",
         f"What helps: {'; '.join(cause.optimizations)}",
-        *(
-            [f"Mechanisms: {', '.join(cause_title(name, each) for each in cause.mechanisms)}"]
-            if cause.mechanisms
-            else []
-        ),
+        *([f"Mechanisms: {mechanisms}"] if mechanisms else []),
     ]
     return _shown(name, cause_heading(name, None), lines)

@@ -115,7 +115,7 @@ def test_a_reading_that_was_interrupted_is_begun_anew(cache: Path) -> None:
 
 def test_a_late_rank_with_a_slow_loader_is_a_symptom(session: Session) -> None:
     text = session.ask("why is it not a straggler?", ignore).text
-    assert "Straggler is there, but as a symptom: heavy data transforms explains it." in text
+    assert "Found as a symptom of heavy data transforms: a straggler." in text
 
 
 @pytest.mark.parametrize("name", ["A1", "a1", "[A1]", "C1", "slow_device", "straggler", "io.data_loader"])

@@ -182,7 +182,7 @@ def test_lists_and_ranges_of_ranks_and_steps_are_read(text: str, ranks: object, 
 
 def test_all_causes_that_a_question_names_are_read_in_their_order() -> None:
     question = read_question("how much faster if I fixed both the loader and the small operators?")
-    assert [subject.title for subject in question.subjects] == ["data input", "small operators"]
+    assert [subject.title for subject in question.subjects] == ["data input", "many small operators"]
     assert question.subject == question.subjects[1]
 
 
