@@ -1,0 +1,60 @@
+"""Citations in rendered text: ``56.0 ms [E7]``, ``[A1]``, ``[C2]``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from hermes_agent.evidence.figures import written
+from hermes_agent.model.diagnosis import EvidenceRecord
+
+CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
+CITED_FIGURE = re.compile(r"(?P<figure>[-+]?\d[\d.,]*(?:x| [^\s\[\]]+)?) \[(?P<id>E\d+)\]")
+CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+LIST_MARK = re.compile(r"^[ \t]*(?:[-*]|\d+[.)]|#+)[ \t]+", re.MULTILINE)
+BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(]?[A-Z`*\[]|$)|\n+")
+
+
+def cited_ids(text: str) -> list[str]:
+    """The ids cited in a text, in order."""
+    return [part.strip() for match in CITATION.finditer(text) for part in re.split("[,;]", match.group(1))]
+
+
+def without_citations(text: str) -> str:
+    """The text as it reads where ids mean nothing."""
+    return re.sub(rf"\s*{CITATION.pattern}", "", text)
+
+
+def sentences(text: str) -> list[str]:
+    """The text cut into sentences; a citation behind the full stop belongs to the sentence before it."""
+    masked = text
+    for opaque in (CODE, LIST_MARK):
+        masked = opaque.sub(lambda match: "\x00" * len(match.group(0)), masked)
+    result, begin = [], 0
+    for match in BOUNDARY.finditer(masked):
+        end = match.start() + len(match["cite"] or "")
+        result.append(text[begin:end])
+        begin = match.end()
+    result.append(text[begin:])
+    return [sentence.strip() for sentence in result if sentence.strip()]
+
+
+def cited_figures(text: str) -> list[tuple[str, str]]:
+    """Each figure that stands directly before a citation of evidence, as written, with the id."""
+    return [(match["figure"], match["id"]) for match in CITED_FIGURE.finditer(CODE.sub(" ", text))]
+
+
+def is_figure_of(figure: str, record: EvidenceRecord) -> bool:
+    """Return whether the figure is written exactly as the evidence is rendered."""
+    return figure == written(record.value, record.unit)
+
+
+def wrong_citations(text: str, known: Mapping[str, EvidenceRecord], others: frozenset[str]) -> list[str]:
+    """What is wrong with the citations of a text: ids that do not exist, figures that are not their evidence's."""
+    unknown = [f"[{name}] does not exist" for name in cited_ids(text) if name not in known and name not in others]
+    wrong = [
+        f"{figure!r} is not {written(known[name].value, known[name].unit)} [{name}]"
+        for figure, name in cited_figures(text)
+        if name in known and not is_figure_of(figure, known[name])
+    ]
+    return unknown + wrong

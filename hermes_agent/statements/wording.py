@@ -1,0 +1,115 @@
+"""The words between slots: a closed vocabulary, so that no figure and no claim can be made in free text.
+
+What is not known is refused, in any language, script or spelling: the list of what is allowed is short and complete,
+a list of what is forbidden never is.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+
+# Typographic marks that models write for plain ones; every other character outside of ASCII is refused.
+TYPOGRAPHY = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u2011": "-", "\u00a0": " "})
+FORBIDDEN = re.compile(r"[^A-Za-z ,.;:?!'\"()/-]")
+JOINED = re.compile(r"[.:?!][^\s\"')]|//|/(?![a-z])|(?<![A-Za-z])/", re.IGNORECASE)  # an address, a path, a ratio
+WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
+ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "'s")
+SHORTEST_STEM = 3
+REASONS = {
+    "figure": "{word!r} is a figure in words; use the slot of an id",
+    "claim": "{word!r} blames or clears something; a statement of kind cause does that by its fields",
+    "negation": "{word!r} denies something; a statement of kind cause does that with claim absent or open",
+    "comparison": "{word!r} compares; write the slot {{than}} in a statement of kind comparison",
+}
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The lists of ``vocabulary.toml``; ``groups`` are words of subjects and of kinds of figures, by group."""
+
+    plain: frozenset[str]
+    phrases: re.Pattern[str]
+    groups: Mapping[str, frozenset[str]]
+    figure_groups: frozenset[str]
+    judgement: frozenset[str]
+    refused: Mapping[str, str]  # word -> reason
+    metrics: Mapping[str, frozenset[str]]  # part of a metric's name -> subjects
+    families: Mapping[str, frozenset[str]]
+    causes: Mapping[str, frozenset[str]]
+
+
+@lru_cache(maxsize=1)
+def vocabulary() -> Vocabulary:
+    """The lists, read once."""
+    table = tomllib.loads(files("hermes_agent.statements").joinpath("vocabulary.toml").read_text(encoding="utf-8"))
+
+    def sets(name: str) -> dict[str, frozenset[str]]:
+        return {key: frozenset(words.split()) for key, words in table[name].items()}
+
+    return Vocabulary(
+        plain=frozenset(table["plain"].split()),
+        phrases=re.compile("|".join(rf"(?<![a-z]){re.escape(each)}(?![a-z])" for each in table["phrases"])),
+        groups={**sets("figures_of"), **sets("subjects")},
+        figure_groups=frozenset(table["figures_of"]),
+        judgement=frozenset(table["judgement"]["words"].split()),
+        refused={word: reason for reason, words in sets("refused").items() for word in words},
+        metrics=sets("metrics"),
+        families=sets("families"),
+        causes=sets("causes"),
+    )
+
+
+def plain_text(text: str) -> str:
+    """The text with plain quotes, dashes and blanks."""
+    return " ".join(text.translate(TYPOGRAPHY).split(" ")).strip()
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a stretch of text, lower case, without the phrases that are allowed as a whole."""
+    return WORD.findall(vocabulary().phrases.sub(" ", text.lower().replace("-", " ")))
+
+
+def groups_of(words: list[str]) -> dict[str, frozenset[str]]:
+    """The groups of each word that belongs to some, by word."""
+    found = {word: frozenset(name for name, group in vocabulary().groups.items() if _in(word, group)) for word in words}
+    return {word: groups for word, groups in found.items() if groups}
+
+
+def judging(words: list[str]) -> list[str]:
+    """The words that judge."""
+    return [word for word in words if _in(word, vocabulary().judgement)]
+
+
+def faults_of_wording(text: str) -> Iterator[str]:
+    """What is wrong with the characters and words of a stretch of free text."""
+    if odd := FORBIDDEN.search(text):
+        mark = odd.group()
+        what = "a digit" if mark.isnumeric() else f"the character U+{ord(mark):04X}"
+        yield f"{what} stands in the text; write plain English words, and slots for figures, ranks, steps and names"
+        return
+    if JOINED.search(text):
+        yield "addresses, paths, ratios and markup are not allowed"
+    known = vocabulary()
+    for word in words_of(text):
+        if (reason := known.refused.get(word.removesuffix("'s"))) is not None:
+            yield REASONS[reason].format(word=word)
+        elif not _in(word, known.plain | known.judgement) and not groups_of([word]):
+            yield f"the word {word!r} is not in the vocabulary; use a plainer word"
+
+
+def _in(word: str, known: frozenset[str]) -> bool:
+    """Whether the word, or its stem with a regular ending, is known."""
+    return word in known or any(stem in known for stem in _stems(word))
+
+
+@lru_cache(maxsize=4096)
+def _stems(word: str) -> tuple[str, ...]:
+    cut = [word.removesuffix(ending) for ending in ENDINGS if word.endswith(ending)]
+    cut += [f"{stem}e" for stem in cut] + [stem[:-1] for stem in cut if stem[-1:] == stem[-2:-1]]
+    cut += [f"{word.removesuffix(end)}y" for end in ("ies", "ied") if word.endswith(end)]
+    return tuple(stem for stem in cut if len(stem) >= SHORTEST_STEM)
