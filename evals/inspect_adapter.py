@@ -34,8 +34,8 @@ from hermes_agent.llm.model import Finished, Message, ModelEvent, ModelRequest, 
 from hermes_agent.llm.redact import RedactedModel, Redactor
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Event
-from hermes_agent.writing.answer import write_answer
-from hermes_agent.writing.facts import hosts_of
+from hermes_agent.statements.answer import write_answer
+from hermes_agent.statements.facts import hosts_of
 from tools.errors import UsageError
 
 QUESTION = "Why is this training slow, and what should be changed first?"

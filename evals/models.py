@@ -17,8 +17,8 @@ from hermes_agent.llm.model import ChatModel
 from hermes_agent.llm.recording import RecordingModel, ReplayModel
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Event
-from hermes_agent.writing.answer import write_answer
-from hermes_agent.writing.facts import hosts_of
+from hermes_agent.statements.answer import write_answer
+from hermes_agent.statements.facts import hosts_of
 from tools.errors import ModelError, UsageError
 
 FORMS = "live (the configured model), record:FOLDER (the same, exchanges kept there) or replay:FOLDER"

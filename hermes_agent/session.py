@@ -12,8 +12,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from hermes_agent.config.settings import Settings
+from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.journal import journal_of
-from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.events import Emit
 from hermes_agent.model.request import Request
@@ -22,13 +22,13 @@ from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import reply
 from hermes_agent.questions.material import Cancelled, RunMaterial, ignore, never
+from hermes_agent.statements.attempt import Accepted
+from hermes_agent.statements.form import introduction, without_words
 from hermes_agent.workflow.diagnose import Writer, diagnose
-from hermes_agent.writing.attempt import Accepted
-from hermes_agent.writing.form import introduction, without_words
 from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from hermes_agent.writing.question import ModelAnswers
+    from hermes_agent.statements.question import ModelAnswers
 
 NOT_UNDERSTOOD = ("", "not_understood", "help")
 
@@ -137,7 +137,7 @@ class Session:
         verdict = f"{diagnosis.verdict.capitalize()}: {diagnosis.headline}"
         try:
             found = reply(self.discussion, question)
-        except InputError:  # the run can no longer be read; what is known of it can still be told
+        except InputError:  # the run can no longer be read; what is known of it can still be shown
             return verdict, ""
         if found.intent in NOT_UNDERSTOOD or not cited_ids(found.text):
             return verdict, found.intent
@@ -148,14 +148,14 @@ class Session:
         """What puts a diagnosis into the configured model's words."""
         if self.settings.llm.model is None:
             return None
-        from hermes_agent.writing.answer import writer_for
+        from hermes_agent.statements.answer import writer_for
 
         return writer_for(self.settings)
 
     def _model_answers(self) -> ModelAnswers | None:
         """The configured model, which remembers the conversation; None when none is configured."""
         if self._by_model is None and self.settings.llm.model is not None:
-            from hermes_agent.writing.question import model_answers
+            from hermes_agent.statements.question import model_answers
 
             self._by_model = model_answers(self.discussion, self.settings)
         return self._by_model

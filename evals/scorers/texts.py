@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from evals.case_schema import ExpectedFact
 from evals.outcome import Outcome
-from hermes_agent.evidence.grounds import grounds
-from hermes_agent.evidence.numbers import CITATION, figures
-from hermes_agent.evidence.verifier import Grounds, Problem, cited_ids, sentences, verify
+from hermes_agent.evidence.citations import cited_figures, cited_ids, is_figure_of, sentences, wrong_citations
+from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
 
 
@@ -28,49 +27,44 @@ def all_texts(outcome: Outcome) -> list[str]:
     return texts if outcome.answer is None else [*texts, outcome.answer.text]
 
 
-def _grounds(outcome: Outcome) -> Grounds:
+def _index(outcome: Outcome) -> EvidenceIndex:
     assert outcome.diagnosis is not None
-    extra = () if outcome.answer is None else outcome.answer.evidence
-    return grounds(outcome.diagnosis, extra)
-
-
-def _problems(outcome: Outcome) -> list[Problem]:
-    known = _grounds(outcome)
-    return [problem for text in all_texts(outcome) for problem in verify(text, known)]
+    return evidence_index(outcome.diagnosis, () if outcome.answer is None else outcome.answer.evidence)
 
 
 def existence(outcome: Outcome) -> float | None:
     """Share of citations whose id exists."""
     if outcome.diagnosis is None:
         return None
-    known = _grounds(outcome)
+    known = _index(outcome)
     cited = [name for text in all_texts(outcome) for name in cited_ids(text)]
-    return sum(name in known.evidence or name in known.quotes for name in cited) / len(cited) if cited else None
+    return sum(name in known for name in cited) / len(cited) if cited else None
 
 
 def support(outcome: Outcome) -> float | None:
-    """Share of sentences with a citation or a figure that the verifier has nothing against."""
+    """Share of sentences with a citation whose ids exist and whose figures are those of the evidence."""
     if outcome.diagnosis is None:
         return None
-    stating = [s for text in all_texts(outcome) for s in sentences(text) if CITATION.search(s) or figures(s)]
-    if not stating:
-        return None
-    known = _grounds(outcome)
-    return sum(not verify(sentence, known) for sentence in stating) / len(stating)
+    citing = [sentence for text in all_texts(outcome) for sentence in sentences(text) if cited_ids(sentence)]
+    known = _index(outcome)
+    return sum(not wrong_citations(sentence, known) for sentence in citing) / len(citing) if citing else None
 
 
 def fidelity(outcome: Outcome) -> float | None:
-    """Share of written figures that equal the evidence they cite."""
+    """Share of figures next to a citation that are written as that evidence is."""
     if outcome.diagnosis is None:
         return None
-    written = sum(len(figures(CITATION.sub(" ", text))) for text in all_texts(outcome))
-    wrong = sum(problem.kind in ("wrong_number", "uncited_number") for problem in _problems(outcome))
-    return max(0.0, 1.0 - wrong / written) if written else None
+    known = _index(outcome).evidence
+    figures = [each for text in all_texts(outcome) for each in cited_figures(text)]
+    right = [figure for figure, name in figures if name in known and is_figure_of(figure, known[name])]
+    return len(right) / len(figures) if figures else None
 
 
 def unsupported(outcome: Outcome) -> list[str]:
-    """What the verifier holds against the texts."""
-    return [] if outcome.diagnosis is None else [f"{p.kind}: {p.detail}" for p in _problems(outcome)]
+    """Citations of the texts that do not exist or differ from the evidence."""
+    if outcome.diagnosis is None:
+        return []
+    return [fault for text in all_texts(outcome) for fault in wrong_citations(text, _index(outcome))]
 
 
 def expected_facts(outcome: Outcome) -> float | None:

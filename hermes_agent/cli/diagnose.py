@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     request = request_of(args, chosen)
     writer = None
     if chosen.llm.model is not None:  # the model's packages are imported only then
-        from hermes_agent.writing.answer import writer_for
+        from hermes_agent.statements.answer import writer_for
 
         writer = writer_for(chosen)
     with TerminalProgress() as progress:

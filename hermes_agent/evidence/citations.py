@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 
 from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.model.diagnosis import EvidenceRecord
 
 CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
@@ -49,12 +49,13 @@ def is_figure_of(figure: str, record: EvidenceRecord) -> bool:
     return figure == written(record.value, record.unit)
 
 
-def wrong_citations(text: str, known: Mapping[str, EvidenceRecord], others: frozenset[str]) -> list[str]:
+def wrong_citations(text: str, known: EvidenceIndex) -> list[str]:
     """What is wrong with the citations of a text: ids that do not exist, figures that are not their evidence's."""
-    unknown = [f"[{name}] does not exist" for name in cited_ids(text) if name not in known and name not in others]
+    unknown = [f"[{name}] does not exist" for name in cited_ids(text) if name not in known]
+    pairs = [(figure, known.evidence[name]) for figure, name in cited_figures(text) if name in known.evidence]
     wrong = [
-        f"{figure!r} is not {written(known[name].value, known[name].unit)} [{name}]"
-        for figure, name in cited_figures(text)
-        if name in known and not is_figure_of(figure, known[name])
+        f"{figure!r} is not {written(record.value, record.unit)} [{record.id}]"
+        for figure, record in pairs
+        if not is_figure_of(figure, record)
     ]
     return unknown + wrong

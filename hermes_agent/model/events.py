@@ -83,14 +83,14 @@ class Notice:
 
 @dataclass(frozen=True)
 class AnswerDelta:
-    """A piece of the model's answer, not yet verified."""
+    """A paragraph of the model's answer that passed the checks."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class AnswerRejected:
-    """What was streamed did not stand up to the evidence and is replaced."""
+    """The model's answer did not pass the checks; the answer from templates takes its place."""
 
     reason: str
 

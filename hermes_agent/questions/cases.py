@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from case_library.retrieval.query import CaseQuery
-from hermes_agent.evidence.recalled import similar_cases_title
+from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import CaseRecord
 from hermes_agent.model.display import cause_title
 from hermes_agent.questions.discussion import Discussion

@@ -7,13 +7,12 @@ from functools import cached_property
 from inspect import signature
 
 from case_library.retrieval.query import CaseHit, CaseQuery, Recall
+from hermes_agent.evidence.cases import recalled
 from hermes_agent.evidence.figures import written
-from hermes_agent.evidence.grounds import grounds
+from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.ledger import ContinuedLedger
-from hermes_agent.evidence.recalled import recalled
 from hermes_agent.evidence.sentences import render
-from hermes_agent.evidence.verifier import Grounds
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
 from tools.errors import UsageError
@@ -97,9 +96,9 @@ class Discussion:
         run = self.diagnosis.run
         return run.ranks or (run.recorded.ranks if run.recorded else [])
 
-    def grounds(self) -> Grounds:
-        """What an answer may rest on at this moment."""
-        return grounds(self.diagnosis, self.ledger.added(), self._journal.cases())
+    def index(self) -> EvidenceIndex:
+        """What an answer may cite at this moment."""
+        return evidence_index(self.diagnosis, self.ledger.added(), self._journal.cases())
 
     def impact(self, cause: CauseRecord) -> EvidenceRecord | None:
         """The figure of what a listed cause costs a step."""

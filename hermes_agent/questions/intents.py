@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from hermes_agent.evidence.verifier import cited_ids
+from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.model.display import rank_list
 from hermes_agent.questions import advice, cases, causes, device, evidence_lookup, ranks, recording, steps

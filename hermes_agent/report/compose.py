@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from case_library.retrieval.recall import CaseHit, Recall
+from hermes_agent.evidence.cases import recalled
 from hermes_agent.evidence.ledger import Ledger
-from hermes_agent.evidence.recalled import recalled
 from hermes_agent.evidence.sentences import quoted, render, render_all
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.display import numbered, on_ranks, rank_list

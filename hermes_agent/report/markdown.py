@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.evidence.printable import printable
-from hermes_agent.evidence.recalled import similar_cases_title
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
 from hermes_agent.model.display import cause_heading, rank_list
 from hermes_agent.report.text import EFFORTS, MARKS, interval_meaning, notes_of

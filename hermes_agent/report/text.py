@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hermes_agent.evidence.recalled import similar_cases_title
+from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis, SourceRecord
 from hermes_agent.model.display import cause_heading, cause_title, counted, numbered, rank_list
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from hermes_agent.evidence.figures import written
 from hermes_agent.evidence.sentences import quoted
-from hermes_agent.model.diagnosis import CauseRecord, EvidenceRecord
+from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, EvidenceRecord
 from hermes_agent.model.display import cause_title, rank_list
-from hermes_agent.statements.checks import CheckContext, template_of
+from hermes_agent.statements.checks import template_of
+from hermes_agent.statements.context import CheckContext
 from hermes_agent.statements.record import Statement
 from hermes_agent.statements.slots import Slot, Template
 
@@ -14,7 +15,7 @@ from hermes_agent.statements.slots import Slot, Template
 def rendered(statement: Statement, context: CheckContext) -> str:
     """A checked statement as one paragraph."""
     template = template_of(statement)
-    shown = {slot.value for kind in ("evidence", "advice", "case") for slot in template.slots(kind)}
+    shown = template.values("evidence", "advice", "case")
     text = "".join(_part(part, place, template, context) for place, part in enumerate(template.parts)).strip()
     if extra := [f"[{name}]" for name in dict.fromkeys(statement.evidence) if name not in shown]:
         end = text[-1:] if text[-1:] in ".?!" else ""
@@ -47,11 +48,11 @@ def _part(part: str | Slot, place: int, template: Template, context: CheckContex
         case "open":
             check = context.open_check(part.value)
             assert check is not None
-            return f"`{part.value}`, which could not be checked ({check.reason.rstrip('.')}; {_lower(check.needs).rstrip('.')})"
+            return f"`{part.value}`, which could not be checked ({_why(check)})"
         case "verdict":
             return context.diagnosis.verdict
         case "than":
-            first, second = (index.evidence[slot.value] for slot in template.slots("evidence"))
+            first, second = (index.evidence[name] for name in template.values("evidence"))
             return _than(first, second)
         case _:
             return f"{part.kind} {part.value}"
@@ -60,10 +61,12 @@ def _part(part: str | Slot, place: int, template: Template, context: CheckContex
 def _figure(record: EvidenceRecord, template: Template, context: CheckContext) -> str:
     """Value, unit and id, with the rank, the step and the run where the text does not name them."""
     places = []
-    if record.arguments.get("rank") is not None and not template.slots("rank") and len(context.index.ranks) > 1:
+    if record.arguments.get("rank") is not None and not template.values("rank") and len(context.index.ranks) > 1:
         places.append(f"rank {record.arguments['rank']}")
-    if record.arguments.get("step") is not None and not template.slots("step"):
+    if record.arguments.get("step") is not None and not template.values("step"):
         places.append(f"step {record.arguments['step']}")
+    if record.arguments.get("bound") is not None:
+        places.append(f"{record.arguments['bound']} end of the range")
     if record.run == "baseline":
         places.append("baseline")
     return f"{written(record.value, record.unit)} [{record.id}]" + (f" ({', '.join(places)})" if places else "")
@@ -88,13 +91,19 @@ def _claim(statement: Statement, name: str, context: CheckContext) -> str:
     title = title[:1].upper() + title[1:]
     found = context.found(name)
     if statement.claim == "present" and found is not None:
-        return f"Cause {context.diagnosis.causes.index(found) + 1}: {title} on {rank_list(found.ranks)}{_cost(found, context)}."
+        place = context.diagnosis.causes.index(found) + 1
+        return f"Cause {place}: {title} on {rank_list(found.ranks)}{_cost(found, context)}."
     checks = context.checks_of(name)
     names = ", ".join(f"`{check.analyzer}`" for check in checks)
     if statement.claim == "absent":
         return f"{title}: checked and not found ({names})."
-    needed = [f"{check.reason.rstrip('.')}; {_lower(check.needs).rstrip('.')}" for check in checks if check.reason]
-    return f"{title}: could not be checked{f' ({needed[0]})' if needed else ''}."
+    reasons = [_why(check) for check in checks if check.status == "cannot_answer"]
+    return f"{title}: could not be checked ({reasons[0] if reasons else 'no check looks for it'})."
+
+
+def _why(check: CheckRecord) -> str:
+    """Why a check could not be answered, and what it needs."""
+    return "; ".join(_lower(part.rstrip(".")) for part in (check.reason, check.needs) if part)
 
 
 def _cost(found: CauseRecord, context: CheckContext) -> str:

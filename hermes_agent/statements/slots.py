@@ -21,6 +21,7 @@ FORMS: tuple[tuple[SlotKind, re.Pattern[str]], ...] = (
     ("than", re.compile(r"(than)()")),
 )
 SENTENCE_END = re.compile(r"(?<=[.;?!])\s+")
+MARK = re.compile(r"[,;:()]")
 BEFORE, AFTER = " (\"'", " ),.;:?!\"'"
 
 
@@ -45,22 +46,30 @@ class Template:
         """The words between the slots."""
         return " ".join(part for part in self.parts if isinstance(part, str))
 
-    def slots(self, kind: SlotKind) -> list[Slot]:
-        """The slots of a kind, in order."""
-        return [part for part in self.parts if isinstance(part, Slot) and part.kind == kind]
+    def values(self, *kinds: SlotKind) -> list[str]:
+        """The values of the slots of these kinds, in order."""
+        return [part.value for part in self.parts if isinstance(part, Slot) and part.kind in kinds]
 
     def segments(self) -> list[Segment]:
-        """The stretches up to each figure, cut at ends of sentences; what follows the last figure belongs to it."""
+        """The stretch of each figure, cut at ends of sentences and at the first comma or ``{than}`` behind a figure.
+
+        Without such a mark the words between two figures belong to the second.
+        """
         result: list[Segment] = []
         for sentence in self._sentences():
             cut: list[list[str | Slot]] = [[]]
             for part in sentence:
-                cut[-1].append(part)
-                if isinstance(part, Slot) and part.kind == "evidence":
-                    cut.append([])
-            if len(cut) > 1:
-                cut[-2] += cut.pop()
-            result += [Segment(tuple(parts)) for parts in cut]
+                complete = any(isinstance(each, Slot) and each.kind == "evidence" for each in cut[-1])
+                if complete and isinstance(part, Slot) and part.kind == "than":
+                    cut.append([part])
+                elif complete and isinstance(part, str) and (mark := MARK.search(part)):
+                    cut[-1].append(part[: mark.start()])
+                    cut.append([part[mark.end() :]])
+                elif complete and isinstance(part, Slot) and part.kind == "evidence":
+                    cut.append([*_after_figure(cut[-1]), part])
+                else:
+                    cut[-1].append(part)
+            result += [Segment(tuple(parts)) for parts in cut if any(part != " " for part in parts)]
         return result
 
     def _sentences(self) -> list[list[str | Slot]]:
@@ -91,6 +100,10 @@ class Segment:
         """The id of the figure."""
         return next((part.value for part in self.parts if isinstance(part, Slot) and part.kind == "evidence"), None)
 
+    def causes(self) -> list[str]:
+        """The causes named."""
+        return [part.value for part in self.parts if isinstance(part, Slot) and part.kind == "cause"]
+
     def numbers(self, kind: SlotKind) -> frozenset[int]:
         """The ranks or steps named."""
         return frozenset(int(part.value) for part in self.parts if isinstance(part, Slot) and part.kind == kind)
@@ -109,11 +122,19 @@ def parsed(text: str, cause: str | None) -> Template:
             faults.append(f"there is no slot {{{match.group(1)[:60]}}}")
             continue
         before, after = text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
-        if before and before not in BEFORE or after and after not in AFTER:
+        if (before and before not in BEFORE) or (after and after not in AFTER):
             faults.append(f"the slot {{{match.group(1)[:60]}}} has to stand alone between words")
         parts.append(slot)
     parts.append(text[place:])
     return Template(tuple(part for part in parts if part), tuple(faults))
+
+
+def _after_figure(parts: list[str | Slot]) -> list[str | Slot]:
+    """What stands behind the figure of a stretch, taken out of it."""
+    place = next(i for i, part in enumerate(parts) if isinstance(part, Slot) and part.kind == "evidence")
+    rest = parts[place + 1 :]
+    del parts[place + 1 :]
+    return rest
 
 
 def _slot(text: str, cause: str | None) -> Slot | None:

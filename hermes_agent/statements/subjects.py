@@ -36,18 +36,21 @@ def kinds_of_figure(record: EvidenceRecord) -> frozenset[str]:
     statistic = record.arguments.get("statistic")
     kinds = {"cost"}
     if any(part in record.metric for part in OF_SAVING):
-        kinds.add("saving")
-    if any(part in record.metric for part in OF_PREDICTION):
-        kinds.add("predicted")
+        kinds |= {"saving", "predicted"}
     if record.unit == "x" and "speedup" in record.metric and record.value != 1.0:
         kinds.add("faster" if record.value > 1.0 else "slower")
     if statistic in (None, "mean"):
         kinds.add("mean")
-    if statistic == "median" or statistic is None and record.metric == "step_time_ms":
+    if statistic == "median" or (statistic is None and record.metric == "step_time_ms"):
         kinds.add("median")
     if statistic == "max" or "longest" in record.metric:
         kinds.add("maximum")
     return frozenset(kinds)
+
+
+def is_predicted(record: EvidenceRecord) -> bool:
+    """Return whether the figure was predicted, not measured."""
+    return any(part in record.metric for part in OF_PREDICTION)
 
 
 @lru_cache(maxsize=4096)

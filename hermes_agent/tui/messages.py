@@ -15,7 +15,7 @@ from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
-from hermes_agent.evidence.numbers import CITATION
+from hermes_agent.evidence.citations import CITATION
 from hermes_agent.llm.sanitize import clean
 from hermes_agent.tui.prose import CHOSEN_STYLE, Citation, citations, linked, plain, prose
 from hermes_agent.tui.sections import Section

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from textual.content import Content
 from textual.style import Style
 
-from hermes_agent.evidence.numbers import CITATION
+from hermes_agent.evidence.citations import CITATION
 from hermes_agent.llm.sanitize import clean
 
 IDENTIFIER = re.compile(r"[EAC]\d+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from hermes_agent.evidence.recalled import similar_cases_title
+from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.model.display import cause_title, plain, rank_list
 from hermes_agent.report.text import EFFORTS

@@ -12,8 +12,8 @@ from hermes_agent.llm.recording import RecordingModel
 from hermes_agent.llm.scripted import ScriptedModel
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
+from hermes_agent.statements.answer import write_answer
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.writing.answer import write_answer
 from tools.errors import ModelError, UsageError
 
 RUN = RunRef.model_validate({"synthetic": {"ranks": 1, "steps": 2, "layers": 1}})

@@ -9,10 +9,11 @@ import pytest
 from prompts.load import PromptError, names, render, source
 
 VARIABLES = {
-    "answer": {"max_sentences"},
+    "answer": {"most", "statements"},
     "answer_facts": {"diagnosis", "evidence", "cases", "not_checked"},
-    "question": {"diagnosis", "max_rounds"},
+    "question": {"diagnosis", "max_rounds", "statements"},
     "repair": {"complaints"},
+    "statements": set(),
 }
 
 
@@ -22,18 +23,18 @@ def test_every_prompt_is_listed_with_its_variables() -> None:
 
 
 def test_variables_are_put_in_and_nothing_else_changes() -> None:
-    text = render("answer", max_sentences=7)
-    assert "at most 7 of them" in text
-    assert text == source("answer").replace("{{max_sentences}}", "7")
+    text = render("answer", most=7, statements="{rules}")
+    assert "at most 7 statements" in text
+    assert text == source("answer").replace("{{most}}", "7").replace("{{statements}}", "{rules}")
 
 
 def test_a_value_that_looks_like_a_variable_is_not_filled_in() -> None:
-    text = render("question", diagnosis="{{max_rounds}} {{other}} \\1 \\g<0>", max_rounds=3)
+    text = render("question", diagnosis="{{max_rounds}} {{other}} \\1 \\g<0>", max_rounds=3, statements="")
     assert "{{max_rounds}} {{other}} \\1 \\g<0>" in text
 
 
 def test_a_missing_variable_is_an_error() -> None:
-    with pytest.raises(PromptError, match="question also needs max_rounds"):
+    with pytest.raises(PromptError, match="question also needs max_rounds, statements"):
         render("question", diagnosis="x")
 
 
@@ -44,5 +45,5 @@ def test_an_unknown_variable_is_an_error() -> None:
 
 @pytest.mark.parametrize("name", ["nothing", "../load", "load.py", "", "Answer"])
 def test_a_prompt_that_does_not_exist_is_an_error(name: str) -> None:
-    with pytest.raises(PromptError, match=r"There is no prompt .*answer, answer_facts, question, repair"):
+    with pytest.raises(PromptError, match=r"There is no prompt .*answer, answer_facts, question, repair, statements"):
         render(name)

@@ -1,7 +1,7 @@
 """The explicit list of tools that read a run: for the agent and for other programs alike.
 
 Every figure such a tool gives carries an id; none of them writes, executes or opens a path of the caller's choice.
-Tools that speak of the diagnosis are listed beside the diagnosis, in ``hermes_agent.writing.tools``.
+Tools that speak of the diagnosis are listed beside the diagnosis, in ``hermes_agent.statements.tools``.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ def confirmed_cause(diagnosis: Diagnosis, ask: Ask) -> CauseRecord:
 def known_of(diagnosis: Diagnosis, cause: CauseRecord) -> dict[str, object]:
     """Return the fields of a case that the diagnosis fills; the change and its effect only a person knows."""
     from hermes_agent.cli.terminal import counted
-    from hermes_agent.evidence.numbers import without_citations
+    from hermes_agent.evidence.citations import without_citations
     from hermes_agent.model.display import cause_title, on_ranks
 
     ranks, step = diagnosis.run.ranks, diagnosis.step_time_ms

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _text(case: Case) -> str:
-    from hermes_agent.evidence.grounds import case_fields
+    from hermes_agent.evidence.cases import case_fields
     from hermes_agent.evidence.printable import printable
 
     mechanism = f" ({case.mechanism})" if case.mechanism else ""

@@ -11,7 +11,7 @@ from hermes_agent.evidence import journal as module
 from hermes_agent.evidence.journal import Journal, journal_of
 from hermes_agent.evidence.ledger import ContinuedLedger
 from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
-from tests.hermes_agent.writing.slow_loader import diagnosis
+from tests.hermes_agent.statements.slow_loader import diagnosis
 from tools.findings import Fact
 
 LAST = 7

@@ -9,7 +9,7 @@ import pytest
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
-from hermes_agent.evidence.verifier import cited_ids
+from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.request import Request
 from hermes_agent.questions.coverage import CHECKS_OF_CAUSE, DESCRIPTIVE, checks_for
 from hermes_agent.questions.material import ignore

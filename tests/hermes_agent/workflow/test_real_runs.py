@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
-from hermes_agent.evidence.grounds import grounds
-from hermes_agent.evidence.verifier import verify
+from hermes_agent.evidence.citations import wrong_citations
+from hermes_agent.evidence.index import evidence_index
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
@@ -53,8 +53,8 @@ def said(diagnosis: Diagnosis) -> list[str]:
 
 def assert_sound(diagnosis: Diagnosis) -> None:
     """What holds for every diagnosis, whatever it says."""
-    known = grounds(diagnosis)
-    assert [problem for text in said(diagnosis) for problem in verify(text, known)] == []
+    known = evidence_index(diagnosis)
+    assert [fault for text in said(diagnosis) for fault in wrong_citations(text, known)] == []
     for row in diagnosis.breakdown:
         parts = (
             row.compute_ms

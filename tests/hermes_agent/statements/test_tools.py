@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.evidence.verifier import cited_ids, verify
-from hermes_agent.writing.tools import tools_for
-from tests.hermes_agent.writing.slow_loader import diagnosis, discussion, id_of
+from hermes_agent.evidence.citations import cited_ids, wrong_citations
+from hermes_agent.statements.tools import tools_for
+from tests.hermes_agent.statements.slow_loader import diagnosis, discussion, id_of
 from tools.errors import UsageError
 
 ASKED: dict[str, dict[str, object]] = {
@@ -45,7 +45,7 @@ def test_every_figure_of_a_tool_carries_an_id_that_bears_it_out(name: str) -> No
     text = tools_for(about)[name].call(ASKED[name])
     assert text
     assert len(text) < 6_000
-    assert verify(text, about.grounds()) == []
+    assert wrong_citations(text, about.index()) == []
 
 
 def test_what_the_diagnosis_measured_keeps_its_id_and_what_is_new_is_numbered_on() -> None:

@@ -11,20 +11,28 @@ import pytest
 from case_library.retrieval.query import CaseHit, CaseQuery
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.config.settings import Settings
-from hermes_agent.evidence.grounds import recalled_case
-from hermes_agent.evidence.recalled import recalled
+from hermes_agent.evidence.cases import recalled, recalled_case
 from hermes_agent.llm.model import ToolCall
 from hermes_agent.llm.scripted import ScriptedModel
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.report.markdown import render_markdown
-from hermes_agent.writing.answer import writer_for
-from hermes_agent.writing.attempt import Accepted
-from hermes_agent.writing.private import PublicDiscussion, sendable_discussion, without_private_cases
-from hermes_agent.writing.question import ModelAnswers
+from hermes_agent.statements.answer import writer_for
+from hermes_agent.statements.attempt import Accepted
+from hermes_agent.statements.private import PublicDiscussion, sendable_discussion, without_private_cases
+from hermes_agent.statements.question import ModelAnswers
 from tests.case_library.own_cases import draft, public_fields, put
 from tests.hermes_agent.llm.fake_endpoint import said, serving
-from tests.hermes_agent.writing.slow_loader import Listener, NoCases, diagnosis, id_of, never, settings_of
+from tests.hermes_agent.statements.slow_loader import (
+    Listener,
+    NoCases,
+    answer_of,
+    diagnosis,
+    id_of,
+    never,
+    settings_of,
+    statement,
+)
 from tools.errors import UsageError
 
 SECRET = "Project Nightjar"
@@ -81,7 +89,7 @@ def sent_to(
 
 
 def test_a_remote_writer_sees_the_public_case_and_not_the_private_one(tmp_path: Path, recalling: Diagnosis) -> None:
-    text = f"The loader costs 40.0 ms [{COST}]."
+    text = answer_of(statement(f"The loader costs {{{COST}}} per step."))
     with serving(said(text)) as endpoint:  # all interfaces: an address that is not known to stay on this machine
         url = endpoint.url.replace("127.0.0.1", "0.0.0.0")
         seen, result = sent_to(url, tmp_path, recalling, endpoint.bodies)
@@ -126,7 +134,7 @@ def test_a_remote_model_cannot_search_or_open_private_cases(
         [
             [ToolCall("a", "similar_cases", json.dumps({"text": LIKE.text}))],
             [ToolCall("b", "rows_behind", json.dumps({"id": "C1"}))],
-            f"A backup was such a case; here the loader costs 40.0 ms [{COST}].",
+            answer_of(statement(f"The loader costs {{{COST}}} per step.")),
         ]
     )
     settings = settings_of(tmp_path, HERMES_DX_LLM_BASE_URL=REMOTE, HERMES_DX_LLM_MODEL="tiny")
@@ -148,7 +156,7 @@ def test_cases_recalled_for_a_remote_model_are_numbered_after_the_private_ones(
     assert about.case(hit).id == "C2"
     assert [record.id for record in about.cases] == ["C2"]
     assert [record.id for record in whole.cases] == ["C1", "C2"]
-    assert "C1" not in about.grounds().quotes
+    assert "C1" not in about.index().cases
     assert about.ledger is whole.ledger
 
 

@@ -1,4 +1,4 @@
-"""The form in which a model's text is kept: short paragraphs without markup, after what the templates say."""
+"""The form in which a model's paragraphs are kept, after what the templates say."""
 
 from __future__ import annotations
 
@@ -8,19 +8,7 @@ from collections.abc import Sequence
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.model.diagnosis import Diagnosis
 
-FENCED = re.compile(r"```[^\n`]*\n(?P<code>.*?)\n?```", re.DOTALL)
-HEADING = re.compile(r"^#{1,6}\s+")
 NAME_CHARS = 80
-
-
-def paragraphs(text: str) -> list[str]:
-    """One entry per paragraph or list item; blocks of code become code spans, headings plain lines."""
-    flat = FENCED.sub(lambda block: "\n".join(f"`{line}`" for line in _code_lines(block["code"])), text)
-    return [HEADING.sub("", line.strip()) for line in flat.splitlines() if line.strip()]
-
-
-def _code_lines(code: str) -> list[str]:
-    return [line.strip().replace("`", "'") for line in code.splitlines() if line.strip()]
 
 
 def introduction(model: str) -> str:
@@ -42,7 +30,7 @@ def words_of_model(diagnosis: Diagnosis) -> list[str]:
 
 
 def without_words(diagnosis: Diagnosis) -> Diagnosis:
-    """The diagnosis as the templates tell it."""
+    """The diagnosis with the answer of the templates alone."""
     if diagnosis.answer_by != "model":
         return diagnosis
     return diagnosis.model_copy(update={"answer": _parts(diagnosis)[0], "answer_by": "template", "answer_model": ""})

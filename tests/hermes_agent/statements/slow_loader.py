@@ -16,6 +16,7 @@ from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Event, Notice
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.report.compose import Findings, compose
+from hermes_agent.statements.record import Statement, Statements
 from tests.synthetic import RankBuilder, profile_of
 from tools.analyzers.registry import all_checks
 from tools.judgement.ranking import ranking
@@ -110,3 +111,16 @@ class Listener:
 def scripted(*turns: Turn) -> ScriptedModel:
     """A model that plays these turns."""
     return ScriptedModel(turns, name="little-llm")
+
+
+def statement(
+    text: str, kind: str = "symptom", cause: str | None = None, claim: str | None = None, *ids: str
+) -> Statement:
+    """One statement of a model."""
+    fields = {"text": text, "kind": kind, "cause": cause, "claim": claim, "evidence": list(ids)}
+    return Statement.model_validate(fields)
+
+
+def answer_of(*statements: Statement) -> str:
+    """The answer of a model that makes these statements."""
+    return Statements(statements=list(statements)).model_dump_json()

@@ -6,16 +6,18 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hermes_agent.evidence.cases import case_fields, recalled_case
+from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.figures import written
-from hermes_agent.evidence.grounds import case_fields, recalled_case
-from hermes_agent.evidence.verifier import cited_ids
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.display import cause_title, plain, rank_list
+from hermes_agent.questions.coverage import checks_for
+from tools.knowledge.taxonomy import causes
 
 LINE_CHARS = 1_200
 CASE_FIELDS = ("Symptom", "Optimization", "Effect")
-DEPTHS = (6, 3, 2, 1)  # causes told, tried until the facts are short enough
+DEPTHS = (6, 3, 2, 1)  # numbers of causes, tried until the facts are short enough
 HOST_IN_FILE = re.compile(r"^(?P<host>[A-Za-z][\w.-]*?)_\d+\.\d+(?:\.\d+)*\.pt\.trace\.json")
 
 
@@ -35,7 +37,7 @@ class Facts:
 
 
 def answer_facts(diagnosis: Diagnosis, limit_chars: int) -> Facts:
-    """All that the answer may say: as many causes as fit into ``limit_chars``, at least the first."""
+    """The facts with as many causes as fit into ``limit_chars``, at least the first."""
     for depth in DEPTHS[:-1]:
         facts = _facts(diagnosis, depth)
         if facts.chars <= limit_chars:
@@ -44,7 +46,7 @@ def answer_facts(diagnosis: Diagnosis, limit_chars: int) -> Facts:
 
 
 def short_facts(diagnosis: Diagnosis, limit_chars: int) -> str:
-    """The diagnosis as the start of a conversation; tools tell the rest."""
+    """The diagnosis as the start of a conversation; tools give the rest."""
     ranks, steps = diagnosis.run.ranks, diagnosis.run.steps
     lines = [
         f"The run has {rank_list(ranks)} and the steps {min(steps)} to {max(steps)}.",
@@ -61,13 +63,13 @@ def hosts_of(diagnosis: Diagnosis) -> tuple[str, ...]:
 
 
 def _facts(diagnosis: Diagnosis, depth: int) -> Facts:
-    told = _diagnosis_lines(diagnosis, depth)
+    lines = _diagnosis_lines(diagnosis, depth)
     not_checked = _not_checked(diagnosis)
-    ids = dict.fromkeys(name for line in told for name in cited_ids(line))
+    ids = dict.fromkeys(name for line in lines for name in cited_ids(line))
     evidence = [_evidence(record) for record in diagnosis.evidence if record.id in ids]
     cases = [_case(record) for record in diagnosis.cases[:depth]]
     return Facts(
-        _fenced(told, "diagnosis"),
+        _fenced(lines, "diagnosis"),
         _fenced(evidence, "evidence"),
         _fenced(cases, "cases") if cases else "none is close enough",
         _fenced(not_checked, "not checked") if not_checked else "nothing: every question could be answered",
@@ -77,7 +79,7 @@ def _facts(diagnosis: Diagnosis, depth: int) -> Facts:
 def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
     lines = [f"Verdict: {diagnosis.verdict}", *diagnosis.answer]
     for place, cause in enumerate(diagnosis.causes[:depth], start=1):
-        lines += [f"Cause {place}: {_title(cause)}. {cause.claim}"]
+        lines += [f"Cause {place}, {_id(cause)}: {_title(cause)}. {cause.claim}"]
         lines += [f"Detail of cause {place}: {detail}" for detail in cause.details]
         lines += [f"Against cause {place}: {contrary}" for contrary in cause.against]
     for item in diagnosis.advice[:depth]:
@@ -86,6 +88,7 @@ def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
             lines.append(f"Predicted: {item.text}")
     if not diagnosis.causes:
         lines += [text for check in diagnosis.checks if check.status == "clean" for text in check.text[:1]]
+    lines += _claims(diagnosis)
     if diagnosis.comparison is not None:
         lines += [f"Against the baseline: {diagnosis.comparison.headline}", *diagnosis.comparison.changes]
     return lines
@@ -93,6 +96,23 @@ def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
 
 def _title(cause: CauseRecord) -> str:
     return f"{cause_title(cause.cause, cause.mechanism)} on {rank_list(cause.ranks)}"
+
+
+def _id(cause: CauseRecord) -> str:
+    return f"{cause.cause}:{cause.mechanism}" if cause.mechanism else cause.cause
+
+
+def _claims(diagnosis: Diagnosis) -> list[str]:
+    """The causes that may be called absent, and those that are open."""
+    status = {check.analyzer: check.status for check in diagnosis.checks}
+    found = {cause.cause for cause in diagnosis.causes}
+    absent: list[str] = []
+    unknown: list[str] = []
+    for name in causes():
+        of_cause = [status[check] for check in checks_for(name) if check in status]
+        if name not in found:
+            (absent if of_cause and "cannot_answer" not in of_cause else unknown).append(name)
+    return [f"Claim absent: {', '.join(absent) or 'none'}", f"Claim open: {', '.join(unknown) or 'none'}"]
 
 
 def _evidence(record: EvidenceRecord) -> str:
@@ -104,8 +124,8 @@ def _evidence(record: EvidenceRecord) -> str:
 def _case(record: CaseRecord) -> str:
     case = recalled_case(record)
     fields = case_fields(case) if case else {}
-    told = " ".join(f"{name}: {fields[name]}" for name in CASE_FIELDS if name in fields)
-    return f"[{record.id}] {record.title}. Cause there: {plain(record.cause)}. {told}"
+    shown = " ".join(f"{name}: {fields[name]}" for name in CASE_FIELDS if name in fields)
+    return f"[{record.id}] {record.title}. Cause there: {plain(record.cause)}. {shown}"
 
 
 def _not_checked(diagnosis: Diagnosis) -> list[str]:
@@ -119,5 +139,5 @@ def _not_checked(diagnosis: Diagnosis) -> list[str]:
 def _fenced(lines: Iterable[str] | Sequence[str], label: str, limit_chars: int | None = None) -> str:
     text = "\n".join(one_line(line, LINE_CHARS) for line in lines)
     if limit_chars is not None and len(text) > limit_chars:
-        text = text[:limit_chars].rpartition("\n")[0] + "\n(cut; the tools tell the rest)"
+        text = text[:limit_chars].rpartition("\n")[0] + "\n(cut; the tools give the rest)"
     return fence(text, label)

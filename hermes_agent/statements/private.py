@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from case_library.retrieval.query import CaseHit, CaseQuery, Recall
 from hermes_agent.config.settings import Settings
-from hermes_agent.evidence.grounds import grounds
-from hermes_agent.evidence.verifier import Grounds, cited_ids
+from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
 from hermes_agent.questions.discussion import Discussion
 
@@ -59,6 +59,6 @@ class PublicDiscussion(Discussion):
         """All recalled public cases, old and new."""
         return tuple(record for record in self._whole.cases if not record.private)
 
-    def grounds(self) -> Grounds:
-        """What an answer may rest on; a private case is nothing the model can have read."""
-        return grounds(self.diagnosis, self.ledger.added(), self.cases)
+    def index(self) -> EvidenceIndex:
+        """What an answer may cite; a private case is nothing that the model can have read."""
+        return evidence_index(self.diagnosis, self.ledger.added(), self.cases)

@@ -8,29 +8,46 @@ import pytest
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.model import Finished, Usage
+from hermes_agent.llm.model import Usage
 from hermes_agent.llm.scripted import ScriptedModel, Turn
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.questions.material import Cancelled
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.text import render_text
-from hermes_agent.writing.answer import Written, answer_tokens, facts_chars, write_answer, writer_for
-from hermes_agent.writing.facts import answer_facts, hosts_of
-from hermes_agent.writing.form import introduction, without_words, words_of_model
+from hermes_agent.statements.answer import Written, answer_tokens, facts_chars, write_answer, writer_for
+from hermes_agent.statements.facts import answer_facts, hosts_of
+from hermes_agent.statements.form import introduction, without_words, words_of_model
+from hermes_agent.statements.record import Statement
 from tests.hermes_agent.llm.fake_endpoint import Answer, refused, said, serving, text_chunk
-from tests.hermes_agent.writing.slow_loader import Listener, diagnosis, id_of, scripted, settings_of
+from tests.hermes_agent.statements.slow_loader import (
+    Listener,
+    answer_of,
+    diagnosis,
+    id_of,
+    scripted,
+    settings_of,
+    statement,
+)
 from tools.errors import ModelError
 
+CAUSE = "slow_data_processing"
 COST = id_of("cause_impact_ms", cause="slow_data_processing")
+WAIT = id_of("part_ms", part="data_wait", rank=0)
 STEP = id_of("step_time_ms", statistic="mean")
 GAIN = id_of("predicted_speedup", cause="slow_data_processing")
-GOOD = (
-    f"The data loader keeps the device waiting: that costs 40.0 ms [{COST}] of a step of 100 ms [{STEP}].\n\n"
-    f"Load batches in worker processes first [A1]; a step would be 1.67x faster [{GAIN}].\n\n"
-    "Whether recompilation plays a part could not be checked."
+TRUE = (
+    statement("The loader keeps the device waiting.", "cause", CAUSE, "present", COST),
+    statement(f"First, {{A1}}: a step would run {{{GAIN}}} faster.", "advice"),
+    statement("", "cause", "operator_compilation", "open"),
 )
+GOOD = answer_of(*TRUE)
+PARAGRAPHS = [
+    f"Cause 1: Slow data processing (too few workers) on rank 0, costs 40.0 ms [{COST}] of each 100 ms [{STEP}] step. "
+    f"The loader keeps the device waiting (see [{COST}]).",
+    f"First, load batches in worker processes [A1]: a step would run 1.67x [{GAIN}] faster.",
+]
 INTRODUCTION = "In the words of little-llm (figures checked against the evidence; the wording is the model's):"
-WRONG = GOOD.replace("40.0 ms", "45.0 ms")
+WRONG = answer_of(*TRUE, statement(f"The loader takes 45.0 ms {{{COST}}} per step."))
 
 
 def written(model: ScriptedModel, listener: Listener | None = None, budget: Budget | None = None) -> Written:
@@ -42,68 +59,75 @@ def assert_template_stays(result: Diagnosis) -> None:
     assert (result.answer_by, result.answer_model) == ("template", "")
 
 
-def test_an_answer_that_stands_is_streamed_and_kept_with_who_wrote_it() -> None:
+def test_statements_that_pass_are_shown_and_kept_with_who_made_them() -> None:
     listener = Listener()
     result, note = written(scripted([GOOD[:50], GOOD[50:]]), listener)
-    assert listener.streamed == GOOD
+    assert listener.streamed.split("\n\n") == [*words_of_model(result), ""]
     assert listener.rejections == []
-    assert result.answer == [*diagnosis().answer, INTRODUCTION, *GOOD.split("\n\n")]
-    assert words_of_model(result) == GOOD.split("\n\n")
+    assert result.answer == [*diagnosis().answer, INTRODUCTION, *words_of_model(result)]
+    assert words_of_model(result)[:2] == PARAGRAPHS
+    assert words_of_model(result)[2].startswith("Operator compilation: could not be checked (")
     assert without_words(result) == diagnosis()
     assert (result.answer_by, result.answer_model) == ("model", "little-llm")
     assert result.headline == diagnosis().headline
-    assert "checked against the evidence" in note
+    assert "filled in from the evidence" in note
 
 
-def test_a_wrong_number_is_repaired_with_the_value_of_the_evidence() -> None:
-    listener, model = Listener(), scripted(WRONG, GOOD)
-    result, _ = written(model, listener)
-    assert words_of_model(result) == GOOD.split("\n\n")
-    assert len(listener.rejections) == 1
+def test_a_statement_that_fails_is_sent_back_and_the_others_are_shown_at_once() -> None:
+    listener = Listener()
+    right = answer_of(statement(f"{{rank:0}} waits {{{WAIT}}} for data.", "symptom"))
+    model = scripted(WRONG, right)
+    result, note = written(model, listener)
+    assert words_of_model(result)[:2] == PARAGRAPHS
+    assert words_of_model(result)[3] == f"Rank 0 waits 40.0 ms [{WAIT}] for data."
+    assert "45" not in listener.streamed
+    assert (listener.rejections, "left out" in note) == ([], False)
     complaint = model.requests[1].messages[-1]
     assert complaint.role == "user"
-    assert f"'45.0 ms' is not what is cited ({COST} is 40 ms" in complaint.content
+    assert "a digit stands in the text" in complaint.content
     assert model.requests[1].messages[-2].content == WRONG
 
 
-def test_what_is_wrong_twice_is_replaced_by_the_template_and_said_so() -> None:
+def test_what_fails_twice_is_dropped_and_the_rest_stays() -> None:
     listener = Listener()
     result, note = written(scripted(WRONG, WRONG, "never asked"), listener)
-    assert_template_stays(result)
-    assert len(listener.rejections) == 2
-    assert note.startswith("The answer was written from templates, not by the model: A fault")
-    assert "45.0 ms" in note
+    assert len(words_of_model(result)) == 3
+    assert "A statement of the model was left out: a digit stands in the text" in note
 
 
 @pytest.mark.parametrize(
-    ("sentence", "complaint"),
+    ("made", "complaint"),
     [
-        ("The loader costs 40.0 ms [E999].", "[E999] does not exist"),
-        ("The loader costs 40.0 ms.", "has no citation"),
-        ("The loader is slow.", "the sentence has no id"),
-        (f"The loader takes twice the time [{COST}].", "figure in words"),
-        (f"The network is fine [{COST}].", "could not be checked"),
-        (f"The network is the bottleneck [{COST}].", "no such cause"),
-        (f"The run is healthy [{STEP}].", "the verdict is problem"),
-        (f"See [the fix](https://evil.example/x) [{COST}].", "links"),
-        (f"See https://evil.example/x for it [{COST}].", "not the address of a recalled case"),
-        ("", "empty"),
+        (statement("The loader takes {E999} per step."), "there is no id 'E999'"),
+        (statement("The loader takes 40.0 ms per step."), "a digit"),
+        (statement("The loader takes long.", "symptom"), "needs the slot of a figure"),
+        (statement(f"The loader takes twice {{{WAIT}}}."), "figure in words"),
+        (statement(f"The network is fine, {{{WAIT}}}."), "blames or clears"),
+        (statement("", "cause", "slow_link", "present"), "did not find slow_link"),
+        (statement("", "cause", "operator_compilation", "absent"), "could not be checked"),
+        (statement("", "cause", CAUSE, "absent"), "found slow_data_processing"),
+        (statement(f"The run is healthy, a step takes {{{STEP}}}."), "blames or clears"),
+        (statement(f"See https://evil.example for the step of {{{STEP}}}."), "addresses"),
+        (statement("Bananas are great.", "explanation"), "not in the vocabulary"),
+        (
+            statement("A step is an iteration.", "explanation"),
+            "cites nothing of this run",
+        ),
     ],
 )
-def test_a_sentence_without_ground_does_not_reach_the_reader(sentence: str, complaint: str) -> None:
-    text = sentence or "```\n\n```"
-    result, note = written(scripted(text, text))
+def test_a_statement_that_does_not_stand_does_not_reach_the_reader(made: Statement, complaint: str) -> None:
+    listener, text = Listener(), answer_of(made)
+    result, note = written(scripted(text, text), listener)
     assert_template_stays(result)
     assert complaint in note
+    assert (listener.streamed, len(listener.rejections)) == ("", 1)
 
 
 @pytest.mark.parametrize(
     ("turn", "reason"),
     [
         ([ModelError("The endpoint is down.")], "The endpoint is down."),
-        (["The data", ModelError("The answer broke off in the middle; ask again.")], "broke off"),
-        ([GOOD[:60], Finished("length")], "cut short"),
-        (["  "], "empty answer"),
+        ([GOOD[:60], ModelError("The answer broke off in the middle; ask again.")], "broke off"),
     ],
 )
 def test_a_model_that_fails_leaves_the_template(turn: Turn, reason: str) -> None:
@@ -114,10 +138,17 @@ def test_a_model_that_fails_leaves_the_template(turn: Turn, reason: str) -> None
     assert len(listener.rejections) == 1
 
 
-def test_a_budget_that_does_not_reach_for_the_repair_leaves_the_template() -> None:
+@pytest.mark.parametrize("text", ["The data loader is slow.", '{"statements": [{"kind": "song"}]}', "  ", GOOD[:60]])
+def test_an_answer_of_another_form_twice_leaves_the_template(text: str) -> None:
+    result, note = written(scripted(text, text))
+    assert_template_stays(result)
+    assert "even after one repair" in note
+
+
+def test_a_budget_that_does_not_reach_for_the_repair_keeps_what_passed() -> None:
     model = scripted([WRONG, Usage(90, 20)], GOOD)
     result, note = written(model, budget=Budget(max_tokens=100))
-    assert_template_stays(result)
+    assert words_of_model(result)[:2] == PARAGRAPHS
     assert len(model.requests) == 1
     assert "110 of 100 tokens" in note
 
@@ -139,7 +170,7 @@ def test_the_facts_hold_every_id_that_they_name_and_fit_into_the_window() -> Non
     assert "cpu.operator_compilation: " in facts.not_checked
     short = answer_facts(diagnosis(), facts.chars - 1)
     assert short.chars < facts.chars
-    assert "Cause 1: too few data loader workers" in short.diagnosis
+    assert "Cause 1, slow_data_processing:too_few_workers: " in short.diagnosis
 
 
 def test_a_small_window_leaves_room_for_the_answer() -> None:
@@ -169,14 +200,14 @@ def test_without_a_configured_model_there_is_no_writer(tmp_path: Path) -> None:
     assert writer_for(settings_for(tmp_path, "http://127.0.0.1:1/v1").without_model()) is None
 
 
-def test_an_endpoint_writes_the_answer_and_its_cost_is_told(tmp_path: Path) -> None:
+def test_an_endpoint_writes_the_answer_and_its_cost_is_noted(tmp_path: Path) -> None:
     with serving(said(GOOD, prompt=900, completion=60)) as endpoint:
         writer = writer_for(settings_for(tmp_path, endpoint.url))
         assert writer is not None
         result = writer(diagnosis(), Listener())
     assert (result.answer_by, result.answer_model) == ("model", "tiny")
     assert "tiny: 1 call, 960 tokens" in result.notes[-1]
-    assert "Cause 1: too few data loader workers" in endpoint.bodies[0]["messages"][1]["content"]
+    assert "Cause 1, slow_data_processing:too_few_workers: " in endpoint.bodies[0]["messages"][1]["content"]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +243,7 @@ def test_the_verdict_of_the_templates_comes_first_in_every_report() -> None:
     run = result.run.model_copy(update={"sources": [SourceRecord.model_validate(source)]})
     result = result.model_copy(update={"run": run})
     for text in (" ".join(render_text(result).split()), " ".join(render_markdown(result).split())):
-        places = [text.index(each) for each in (result.headline, INTRODUCTION, GOOD.split("\n\n")[0])]
+        places = [text.index(each) for each in (result.headline, INTRODUCTION, PARAGRAPHS[0])]
         assert places == sorted(places)
         assert text[: places[0]].upper().count("PROBLEM") == 1
 

@@ -29,8 +29,8 @@ from tools.views.profile import Profile
 
 ANYTHING = Question("", "")
 OF_ELSEWHERE = ("similar_cases", "advice")  # what they name is not what this run has
-HEARD_CHARS = 20_000
-HEARD = 32  # answers of tools
+TEXT_CHARS = 20_000
+MOST_TEXTS = 32
 
 
 def diagnosis_summary(discussion: Discussion, _: NoArguments) -> str:
@@ -127,18 +127,18 @@ def tools_for(discussion: Discussion) -> dict[str, Tool]:
     return {tool.name: tool for tool in tools}
 
 
-def heard(tools: Mapping[str, Tool], kept: list[str]) -> dict[str, Tool]:
-    """The same tools; what they answer about the run is added to ``kept``, what they tell of cases is not."""
-    return {name: replace(tool, function=_keeping(tool, kept)) for name, tool in tools.items()}
+def remembering(tools: Mapping[str, Tool], texts: list[str]) -> dict[str, Tool]:
+    """The same tools; what they answer about the run is added to ``texts``, what they say of cases is not."""
+    return {name: replace(tool, function=_remembering(tool, texts)) for name, tool in tools.items()}
 
 
-def _keeping(tool: Tool, kept: list[str]) -> Callable[[Arguments], str]:
+def _remembering(tool: Tool, texts: list[str]) -> Callable[[Arguments], str]:
     def call(asked: Arguments) -> str:
         text = tool.function(asked)
         of_case = isinstance(asked, OfId) and asked.id.strip("[ ").upper()[:1] in ("A", "C")
         if tool.name not in OF_ELSEWHERE and not of_case:
-            kept.append(text[:HEARD_CHARS])
-            del kept[:-HEARD]
+            texts.append(text[:TEXT_CHARS])
+            del texts[:-MOST_TEXTS]
         return text
 
     return call

@@ -14,7 +14,7 @@ from hermes_agent.model.events import DiagnosisReady, Emit
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, said, serving
-from tests.hermes_agent.writing.slow_loader import Listener
+from tests.hermes_agent.statements.slow_loader import Listener, answer_of, statement
 
 
 def in_other_words(diagnosis: Diagnosis, _: Emit) -> Diagnosis:
@@ -46,12 +46,9 @@ def use_endpoint(monkeypatch: pytest.MonkeyPatch, folder: Path, url: str) -> Non
         monkeypatch.setenv(name, value)
 
 
-def first_figure(body: Body) -> Answer:
-    """Cites the first figure that the facts give, as they give it."""
-    facts = body["messages"][1]["content"].partition("Evidence, the only source of numbers:")[2]
-    line = next(line for line in facts.splitlines() if line.startswith("E1: "))
-    figure = line.removeprefix("E1: ").partition(" = ")[0]
-    return said(f"A step takes {figure} [E1].")
+def first_figure(_: Body) -> Answer:
+    """Cites the first figure, the average step."""
+    return said(answer_of(statement("An average step takes {E1}.")))
 
 
 def test_the_command_line_prints_the_models_answer_and_leaves_it_out_on_demand(
@@ -68,8 +65,8 @@ def test_the_command_line_prints_the_models_answer_and_leaves_it_out_on_demand(
     assert with_model["answer"][: len(without["answer"])] == without["answer"]
     introduction, said = with_model["answer"][len(without["answer"]) :]
     assert introduction.startswith("In the words of tiny (figures checked against the evidence")
-    assert said.startswith("A step takes ")
-    assert "checked against the evidence" in with_model["notes"][-1]
+    assert said.startswith("An average step takes ")
+    assert "filled in from the evidence" in with_model["notes"][-1]
     assert (without["answer_by"], without["answer_model"]) == ("template", "")
     assert without["headline"] == with_model["headline"] == without["answer"][0]
     assert without["evidence"] == with_model["evidence"]

@@ -7,33 +7,36 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.evidence.verifier import cited_ids
+from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.llm.model import ToolCall
 from hermes_agent.llm.scripted import ScriptedModel, Turn
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Cancelled
 from hermes_agent.session import Session
-from hermes_agent.writing.attempt import Accepted, Declined
-from hermes_agent.writing.question import ModelAnswers
-from hermes_agent.writing.tools import heard, tools_for
+from hermes_agent.statements.attempt import Accepted, Declined
+from hermes_agent.statements.question import ModelAnswers
+from hermes_agent.statements.tools import remembering, tools_for
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, call_chunk, end_chunk, refused, said, serving
-from tests.hermes_agent.writing.slow_loader import (
+from tests.hermes_agent.statements.slow_loader import (
     INJECTION,
     Listener,
     NoCases,
+    answer_of,
     diagnosis,
     discussion,
     id_of,
     never,
     scripted,
     settings_of,
+    statement,
 )
 from tools.agent_tools.tool import NoArguments, Tool
 
 COST = id_of("cause_impact_ms", cause="slow_data_processing")
 STEP = id_of("step_time_ms", statistic="mean")
-OPEN = f"More than the step of 100 ms [{STEP}] cannot be told from these files."
+OPEN = answer_of(statement("", "cause", "slow_link", "open"))
+OPEN_TEXT = "Slow link: could not be checked"
 FIRST_NEW = f"E{len(diagnosis().evidence) + 1}"
 
 
@@ -47,44 +50,49 @@ def asked(tmp_path: Path, model: ScriptedModel, about: Discussion, **env: str) -
     return answers.answer("How long do the gemm kernels run?", listener, never), listener
 
 
+def of_gemm(slot: str = FIRST_NEW) -> str:
+    """The answer of a model about the kernels that it measured."""
+    return answer_of(statement(f"The {{name:volta_sgemm_128x64_nn}} kernels take {{{slot}}} per step."))
+
+
 def test_a_tool_measures_and_its_figure_can_be_cited(tmp_path: Path) -> None:
     about = discussion()
-    model = scripted(
-        call("slowest_kernels", rank=0, contains="sgemm"), f"The gemm kernels take 50.0 ms per step [{FIRST_NEW}]."
-    )
+    model = scripted(call("slowest_kernels", rank=0, contains="sgemm"), of_gemm())
     outcome, listener = asked(tmp_path, model, about)
     assert isinstance(outcome, Accepted)
-    assert outcome.text == f"The gemm kernels take 50.0 ms per step [{FIRST_NEW}]."
+    assert outcome.text == f"The `volta_sgemm_128x64_nn` kernels take 50.0 ms [{FIRST_NEW}] per step."
     assert about.evidence[FIRST_NEW].metric == "rank_kernel_ms"
     assert about.evidence[FIRST_NEW].value == pytest.approx(50.0)
     assert "The model asks slowest_kernels(rank=0, contains=sgemm)." in listener.notices
     assert "little-llm: 2 calls" in outcome.note
 
 
-def test_a_figure_that_no_tool_gave_is_refused_twice_and_declined(tmp_path: Path) -> None:
-    wrong = f"The gemm kernels take 51.0 ms per step [{FIRST_NEW}]."
-    about = discussion()
-    outcome, listener = asked(tmp_path, scripted(call("slowest_kernels", rank=0), wrong, wrong), about)
+def test_a_name_that_no_tool_gave_is_refused_twice_and_declined(tmp_path: Path) -> None:
+    wrong = of_gemm().replace("volta", "ampere")
+    outcome, listener = asked(tmp_path, scripted(call("slowest_kernels", rank=0), wrong, wrong), discussion())
     assert isinstance(outcome, Declined)
-    assert "'51.0 ms' is not what is cited" in outcome.reason
-    assert len(listener.rejections) == 2
+    assert "has the name 'ampere_sgemm_128x64_nn'" in outcome.reason
+    assert (len(listener.rejections), listener.streamed) == (1, "")
 
 
 def test_the_repair_may_measure_again(tmp_path: Path) -> None:
-    about = discussion()
-    model = scripted(
-        f"The gemm kernels take 51.0 ms per step [{FIRST_NEW}].",
-        call("slowest_kernels", rank=0, contains="sgemm"),
-        f"The gemm kernels take 50.0 ms per step [{FIRST_NEW}].",
-    )
-    outcome, _ = asked(tmp_path, model, about)
+    model = scripted(of_gemm(), call("slowest_kernels", rank=0, contains="sgemm"), of_gemm())
+    outcome, _ = asked(tmp_path, model, discussion())
     assert isinstance(outcome, Accepted)
-    assert f"[{FIRST_NEW}] does not exist" in model.requests[1].messages[-1].content
+    assert f"there is no id '{FIRST_NEW}'" in model.requests[1].messages[-1].content
+
+
+def test_prose_in_place_of_the_record_is_asked_for_again(tmp_path: Path) -> None:
+    model = scripted(call("slowest_kernels", rank=0, contains="sgemm"), "They take 50 ms.", of_gemm())
+    outcome, listener = asked(tmp_path, model, discussion())
+    assert isinstance(outcome, Accepted)
+    assert "They take" not in listener.streamed
+    assert "no JSON object" in model.requests[2].messages[-1].content
 
 
 def test_the_repair_may_read_on_in_an_earlier_result(tmp_path: Path) -> None:
-    wrong, right = (f"The gemm kernels take {ms} ms per step [{FIRST_NEW}]." for ms in ("51.0", "50.0"))
-    turns: list[Turn] = [call("slowest_kernels", rank=0), wrong, call("read_result", handle="R1"), right]
+    wrong = of_gemm("E9999")
+    turns: list[Turn] = [call("slowest_kernels", rank=0), wrong, call("read_result", handle="R1"), of_gemm()]
     model = scripted(*turns)
     outcome, _ = asked(tmp_path, model, discussion())
     assert isinstance(outcome, Accepted)
@@ -93,7 +101,7 @@ def test_the_repair_may_read_on_in_an_earlier_result(tmp_path: Path) -> None:
 
 def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
     about = discussion()
-    obedient = f"The network is fine, 3 ms [{id_of('step_time_ms', statistic='mean')}]."
+    obedient = answer_of(statement("The network is fine.", "cause", "slow_link", "absent"))
     model = scripted(call("slowest_kernels", rank=0), obedient, obedient)
     outcome, _ = asked(tmp_path, model, about)
     assert isinstance(outcome, Declined)
@@ -155,19 +163,19 @@ def test_a_model_that_only_calls_tools_is_stopped(tmp_path: Path) -> None:
     assert "after 8 rounds" in outcome.reason
 
 
-@pytest.mark.parametrize("text", ["Bananas are great.", "Pinned memory lets a copy run beside the host."])
-def test_an_answer_that_cites_nothing_is_refused(tmp_path: Path, text: str) -> None:
+def test_an_answer_about_something_else_is_refused(tmp_path: Path) -> None:
+    text = answer_of(statement("Pinned pages let the copy run with the host.", "explanation", "slow_data_fetching"))
     outcome, listener = asked(tmp_path, scripted(text, text), discussion())
     assert isinstance(outcome, Declined)
     assert "cites nothing of this run" in outcome.reason
-    assert len(listener.rejections) == 2
+    assert len(listener.rejections) == 1
 
 
 @pytest.mark.parametrize("name", ["similar_cases", "advice"])
-def test_what_tools_tell_of_elsewhere_is_not_what_this_run_has(name: str) -> None:
+def test_what_tools_say_of_elsewhere_is_not_what_this_run_has(name: str) -> None:
     tools = {name: Tool(name, "", NoArguments, lambda _: "an H100") for name in (name, "breakdown")}
     kept: list[str] = []
-    listening = heard(tools, kept)
+    listening = remembering(tools, kept)
     assert listening[name].call({}) == "an H100"
     assert kept == []
     assert listening["breakdown"].call({}) == "an H100"
@@ -181,7 +189,7 @@ def test_a_cancelled_question_has_no_answer(tmp_path: Path) -> None:
 
 
 def test_earlier_answers_are_remembered_and_refused_ones_are_not(tmp_path: Path) -> None:
-    model = scripted(OPEN, "It takes 1 ms.", "It takes 1 ms.", OPEN)
+    model = scripted(OPEN, *["It takes 1 ms."] * 3, OPEN)
     answers = ModelAnswers(discussion(), model, settings_of(tmp_path))
     for question in ("What about the network?", "How long?", "And now?"):
         answers.answer(question, Listener(), never)
@@ -214,12 +222,13 @@ def split_call(_: Body) -> Answer:
 
 
 def test_a_session_answers_over_an_endpoint_with_split_calls_and_shows_the_new_figure(tmp_path: Path) -> None:
-    text = f"The loader is open for 40.0 ms per step [{FIRST_NEW}]."
+    text = answer_of(statement(f"The call of the host program is open for {{{FIRST_NEW}}} per step."))
     with serving(split_call, said(text)) as endpoint, session_with(tmp_path, endpoint.url) as session:
         answer = session.ask("How long is the loader open?", Listener())
         shown = session.show(FIRST_NEW)
     lead, introduction, said_by_model = answer.text.rsplit("\n\n", 2)
-    assert (said_by_model, answer.by) == (text, "model")
+    assert said_by_model == f"The call of the host program is open for 40.0 ms [{FIRST_NEW}] per step."
+    assert answer.by == "model"
     assert introduction.startswith("In the words of tiny (figures checked")
     assert cited_ids(lead) != []
     assert answer.evidence[-1].metric == "host_name_ms"
@@ -243,12 +252,12 @@ def test_the_answer_from_templates_comes_before_the_models_words(tmp_path: Path,
         answer = session.ask(question, Listener())
     assert answer.by == "model"
     assert answer.text.startswith(first)
-    assert answer.text.endswith(f":\n\n{OPEN}")
+    assert f":\n\n{OPEN_TEXT}" in answer.text
 
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [(said("The step takes 3 ms."), "has no citation"), (refused(503, "busy"), "failed on its side")],
+    [(said("The step takes 3 ms."), "no usable structured answer"), (refused(503, "busy"), "failed on its side")],
 )
 def test_a_session_falls_back_to_its_own_answer_and_says_why(tmp_path: Path, answer: Answer, reason: str) -> None:
     with serving(answer) as endpoint, session_with(tmp_path, endpoint.url) as session:

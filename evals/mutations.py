@@ -1,0 +1,258 @@
+"""Statements of a model, true and corrupted, against the checks: ``python -m evals.mutations [DIAGNOSIS.json ...]``.
+
+Without arguments the bundled demo run is diagnosed. The table counts, for each kind of corruption, how many were made
+and how many were refused, then the true statements and how many of them passed.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, pairwise
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel
+
+from hermes_agent.demo.data import demo_run
+from hermes_agent.evidence.index import evidence_index
+from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
+from hermes_agent.model.request import Request
+from hermes_agent.statements.checks import faults_of
+from hermes_agent.statements.context import CheckContext, names_of
+from hermes_agent.statements.record import Statement
+from hermes_agent.workflow.diagnose import diagnose
+from tools.knowledge.taxonomy import causes
+
+TRICKS = ("value", "figure in words", "fraction", "other script", "markup")
+
+
+class Tables(BaseModel):
+    """The contents of ``mutations.yaml``."""
+
+    tricks: dict[str, list[str]]
+    phrases: dict[str, list[str]]
+    parts: dict[str, str]
+    families: dict[str, str]
+
+
+@lru_cache(maxsize=1)
+def _tables() -> Tables:
+    return Tables.model_validate(yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")))
+
+
+@dataclass(frozen=True)
+class Corruption:
+    """A statement that must not pass, as the JSON that a model would return."""
+
+    kind: str
+    text: str
+
+
+def true_statements(diagnosis: Diagnosis) -> list[Statement]:
+    """What a careful model could say of the diagnosis."""
+    found = [_cause_id(each.cause, each.mechanism) for each in diagnosis.causes]
+    said = [
+        _said("", "cause", name, "present", each.evidence[:3])
+        for name, each in zip(found, diagnosis.causes, strict=True)
+    ]
+    said += [_said("", "cause", name, claim) for name, claim in _claims(diagnosis).items() if claim != "present"]
+    for record in diagnosis.evidence:
+        said += [_said(text, "symptom") for text in _phrased(record)]
+    said += [_said(f"First, {{{item.id}}}.", "advice") for item in diagnosis.advice]
+    said += [_said(f"To verify: {{{item.id}:verify}}.", "advice") for item in diagnosis.advice]
+    said += [_said(f"A run like this is described in {{{case.id}}}.", "explanation") for case in diagnosis.cases]
+    said += [
+        _said(f"The check is {{open:{c.analyzer}}}.", "explanation")
+        for c in diagnosis.checks
+        if c.status == "cannot_answer"
+    ]
+    for name in found:
+        said.append(_said("With {cause} fixed, the step would change.", "explanation", name))
+        said.append(_said("Should {cause} be looked at in a new recording?", "question", name))
+    return said + list(_comparisons(diagnosis))
+
+
+def corruptions(diagnosis: Diagnosis) -> Iterator[Corruption]:
+    """True statements made false, and tricks that put a figure or a claim into words."""
+    true = true_statements(diagnosis)
+    with_figure = [each for each in true if each.kind == "symptom"][:40]
+    base = with_figure[0]
+    slot = base.text[base.text.index("{E") : base.text.index("}", base.text.index("{E")) + 1]
+    yield from _tricks(base, slot)
+    yield from chain.from_iterable(_other_places(each, diagnosis) for each in with_figure)
+    yield from chain.from_iterable(_other_subjects(each, diagnosis) for each in with_figure)
+    for name, claim in _claims(diagnosis).items():
+        for other in {"present", "absent", "open"} - {claim}:
+            yield _made("cause claimed by fields", _said("", "cause", name, other))
+    ids = [name for record in diagnosis.causes for name in record.evidence]
+    for name, claim in _claims(diagnosis).items():
+        if claim != "present":
+            yield _made(
+                "cause claimed by fields",
+                _said(f"{{cause}} shows {{{ids[0]}}}." if ids else "{cause}.", "symptom", name),
+            )
+            yield _made("cause claimed by fields", _said("{cause} is at work.", "advice", name, evidence=["A1"]))
+    for each in with_figure:
+        yield _made("invented id", each.model_copy(update={"text": each.text.replace("{E", "{E9")}))
+        yield _made("invented id", each.model_copy(update={"evidence": ["E99999"]}))
+    for text in (
+        "Try {A99}.",
+        "See {C99}.",
+        "{name:made_up_kernel} runs.",
+        "{open:made.up} is open.",
+        "{cause:gremlins} here.",
+    ):
+        yield _made("invented id", _said(text, "advice", evidence=["A1"]))
+
+
+def _tricks(base: Statement, slot: str) -> Iterator[Corruption]:
+    """Free text that tries to state a figure or a claim without a slot."""
+    tables = _tables().tricks
+    for kind in TRICKS:
+        for trick in tables[kind]:
+            yield _made(kind, base.model_copy(update={"text": base.text.replace(slot, f"{trick} {slot}")}))
+            yield _made(kind, base.model_copy(update={"text": f"{base.text} That is {trick} the step."}))
+    for unit in tables["unit"]:
+        yield _made("unit", base.model_copy(update={"text": base.text.replace(slot, unit.replace("{x}", slot))}))
+    for words in tables["direction"]:
+        yield _made("direction", base.model_copy(update={"text": f"{base.text.rstrip('.')}, {words} before."}))
+    for claim in tables["claim"]:
+        yield _made("cause claimed in words", _said(claim, "explanation"))
+        yield _made("cause claimed in words", base.model_copy(update={"text": f"{base.text} {claim}"}))
+        yield _made("cause claimed in words", _said(claim, "advice", evidence=["A1"]))
+
+
+def _other_places(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corruption]:
+    for kind, numbers in (("rank", diagnosis.run.ranks), ("step", diagnosis.run.steps)):
+        own = next((str(n) for n in numbers if f"{{{kind}:{n}}}" in statement.text), None)
+        missing = max(numbers) + 7
+        for number in [n for n in numbers if str(n) != own][:2] * (own is not None) + [missing]:
+            text = statement.text.replace(f"{{{kind}:{own}}}", f"{{{kind}:{number}}}")
+            text = text if own is not None else f"On {{{kind}:{number}}}: {text}"
+            yield _made(kind, statement.model_copy(update={"text": text}))
+
+
+def _other_subjects(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corruption]:
+    """The figure of another part or family in place of the right one, and two figures exchanged."""
+    evidence = {record.id: record for record in diagnosis.evidence}
+    own = next(record for record in diagnosis.evidence if f"{{{record.id}}}" in statement.text)
+    named = own.arguments.get("part") or own.arguments.get("family")
+    for other in evidence.values():
+        of_other = other.arguments.get("part") or other.arguments.get("family")
+        if named and of_other and of_other != named and other.metric == own.metric:
+            yield _made("subject", statement.model_copy(update={"text": statement.text.replace(own.id, other.id, 1)}))
+
+
+def _claims(diagnosis: Diagnosis) -> dict[str, str]:
+    """Each cause with the claim that holds for it."""
+    context = context_of(diagnosis)
+    claims = {}
+    for name in causes():
+        checks = context.checks_of(name)
+        is_open = not checks or any(check.status == "cannot_answer" for check in checks)
+        claims[name] = "present" if context.found(name) else "open" if is_open else "absent"
+    return claims
+
+
+def _phrased(record: EvidenceRecord) -> Iterator[str]:
+    if record.run == "baseline" or record.arguments.get("bound"):
+        return
+    tables, named = _tables(), [str(record.arguments.get(name)) for name in ("part", "family")]
+    part = next((words for name in named if (words := tables.parts.get(name) or tables.families.get(name))), "")
+    statistic = str(record.arguments.get("statistic") or "typical").replace("mean", "average")
+    for phrase in tables.phrases.get(record.metric, ()):
+        if ("{p}" in phrase and not part) or ("{s}" in phrase and statistic not in ("average", "median", "typical")):
+            continue
+        text = phrase.replace("{x}", f"{{{record.id}}}").replace("{p}", part).replace("{s}", statistic)
+        yield text[:1].upper() + text[1:]
+        if isinstance(rank := record.arguments.get("rank"), int):
+            yield f"On {{rank:{rank}}}, {text[:1].lower()}{text[1:]}"
+
+
+def _comparisons(diagnosis: Diagnosis) -> Iterator[Statement]:
+    parts = [record for record in diagnosis.evidence if record.metric == "part_pct" and "rank" not in record.arguments]
+    for first, second in pairwise(parts):
+        one, two = (_tables().parts.get(str(record.arguments["part"]), "") for record in (first, second))
+        if one and two:
+            yield _said(f"{one} fills {{{first.id}}} of the step, {{than}} {two} with {{{second.id}}}.", "comparison")
+
+
+def _cause_id(cause: str, mechanism: str | None) -> str:
+    return f"{cause}:{mechanism}" if mechanism else cause
+
+
+def _said(
+    text: str, kind: str, cause: str | None = None, claim: str | None = None, evidence: Sequence[str] = ()
+) -> Statement:
+    fields = {"text": text, "kind": kind, "cause": cause, "claim": claim, "evidence": list(evidence)}
+    return Statement.model_validate(fields)
+
+
+def _made(kind: str, statement: Statement) -> Corruption:
+    return Corruption(kind, statement.model_dump_json())
+
+
+def context_of(diagnosis: Diagnosis) -> CheckContext:
+    """The context in which a model's statements about a diagnosis are checked."""
+    return CheckContext(diagnosis, evidence_index(diagnosis), names_of(diagnosis, diagnosis.evidence))
+
+
+def passes(text: str, context: CheckContext) -> bool:
+    """Return whether a statement, as JSON, would reach a reader."""
+    return not faults_of(Statement.model_validate_json(text), context)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many corruptions of a kind there were, and those that passed; for true statements, those that did not."""
+
+    made: int
+    wrong: tuple[str, ...]
+
+
+def tally(diagnosis: Diagnosis) -> dict[str, Tally]:
+    """The counts by kind of corruption, and those of true statements under ``true``."""
+    context = context_of(diagnosis)
+    by_kind: dict[str, list[str]] = {}
+    for each in corruptions(diagnosis):
+        by_kind.setdefault(each.kind, []).append(each.text)
+    counts = {
+        kind: Tally(len(texts), tuple(text for text in texts if passes(text, context)))
+        for kind, texts in sorted(by_kind.items())
+    }
+    true = [each.model_dump_json() for each in true_statements(diagnosis)]
+    return counts | {"true": Tally(len(true), tuple(text for text in true if not passes(text, context)))}
+
+
+def main(paths: Sequence[str]) -> None:
+    """Print the table for stored diagnoses, or for the bundled run."""
+    diagnoses = [Diagnosis.model_validate_json(Path(path).read_text(encoding="utf-8")) for path in paths]
+    tallies = [tally(diagnosis) for diagnosis in diagnoses or [demo_diagnosis()]]
+    print(f"{'kind':<26}{'made':>7}{'refused':>9}")
+    for kind in dict.fromkeys(kind for each in tallies for kind in each if kind != "true"):
+        made = sum(each[kind].made for each in tallies if kind in each)
+        print(f"{kind:<26}{made:>7}{made - sum(len(each[kind].wrong) for each in tallies if kind in each):>9}")
+    true = sum(each["true"].made for each in tallies)
+    print(f"\n{'true statements':<26}{true:>7}{true - sum(len(each['true'].wrong) for each in tallies):>9} passed")
+    for each in tallies:
+        for kind, counts in each.items():
+            print(
+                *(f"{kind}: {text}" for text in counts.wrong),
+                sep="\n",
+                end="\n" if counts.wrong else "",
+                file=sys.stderr,
+            )
+
+
+def demo_diagnosis() -> Diagnosis:
+    """The diagnosis of the bundled run, without any model."""
+    with tempfile.TemporaryDirectory() as cache:
+        return diagnose(Request(paths=(demo_run(),), cache_dir=Path(cache)), lambda _: None)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
