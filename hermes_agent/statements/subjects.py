@@ -58,7 +58,7 @@ def _of_metric(metric: str, values: tuple[str, ...]) -> frozenset[str]:
     lists = vocabulary()
     named = [part for part in lists.metrics if part in metric]
     own = lists.metrics[max(named, key=len)] if named else _subjects(metric)
-    own |= frozenset().union(*(lists.families.get(value, _subjects(value)) for value in values))
+    own |= frozenset().union(*(lists.values.get(value, _subjects(value)) for value in values))
     if not own and not named and (known := metrics().get(metric)) is not None and not metric.startswith("step"):
         own = _subjects(known.question)
     return own

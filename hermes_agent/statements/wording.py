@@ -39,6 +39,7 @@ class Vocabulary:
     judgement: frozenset[str]
     refused: Mapping[str, str]  # word -> reason
     metrics: Mapping[str, frozenset[str]]  # part of a metric's name -> subjects
+    values: Mapping[str, frozenset[str]]  # value of a metric's argument -> subjects
     families: Mapping[str, frozenset[str]]
     causes: Mapping[str, frozenset[str]]
 
@@ -59,6 +60,7 @@ def vocabulary() -> Vocabulary:
         judgement=frozenset(table["judgement"]["words"].split()),
         refused={word: reason for reason, words in sets("refused").items() for word in words},
         metrics=sets("metrics"),
+        values=sets("values"),
         families=sets("families"),
         causes=sets("causes"),
     )

@@ -11,7 +11,9 @@ from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.model import Usage
 from hermes_agent.llm.scripted import ScriptedModel, Turn
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
+from hermes_agent.model.display import cause_title
 from hermes_agent.questions.material import Cancelled
+from hermes_agent.questions.prose import capital
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.text import render_text
 from hermes_agent.statements.answer import Written, answer_tokens, facts_chars, write_answer, writer_for
@@ -41,8 +43,10 @@ TRUE = (
     statement("", "cause", "operator_compilation", "open"),
 )
 GOOD = answer_of(*TRUE)
+TITLE = capital(cause_title(CAUSE, "too_few_workers"))
+OPEN = capital(cause_title("operator_compilation", None))
 PARAGRAPHS = [
-    f"Cause 1: Slow data processing (too few workers) on rank 0, costs 40.0 ms [{COST}] of each 100 ms [{STEP}] step. "
+    f"Cause 1: {TITLE} on rank 0, costs 40.0 ms [{COST}] of each 100 ms [{STEP}] step. "
     f"The loader keeps the device waiting (see [{COST}]).",
     f"First, load batches in worker processes [A1]: a step would run 1.67x [{GAIN}] faster.",
 ]
@@ -66,7 +70,7 @@ def test_statements_that_pass_are_shown_and_kept_with_who_made_them() -> None:
     assert listener.rejections == []
     assert result.answer == [*diagnosis().answer, INTRODUCTION, *words_of_model(result)]
     assert words_of_model(result)[:2] == PARAGRAPHS
-    assert words_of_model(result)[2].startswith("Operator compilation: could not be checked (")
+    assert words_of_model(result)[2].startswith(f"{OPEN}: could not be checked (")
     assert without_words(result) == diagnosis()
     assert (result.answer_by, result.answer_model) == ("model", "little-llm")
     assert result.headline == diagnosis().headline

@@ -10,9 +10,11 @@ import pytest
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.llm.model import ToolCall
 from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.model.display import cause_title
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Cancelled
+from hermes_agent.questions.prose import capital
 from hermes_agent.session import Session
 from hermes_agent.statements.attempt import Accepted, Declined
 from hermes_agent.statements.question import ModelAnswers
@@ -36,7 +38,7 @@ from tools.agent_tools.tool import NoArguments, Tool
 COST = id_of("cause_impact_ms", cause="slow_data_processing")
 STEP = id_of("step_time_ms", statistic="mean")
 OPEN = answer_of(statement("", "cause", "slow_link", "open"))
-OPEN_TEXT = "Slow link: could not be checked"
+OPEN_TEXT = f"{capital(cause_title('slow_link', None))}: could not be checked"
 FIRST_NEW = f"E{len(diagnosis().evidence) + 1}"
 
 
