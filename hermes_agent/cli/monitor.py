@@ -136,7 +136,7 @@ def _json_line(noticed: Noticed) -> str:
     from hermes_agent.watch.journal import line_of
 
     line = line_of(noticed.anomaly, time.time_ns(), noticed.foreign)
-    return json.dumps({**line, "capture": asdict(noticed.asked) if noticed.asked else None})
+    return json.dumps({**line, "capture": asdict(noticed.capture) if noticed.capture else None})
 
 
 def _profile(folder: Path, args: argparse.Namespace) -> int:
@@ -153,9 +153,9 @@ def _profile(folder: Path, args: argparse.Namespace) -> int:
     ranks = list(args.ranks) or alive
     records = rings.new()
     last_step = max((rows[-1].step for rank in ranks if (rows := records[rank])), default=-1)
-    asked = CaptureRequests(folder, rings, RequestLimits()).by_hand(ranks, args.steps, last_step)
-    note(f"capture {asked.request} requested")
-    return _await(folder, rings, asked.request, ranks)
+    capture = CaptureRequests(folder, rings, RequestLimits()).by_hand(ranks, args.steps, last_step)
+    note(f"capture {capture.request} requested")
+    return _await(folder, rings, capture.request, ranks)
 
 
 def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int:

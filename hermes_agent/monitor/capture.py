@@ -87,7 +87,7 @@ class CaptureLimits:
     steps: int = 20
 
 
-class CaptureDesk:
+class CaptureQueue:
     """Takes a rank's capture requests, within limits, and carries them out."""
 
     def __init__(
@@ -95,7 +95,7 @@ class CaptureDesk:
     ) -> None:
         self._folder, self._rank, self._ring, self._limits, self._new = run_folder, rank, ring, limits, profiler
         self.seen = ring.requested()  # id of the last request that was looked at
-        self.busy = False  # whether ``boundary`` must be called although nothing new is asked for
+        self.busy = False  # whether ``boundary`` must be called although nothing new is requested
         self._waiting: CaptureRequest | None = None
         self._running: Profiler | None = None
         self._left = 0
@@ -103,7 +103,7 @@ class CaptureDesk:
         self._begun: deque[float] = deque()
         self._writer: threading.Thread | None = None
         self._disturbed = False
-        self.told: deque[dict[str, Any]] = deque(maxlen=100)
+        self.events: deque[dict[str, Any]] = deque(maxlen=100)
 
     def boundary(self, ended_step: int) -> int:
         """To be called between two steps; returns the flags that the step which ended deserves."""
@@ -151,7 +151,7 @@ class CaptureDesk:
         while self._begun and now - self._begun[0] > limits.seconds:
             self._begun.popleft()
         if not 1 <= request.steps <= limits.steps:
-            return f"{request.steps} steps asked for, 1 to {limits.steps} allowed"
+            return f"{request.steps} steps requested, 1 to {limits.steps} allowed"
         if len(self._begun) >= limits.captures:
             return f"{limits.captures} captures were made within {limits.seconds:.0f} s, the limit"
         if captured_bytes(self._folder) >= limits.total_bytes:
@@ -162,7 +162,7 @@ class CaptureDesk:
 
     def _refuse(self, request: CaptureRequest, step: int, reason: str) -> None:
         self._ring.answer(request.id, Answer.REFUSED, step, reason)
-        self.told.append({"event": "capture_refused", "request": request.id, "step": step, "reason": reason})
+        self.events.append({"event": "capture_refused", "request": request.id, "step": step, "reason": reason})
 
     def _start(self, request: CaptureRequest, step: int) -> None:
         profiler = self._new()
@@ -202,10 +202,10 @@ class CaptureDesk:
             size = path.stat().st_size
         except (OSError, RuntimeError) as error:
             self._ring.answer(request.id, Answer.FAILED, last, str(error))
-            self.told.append({"event": "capture_failed", "request": request.id, "step": last, "reason": str(error)})
+            self.events.append({"event": "capture_failed", "request": request.id, "step": last, "reason": str(error)})
             return
         self._ring.answer(request.id, Answer.WRITTEN, last)
-        self.told.append(
+        self.events.append(
             {
                 "event": "capture",
                 "request": request.id,

@@ -14,7 +14,7 @@ from time import perf_counter_ns, thread_time_ns, time_ns
 from types import TracebackType
 from typing import Any, TypeVar
 
-from hermes_agent.monitor.capture import CaptureDesk, CaptureLimits, Profiler, TorchProfiler
+from hermes_agent.monitor.capture import CaptureLimits, CaptureQueue, Profiler, TorchProfiler
 from hermes_agent.monitor.environment import EnvironmentWatch, default_folder, host_name, identity
 from hermes_agent.monitor.flush import Flusher, FlushPlan, RecordFiles
 from hermes_agent.monitor.format import (
@@ -98,7 +98,7 @@ class Monitor:
         about = Description(rank, world_size, local_rank, host, self._owner, time_ns(), options.capacity, workload)
         self._files = RecordFiles(records_folder(folder), about, options.plan.largest_file_bytes)
         self._ring = RingWriter(where / f"{about.stem}{RING}", about)
-        self._desk = CaptureDesk(folder, about.rank, self._ring, options.limits, options.profiler)
+        self._captures = CaptureQueue(folder, about.rank, self._ring, options.limits, options.profiler)
         self._sampler = Sampler(not about.local_rank, threading.get_native_id())
         self._environment = EnvironmentWatch(os.environ)
         self._environment.note_threads()
@@ -111,7 +111,7 @@ class Monitor:
             self._data.hook_torch()
         self._garbage.start()
         self._totals[FLAGS] = FIRST
-        self._view, self._slots, self._request = self._ring.view, self._ring.slots, self._desk.seen
+        self._view, self._slots, self._request = self._ring.view, self._ring.slots, self._captures.seen
         self.on = True
         self.begin()
 
@@ -127,7 +127,7 @@ class Monitor:
             clock_ns = perf_counter_ns()
             number, view = self._number, self._view
             self._step = step = self._step + 1 if step is None else step
-            if view[REQUEST_WORD] != self._request or self._desk.busy:
+            if view[REQUEST_WORD] != self._request or self._captures.busy:
                 self._between(step)
             data, waiting, gc, gc_runs, fetches, ready, longest, depths, flags = self._totals
             at = RECORDS_WORD + number % self._slots * WORDS
@@ -152,11 +152,11 @@ class Monitor:
             self._fail("a step could not be recorded", error)
 
     def _between(self, step: int) -> None:
-        """A capture was asked for, or is under way, or the flushing thread has failed."""
+        """A capture was requested, or is under way, or the flushing thread has failed."""
         if self._broken is not None:
             raise self._broken
-        self._totals[FLAGS] |= self._desk.boundary(step)
-        self._request = self._desk.seen
+        self._totals[FLAGS] |= self._captures.boundary(step)
+        self._request = self._captures.seen
 
     def _settle(self, flags: int) -> None:
         """Forgets what was of the step that ended."""
@@ -213,7 +213,7 @@ class Monitor:
             return
         self.on = self._opened = False
         try:
-            idle = self._desk.finish(limit_s)
+            idle = self._captures.finish(limit_s)
             whole = self._flusher.stop(limit_s)
             if self._flusher.ended:  # else it may be in the middle of reading or writing
                 self._sampler.close()
@@ -233,12 +233,12 @@ class Monitor:
         self.close()
 
     def _events(self, due: bool) -> list[dict[str, Any]]:
-        """What is to be written beside the steps; called by the flushing thread."""
+        """Events to be written next to the steps; called by the flushing thread."""
         events: list[dict[str, Any]] = []
         while self._garbage.pauses:
             events.append({"event": "gc", "step": self._step + 1, **self._garbage.pauses.popleft()._asdict()})
-        while self._desk.told:
-            events.append(self._desk.told.popleft())
+        while self._captures.events:
+            events.append(self._captures.events.popleft())
         if due:
             events += self._environment.news(last=not self.on)
             events.append({"event": "system", "unix_ns": time_ns(), "step": self._step, **self._sampler.sample()})

@@ -1,4 +1,4 @@
-"""Notices that training stands still while its processes live, and which ranks are behind then."""
+"""The agent of one machine: reads the rings of its ranks, notices anomalies, requests captures, keeps a journal."""
 
 from __future__ import annotations
 
@@ -14,38 +14,45 @@ from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
 from hermes_agent.watch.foreign import Foreign, foreign_processes
 from hermes_agent.watch.group import GroupWatch
 from hermes_agent.watch.journal import Journal, Neighbours
-from hermes_agent.watch.requests import Asked, CaptureRequests, RequestLimits
+from hermes_agent.watch.requests import CaptureRequests, RequestedCapture, RequestLimits
 from hermes_agent.watch.rings import RankState, RunRings
 from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
 
 MOST_NAMED = 8
+CAPTURED_KINDS = frozenset({AnomalyKind.CHANGE, AnomalyKind.DRIFT, AnomalyKind.STALL, AnomalyKind.SLOW_RANK})
+EXPLAINED = frozenset({AnomalyKind.RECOVERY, AnomalyKind.SILENT})  # no other process is to be looked for
+MOST_UNCLEAR = 2  # ranks profiled when none is suspect
+MOST_NOTICED = 100
+SLOWEST_POLL_S = 0.5
+FASTEST_POLL_S = 0.02
+LOOK_FOR_RINGS_S = 1.0
 
 
 class HangWatch:
-    """Asked again and again; a standstill is told once, and again only after a step has ended in between."""
+    """Notices that no step ends while the processes live: once, and again only after a step has ended in between."""
 
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
         self._steps: dict[int, int] = {}
         self._moved_s: float | None = None
-        self._told = False
+        self._reported = False
 
     def look(self, steps: Mapping[int, int], usual_ms: float | None, now_s: float) -> list[Anomaly]:
         """``steps`` is the last step that each living rank has ended, ``now_s`` of a clock that only goes forward."""
         if self._moved_s is None or dict(steps) != self._steps:
-            self._steps, self._moved_s, self._told = dict(steps), now_s, False
+            self._steps, self._moved_s, self._reported = dict(steps), now_s, False
             return []
         waited_s = now_s - self._moved_s
-        if self._told or usual_ms is None or not steps:
+        if self._reported or usual_ms is None or not steps:
             return []
         if waited_s < max(self._at.hang_times * usual_ms / 1e3, self._at.hang_least_s):
             return []
-        self._told = True
+        self._reported = True
         step = min(steps.values()) + 1
-        return [_standstill(Deviation(AnomalyKind.HANG, step, step, usual_ms, waited_s * 1e3), steps)]
+        return [_hang(Deviation(AnomalyKind.HANG, step, step, usual_ms, waited_s * 1e3), steps)]
 
 
-def _standstill(seen: Deviation, steps: Mapping[int, int]) -> Anomaly:
+def _hang(seen: Deviation, steps: Mapping[int, int]) -> Anomaly:
     """A single rank that has not ended a step which all others have is a suspect; nobody else is blamed."""
     furthest = max(steps.values())
     behind = sorted(rank for rank, step in steps.items() if step < furthest)
@@ -57,21 +64,13 @@ def _standstill(seen: Deviation, steps: Mapping[int, int]) -> Anomaly:
     return Anomaly(seen, None, f"ranks {named} are behind, the others have ended step {furthest}")
 
 
-WORTH_A_CAPTURE = frozenset({AnomalyKind.CHANGE, AnomalyKind.DRIFT, AnomalyKind.STALL, AnomalyKind.SLOW_RANK})
-EXPLAINED = frozenset({AnomalyKind.RECOVERY, AnomalyKind.SILENT})  # no other process is to be looked for
-MOST_UNCLEAR = 2  # ranks profiled when none is suspect
-SLOWEST_POLL_S = 0.5
-FASTEST_POLL_S = 0.02
-LOOK_FOR_RINGS_S = 1.0
-
-
 @dataclass(frozen=True)
 class Noticed:
-    """An anomaly, what ran beside the training then, and the capture that it called for."""
+    """An anomaly, the other processes that ran then, and the capture that it called for."""
 
     anomaly: Anomaly
     foreign: tuple[Foreign, ...]
-    asked: Asked | None
+    capture: RequestedCapture | None
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ class AgentOptions:
 
 
 class NodeAgent:
-    """``poll`` again and again; all ranks on this machine count as one synchronous group."""
+    """Call ``poll`` again and again; all ranks on this machine count as one synchronous group."""
 
     def __init__(self, run_folder: Path, options: AgentOptions | None = None) -> None:
         self._options = options or AgentOptions()
@@ -119,11 +118,11 @@ class NodeAgent:
         self._noticed: list[Noticed] = []
         self._counts: Counter[str] = Counter()
         self._next_look_s = 0.0
-        self._behind: dict[int, int] = {}
+        self._lost_steps = 0
         self.seen_any = False
 
     def poll(self) -> list[Noticed]:
-        """Reads what is new and acts on it."""
+        """Read what is new and act on it."""
         now_s = self._options.clock()
         if now_s >= self._next_look_s:
             self._next_look_s = now_s + LOOK_FOR_RINGS_S
@@ -133,29 +132,29 @@ class NodeAgent:
         self.seen_any = self.seen_any or bool(new)
         anomalies: list[Anomaly] = []
         for rank, records in new.items():
-            self._count_lost(rank, records)
+            if records and rank in self._last:
+                self._lost_steps += max(records[0].sequence - self._last[rank].record.sequence - 1, 0)
             for record in records:
                 anomalies += self._group.feed(rank, record)
-            if records:
-                self._last[rank] = RankNow(records[-1], True)
+                self._last[rank] = RankNow(record, True)
         anomalies += self._ended(states)
         alive = {rank: now.record.step for rank, now in self._last.items() if now.alive}
         anomalies += self._hang.look(self._neighbours.exchange(alive, now_s), self._group.usual_ms, now_s)
-        asked = [self._respond(anomaly, now_s) for anomaly in anomalies]
+        captures = [self._capture(anomaly, now_s) for anomaly in anomalies]
         # Looked up after the requests: it takes a moment, in which ranks would go on unprofiled.
         puzzling = any(each.deviation.kind not in EXPLAINED for each in anomalies)
         foreign = self._options.foreign(self._rings.pids()) if puzzling else ()
-        noticed = [Noticed(anomaly, foreign, each) for anomaly, each in zip(anomalies, asked, strict=True)]
+        noticed = [Noticed(anomaly, foreign, each) for anomaly, each in zip(anomalies, captures, strict=True)]
         for anomaly in anomalies:
+            self._counts[str(anomaly.deviation.kind)] += 1
             self._journal.add(anomaly, time.time_ns(), foreign)
-        self._noticed = [*self._noticed, *noticed][-100:]
+        self._noticed = [*self._noticed, *noticed][-MOST_NOTICED:]
         return noticed
 
     def snapshot(self) -> Snapshot:
         """What is known now."""
-        return Snapshot(
-            dict(self._last), self._group.usual_ms, tuple(self._noticed), dict(self._counts), sum(self._behind.values())
-        )
+        usual_ms, counts = self._group.usual_ms, dict(self._counts)
+        return Snapshot(dict(self._last), usual_ms, tuple(self._noticed), counts, self._lost_steps)
 
     @property
     def alive(self) -> bool:
@@ -168,13 +167,8 @@ class NodeAgent:
         usual_ms = self._group.usual_ms
         return SLOWEST_POLL_S / 2 if usual_ms is None else min(max(usual_ms / 1e3, FASTEST_POLL_S), SLOWEST_POLL_S)
 
-    def _count_lost(self, rank: int, records: list[StepRecord]) -> None:
-        if records and rank in self._last and records[0].sequence > self._last[rank].record.sequence + 1:
-            missed = records[0].sequence - self._last[rank].record.sequence - 1
-            self._behind[rank] = self._behind.get(rank, 0) + missed
-
     def _ended(self, states: Sequence[RankState]) -> list[Anomaly]:
-        """Ranks that ended in order are let go; one that fell silent is told once."""
+        """Let go of ranks that ended in order; one that fell silent is reported once."""
         silent: list[Anomaly] = []
         for state in states:
             if state.alive:
@@ -191,15 +185,12 @@ class NodeAgent:
             self._group.leave(rank)
         return silent
 
-    def _respond(self, anomaly: Anomaly, now_s: float) -> Asked | None:
-        self._counts[str(anomaly.deviation.kind)] += 1
-        if not self._options.capture or anomaly.deviation.kind not in WORTH_A_CAPTURE:
+    def _capture(self, anomaly: Anomaly, now_s: float) -> RequestedCapture | None:
+        if not self._options.capture or anomaly.deviation.kind not in CAPTURED_KINDS:
             return None
-        ranks = [anomaly.rank] if anomaly.suspect else list(self._rings.ranks()[:MOST_UNCLEAR])
-        return self._ask([rank for rank in ranks if rank in self._rings.ranks()], anomaly.deviation.cost_ms, now_s)
-
-    def _ask(self, ranks: list[int], cost_ms: float, now_s: float) -> Asked | None:
+        here = self._rings.ranks()
+        ranks = [rank for rank in ([anomaly.rank] if anomaly.suspect else here[:MOST_UNCLEAR]) if rank in here]
         if not ranks:
             return None
         last_step = max(self._last[rank].record.step for rank in ranks if rank in self._last)
-        return self._requests.by_itself(ranks, last_step, cost_ms, now_s)
+        return self._requests.by_itself(ranks, last_step, anomaly.deviation.cost_ms, now_s)

@@ -1,4 +1,4 @@
-"""What the agent noticed."""
+"""Anomalies that the agent notices."""
 
 from __future__ import annotations
 
@@ -39,6 +39,11 @@ class Deviation:
         return self.seen_ms - self.usual_ms
 
     @property
+    def excess_pct(self) -> float:
+        """The excess as a share of the usual."""
+        return 100 * self.excess_ms / self.usual_ms if self.usual_ms > 0 else 0.0
+
+    @property
     def cost_ms(self) -> float:
         """The excess per step: a stall is spread over the steps between two of them."""
         return self.excess_ms / max(self.every, 1)
@@ -70,10 +75,12 @@ class Anomaly:
     def claim(self) -> str:
         """One sentence."""
         seen = self.deviation
-        share = 100 * seen.excess_ms / seen.usual_ms if seen.usual_ms > 0 else 0.0
         begin = _BEGINNINGS[seen.kind].format(
-            **{"step": seen.step, "usual": seen.usual_ms, "seen": seen.seen_ms, "seen_s": seen.seen_ms / 1e3},
-            share=share,
+            step=seen.step,
+            usual=seen.usual_ms,
+            seen=seen.seen_ms,
+            seen_s=seen.seen_ms / 1e3,
+            share=seen.excess_pct,
             every=seen.every,
         )
         if self.suspect is None:
@@ -91,8 +98,8 @@ _BEGINNINGS = {
     AnomalyKind.RECOVERY: "since step {step} a step takes {seen:.1f} ms, less than the {usual:.1f} ms before",
     AnomalyKind.DRIFT: "steps grew slowly from {usual:.1f} to {seen:.1f} ms ({share:.0f} %) until step {step}",
     AnomalyKind.STALL: "every {every} steps one takes {seen:.1f} ms instead of {usual:.1f} ms, last at step {step}",
-    AnomalyKind.SLOW_RANK: "one rank holds up the others, {seen:.1f} against {usual:.1f} ms of own time at step {step}",
-    AnomalyKind.SILENT: "a rank has given no sign of life since step {step}",
+    AnomalyKind.SLOW_RANK: "one rank delays the others: {seen:.1f} against {usual:.1f} ms of own time at step {step}",
+    AnomalyKind.SILENT: "a rank is silent since step {step}",
     AnomalyKind.HANG: "no step has ended for {seen_s:.0f} s while the processes live, step {step} is open, "
     "usually it takes {usual:.1f} ms",
 }

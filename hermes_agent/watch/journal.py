@@ -1,4 +1,4 @@
-"""Files of the agents in the run folder: the anomalies each noticed, and the last steps of its ranks."""
+"""Files of the agents in the run folder: the anomalies that each noticed, and the last steps of its ranks."""
 
 from __future__ import annotations
 
@@ -6,28 +6,37 @@ import json
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from time import time_ns
 from typing import Annotated
 
 import msgspec
 
-from hermes_agent.monitor.format import file_name_of, records_folder
+from hermes_agent.monitor.format import anomalies_file, file_name_of, records_folder
 from hermes_agent.watch.anomaly import Anomaly
 from hermes_agent.watch.foreign import Foreign
 
 LARGEST_BYTES = 16 << 20
+LARGEST_SUMMARY_BYTES = 1 << 20
+LONGEST_HOST = 256
+MOST_AGENTS = 4096
+MOST_RANKS = 1 << 20
+FRESH_S = 10.0  # an agent that is silent for longer says nothing of its ranks
+EVERY_S = 2.0
+Time = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
+Rank = Annotated[int, msgspec.Meta(ge=0, le=MOST_RANKS)]
+Step = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 class Journal:
     """One file per agent, so that the agents of several machines can share a run folder."""
 
     def __init__(self, run_folder: Path, host: str) -> None:
-        self._path = records_folder(run_folder) / f"anomalies-{file_name_of(host)}.jsonl"
+        self._path = anomalies_file(run_folder, host)
 
     def add(self, anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> None:
-        """Appends a line; nothing more once the file is as large as allowed."""
+        """Append a line; nothing more once the file is as large as allowed."""
         if self._path.exists() and self._path.stat().st_size > LARGEST_BYTES:
             return
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -47,83 +56,66 @@ def line_of(anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> dict[
         "noticed_step": seen.noticed,
         "usual_ms": round(seen.usual_ms, 3),
         "seen_ms": round(seen.seen_ms, 3),
-        "excess_pct": round(100 * seen.excess_ms / seen.usual_ms, 2) if seen.usual_ms > 0 else 0.0,
+        "excess_pct": round(seen.excess_pct, 2),
         "part": anomaly.suspect.part if anomaly.suspect else "",
         "claim": anomaly.claim,
         "foreign": [asdict(each) for each in foreign],
     }
 
 
-MOST_AGENTS = 4096
-NEIGHBOURS_LARGEST_BYTES = 1 << 20
-FRESH_S = 10.0  # an agent that is silent for longer says nothing of its ranks
-EVERY_S = 2.0
-MOST_RANKS = 1 << 20
-Time = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
-Rank = Annotated[int, msgspec.Meta(ge=0, le=MOST_RANKS)]
-Step = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+class HostSummary(msgspec.Struct):
+    """The last step that each living rank of a machine has ended."""
 
-
-class _Told(msgspec.Struct):
     host: str
     unix_ns: Time
     steps: dict[Rank, Step]
 
 
-@dataclass(frozen=True)
-class HostSummary:
-    """The last step that each living rank of a machine has ended."""
-
-    host: str
-    unix_ns: int
-    steps: dict[int, int]
-
-
 class Neighbours:
-    """Tells the others of this machine's ranks and hears of theirs, at most every two seconds."""
+    """Exchanges the ranks' last steps with the agents of other machines, at most every two seconds."""
 
     def __init__(self, run_folder: Path, host: str) -> None:
         self._folder = records_folder(run_folder)
         self._own = self._folder / f"agent-{file_name_of(host)}.json"
         self._host = host
         self._next_s = 0.0
-        self._heard: dict[int, int] = {}
+        self._others: dict[int, int] = {}
 
     def exchange(self, steps: dict[int, int], now_s: float) -> dict[int, int]:
         """The last step of each living rank of all machines; this machine's own ranks as they are now."""
         if now_s >= self._next_s:
             self._next_s = now_s + EVERY_S
-            self._tell(HostSummary(self._host, time_ns(), steps))
-            self._heard = self._hear()
-        return {**self._heard, **steps}
+            self._write(HostSummary(self._host, time_ns(), steps))
+            self._others = self._read()
+        return {**self._others, **steps}
 
-    def _tell(self, summary: HostSummary) -> None:
+    def _write(self, summary: HostSummary) -> None:
         if not self._folder.is_dir():
             return
         part = self._own.with_suffix(f".{os.getpid()}.part")
-        about = {"host": summary.host, "unix_ns": summary.unix_ns, "steps": summary.steps}
         try:
-            part.write_text(json.dumps(about), encoding="utf-8")
+            part.write_bytes(msgspec.json.encode(summary))
             part.replace(self._own)
         except OSError:
             part.unlink(missing_ok=True)  # a folder that others may only read: they do not hear of us
 
-    def _hear(self) -> dict[int, int]:
-        heard: dict[int, int] = {}
+    def _read(self) -> dict[int, int]:
+        steps: dict[int, int] = {}
         for path in sorted(self._folder.glob("agent-*.json"))[:MOST_AGENTS]:
             summary = None if path == self._own else read_summary(path)
             if summary is not None and abs(time_ns() - summary.unix_ns) < FRESH_S * 1e9:
-                heard |= summary.steps
-        return heard
+                steps |= summary.steps
+        return steps
 
 
 def read_summary(path: Path) -> HostSummary | None:
-    """What an agent told, None where it cannot be read: another machine may be writing it, or anybody."""
+    """An agent's summary, None where it cannot be read: another machine may be writing it, or anybody."""
     try:
-        told = msgspec.json.decode(_content(path), type=_Told)
+        summary = msgspec.json.decode(_content(path), type=HostSummary)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    return HostSummary(told.host[:256], told.unix_ns, told.steps)
+    summary.host = summary.host[:LONGEST_HOST]
+    return summary
 
 
 def _content(path: Path) -> bytes:
@@ -131,5 +123,5 @@ def _content(path: Path) -> bytes:
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         about = os.fstat(handle)
-        usable = stat.S_ISREG(about.st_mode) and about.st_size <= NEIGHBOURS_LARGEST_BYTES
-        return file.read(NEIGHBOURS_LARGEST_BYTES) if usable else b""
+        usable = stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST_SUMMARY_BYTES
+        return file.read(LARGEST_SUMMARY_BYTES) if usable else b""

@@ -1,4 +1,4 @@
-"""Asks ranks for captures, and no more than a run can bear."""
+"""Capture requests to ranks, no more than a run can bear."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AHEAD = 2  # steps between the request and its begin, so that all ranks profile 
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """What the agent asks for by itself; a rank has limits of its own on top."""
+    """Limits of what the agent requests by itself; a rank has limits of its own on top."""
 
     steps: int = 3
     per_hour: int = 4
@@ -26,7 +26,7 @@ class RequestLimits:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestedCapture:
     """A request that was put to ranks, or why it was not."""
 
     request: int
@@ -44,7 +44,7 @@ class CaptureRequests:
         self._last_id = 0
         self._last_cost_ms = 0.0
 
-    def by_itself(self, ranks: Sequence[int], last_step: int, cost_ms: float, now_s: float) -> Asked:
+    def by_itself(self, ranks: Sequence[int], last_step: int, cost_ms: float, now_s: float) -> RequestedCapture:
         """A capture that an anomaly of that cost calls for, within the limits."""
         limits = self._limits
         while self._made and now_s - self._made[0] > 3600:
@@ -57,17 +57,17 @@ class CaptureRequests:
         elif captured_bytes(self._folder) >= limits.total_bytes:
             refused = f"the captures fill {limits.total_bytes} bytes"
         if refused:
-            return Asked(0, tuple(ranks), limits.steps, refused)
+            return RequestedCapture(0, tuple(ranks), limits.steps, refused)
         self._made.append(now_s)
         self._last_cost_ms = cost_ms
         return self.by_hand(ranks, limits.steps, last_step)
 
-    def by_hand(self, ranks: Sequence[int], steps: int, last_step: int) -> Asked:
-        """A capture that a person asks for; only the ranks' own limits hold."""
+    def by_hand(self, ranks: Sequence[int], steps: int, last_step: int) -> RequestedCapture:
+        """A capture that a person requests; only the ranks' own limits hold."""
         self._last_id = max(self._last_id, self._highest()) + 1
         for rank in ranks:
             self._rings.ask(rank, CaptureRequest(self._last_id, steps, last_step + AHEAD))
-        return Asked(self._last_id, tuple(ranks), steps)
+        return RequestedCapture(self._last_id, tuple(ranks), steps)
 
     def _highest(self) -> int:
         """The highest id in use: of the captures in the folder, and of the ranks' answers."""

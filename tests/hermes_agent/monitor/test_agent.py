@@ -75,15 +75,15 @@ def test_a_fault_at_step_200_is_noticed_within_ten_steps_and_the_right_rank_prof
     assert changes[0].anomaly.rank == 1
     assert changes[0].anomaly.suspect is not None
     assert changes[0].anomaly.suspect.part == "data wait"
-    assert changes[0].asked is not None
-    assert changes[0].asked.ranks == (1,)
-    trace = run_folder / f"capture-{changes[0].asked.request:04d}" / "rank1.pt.trace.json.gz"
+    assert changes[0].capture is not None
+    assert changes[0].capture.ranks == (1,)
+    trace = run_folder / f"capture-{changes[0].capture.request:04d}" / "rank1.pt.trace.json.gz"
     steps = [int(word) for word in trace.read_text(encoding="utf-8").split()]
     assert len(steps) == 3
     assert 200 < steps[0] < 300
     assert not (trace.parent / "rank0.pt.trace.json.gz").exists()
     records = read_monitor(run_folder)
-    assert list(records.captures.loc[records.captures["request"] == changes[0].asked.request, "rank"]) == [1]
+    assert list(records.captures.loc[records.captures["request"] == changes[0].capture.request, "rank"]) == [1]
     told = records.anomalies[records.anomalies["kind"] == "change"]
     assert 1 in set(told["rank"])
     assert set(told["foreign"]) == {"other-training 350 %"}
@@ -107,7 +107,7 @@ def test_captures_are_not_asked_for_more_often_than_allowed(run_folder: Path) ->
         for seconds in (0.001, 0.01, 0.05):
             steady(monitor, 26, seconds)
             clock[0] += 61
-            asked += [each.asked for each in agent.poll() if each.asked]
+            asked += [each.capture for each in agent.poll() if each.capture]
     made = [each for each in asked if not each.refused]
     assert len(made) == 1
     assert {each.refused for each in asked if each.refused} <= {"1 captures were made within the hour"}
@@ -135,7 +135,7 @@ def test_a_rank_that_is_killed_is_reported_once_and_one_that_ends_is_not(run_fol
     agent._rings = Later(rings)  # type: ignore[assignment]
     (noticed,) = agent.poll()
     assert noticed.anomaly.deviation.kind is AnomalyKind.SILENT
-    assert noticed.anomaly.claim == "a rank has given no sign of life since step 4: rank 4"
+    assert noticed.anomaly.claim == "a rank is silent since step 4: rank 4"
     assert agent.poll() == []
     assert not agent.alive
 
@@ -178,13 +178,15 @@ def test_the_picture_shows_every_rank_and_texts_as_they_are(run_folder: Path) ->
 
 def test_a_line_tells_the_anomaly_the_other_processes_and_the_capture() -> None:
     from hermes_agent.watch.anomaly import Anomaly, Deviation, Suspect
-    from hermes_agent.watch.requests import Asked
+    from hermes_agent.watch.requests import RequestedCapture
 
     seen = Deviation(AnomalyKind.CHANGE, 200, 205, 100.0, 150.0)
-    noticed = Noticed(Anomaly(seen, Suspect(1, "data wait", 48.0)), (Foreign("stress", 380.0),), Asked(7, (1,), 3))
+    noticed = Noticed(
+        Anomaly(seen, Suspect(1, "data wait", 48.0)), (Foreign("stress", 380.0),), RequestedCapture(7, (1,), 3)
+    )
     assert line_of(noticed) == (
         "change: since step 200 a step takes 150.0 ms, 50 % over the 100.0 ms before; rank 1: data wait took 48.0 ms "
-        "more; other processes: stress 380 %; capture 7 of rank 1 asked for"
+        "more; other processes: stress 380 %; capture 7 of rank 1 requested"
     )
 
 

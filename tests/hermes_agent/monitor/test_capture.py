@@ -77,8 +77,8 @@ def test_a_capture_that_training_does_not_live_to_finish_is_written_at_the_end(r
 @pytest.mark.parametrize(
     ("limits", "steps", "reason"),
     [
-        pytest.param(CaptureLimits(steps=2), 3, "3 steps asked for, 1 to 2 allowed", id="too many steps"),
-        pytest.param(CaptureLimits(), 0, "0 steps asked for", id="no step"),
+        pytest.param(CaptureLimits(steps=2), 3, "3 steps requested, 1 to 2 allowed", id="too many steps"),
+        pytest.param(CaptureLimits(), 0, "0 steps requested", id="no step"),
         pytest.param(CaptureLimits(captures=0), 1, "0 captures were made within 3600 s", id="captures an hour"),
         pytest.param(CaptureLimits(total_bytes=5), 1, "the captures fill 5 bytes", id="bytes"),
     ],

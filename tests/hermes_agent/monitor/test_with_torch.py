@@ -118,8 +118,8 @@ def test_in_real_training_the_late_rank_is_noticed_and_profiled_without_a_restar
     assert first.anomaly.deviation.noticed < 210
     assert first.anomaly.suspect is not None
     assert (first.anomaly.rank, first.anomaly.suspect.part) == (1, "data wait")
-    assert first.asked is not None
-    capture = run_folder / f"capture-{first.asked.request:04d}"
+    assert first.capture is not None
+    capture = run_folder / f"capture-{first.capture.request:04d}"
     assert [path.name for path in capture.iterdir()] == ["rank1.pt.trace.json.gz"]
     (rank,) = load_run([capture], LoadOptions(cache_dir=None)).ranks
     assert rank.rank == 1
