@@ -58,7 +58,7 @@ def waiting() -> AbstractContextManager[None]:
 
 
 def watch_model(model: Model) -> None:
-    """Notes when the model's last gradient is ready, which tells a rank's own time from its waiting."""
+    """Note when the model's last gradient is ready, which separates a rank's own time from its waiting."""
     (_current or start()).watch_model(model)
 
 
@@ -111,7 +111,7 @@ class LightningCallback(_Callback):
     state_key = "hermes_dx_monitor"
 
     def state_dict(self) -> dict[str, object]:
-        """Nothing is kept in checkpoints."""
+        """Checkpoints hold nothing of it."""
         return {}
 
     def on_train_start(self, trainer: object, module: Model) -> None:

@@ -1,4 +1,4 @@
-"""The thread that brings records from the ring into files, and samples what is too dear for every step."""
+"""The thread that brings records from the ring into files, and samples what is too expensive for every step."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class RecordFiles:
         self._put(self._steps, description.pack(STEPS_MAGIC))
 
     def add_steps(self, records: bytes) -> None:
-        """Appends packed records."""
+        """Append packed records."""
         if records:
             self._put(self._steps, records)
 
     def add_events(self, events: Iterable[dict[str, Any]]) -> None:
-        """Appends events, one JSON object per line."""
+        """Append events, one JSON object per line."""
         text = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
         if text:
             self._put(self._events, text.encode())
@@ -59,13 +59,13 @@ class RecordFiles:
             view = view[written:]
 
     def close(self) -> None:
-        """Closes both files; the first call only."""
+        """Close both files; the first call only."""
         while self._written:
             os.close(self._written.popitem()[0])
 
 
 class Flusher:
-    """Runs until ``stop``; a failure is told once through ``failed`` and ends the thread."""
+    """Runs until ``stop``; a failure is reported once through ``failed`` and ends the thread."""
 
     def __init__(
         self,
@@ -78,16 +78,16 @@ class Flusher:
         self._ring, self._files, self._plan, self._collect, self._failed = ring, files, plan, collect, failed
         self._flushed = 0
         self._sample_in_s = 0.0
-        self._told_full = False
+        self._reported_full = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hermes-dx-monitor", daemon=True)
 
     def start(self) -> None:
-        """Starts the thread."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, limit_s: float) -> bool:
-        """Flushes a last time and ends; True when everything is in the files."""
+        """Flush a last time and ends; True when everything is in the files."""
         self._ended.set()
         self._thread.join(limit_s)
         return self.ended and self._flushed == self._ring.written and not self._files.full
@@ -106,7 +106,7 @@ class Flusher:
             self._failed("its records cannot be written any more", error)
 
     def flush(self) -> None:
-        """Brings over what is new."""
+        """Write what is new."""
         self._ring.beat(time_ns(), perf_counter_ns())
         self._flushed, records = self._ring.since(self._flushed)
         self._files.add_steps(records)
@@ -115,9 +115,9 @@ class Flusher:
         if due:
             self._sample_in_s = self._plan.sample_s
         self._files.add_events(self._collect(due))
-        if self._files.full and not self._told_full:
-            self._told_full = True
-            self._failed("its files are as large as allowed; what follows is kept in the ring only", None)
+        if self._files.full and not self._reported_full:
+            self._reported_full = True
+            self._failed("its files are as large as allowed; what follows is in the ring only", None)
 
 
 def _open_new(path: Path) -> int:

@@ -45,11 +45,11 @@ class GarbageWatch:
         self._begun_ns = 0
 
     def start(self) -> None:
-        """Begins to listen."""
+        """Listen to the collector."""
         gc.callbacks.append(self._heard)
 
     def stop(self) -> None:
-        """Ceases to listen."""
+        """Stop listening."""
         if self._heard in gc.callbacks:
             gc.callbacks.remove(self._heard)
 
@@ -70,28 +70,24 @@ class GarbageWatch:
 
 
 class Handle(Protocol):
-    """What takes a hook away again."""
+    """A hook that can be removed."""
 
-    def remove(self) -> None:
-        """Takes it away."""
+    def remove(self) -> None: ...
 
 
 class Parameter(Protocol):
     """A parameter as torch has it."""
 
     @property
-    def requires_grad(self) -> bool:
-        """Whether it is trained."""
+    def requires_grad(self) -> bool: ...
 
-    def register_post_accumulate_grad_hook(self, hook: Callable[[object], None]) -> Handle:
-        """Has ``hook`` called whenever its gradient is ready."""
+    def register_post_accumulate_grad_hook(self, hook: Callable[[object], None]) -> Handle: ...
 
 
 class Model(Protocol):
-    """A model as torch has it."""
+    """A model as torch has it; the parameters of the first layer come first."""
 
-    def parameters(self) -> Iterable[Parameter]:
-        """All parameters, those of the first layer first."""
+    def parameters(self) -> Iterable[Parameter]: ...
 
 
 class GradientWatch:
@@ -102,13 +98,13 @@ class GradientWatch:
         self._hooks: list[Handle] = []
 
     def watch(self, model: Model) -> None:
-        """Watches the first parameter that is trained, which gets its gradient last."""
+        """Watch the first parameter that is trained, which gets its gradient last."""
         first = next((each for each in model.parameters() if each.requires_grad), None)
         if first is not None:
             self._hooks.append(first.register_post_accumulate_grad_hook(self._ready))
 
     def stop(self) -> None:
-        """Takes the hooks away."""
+        """Remove the hooks."""
         while self._hooks:
             self._hooks.pop().remove()
 
@@ -121,7 +117,7 @@ Source = TypeVar("Source")
 
 
 class Depths(NamedTuple):
-    """Batches asked for and not yet taken, ready from the workers, and ready in pinned memory."""
+    """Batches requested and not yet taken, ready from the workers, and ready in pinned memory."""
 
     in_flight: int = UNKNOWN_DEPTH
     result_queue: int = UNKNOWN_DEPTH
@@ -156,7 +152,7 @@ class DataWatch:
             self._inside = False
 
     def hook_torch(self) -> bool:
-        """Times every DataLoader of this process, when torch's are loaded; True once that is in place."""
+        """Time every DataLoader of this process, when torch's are loaded; True once that is in place."""
         if self._hooked:
             return True
         base = getattr(sys.modules.get("torch.utils.data.dataloader"), "_BaseDataLoaderIter", None)
@@ -173,7 +169,7 @@ class DataWatch:
         return True
 
     def unhook(self) -> None:
-        """Gives torch its own back."""
+        """Restore torch's own."""
         self.on = False
         if self._hooked:
             base, original = self._hooked

@@ -1,6 +1,6 @@
 """CPU time and waiting for a core of the process's threads and children.
 
-Sums only grow: what a thread or child had used when it was last seen is kept after it has ended.
+Sums only grow: what a thread or child had used when it was last seen still counts after it has ended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class GrowingSum:
         self._before = set(existing)
 
     def update(self, seen: Mapping[int, int], alive: set[int]) -> int:
-        """Takes in what was read of some of those alive; the sum of all, also of those that are no longer."""
+        """Take in what was read of some of those alive; the sum of all, also of those that are no longer."""
         self._before &= alive
         for key in [key for key in self._last if key not in alive]:
             self._gone += self._last.pop(key)
@@ -135,7 +135,7 @@ class ChildWatch:
         return sample
 
     def _pids(self) -> list[int]:
-        """What the main thread has started, as the kernel tells it, and what multiprocessing has, in any thread."""
+        """Children of the main thread, as the kernel lists them, and those of multiprocessing, of any thread."""
         listed = read_text(f"{self._tasks}/{os.getpid()}/children").split()
         started = tuple(getattr(sys.modules.get("multiprocessing.process"), "_children", ()))
         known = {each.pid for each in started if isinstance(each.pid, int)}

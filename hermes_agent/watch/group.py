@@ -1,66 +1,20 @@
-"""Notices a slow rise of the step time over hundreds of steps, by a trend test over block medians."""
+"""The ranks of a synchronous group: anomalies of their common step time, and the rank that each comes from.
+
+In a synchronous group every rank's step takes equally long, whoever is slow. What differs is the time that is a rank's
+own: until its last gradient is ready, or all but its declared waiting, or at least its data wait and garbage
+collection. Where none of these differ the agent names no rank.
+"""
 
 from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import dataclass
-from itertools import combinations, pairwise
-from math import sqrt
 from statistics import median
 
 from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIRST, UNKNOWN_US, StepRecord
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
-from hermes_agent.watch.series import SeriesWatch
+from hermes_agent.watch.series import DriftWatch, SeriesWatch
 from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
-
-MOST_BLOCKS = 40
-
-
-class DriftWatch:
-    """Fed with one value per step; begins anew after each drift that it told."""
-
-    def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
-        self._at = thresholds
-        self._block: list[float] = []
-        self._medians: list[float] = []
-
-    def feed(self, step: int, value_ms: float) -> list[Deviation]:
-        """What is noticed with this step."""
-        self._block.append(value_ms)
-        if len(self._block) < self._at.drift_block:
-            return []
-        self._medians = [*self._medians, median(self._block)][-MOST_BLOCKS:]
-        self._block = []
-        if len(self._medians) < self._at.drift_blocks or not self._drifts():
-            return []
-        before, now = median(self._medians[:2]), median(self._medians[-2:])
-        self._medians = []
-        return [Deviation(AnomalyKind.DRIFT, step, step, before, now)]
-
-    def restart(self) -> None:
-        """Forgets: the level changed at once, which is no drift."""
-        self._block, self._medians = [], []
-
-    def _drifts(self) -> bool:
-        values = self._medians
-        rise = median(values[-2:]) - median(values[:2])
-        steepest = max(b - a for a, b in pairwise(values))
-        enough = rise > self._at.drift_share * median(values[:2])
-        return enough and steepest < self._at.drift_jump * rise and mann_kendall(values) > self._at.drift_z
-
-
-def mann_kendall(values: list[float]) -> float:
-    """The z value of the Mann-Kendall trend test, without correction for ties; positive when values rise."""
-    score = sum((b > a) - (b < a) for a, b in combinations(values, 2))
-    count = len(values)
-    variance = count * (count - 1) * (2 * count + 5) / 18
-    return (score - (score > 0) + (score < 0)) / sqrt(variance)
-
-
-# In a synchronous group every rank's step takes equally long, whoever is slow. What tells them apart is the time that
-# is a rank's own: until its last gradient is ready, or all but its declared waiting, or at least its data wait and
-# garbage collection. Where none of these differ the agent says that it cannot tell.
-
 
 MOST_OPEN = 256  # steps that wait for a rank to report them
 OTHER_WORK = "other work of its own"
@@ -110,7 +64,7 @@ class GroupWatch:
         self._open: dict[int, dict[int, StepRecord]] = {}
         self._before: dict[int, deque[Parts]] = {}
         self._window: deque[dict[int, Parts]] = deque(maxlen=thresholds.rank_window)
-        self._told_rank = -1
+        self._reported_rank = -1
         self.ranks: set[int] = set()
         self.unmatched = 0
 
@@ -151,7 +105,7 @@ class GroupWatch:
         return found + self._uneven(step, parts)
 
     def _remember(self, parts: dict[int, Parts], wall_ms: float, deviations: list[Deviation]) -> None:
-        """Keeps the parts of usual steps; a new level begins them anew."""
+        """Keeps the parts of usual steps; a new level starts them again."""
         new_level = any(each.kind in (AnomalyKind.CHANGE, AnomalyKind.RECOVERY) for each in deviations)
         if new_level:
             self._before.clear()
@@ -197,11 +151,11 @@ class GroupWatch:
         others = median(value for rank, value in usual.items() if rank != slowest)
         ahead = usual[slowest] - others > self._at.rank_share * max(wall.values())
         if not ahead or count < self._at.rank_constancy * len(together):
-            self._told_rank = -1 if votes[self._told_rank] == 0 else self._told_rank
+            self._reported_rank = -1 if votes[self._reported_rank] == 0 else self._reported_rank
             return []
-        if self._told_rank == slowest:
+        if self._reported_rank == slowest:
             return []
-        self._told_rank = slowest
+        self._reported_rank = slowest
         seen = Deviation(AnomalyKind.SLOW_RANK, step, step, others, usual[slowest])
         return [Anomaly(seen, _ahead(slowest, together, seen.excess_ms if by_wall else None))]
 

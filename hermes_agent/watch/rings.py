@@ -1,4 +1,4 @@
-"""Brings what a killed process left in its ring into its step file, and gives the shared memory back."""
+"""The rings of a run on this machine, and the recovery of what a killed process left in its ring."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader
 
 
 def is_abandoned(ring: RingReader) -> bool:
-    """Whether the process that wrote the ring is gone; to be asked of rings that are silent or closed only."""
+    """Whether the process that wrote the ring is gone; for rings that are silent or closed only."""
     return not psutil.pid_exists(int(ring.description["pid"]))
 
 
@@ -111,7 +111,7 @@ class RunRings:
         return _state(self._rings[rank])
 
     def world_size(self) -> int | None:
-        """How many ranks the job has, None when no launcher told."""
+        """How many ranks the job has, None when no launcher set it."""
         sizes = {ring.description.get("world_size") for ring in self._rings.values()}
         return max((size for size in sizes if isinstance(size, int)), default=None)
 

@@ -1,16 +1,18 @@
-"""Notices online when a series of step times leaves its usual level: once (spike), for good (change), regularly."""
+"""Anomalies in a series of step times: once (spike), for good (change), regularly (stall), or slowly (drift)."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
+from math import sqrt
 from statistics import median
 
 from hermes_agent.watch.anomaly import AnomalyKind, Deviation
 from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
 
+MOST_BLOCKS = 40  # medians that a drift is looked for in
 ROBUST = 1.4826  # median absolute deviation to standard deviation, for normal noise
 TAIL = 0.85  # quantile; a stall in fewer than one of seven steps stays noticeable
 TAIL_DEVIATIONS = 1.036  # where that quantile of a normal distribution lies
@@ -50,7 +52,7 @@ class SeriesWatch:
         self._since: list[tuple[int, float]] = []
         self._spikes: deque[tuple[int, float]] = deque(maxlen=thresholds.stall_count)
         self._slow_before = False
-        self._told_every = 0
+        self._reported_every = 0
 
     @property
     def usual(self) -> Usual | None:
@@ -73,11 +75,11 @@ class SeriesWatch:
         if found:
             return [found]
         slow = value_ms > self._limit(usual)
-        told = self._spike(step, value_ms, usual) if slow and not self._slow_before else []
+        spike = self._spike(step, value_ms, usual) if slow and not self._slow_before else []
         self._slow_before = slow
         if not slow:
             self._history.append(value_ms)
-        return told
+        return spike
 
     def _limit(self, usual: Usual) -> float:
         return usual.middle_ms + max(self._at.slow_share * usual.middle_ms, self._at.slow_spreads * usual.spread_ms)
@@ -125,8 +127,8 @@ class SeriesWatch:
         self._spikes.append((step, value_ms))
         found = [Deviation(AnomalyKind.SPIKE, step, step, usual.middle_ms, value_ms)]
         every = self._period()
-        if every and abs(every - self._told_every) > self._at.stall_tolerance * every:
-            self._told_every = every
+        if every and abs(every - self._reported_every) > self._at.stall_tolerance * every:
+            self._reported_every = every
             seen = median(value for _, value in self._spikes)
             found.append(Deviation(AnomalyKind.STALL, step, step, usual.middle_ms, seen, every))
         return found
@@ -140,3 +142,44 @@ class SeriesWatch:
         middle = median(gaps)
         even = all(abs(gap - middle) <= int(self._at.stall_tolerance * middle) for gap in gaps)
         return round(middle) if even and middle > 2 else 0
+
+
+class DriftWatch:
+    """Fed with one value per step; starts again after each drift that it reported."""
+
+    def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
+        self._at = thresholds
+        self._block: list[float] = []
+        self._medians: list[float] = []
+
+    def feed(self, step: int, value_ms: float) -> list[Deviation]:
+        """What is noticed with this step."""
+        self._block.append(value_ms)
+        if len(self._block) < self._at.drift_block:
+            return []
+        self._medians = [*self._medians, median(self._block)][-MOST_BLOCKS:]
+        self._block = []
+        if len(self._medians) < self._at.drift_blocks or not self._drifts():
+            return []
+        before, now = median(self._medians[:2]), median(self._medians[-2:])
+        self._medians = []
+        return [Deviation(AnomalyKind.DRIFT, step, step, before, now)]
+
+    def restart(self) -> None:
+        """Forget: the level changed at once, which is no drift."""
+        self._block, self._medians = [], []
+
+    def _drifts(self) -> bool:
+        values = self._medians
+        rise = median(values[-2:]) - median(values[:2])
+        steepest = max(b - a for a, b in pairwise(values))
+        enough = rise > self._at.drift_share * median(values[:2])
+        return enough and steepest < self._at.drift_jump * rise and mann_kendall(values) > self._at.drift_z
+
+
+def mann_kendall(values: list[float]) -> float:
+    """The z value of the Mann-Kendall trend test, without correction for ties; positive when values rise."""
+    score = sum((b > a) - (b < a) for a, b in combinations(values, 2))
+    count = len(values)
+    variance = count * (count - 1) * (2 * count + 5) / 18
+    return (score - (score > 0) + (score < 0)) / sqrt(variance)

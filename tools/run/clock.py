@@ -1,4 +1,4 @@
-"""Where ranks met: the collectives of each rank, named so that the same one is found on other ranks."""
+"""Clocks of the ranks aligned by the ends of their collectives."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import EventKind, name_mask
+from tools.run.links import launch_starts
 from tools.run.model import ClockOffset, Rank, Step, step_frame
 
 # RCCL and NCCL name kernels "ncclKernel_AllReduce_RING_LL_Sum_float(...)", "ncclDevKernel_AllGather_...",
-# old ROCm "ncclKernel_Generic". The algorithm may differ between ranks, so only the operation is kept.
+# old ROCm "ncclKernel_Generic". The algorithm may differ between ranks, so only the operation counts.
 KERNEL_NAME = re.compile(r"(?:nccl|rccl)\w*?Kernel_(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce)(?![a-zA-Z])")
 HOST_NAME = re.compile(r"gloo:(\w+)")
 TOGETHER = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier", re.I)
@@ -30,9 +31,9 @@ def meetings(rank: Rank) -> pd.DataFrame:
     """
     found = _described(rank)
     if found.empty:
-        found = _by_kernel_name(rank)
+        found = _named(rank, rank.events.of_kind(EventKind.KERNEL), KERNEL_NAME)
     if found.empty:
-        found = _on_host(rank)
+        found = _named(rank, rank.events.of_kind(EventKind.ANNOTATION, EventKind.OPERATOR), HOST_NAME)
     found = found.sort_values("order_ns", kind="stable")
     found["step"] = _step_of(rank, found["order_ns"].to_numpy())
     found["position"] = found.groupby(["key", "step"]).cumcount()
@@ -40,7 +41,7 @@ def meetings(rank: Rank) -> pd.DataFrame:
 
 
 def _described(rank: Rank) -> pd.DataFrame:
-    """Device kernels with the collective's description beside them."""
+    """Device kernels with the collective's own description."""
     details, frame = rank.events.details.collectives, rank.events.frame
     if details.empty:
         return _located(rank, np.empty(0, dtype=np.int64), np.empty(0, dtype=object))
@@ -53,16 +54,6 @@ def _described(rank: Rank) -> pd.DataFrame:
     ]
     key = parts[0].str.cat(parts[1:], sep="|")
     return _located(rank, shared["row"].to_numpy(), key.to_numpy())
-
-
-def _by_kernel_name(rank: Rank) -> pd.DataFrame:
-    kernels = rank.events.of_kind(EventKind.KERNEL)
-    return _named(rank, kernels, KERNEL_NAME)
-
-
-def _on_host(rank: Rank) -> pd.DataFrame:
-    spans = rank.events.of_kind(EventKind.ANNOTATION, EventKind.OPERATOR)
-    return _named(rank, spans, HOST_NAME)
 
 
 def _named(rank: Rank, events: pd.DataFrame, pattern: re.Pattern[str]) -> pd.DataFrame:
@@ -81,14 +72,8 @@ def _matching(column: pd.Series, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
 def _located(rank: Rank, rows: NDArray[np.int64], keys: NDArray[np.object_]) -> pd.DataFrame:
     """When each event ended, and when its host call began, which orders collectives as the program did."""
     frame = rank.events.frame
-    start, end = frame["start_ns"].to_numpy()[rows], frame["end_ns"].to_numpy()[rows]
-    correlation = frame["correlation"].to_numpy()
-    runtime = (frame["kind"].to_numpy() == EventKind.RUNTIME) & (correlation >= 0)
-    calls, first = np.unique(correlation[runtime], return_index=True)
-    order = start.copy()
-    if len(calls):
-        at = np.minimum(np.searchsorted(calls, correlation[rows]), len(calls) - 1)
-        order = np.where(calls[at] == correlation[rows], frame["start_ns"].to_numpy()[runtime][first][at], start)
+    end = frame["end_ns"].to_numpy()[rows]
+    order = launch_starts(rank.events, rows)
     return pd.DataFrame({"key": pd.Series(keys, dtype="str"), "end_ns": end, "order_ns": order})
 
 
@@ -149,7 +134,8 @@ class Aligned:
 def align(ranks: Sequence[Rank]) -> Aligned:
     """Shift the ranks whose clocks are off by more than the uncertainty, then count times from the earliest event."""
     offsets = estimate(ranks)
-    shifted = [_shifted(rank, offsets[rank.rank]) for rank in ranks]
+    pairs = [(rank, offsets[rank.rank]) for rank in ranks]
+    shifted = [replace(_moved(rank, clock.offset_ns), clock=clock) for rank, clock in pairs]
     earliest = min(int(rank.events.frame["start_ns"].iloc[0]) for rank in shifted)
     moved = [_moved(rank, -earliest) for rank in shifted]
     return Aligned(tuple(moved), earliest, tuple(_note(rank) for rank in moved if rank.clock.offset_ns))
@@ -244,10 +230,6 @@ def _reachable(origin: int, differences: Sequence[Difference]) -> set[int]:
         if more <= reached:
             return reached
         reached |= more
-
-
-def _shifted(rank: Rank, clock: ClockOffset) -> Rank:
-    return replace(_moved(rank, clock.offset_ns), clock=clock)
 
 
 def _moved(rank: Rank, by_ns: int) -> Rank:

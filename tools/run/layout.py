@@ -1,4 +1,4 @@
-"""How a job was spread over ranks, as far as its traces tell."""
+"""How a job was spread over ranks, as far as its traces say."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DIMENSION_WORDS: dict[str, re.Pattern[str]] = {
     "pipeline_parallel": re.compile(r"pipeline_(?:model_)?parallel|(?:^|[_\W])pp(?:$|[_\W\d])", re.I),
     "expert_parallel": re.compile(r"expert_(?:model_)?parallel|(?:^|[_\W])ep(?:$|[_\W\d])", re.I),
 }
-# A group that spans two dimensions tells the size of neither.
+# A group that spans two dimensions gives the size of neither.
 COMPOUND = re.compile(r"_with_|_and_|expert_data|expert_tensor|context|(?:^|_)cp(?:$|_)|embedding", re.I)
 Value = TypeVar("Value", int, str)
 MAX_LISTED_RANKS = 1 << 20

@@ -46,6 +46,18 @@ def _launch_frame(frame: pd.DataFrame, call: NDArray[np.int64], work: NDArray[np
     )
 
 
+def launch_starts(events: EventTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each row, when the runtime call that launched it began; its own start where no call was recorded."""
+    frame = events.frame
+    start, correlation = frame["start_ns"].to_numpy(), frame["correlation"].to_numpy()
+    runtime = np.flatnonzero((frame["kind"].to_numpy() == EventKind.RUNTIME) & (correlation >= 0))
+    calls, first = np.unique(correlation[runtime], return_index=True)
+    if not len(calls):
+        return start[rows]
+    at = np.minimum(np.searchsorted(calls, correlation[rows]), len(calls) - 1)
+    return np.where(calls[at] == correlation[rows], start[runtime][first][at], start[rows])
+
+
 def parents(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For events of one thread, sorted by start then longest first: position of the enclosing event, -1 at the top.
 

@@ -58,7 +58,7 @@ class ProcessGroup:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the job was spread out, as far as the sources tell; None is unknown, never 1."""
+    """How the job was spread out, as far as the sources say; None is unknown, never 1."""
 
     world_size: int | None = None
     backend: str | None = None
@@ -126,7 +126,7 @@ class Rank:
 
 @dataclass(frozen=True)
 class Run:
-    """A training run: its traced ranks (none where only records were kept), and what is covered."""
+    """A training run: its traced ranks (none where there are only records), and what is covered."""
 
     ranks: tuple[Rank, ...]
     sources: tuple[Source, ...]
@@ -156,7 +156,7 @@ class Run:
         return any(rank.has_device for rank in self.ranks)
 
     def select(self, ranks: Sequence[int] | None = None, steps: tuple[int, int] | None = None) -> Run:
-        """The run restricted to some ranks and to the steps first..last (inclusive); events are kept whole."""
+        """The run restricted to some ranks and to the steps first..last (inclusive); events stay whole."""
         if not self.ranks and (ranks or steps is not None):
             raise UsageError("the run holds no trace, so there are no traced ranks or steps to choose from")
         chosen = [self.rank(number) for number in ranks] if ranks else list(self.ranks)

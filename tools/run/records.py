@@ -1,4 +1,4 @@
-"""Records of a run besides its traces: what the live monitor measured in every step and sampled around them."""
+"""Records of a run apart from its traces: what the live monitor measured in every step and sampled around them."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import DEVICE_WORK, EventKind, EventTable, name_mask
+from tools.run.links import launch_starts
 from tools.run.model import Step, StepOrigin
 
 PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)\Z")
@@ -127,8 +128,7 @@ def _steps(marks: _Marks, table: EventTable) -> tuple[Step, ...]:
         finished = np.where(backlog, marks.end_ns, finished)
         after = np.where(paused, np.minimum(finished[:-1], marks.start_ns[1:]), marks.start_ns[1:])
         finished = np.append(after, finished[-1])
-    end = finished
-    columns = zip(marks.number.tolist(), marks.start_ns.tolist(), end.tolist(), strict=True)
+    columns = zip(marks.number.tolist(), marks.start_ns.tolist(), finished.tolist(), strict=True)
     return tuple(Step(number, start, stop) for number, start, stop in columns)
 
 
@@ -136,16 +136,8 @@ def _device_finish(marks: _Marks, table: EventTable) -> NDArray[np.int64]:
     """For each mark, when it had ended and the device had done what host calls during the mark launched."""
     frame = table.frame
     kind = frame["kind"].to_numpy()
-    device = np.isin(kind, [int(k) for k in DEVICE_WORK])
-    end_ns, launched = frame["end_ns"].to_numpy()[device], frame["start_ns"].to_numpy()[device]
-    correlation = frame["correlation"].to_numpy()
-    runtime = (kind == EventKind.RUNTIME) & (correlation >= 0)
-    calls, first = np.unique(correlation[runtime], return_index=True)
-    at = np.searchsorted(calls, correlation[device])
-    known = (at < len(calls)) & (calls[np.minimum(at, len(calls) - 1)] == correlation[device]) if len(calls) else None
-    if known is not None:
-        call_ns = frame["start_ns"].to_numpy()[runtime][first]
-        launched = np.where(known, call_ns[np.minimum(at, len(calls) - 1)], launched)
+    device = np.flatnonzero(np.isin(kind, [int(k) for k in DEVICE_WORK]))
+    end_ns, launched = frame["end_ns"].to_numpy()[device], launch_starts(table, device)
     mark = np.searchsorted(marks.start_ns, launched, side="right") - 1
     inside = (mark >= 0) & (launched < marks.end_ns[np.maximum(mark, 0)])
     finish = marks.end_ns.copy()

@@ -1,4 +1,4 @@
-"""A fingerprint of a file's bytes, remembered for as long as the file has not been touched."""
+"""A fingerprint of a file's bytes, cached for as long as the file has not been touched, and whole writes to caches."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import os
 import threading
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tools.errors import InputError
 RACY_NS = 2 * 10**9  # a file changed this shortly before it was hashed may change again within one clock tick
 DIGEST_BYTES = 20
 STAMP_FOLDER = "stamps"
+PARTIAL = ".part"  # of a file that is being written
 
 
 def digest(path: Path, cache_dir: Path | None) -> str:
@@ -55,12 +57,20 @@ def _remember(path: Path, cache_dir: Path | None, stamp: list[int], value: str) 
     """Write the fingerprint down, unless the file is so fresh that a later change might leave the stamp the same."""
     if cache_dir is None or time.time_ns() - max(stamp[1], stamp[2]) < RACY_NS:
         return
-    target = _stamp_file(path, cache_dir)
-    partial = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}.part")
+    write_whole(_stamp_file(path, cache_dir), [json.dumps({"stamp": stamp, "digest": value}).encode()])
+
+
+def write_whole(target: Path, buffers: Iterable[bytes | memoryview]) -> bool:
+    """Write a file so that no other process sees a part of it; False, and nothing of it stays, where that fails."""
+    partial = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}{PARTIAL}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(json.dumps({"stamp": stamp, "digest": value}), "utf-8")
+        with partial.open("wb") as file:
+            for buffer in buffers:
+                file.write(buffer)
         partial.replace(target)
     except OSError:
         with suppress(OSError):
             partial.unlink()
+        return False
+    return True

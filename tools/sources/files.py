@@ -88,15 +88,15 @@ def _received(request: FileRequest, answer: bytes | Failure) -> TraceFile | Fail
         return from_bytes(request.path, answer)
     cache = cache_of(request.options)
     try:
-        kept = recall(cache, request.path, request.digest, request.options.limits) if cache else None
+        cached = recall(cache, request.path, request.digest, request.options.limits) if cache else None
     except DamagedError:
-        kept = None
-    return kept or request.read(Silent())  # removed from the cache meanwhile
+        cached = None
+    return cached or request.read(Silent())  # removed from the cache meanwhile
 
 
 @dataclass(frozen=True)
 class FilesRead:
-    """One result per file, and what is worth telling about the cache."""
+    """One result per file, and notes about the cache."""
 
     results: tuple[TraceFile | Failure, ...]
     notes: tuple[str, ...]

@@ -31,7 +31,7 @@ class RankGuess:
 
 
 def host_of(path: Path) -> str:
-    """The host that a trace's file name tells, "" when it does not."""
+    """The host that a trace's file name holds, "" when it holds none."""
     match = HANDLER_NAME.match(path.name)
     return match["host"] if match and not any(p.search(match["host"]) for p in NAMED_RANK[:2]) else ""
 
@@ -130,7 +130,7 @@ def notes(parts: Sequence[Part], failures: Sequence[Failure]) -> list[str]:
         found += [f"{name}: {text}" for text in (part.trace.facts.note, _assumed(part)) if text]
     found += [f"left out: {failure.reason}" for failure in failures]
     if len({part.trace.facts.epoch for part in parts if not part.rejected}) > 1:
-        found.append("not all traces tell the time of day, so times of different ranks may not be comparable")
+        found.append("not all traces record the time of day, so times of different ranks may not be comparable")
     return found
 
 

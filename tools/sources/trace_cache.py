@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-import threading
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ import msgspec
 
 from tools.run.events import EventTable
 from tools.run.packing import DamagedError, pack, read_header, unpack
+from tools.sources.digest import PARTIAL, write_whole
 from tools.sources.options import Limits, LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile
 
@@ -24,7 +23,7 @@ READER_VERSION = 3  # raise it whenever the reader gives other events for the sa
 
 @dataclass(frozen=True)
 class CacheHit:
-    """A table found in the cache, with what was stored beside it."""
+    """A table found in the cache, with what was stored next to it."""
 
     table: EventTable
     about: bytes
@@ -38,7 +37,7 @@ class RunCache:
     limit_bytes: int
 
     def path(self, key: str) -> Path:
-        """Where the table of that key is kept."""
+        """Where the table of that key lies."""
         return self.folder / f"{key}{SUFFIX}"
 
     def get(self, key: str) -> CacheHit | None:
@@ -54,35 +53,18 @@ class RunCache:
         if header.version != READER_VERSION or header.key != key:
             return None
         hit = CacheHit(unpack(data, header), bytes(header.about))
-        self._touch(key)
+        with suppress(OSError):  # a read-only cache still serves
+            os.utime(self.path(key))
         return hit
 
     def put(self, key: str, table: EventTable, about: bytes) -> bool:
-        """Keep a table; False when the folder does not take it, which costs nothing but the next read."""
+        """Store a table; False when the folder does not take it, which costs nothing but the next read."""
         target = self.path(key)
-        partial = self.folder / f"{key}.{os.getpid()}.{threading.get_ident()}.part"
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            self._write(partial, pack(table, READER_VERSION, key, about))
-            partial.replace(target)
-        except OSError:
-            with suppress(OSError):
-                partial.unlink()
+        if not write_whole(target, pack(table, READER_VERSION, key, about)):
             return False
         with suppress(OSError):  # another process may be clearing the same folder
             self._evict(keep=target)
         return True
-
-    def _write(self, path: Path, buffers: Iterable[memoryview]) -> None:
-        with path.open("wb") as file:
-            for buffer in buffers:
-                file.write(buffer)
-
-    def _touch(self, key: str) -> None:
-        try:
-            os.utime(self.path(key))
-        except OSError:
-            return  # a read-only cache still serves
 
     def _evict(self, keep: Path) -> None:
         """Remove the entries that were not used for longest, and what a killed process left, beyond the limit."""
@@ -92,7 +74,7 @@ class RunCache:
                 status = path.stat()
             except OSError:
                 continue  # another process removed it
-            if path.is_file() and path != keep and path.suffix in (SUFFIX, ".part"):
+            if path.is_file() and path != keep and path.suffix in (SUFFIX, PARTIAL):
                 entries.append((status.st_mtime_ns, status.st_size, path))
         room = self.limit_bytes - sum(size for _, size, _ in entries) - keep.stat().st_size
         for _, size, path in sorted(entries):
@@ -103,7 +85,7 @@ class RunCache:
 
 
 def cache_of(options: LoadOptions) -> RunCache | None:
-    """The cache that the options ask for."""
+    """The cache that the options name."""
     if options.cache_dir is None:
         return None
     return RunCache(options.cache_dir, options.limits.cache_bytes)
@@ -121,7 +103,7 @@ def recall(cache: RunCache, path: Path, digest: str, limits: Limits) -> TraceFil
 
 
 def keep(cache: RunCache, trace: TraceFile, limits: Limits) -> bool:
-    """Keep the trace for the next time; False when the cache does not take it."""
+    """Store the trace for the next time; False when the cache does not take it."""
     return cache.put(cache_key(trace.digest, limits), trace.table, msgspec.json.encode(trace.facts))
 
 

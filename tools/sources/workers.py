@@ -66,7 +66,7 @@ class ReadingProcess:
 
     def ask(self, request: Request) -> None:
         """Hand over a request; its answer comes in order through ``take``."""
-        with suppress(BrokenPipeError):  # it has died, which ``take`` will tell
+        with suppress(BrokenPipeError):  # it has died, which ``take`` reports
             self._ask.send(request)
 
     def take(self) -> Any:  # noqa: ANN401 - whatever the request's answer is

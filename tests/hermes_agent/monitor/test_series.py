@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from hermes_agent.watch.anomaly import AnomalyKind, Deviation
-from hermes_agent.watch.group import DriftWatch, mann_kendall
-from hermes_agent.watch.series import SeriesWatch
+from hermes_agent.watch.series import DriftWatch, SeriesWatch, mann_kendall
 
 NOISE = 0.02
 

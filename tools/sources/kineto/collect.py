@@ -27,7 +27,6 @@ OVERLAP_BYTES = 64  # as long as the start of the array with some white space
 GAP = re.compile(rb'\}\s*(,)\s*\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s)"\s*:')
 LOOSE_GAP = re.compile(rb"\}\s*(,)\s*\{")
 TAIL_WINDOWS = (1 << 13, 1 << 17, 1 << 23)  # how far back from the end a gap is looked for, nearest first
-OPEN_BRACKET = ord("[")
 CLOSE_BRACKET = ord("]")
 
 Shape = Literal["object", "array", "none"]
@@ -154,7 +153,7 @@ class Walk:
         self._tail: bytearray | None = None
 
     def run(self, heard: Callable[[int, int], None] | None = None) -> Collected:
-        """Walk to the end; ``heard`` is told the bytes read and the size of the file."""
+        """Walk to the end; ``heard`` is called with the bytes read and the size of the file."""
         for piece in self.cutter:
             if self.claim is None:
                 self._careful(piece)

@@ -100,7 +100,7 @@ class Decoded:
 
 @dataclass
 class Decoder:
-    """Decodes slices; which of the two event types a file needs is found at its first slice and kept."""
+    """Decodes slices; which of the two event types a file needs is found at its first slice and stays."""
 
     exact: bool = False
     _float: msgspec.json.Decoder[list[Event]] = field(default_factory=lambda: msgspec.json.Decoder(list[Event]))

@@ -9,7 +9,7 @@ from tools.run.model import Device
 from tools.sources.kineto.json_scan import parse_lenient
 from tools.sources.trace_file import TraceMetadata
 
-SHORT_VALUE = 200  # characters of a metadata value that are kept
+SHORT_VALUE = 200  # characters that are read of a metadata value
 PLAIN_KEYS_LIMIT = 64
 
 

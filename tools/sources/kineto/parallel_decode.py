@@ -80,7 +80,7 @@ class Tokens:
         self._drawn = self._draw()
 
     def granted(self, index: int) -> bool:
-        """Whether slice ``index`` is this process's to decode; to be asked with ascending numbers."""
+        """Whether slice ``index`` is this process's to decode; to be called with ascending numbers."""
         if index >= MAX_SLICES:
             raise NeedsCareError
         if index != self._drawn:

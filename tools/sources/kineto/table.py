@@ -105,7 +105,7 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
 
 
 def _marked(columns: Columns) -> NDArray[np.int8]:
-    """Kinds, with the marks that old traces file under operators told apart by name."""
+    """Kinds, with the marks that old traces file under operators recognised by name."""
     kind = columns.joined("kind")
     mark = np.array([is_annotation(name) for name in columns.names], dtype=bool)
     if mark.any():
