@@ -48,10 +48,10 @@ def test_slow_data_on_rank_1_is_seen_within_ten_steps_captured_without_a_restart
     assert late[0].anomaly.deviation.noticed < FAULT_AT + 10
     assert late[0].anomaly.suspect is not None
     assert late[0].anomaly.suspect.part == "data wait"
-    assert late[0].asked is not None
+    assert late[0].capture is not None
     records = read_monitor(folder)
     # Where other work makes this rank suspect at the same time, its capture may be the one that is granted.
-    asked = {each.asked.request for each in noticed if each.anomaly.rank == 1 and each.asked is not None}
+    asked = {each.capture.request for each in noticed if each.anomaly.rank == 1 and each.capture is not None}
     captures = records.captures[(records.captures["first_step"] > FAULT_AT) & records.captures["request"].isin(asked)]
     assert set(captures["rank"]) == {1}
     capture = folder / f"capture-{captures['request'].iloc[0]:04d}"
