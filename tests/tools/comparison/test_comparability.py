@@ -1,9 +1,9 @@
-"""Which parameters a run computes with."""
+"""The layers of a run."""
 
 from __future__ import annotations
 
 from tests.synthetic import RankBuilder, profile_of
-from tools.comparison.parameter_shapes import layers
+from tools.comparison.comparability import layers
 
 
 def test_layers_are_distinct_parameter_shapes_whatever_the_batch_and_the_number_of_calls() -> None:

@@ -1,0 +1,160 @@
+"""Comparability of two runs: reasons against it, the layers and work they share, and what was assumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import NotComparableError
+from tools.run.events import name_mask
+from tools.run.records import flag_values
+from tools.views.operator_cost import tensor_shapes
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.views.series import LEAST_STEPS
+from tools.views.work import backward_nodes, kernel_work, operator_rows, operator_work, similarity
+
+LIKENESS_LEAST = 0.3  # of layers, kernels, operators or backward nodes; the same model after a rewrite shares one view
+# Names alone, where both runs record the shapes of their layers and share hardly any: every training adds, copies and
+# reduces, so two models have a third of their operators in common, while widths padded to a multiple change no name.
+NAMES_LEAST = 0.5
+NAMES_LISTED, NAME_LIMIT = 5, 60
+PARALLEL = ("data_parallel", "tensor_parallel", "pipeline_parallel", "expert_parallel")
+
+# Operator of a forward pass -> which of its tensors is the parameter.
+WEIGHT_AT: Mapping[str, int] = MappingProxyType(
+    {"aten::convolution": 1, "aten::linear": 1, "aten::addmm": 2, "aten::embedding": 0}
+)
+
+
+def likeness(a: Profile, b: Profile) -> float:
+    """The share of layers or work that two traced runs have in common; NotComparableError with all reasons against."""
+    reasons = [
+        _accelerator(a, b),
+        _differ("device model", _devices(a), _devices(b)) if _devices(a) and _devices(b) else "",
+        _world(a, b),
+        _differ("ranks", a.run.rank_numbers, b.run.rank_numbers, "traces of other "),
+        _layout(a, b),
+    ]
+    shared, named = similarity(layers(a), layers(b)), _names_alike(a, b)
+    with_shapes = len(layers(a)) > 0 and len(layers(b)) > 0
+    if shared < LIKENESS_LEAST and named < (NAMES_LEAST if with_shapes else LIKENESS_LEAST):
+        reasons.append("they run clearly different models (their layers, kernels and operators have little in common)")
+    _refuse(reasons)
+    return max(shared, named)
+
+
+def require_series(a: Profile, b: Profile) -> None:
+    """Raises NotComparableError with the reasons why the step times in the records of two runs cannot be compared."""
+    _refuse([_no_series(a, "first"), _no_series(b, "second")])
+    first, second = (() if each.series is None else each.series.ranks for each in (a, b))
+    _refuse([_world(a, b), _differ("ranks", first, second, "records of other ")])
+
+
+def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
+    """What two traced runs do not record and was taken to be the same."""
+    notes = []
+    if not (_devices(a) and _devices(b)) and not (_host_only(a) and _host_only(b)):
+        notes.append("At least one run does not name its devices; that they are the same was assumed.")
+    if a.run.layout.world_size is None or b.run.layout.world_size is None:
+        notes.append("At least one run does not record its world size; that it is the same was assumed.")
+    return tuple(notes)
+
+
+def layers(profile: Profile) -> pd.Series[float]:
+    """One entry (1.0) per convolution, linear layer or embedding of another shape in the steps of any rank.
+
+    The index is operator and shape of its parameter. Neither batch size nor number of calls shows, so the same model
+    in other pieces has the same layers. Empty when no shapes were recorded.
+    """
+    found = sorted(set().union(*(profile.memo("layers", lambda: [_layers(view) for view in profile.ranks]))))
+    return pd.Series(1.0, index=pd.Index(found, dtype="str"), dtype="float64")
+
+
+def _layers(view: RankProfile) -> set[str]:
+    names, details = view.events.frame["name"], view.events.details.operators
+    shaped = np.full(len(view.kind), -1, dtype=np.int64)
+    shaped[details["row"].to_numpy()] = details["dims"].cat.codes.to_numpy()
+    wanted = name_mask(names, np.array([str(name) in WEIGHT_AT for name in names.cat.categories], dtype=bool))
+    rows = operator_rows(view)
+    rows = rows[wanted[rows] & (shaped[rows] >= 0)]
+    calls = pd.DataFrame({"name": names.cat.codes.to_numpy()[rows], "dims": shaped[rows]}).drop_duplicates()
+    texts = details["dims"].cat.categories
+    pairs = calls.itertuples(index=False)
+    return {_layer(str(names.cat.categories[name]), str(texts[dims])) for name, dims in pairs} - {""}
+
+
+def _layer(operator: str, dims: str) -> str:
+    """Operator and parameter shape; "" when the shape is not recorded."""
+    shapes, place = tensor_shapes(dims), WEIGHT_AT[operator]
+    return f"{operator} {shapes[place]}" if len(shapes) > place and shapes[place] else ""
+
+
+def _refuse(reasons: Sequence[str]) -> None:
+    if given := "; ".join(reason for reason in reasons if reason):
+        advice = "Record both with the same model, devices and ranks"
+        raise NotComparableError(f"the runs cannot be compared: {given}. {advice}")
+
+
+def _differ(what: str, first: Sequence[object], second: Sequence[object], lead: str = "another ") -> str:
+    return f"{lead}{what} ({_listed(first)}; {_listed(second)})" if tuple(first) != tuple(second) else ""
+
+
+def _accelerator(a: Profile, b: Profile) -> str:
+    if a.run.has_device == b.run.has_device:
+        return ""
+    first, second = ("an accelerator", "the CPU only") if a.run.has_device else ("the CPU only", "an accelerator")
+    return f"the first used {first}, the second {second}"
+
+
+def _world(a: Profile, b: Profile) -> str:
+    first, second = a.run.layout.world_size, b.run.layout.world_size
+    return _differ("world size", [first], [second]) if first and second else ""
+
+
+def _layout(a: Profile, b: Profile) -> str:
+    for name in PARALLEL:
+        first, second = getattr(a.run.layout, name), getattr(b.run.layout, name)
+        if first and second and first != second:
+            return _differ(f"{name.replace('_', '-')} size", [first], [second])
+    return ""
+
+
+def _no_series(profile: Profile, which: str) -> str:
+    """Why a run's records hold no step time; empty where they do."""
+    if profile.series is not None:
+        return ""
+    if profile.run.records is None and profile.run.step_log is None:
+        return f"the {which} one has no records or step log, and the other one no trace"
+    return f"the {which} one has records of fewer than {LEAST_STEPS} steps after the first ones"
+
+
+def _names_alike(a: Profile, b: Profile) -> float:
+    """The best of three views: rewriting kernels, fusing operators or moving the loader changes one, not all."""
+    kernels = similarity(kernel_work(a)["count"], kernel_work(b)["count"])
+    operators = similarity(operator_work(a)["count"], operator_work(b)["count"])
+    backward = similarity(backward_nodes(operator_work(a)), backward_nodes(operator_work(b)))
+    return max(kernels, operators, backward)
+
+
+def _devices(profile: Profile) -> tuple[str, ...]:
+    return tuple(sorted({device.name for rank in profile.ranks for device in rank.rank.devices}))
+
+
+def _listed(values: Sequence[object]) -> str:
+    """The first values, names from a trace made printable and short."""
+    texts = ("".join(letter for letter in str(value) if letter.isprintable()) for value in values[:NAMES_LISTED])
+    return ", ".join(text[:NAME_LIMIT] for text in texts) or "none"
+
+
+def _host_only(profile: Profile) -> bool:
+    """Whether neither the trace nor the records of the run hold a device."""
+    records = profile.run.records
+    if profile.run.has_device or _devices(profile) or records is None:
+        return not (profile.run.has_device or _devices(profile))
+    ranks = {each.rank for each in records.ranks}
+    named = {value for rank in ranks for value in flag_values(records.environments, rank, "accelerator")}
+    return named <= {"none", "unknown"}
