@@ -34,7 +34,7 @@ class Fact:
 
     @property
     def key(self) -> tuple[RunName, str, tuple[tuple[str, Argument], ...]]:
-        """What makes two facts the same measurement."""
+        """Equal for two facts of the same measurement."""
         return self.run, self.metric, self.arguments
 
 
@@ -53,7 +53,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Saving:
-    """What a step would lose without a cause, measured on steps that no profiler touched instead of by a replay.
+    """The saving of a step without a cause, measured on steps that no profiler touched instead of by a replay.
 
     ``least_ms`` and ``most_ms`` bound it: what a careful reader would promise, and what it can be at most.
     """
@@ -108,7 +108,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """What one question to the run came to. "Could not look" is never shown as healthy."""
+    """The outcome of one check. "Could not look" is never shown as healthy."""
 
     name: str  # "io.data_loader"
     status: CheckStatus

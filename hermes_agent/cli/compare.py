@@ -34,9 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the headline and the changes; raises NotComparableError (exit code 3) with the reasons against it."""
     from hermes_agent.evidence.citations import without_citations
-    from hermes_agent.evidence.ledger import Ledger
+    from hermes_agent.evidence.ledger import Ledger, evidence_record
     from hermes_agent.evidence.sentences import render
-    from hermes_agent.report.records import evidence_record
     from tools.comparison.compare import compare
     from tools.views.profile import Profile
 

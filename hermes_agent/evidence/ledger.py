@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hermes_agent.evidence.journal import Journal
-from hermes_agent.model.diagnosis import EvidenceRecord
-from hermes_agent.report.records import evidence_record
+from hermes_agent.evidence.printable import printable
+from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 from tools.findings import Fact
 
 
@@ -73,3 +73,19 @@ class ContinuedLedger(Ledger):
 
 def _key(record: EvidenceRecord) -> object:
     return record.run, record.metric, tuple(sorted(record.arguments.items()))
+
+
+def evidence_record(identifier: str, fact: Fact) -> EvidenceRecord:
+    """One figure, and the call that gives it again."""
+    return EvidenceRecord(
+        id=identifier,
+        metric=fact.metric,
+        arguments=dict(fact.arguments),
+        value=fact.value,
+        unit=fact.unit,
+        ranks=list(fact.ranks),
+        steps=list(fact.steps),
+        window_ns=fact.window_ns,
+        source=SourceSelector(path=printable(fact.path), selector=printable(fact.selector)),
+        run=fact.run,
+    )

@@ -31,7 +31,7 @@ class SourceRecord(Record):
 
 
 class RecordedRecord(Record):
-    """What monitor records and step logs tell of, also where no trace is: ranks, steps (spans, both ends), hosts."""
+    """Ranks, steps (spans, both ends) and hosts of monitor records and step logs, traced or not."""
 
     ranks: list[int] = Field(default_factory=list)
     steps: list[tuple[int, int]] = Field(default_factory=list)
@@ -39,7 +39,7 @@ class RecordedRecord(Record):
 
 
 class RunRecord(Record):
-    """What was diagnosed; ``ranks`` and ``steps`` are the traced ones."""
+    """The run; ``ranks`` and ``steps`` are the traced ones."""
 
     sources: list[SourceRecord]
     ranks: list[int]
@@ -75,7 +75,7 @@ class StepTime(Record):
 
 
 class BreakdownRow(Record):
-    """Where a rank's step went; ``step`` is null for the mean over steps. The exposed parts add up to ``wall_ms``."""
+    """The parts of a rank's step; ``step`` is null for the mean over steps. The exposed parts add up to ``wall_ms``."""
 
     rank: int
     step: int | None
@@ -159,7 +159,7 @@ class AdviceRecord(Record):
 
 
 class CheckRecord(Record):
-    """What one question came to."""
+    """The outcome of one check."""
 
     analyzer: str
     status: Literal["found", "clean", "cannot_answer"]
@@ -169,7 +169,7 @@ class CheckRecord(Record):
 
 
 class SourceSelector(Record):
-    """Where a figure comes from."""
+    """The file and selector of a figure."""
 
     path: str
     selector: str
@@ -209,7 +209,7 @@ class CaseRecord(Record):
 
 
 class ComparisonRecord(Record):
-    """What changed against a baseline run."""
+    """Changes against a baseline run."""
 
     baseline: list[SourceRecord]
     headline: str

@@ -41,7 +41,7 @@ class StageFinished:
 
 @dataclass(frozen=True)
 class StageProgress:
-    """How far a stage has come."""
+    """Progress of a stage."""
 
     stage: Stage
     done: int

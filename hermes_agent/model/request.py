@@ -1,4 +1,4 @@
-"""What a person asks to have diagnosed."""
+"""The request for a diagnosis."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ class Request:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     cache_dir: Path | None = None  # None: nothing is kept between calls
     workers: int | None = None
-    private_cases: Path | None = None  # a team's own cases, recalled beside the public ones
+    private_cases: Path | None = None  # a team's own cases, recalled with the public ones
     embedding: EmbeddingChoice = HASHED  # by which recall compares texts

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from case_library.retrieval.recall import CaseHit, Recall
 from hermes_agent.evidence.cases import recalled
-from hermes_agent.evidence.ledger import Ledger
+from hermes_agent.evidence.ledger import Ledger, evidence_record
 from hermes_agent.evidence.sentences import quoted, render, render_all
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.display import numbered, on_ranks, rank_list
@@ -17,7 +17,6 @@ from hermes_agent.report.records import (
     breakdown_rows,
     case_numbers,
     clean_notes,
-    evidence_record,
     kernel_class_rows,
     next_measurements,
     run_record,
@@ -26,9 +25,8 @@ from hermes_agent.report.records import (
 from tools.comparison.compare import Comparison
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.catalog import measure
-from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
-from tools.judgement.start_up import steps_marked
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
 from tools.views.profile import Profile
@@ -203,7 +201,7 @@ class _Composer:
         )
 
     def _prospect(self, ranked: RankedCause, predicted: tuple[Fact, ...]) -> Sentence:
-        """What the step becomes without the cause, or why that is not predicted."""
+        """The predicted step without the cause, or why there is none."""
         if ranked.alone is None:
             return Sentence("The gain is not predicted: the cause was measured, and no replay can remove it.")
         if ranked.alone.withheld:

@@ -6,10 +6,9 @@ from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from tools.analyzers.steps.series_steps import unprofiled, untouched
 from tools.findings import Fact, Sentence
 from tools.judgement.catalog import measure
-from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
-from tools.judgement.start_up import steps_marked
 from tools.judgement.verdict import NEEDED
 from tools.run.model import SourceStatus
 from tools.views.parts import PARTS
@@ -83,7 +82,7 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
 
 
 def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sentence:
-    """What a cause costs of the mean step that its figure is of."""
+    """The cost of a cause, of the mean step that its figure is of."""
     finding = ranked.finding
     step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
     of = "each {1} step" if marked else "the {1} recording, start-up included"
@@ -97,7 +96,7 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
 
 
 def _overview(profile: Profile, marked: bool) -> list[Sentence]:
-    """Where the time goes, in one sentence."""
+    """The breakdown in one sentence."""
     shares = [(part, _share(profile, part)) for part in PARTS]
     large = sorted((each for each in shares if each[1].value >= MENTIONED_PART_PCT), key=lambda each: -each[1].value)
     if not large:

@@ -91,7 +91,7 @@ def _hermes_tracks(rank: RankProfile, window: tuple[int, int]) -> Iterator[Event
 
 
 def _cause_slices(profile: Profile, diagnosis: Diagnosis, rank: int, window: tuple[int, int]) -> Iterator[Event]:
-    """Where each cause lies on the rank: the time that mending it would change."""
+    """The causes on a rank: the time that fixing each would change."""
     claims = {(cause.cause, cause.mechanism): cause.claim for cause in diagnosis.causes}
     for ranked in ranking(profile).causes:
         finding = ranked.finding

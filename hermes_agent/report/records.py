@@ -1,4 +1,4 @@
-"""What a run has beside its traces: ranks, steps and hosts that only monitor records or step logs tell of."""
+"""Records of the contract made from the run: sources, breakdown, kernels, figures, and ranks that only records name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
-from tools.findings import Check, Fact
+from tools.findings import Check
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Run, Source
 from tools.views.kernels import kernel_table
@@ -20,7 +20,7 @@ from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
 LONGEST_HOST = 80
-MOST_SPANS = 1000  # a log that tells every tenth step has as many spans as steps
+MOST_SPANS = 1000  # a log of every tenth step has as many spans as steps
 
 
 def recorded_record(run: Run) -> RecordedRecord | None:
@@ -44,7 +44,7 @@ def _steps_of_records(run: Run) -> pd.DataFrame | None:
 
 
 def _spans(steps: NDArray[np.int64]) -> list[tuple[int, int]]:
-    """Ascending numbers as first and last of each unbroken row of them; those beyond ``MOST_SPANS`` are not told."""
+    """Ascending numbers as first and last of each unbroken row of them; at most ``MOST_SPANS`` of them."""
     if not len(steps):
         return []
     breaks = np.flatnonzero(np.diff(steps) != 1)
@@ -73,7 +73,7 @@ def source_record(source: Source) -> record.SourceRecord:
 
 
 def run_record(run: Run) -> record.RunRecord:
-    """What was diagnosed."""
+    """The run as a record."""
     layout = run.layout
     return record.RunRecord(
         sources=[source_record(source) for source in run.sources],
@@ -150,22 +150,6 @@ def kernel_class_rows(profile: Profile) -> list[record.KernelClassRow]:
     return rows
 
 
-def evidence_record(identifier: str, fact: Fact) -> record.EvidenceRecord:
-    """One figure, and the call that gives it again."""
-    return record.EvidenceRecord(
-        id=identifier,
-        metric=fact.metric,
-        arguments=dict(fact.arguments),
-        value=fact.value,
-        unit=fact.unit,
-        ranks=list(fact.ranks),
-        steps=list(fact.steps),
-        window_ns=fact.window_ns,
-        source=record.SourceSelector(path=printable(fact.path), selector=printable(fact.selector)),
-        run=fact.run,
-    )
-
-
 def case_numbers(recalls: Mapping[int, Recall]) -> dict[str, str]:
     """Ids C1, C2, ... for the recalled cases, in the order of the causes they belong to."""
     names = [hit.id for _, recall in sorted(recalls.items()) for hit in recall.hits]
@@ -173,6 +157,6 @@ def case_numbers(recalls: Mapping[int, Recall]) -> dict[str, str]:
 
 
 def next_measurements(checks: Sequence[Check], first: str = "") -> list[str]:
-    """What to record so that the open questions can be answered, ``first`` before all; each once."""
+    """Return what to record for the checks that cannot answer, ``first`` before all; each once."""
     needs = [first, *(check.needs for check in checks if check.status == "cannot_answer")]
     return list(dict.fromkeys(need for need in needs if need))

@@ -25,7 +25,7 @@ INDENT = "   "
 
 @dataclass(frozen=True)
 class Room:
-    """How much of each part is shown."""
+    """Limits of the parts of the first screen."""
 
     causes: int  # with reason, place and fix; the others in one line each
     lines: int  # causes in one line each
@@ -233,7 +233,7 @@ class _Page:
 
     def _footer(self) -> str:
         ranges = "".join(f"{meaning} " for meaning in interval_meaning(self.diagnosis))
-        return self._wrap(f"{ranges}All evidence and checks: -v. Rows behind a figure: hermes-dx show E1.")
+        return self._wrap(f"{ranges}All evidence: -v; rows behind a figure: hermes-dx show E1.")
 
     def _all_causes(self) -> str:
         if not self.diagnosis.causes:
@@ -314,7 +314,7 @@ def _joined(blocks: list[str]) -> str:
 
 
 def interval_meaning(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """What the ranges of the advice are; empty without any."""
+    """The meaning of the ranges in the advice; empty without any."""
     if not any(item.interval for item in diagnosis.advice):
         return ()
     return (f"Ranges are {diagnosis.interval_covers_pct:.0f} % prediction intervals.",)

@@ -40,7 +40,7 @@ LONGEST_REASON = 300
 
 
 class RunSummary(TypedDict):
-    """What was loaded."""
+    """The loaded run."""
 
     ranks: list[int]
     steps: int
@@ -73,7 +73,7 @@ class CauseSummary(TypedDict):
 
 
 class State(TypedDict, total=False):
-    """What nodes learn: plain values, and handles into the workspace for columnar data and findings."""
+    """Results of the nodes: plain values, and handles into the workspace for columnar data and findings."""
 
     analyzer: str  # set by Send: the one a family node has to run
     run: RunSummary
@@ -301,5 +301,5 @@ def build() -> CompiledStateGraph[State, Context, State, State]:
 
 
 def config() -> dict[str, Any]:
-    """How the graph is run: bounded. No ``max_concurrency``: LangGraph's own stream reader takes one of its places."""
+    """Bounds of a run. No ``max_concurrency``: LangGraph's own stream reader takes one of its places."""
     return {"recursion_limit": RECURSION_LIMIT}

@@ -1,4 +1,4 @@
-"""What one diagnosis works on: the runs, the case index, and results under handles that the state refers to."""
+"""The live objects of one diagnosis: the runs, the case index, and results under handles that the state refers to."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _begin(work: Callable[[], Result]) -> Future[Result]:
 
 @dataclass(frozen=True)
 class Context:
-    """What LangGraph hands to every node next to the state."""
+    """The context that LangGraph passes to every node with the state."""
 
     workspace: Workspace
 

@@ -40,7 +40,7 @@ class _Candidate:
     alone: Prediction | None
 
     def alone_ms(self, step_ms: float) -> float:
-        """What it would save alone, of a mean step of that length."""
+        """The saving alone, of a mean step of that length."""
         return self.finding.impact_ms or 0.0 if self.alone is None else _scaled(self.alone, step_ms)
 
 
@@ -217,7 +217,7 @@ def _exposed_communication_ms(profile: Profile) -> float:
 
 
 def _scaled(prediction: Prediction, step_ms: float) -> float:
-    """What the replay of some steps saves, carried over to the mean step of the run."""
+    """The replayed saving of some steps, scaled to the mean step of the run."""
     return prediction.saving_ms * step_ms / prediction.recorded_ms if prediction.recorded_ms > 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""What a cause costs and what removing it would bring, by replay."""
+"""Metrics of savings: the cost of a cause, and the step without it by replay."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def named_cause(profile: Profile, cause: str, mechanism: str, ranks: str) -> Ran
 
 
 def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
-    """What names a ranked cause in the arguments of a metric."""
+    """Return what names a ranked cause in the arguments of a metric."""
     finding = ranked.finding
     return finding.cause, finding.mechanism or "", ",".join(str(rank) for rank in finding.ranks)
 
@@ -36,7 +36,7 @@ def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
 def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
     """Step time lost to the cause, after the causes ranked above it are gone.
 
-    Of the mean traced step, or of the mean unprofiled one where records tell the saving.
+    Of the mean traced step, or of the mean unprofiled one where the saving is from records.
     """
     ranked = named_cause(profile, cause, mechanism, ranks)
     return _measured(profile, ranked, ranked.impact_ms)
@@ -72,7 +72,7 @@ def predicted_speedup(
 def predicted_step_ms(
     profile: Profile, cause: str, mechanism: str = "", ranks: str = "", bound: str = "expected"
 ) -> Measurement:
-    """Mean step time with only this cause gone, unprofiled where records tell it; the bound low is the shorter time."""
+    """Mean step time with only this cause gone, unprofiled where records hold it; the bound low is the shorter time."""
     ranked = named_cause(profile, cause, mechanism, ranks)
     speedup = _speedup(ranked, {"low": "high", "high": "low"}.get(bound, bound))
     return _measured(profile, ranked, ranked.step_ms / speedup)

@@ -1,4 +1,4 @@
-"""What the unprofiled steps say against a finding that rests on a few profiled ones."""
+"""Unprofiled steps that speak against a finding from a few profiled ones."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tools.views.profile import Profile
 
 OF_ONE_RANK = ("straggler", "slow_device")  # causes that say: this rank takes longer than the others, always
 SEEN_SHARE = 1.0 / 3.0  # of the excess that the trace shows must be there without the profiler too
-BORNE_SHARE = 0.5  # of the share of the traced step: where steps differ in length, shares tell more than times
+BORNE_SHARE = 0.5  # of the share of the traced step: where steps differ in length, shares say more than times
 REFUTED_SHARE = 0.5  # of what is called a problem: with less than that it costs the run nothing
 CHANCE = "seen in the profiled steps alone, so the run loses nothing to it"
 UNPROFILED_WAIT = "time that the unprofiled steps near the traced ones wait for data"
@@ -31,19 +31,19 @@ def doubted(profile: Profile, finding: Finding) -> Finding:
         return finding
     traced = max(_traced_excess_pct(profile, rank) for rank in finding.ranks)
     facts = {rank: measured(profile, "own_excess_pct", rank=rank) for rank in finding.ranks}
-    told = {rank: fact for rank, fact in facts.items() if fact is not None}
-    if not told or traced <= 0:
+    recorded = {rank: fact for rank, fact in facts.items() if fact is not None}
+    if not recorded or traced <= 0:
         return finding
-    most = max(told, key=lambda rank: told[rank].value)
-    if told[most].value >= SEEN_SHARE * traced:
+    most = max(recorded, key=lambda rank: recorded[rank].value)
+    if recorded[most].value >= SEEN_SHARE * traced:
         return finding
-    gone = told[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"]
+    gone = recorded[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"]
     text = f"In steps that no profiler touched rank {most} takes only {{0}} of a step longer than the others."
-    return _weakened(finding, Sentence(text, (told[most],)), gone)
+    return _weakened(finding, Sentence(text, (recorded[most],)), gone)
 
 
 def _traced_excess_pct(profile: Profile, rank: int) -> float:
-    """How much longer than the others a rank takes itself in the traced steps, of a step, as records tell it."""
+    """Excess of a rank's own time over the others in the traced steps, in percent of a step."""
     own = own_ms(profile)
     return 100.0 * (float(own.loc[rank]) - float(own.drop(index=rank).median())) / profile.mean_step_ms
 
@@ -52,32 +52,32 @@ def _data_doubted(profile: Profile, finding: Finding) -> Finding:
     """A wait for data that the trace shows and the unprofiled steps near its own do not (a run may change midway)."""
     ranks = finding.ranks or profile.run.rank_numbers
     facts = {rank: measured(profile, "series_near_part_ms", rank=rank, part="data_wait") for rank in ranks}
-    told = {rank: fact for rank, fact in facts.items() if fact is not None and fact.value > 0}  # 0: nobody watched
+    recorded = {rank: fact for rank, fact in facts.items() if fact is not None and fact.value > 0}  # 0: nobody watched
     table = profile.breakdown
     traced_ms = table[table["rank"].isin(ranks)].groupby("rank")["data_wait_ns"].mean().max() / 1e6
-    if len(told) < len(ranks):
+    if len(recorded) < len(ranks):
         return finding
-    most = max(told, key=lambda rank: told[rank].value)
-    if told[most].value >= SEEN_SHARE * traced_ms or _borne_out(profile, told[most].value, most):
-        return _with_other_ranks(profile, finding, told[most])
+    most = max(recorded, key=lambda rank: recorded[rank].value)
+    if recorded[most].value >= SEEN_SHARE * traced_ms or _borne_out(profile, recorded[most].value, most):
+        return _with_other_ranks(profile, finding, recorded[most])
     step_ms = measure(profile, "series_step_ms", rank=most).value
-    gone = told[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"] / 100.0 * step_ms
+    gone = recorded[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"] / 100.0 * step_ms
     text = f"In steps near these that no profiler touched rank {most} waits for data only {{0}} per step."
-    weaker = _weakened(finding, Sentence(text, (told[most],)), gone)
+    weaker = _weakened(finding, Sentence(text, (recorded[most],)), gone)
     if gone:
         return weaker
-    return replace(weaker, change=(), saving=saving(profile, told[most].value, 0.5, 1.15, UNPROFILED_WAIT))
+    return replace(weaker, change=(), saving=saving(profile, recorded[most].value, 0.5, 1.15, UNPROFILED_WAIT))
 
 
 def _borne_out(profile: Profile, wait_ms: float, rank: int) -> bool:
-    """Whether the rank waits for a like share of unprofiled steps: a profiler slows the many calls of a loader."""
+    """Return whether the rank waits for a like share of unprofiled steps: a profiler slows a loader's many calls."""
     step_ms = measure(profile, "series_near_part_ms", rank=rank, part="wall").value
     traced_pct = measure(profile, "part_pct", rank=rank, part="data_wait").value
     return 100.0 * wait_ms / step_ms >= BORNE_SHARE * traced_pct
 
 
 def _with_other_ranks(profile: Profile, finding: Finding, wait: Fact) -> Finding:
-    """Worth what records tell where ranks have no trace: a replay does not know how long those take."""
+    """Worth what records show where ranks have no trace: a replay does not know how long those take."""
     cost = measured(profile, "data_wait_cost_ms")
     if profile.series is None or cost is None or set(profile.series.ranks) <= set(profile.run.rank_numbers):
         return finding

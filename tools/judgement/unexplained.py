@@ -27,20 +27,19 @@ def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[
     """Parts of the step other than computation that are large and that no found cause accounts for, largest first."""
     limits = profile.thresholds
     shares = {part: _usual_pct(profile, part) for part in EXPLAINING}
-    told = {part: _told_pct(profile, causes, set(explaining)) for part, explaining in EXPLAINING.items()}
+    explained = {part: _explained_pct(profile, causes, set(explaining)) for part, explaining in EXPLAINING.items()}
     open_parts = [
         part
         for part, share in shares.items()
-        if share >= limits["unexplained_part_pct"] and told[part] < share * limits["explained_part_pct"] / 100.0
+        if share >= limits["unexplained_part_pct"] and explained[part] < share * limits["explained_part_pct"] / 100.0
     ]
     return tuple(sorted(open_parts, key=lambda part: -shares[part]))
 
 
-def _told_pct(profile: Profile, causes: Sequence[RankedCause], explaining: set[str]) -> float:
+def _explained_pct(profile: Profile, causes: Sequence[RankedCause], explaining: set[str]) -> float:
     """Share of the step that causes of these families account for: together, or the largest of them alone.
 
-    A late rank's cause, ranked above, takes from the waiting for that rank what it would save; it explains it all the
-    same.
+    A straggler's own cause, ranked above, takes its saving from the waiting for that rank and still explains it.
     """
     own = [each for each in causes if families(each) & explaining]
     return max(sum(worth_pct(profile, each) for each in own), max(map(_alone_pct, own), default=0.0))
@@ -63,12 +62,10 @@ def worth_pct(profile: Profile, cause: RankedCause) -> float:
 
 
 def _usual_pct(profile: Profile, part: str) -> float:
-    """The part's share of the step; waiting no more than steps without a profiler tell or leave room for, and waiting
-    for others without the bubble that the schedule of a pipeline leaves by design.
+    """The part's share of the step: waiting bounded by unprofiled steps, communication without the pipeline's bubble.
 
-    A rank without a device runs on its core whenever it does not wait: profiled steps, which are few, may wait more.
-    And what it waits while the cores of its machine are busy no order of its exchanges gives back: who keeps them busy
-    is asked elsewhere.
+    A rank without a device runs on its core whenever it does not wait, so its recorded CPU time bounds the waiting. No
+    order of its exchanges saves what it waits while the cores of its machine are busy.
     """
     share, series = part_pct(profile, part), profile.series
     if part == "data_wait":
@@ -88,7 +85,7 @@ def _usual_pct(profile: Profile, part: str) -> float:
 
 
 def _idle_cores_pct(profile: Profile) -> float:
-    """How idle the cores are on the machine where they are most so; 100 where no machine was counted."""
+    """Idle share of the cores on the machine with the most; 100 where no machine was counted."""
     records = profile.host_records
     shares = [] if records is None else [records.idle_share(rank) for rank in records.ranks]
     known = [share for share in shares if share is not None]
@@ -98,16 +95,16 @@ def _idle_cores_pct(profile: Profile) -> float:
 def _unprofiled_wait_pct(profile: Profile, otherwise_pct: float) -> float:
     """Share of the unprofiled steps near the traced ones that the rank which waits most for data waits for it.
 
-    The share of the traced steps where it is not told; none at all means that nobody watched the loader.
+    Else the share of the traced steps; no wait at all means that the loader was not watched.
     """
     if profile.series is None:
         return otherwise_pct
     ranks = profile.run.rank_numbers
     try:
-        told = [measure(profile, "series_near_part_ms", part="data_wait", rank=rank).value for rank in ranks]
+        recorded = [measure(profile, "series_near_part_ms", part="data_wait", rank=rank).value for rank in ranks]
     except UsageError:
         return otherwise_pct
-    return 100.0 * max(told) / profile.series.mean_ms if min(told, default=0.0) > 0.0 else otherwise_pct
+    return 100.0 * max(recorded) / profile.series.mean_ms if min(recorded, default=0.0) > 0.0 else otherwise_pct
 
 
 def part_pct(profile: Profile, part: str) -> float:

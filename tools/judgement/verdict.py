@@ -10,8 +10,7 @@ from typing import Literal
 import numpy as np
 
 from tools.findings import Check
-from tools.judgement.ranked_cause import RankedCause
-from tools.judgement.start_up import lasting_pct, steps_marked
+from tools.judgement.ranked_cause import RankedCause, lasting_pct, steps_marked
 from tools.judgement.unexplained import EXPLAINING, families, part_pct, worth_pct
 from tools.run.events import EventKind
 from tools.views.coarse import capture_of
@@ -156,7 +155,7 @@ def _compute_pct(profile: Profile) -> float:
 
 
 def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:
-    """What to record next: marks for the steps, else what the largest open part needs, else the first open check."""
+    """Return what to record: marks for the steps, else what the largest open part needs, else the first open check."""
     if not steps_marked(profile.run):
         return MARKED_STEPS
     parts = unexplained or [max(EXPLAINING, key=lambda part: part_pct(profile, part))]

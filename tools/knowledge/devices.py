@@ -1,4 +1,4 @@
-"""What an accelerator can do at most: peak arithmetic by type and unit, and memory bandwidth, from datasheets."""
+"""Limits of accelerators: peak arithmetic by type and unit, and memory bandwidth, from datasheets."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DeviceSpec:
         return self.memory_gb_s * 1e9
 
     def matches(self, device: Device) -> bool:
-        """Whether a recorded device is of this model."""
+        """Return whether a recorded device is of this model."""
         if not self.pattern.search(device.name):
             return False
         if not self.min_memory_gb:

@@ -1,4 +1,4 @@
-"""What recorded names mean: the one table of patterns for every framework and vendor.
+"""Patterns of recorded names, for every framework and vendor.
 
 Patterns are matched against the distinct names of a trace, never row by row.
 """
@@ -143,7 +143,7 @@ PATTERNS: MappingProxyType[str, re.Pattern[str]] = MappingProxyType(
         "concatenation_kernel": re.compile(r"CatArrayBatchedCopy|SplitWithSizes|(?i:concat)"),
         # Counted with matrix multiplications and convolutions, but without a matrix that a matrix unit could take.
         "matrix_free_kernel": re.compile(r"(?i)depthwise|dwconv|conv_dw|gemv|dot_kernel"),
-        # Arithmetic of matrix multiplications and convolutions, told by names of cuBLAS, cuDNN, CUTLASS, rocBLAS, CK.
+        # Arithmetic of matrix multiplications and convolutions, by names of cuBLAS, cuDNN, CUTLASS, rocBLAS, CK.
         "matrix_unit": re.compile(
             r"(?i)(?<!Sub)tensorop|hmma|wgmma|gmma|mfma|xdlops|_xdl_|gtcx|nvjet|tf32|tfloat32|_MI\d+x\d+|flash_?(fwd|bwd|att)"
             r"|[hsidc](884|1688|16816|16832|8816|168128)|xmma_\w*(?<!t)f16|xmma_\w*(bf16|e4m3|e5m2)|cudnn_generated_fort_native_sdpa"

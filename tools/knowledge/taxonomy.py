@@ -38,7 +38,7 @@ class Optimization:
         return self.optimization.replace("{ranks}", ranks)
 
     def fits(self, capability: float | None) -> bool:
-        """Whether it suits a device of that compute capability; an unknown one rules nothing out."""
+        """Return whether it suits a device of that compute capability; an unknown one rules nothing out."""
         if capability is None:
             return True
         above = self.from_capability is None or capability >= self.from_capability
@@ -97,7 +97,7 @@ def family_of(cause: str) -> str:
 
 
 def optimizations(cause: str, mechanism: str | None, capability: float | None = None) -> tuple[Optimization, ...]:
-    """What to change for this cause: the rows for its mechanism that suit the device, else those for any mechanism."""
+    """Return the changes for this cause: those for its mechanism that suit the device, else those for any."""
     known = causes().get(cause)
     rows = tuple(row for row in known.advice if row.fits(capability)) if known else ()
     exact = tuple(row for row in rows if mechanism is not None and row.mechanism == mechanism)
