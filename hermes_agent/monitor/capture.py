@@ -1,4 +1,4 @@
-"""What profiles some steps of a rank: torch.profiler, or something else with the same few methods."""
+"""Captures of some steps of a rank: by torch.profiler, or anything else with the same few methods."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Profiler(Protocol):
     """Profiles some steps. ``start`` raises RuntimeError when it cannot."""
 
     def start(self, first_step: int, steps: int) -> None:
-        """Begins with the step ``first_step``."""
+        """Begin with the step ``first_step``."""
 
     def step(self) -> None:
-        """Says that a step ended and another begins."""
+        """Mark the end of a step and the begin of the next."""
 
     def stop(self) -> None:
-        """Ends the profiling, without writing anything."""
+        """End the profiling, without writing anything."""
 
     def export(self, path: Path) -> None:
-        """Writes the trace; called on another thread than the training's."""
+        """Write the trace; called on another thread than the training's."""
 
 
 class TorchProfiler:
@@ -79,7 +79,7 @@ HOUR_S = 3600.0
 
 @dataclass(frozen=True)
 class CaptureLimits:
-    """What a run may be burdened with; ``seconds`` are the window of ``captures``."""
+    """Limits of a rank's captures; ``seconds`` are the window of ``captures``."""
 
     captures: int = 6
     seconds: float = HOUR_S
@@ -88,7 +88,7 @@ class CaptureLimits:
 
 
 class CaptureQueue:
-    """Takes a rank's capture requests, within limits, and carries them out."""
+    """A rank's capture requests, carried out within limits."""
 
     def __init__(
         self, run_folder: Path, rank: int, ring: RingWriter, limits: CaptureLimits, profiler: Callable[[], Profiler]
@@ -106,7 +106,7 @@ class CaptureQueue:
         self.events: deque[dict[str, Any]] = deque(maxlen=100)
 
     def boundary(self, ended_step: int) -> int:
-        """To be called between two steps; returns the flags that the step which ended deserves."""
+        """Call between two steps; returns the flags of the step that ended."""
         flags = self._turn(ended_step)
         self.busy = self._disturbed or self._waiting is not None
         return flags
@@ -128,23 +128,19 @@ class CaptureQueue:
         return flags
 
     def finish(self, limit_s: float) -> bool:
-        """Ends what is running and waits for what is being written; whether nothing is any more."""
+        """End what is running and wait for what is being written; True when nothing is left."""
         if self._running is not None and self._waiting is not None:
-            self._end(self._running, self._waiting, self._first + self._taken(self._waiting) - 1)
+            self._end(self._running, self._waiting, self._first + self._waiting.steps - self._left - 1)
         if self._writer is not None:
             self._writer.join(limit_s)
         return self._writer is None or not self._writer.is_alive()
 
-    def _taken(self, request: CaptureRequest) -> int:
-        return request.steps - self._left
-
     def _allowed(self, request: CaptureRequest, step: int) -> CaptureRequest | None:
-        reason = self._objection(request)
-        if not reason:
-            self._ring.answer(request.id, Answer.ACCEPTED, step)
-            return request
-        self._refuse(request, step, reason)
-        return None
+        if reason := self._objection(request):
+            self._refuse(request, step, reason)
+            return None
+        self._ring.answer(request.id, Answer.ACCEPTED, step)
+        return request
 
     def _objection(self, request: CaptureRequest) -> str:
         limits, now = self._limits, monotonic()
@@ -160,9 +156,10 @@ class CaptureQueue:
             return "the last capture is still being written"
         return ""
 
-    def _refuse(self, request: CaptureRequest, step: int, reason: str) -> None:
-        self._ring.answer(request.id, Answer.REFUSED, step, reason)
-        self.events.append({"event": "capture_refused", "request": request.id, "step": step, "reason": reason})
+    def _refuse(self, request: CaptureRequest, step: int, reason: str, failed: bool = False) -> None:
+        self._ring.answer(request.id, Answer.FAILED if failed else Answer.REFUSED, step, reason)
+        event = "capture_failed" if failed else "capture_refused"
+        self.events.append({"event": event, "request": request.id, "step": step, "reason": reason})
 
     def _start(self, request: CaptureRequest, step: int) -> None:
         profiler = self._new()
@@ -201,8 +198,7 @@ class CaptureQueue:
             profiler.export(path)
             size = path.stat().st_size
         except (OSError, RuntimeError) as error:
-            self._ring.answer(request.id, Answer.FAILED, last, str(error))
-            self.events.append({"event": "capture_failed", "request": request.id, "step": last, "reason": str(error)})
+            self._refuse(request, last, str(error), failed=True)
             return
         self._ring.answer(request.id, Answer.WRITTEN, last)
         self.events.append(

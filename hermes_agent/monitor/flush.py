@@ -17,7 +17,7 @@ from hermes_agent.monitor.ring import RingWriter
 
 @dataclass(frozen=True)
 class FlushPlan:
-    """How often, and how much at most."""
+    """Intervals of flushing and sampling, and the largest file."""
 
     flush_s: float = 0.9
     sample_s: float = 5.0
@@ -94,7 +94,7 @@ class Flusher:
 
     @property
     def ended(self) -> bool:
-        """Whether the thread runs no more."""
+        """True when the thread runs no more."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:

@@ -140,7 +140,7 @@ DATA, WAITING, GC, GC_RUNS, FETCHES, READY, GC_LONGEST, DEPTHS, FLAGS = range(9)
 
 
 class Answer:
-    """What a rank answers to a capture request."""
+    """A rank's answers to a capture request."""
 
     NONE = 0
     ACCEPTED = 1
@@ -152,7 +152,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Workload:
-    """What a step stands for, as the script says; None where it does not."""
+    """Samples and FLOPs of a step, as the script says; None where it does not."""
 
     batch_size: int | None = None  # samples (or tokens) per step and rank
     flops_per_step: float | None = None  # per rank

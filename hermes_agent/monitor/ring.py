@@ -103,7 +103,7 @@ class RingWriter(_Ring):
 
     @property
     def written(self) -> int:
-        """How many records were written."""
+        """The number of records written so far."""
         return self.view[WRITTEN_WORD]
 
     def begin(self, row: RawStep) -> None:

@@ -83,11 +83,16 @@ class Monitor:
         self._gradients = GradientWatch(self._totals)
         self._data = DataWatch(self._totals)
         self._garbage = GarbageWatch(self._totals)
-        try:
+        with self._guarded("it could not start"):
             workload = Workload(batch_size, flops_per_step, peak_flops_per_s)
             self._open(Path(folder) if folder is not None else default_folder(), rank, workload)
+
+    @contextmanager
+    def _guarded(self, failure: str) -> Iterator[None]:
+        try:
+            yield
         except Exception as error:  # the boundary to the user's script: training goes on
-            self._fail("it could not start", error)
+            self._fail(failure, error)
 
     def _open(self, folder: Path, rank: int | None, workload: Workload) -> None:
         options = self._options
@@ -106,7 +111,7 @@ class Monitor:
         self._flusher.start()
         self._opened = True
         ours = weakref.WeakMethod(self._forked)
-        os.register_at_fork(after_in_child=lambda: (ours() or _nothing)())
+        os.register_at_fork(after_in_child=lambda: (ours() or (lambda: None))())
         if options.watch_loaders:
             self._data.hook_torch()
         self._garbage.start()
@@ -159,7 +164,7 @@ class Monitor:
         self._request = self._captures.seen
 
     def _settle(self, flags: int) -> None:
-        """Forgets what was of the step that ended."""
+        """Reset what was of the step that ended."""
         totals = self._totals
         totals[GC_LONGEST] = totals[FLAGS] = 0
         if flags:
@@ -186,29 +191,25 @@ class Monitor:
             self._totals[WAITING] += perf_counter_ns() - begun_ns
 
     def watch_model(self, model: Model) -> None:
-        """Notes when the model's last gradient is ready: what a rank takes until then is its own, not the others'.
+        """Note when the model's last gradient is ready: what a rank takes until then is its own, not the others'.
 
         Host time: on an accelerator it says when the work was launched.
         """
-        if not self.on:
-            return
-        try:
-            self._gradients.watch(model)
-        except Exception as error:  # the boundary to the user's script: training goes on
-            self._fail("the model cannot be watched", error)
+        if self.on:
+            with self._guarded("the model cannot be watched"):
+                self._gradients.watch(model)
 
     def close(self) -> None:
-        """Flushes and ends; the ring is removed when all of it is in the files."""
-        if not self._opened or os.getpid() != self._owner:
-            return
-        try:
-            self._let_go()
-            self._shut(self._options.end_limit_s)
-        except Exception as error:  # the boundary to the user's script: training goes on
-            self._fail("it could not end in order", error)
+        """Flush and end; the ring is removed when all of it is in the files."""
+        if self._opened and os.getpid() == self._owner:
+            with self._guarded("it could not end in order"):
+                self._end(self._options.end_limit_s)
 
-    def _shut(self, limit_s: float) -> None:
-        """Ends what runs and says in the ring that the rank is recorded no more; the first call only."""
+    def _end(self, limit_s: float) -> None:
+        """Remove the hooks, end what runs, mark in the ring that the rank is recorded no more; the first call only."""
+        self._garbage.stop()
+        self._data.unhook()
+        self._gradients.stop()
         if not self._opened or os.getpid() != self._owner:
             return
         self.on = self._opened = False
@@ -252,17 +253,11 @@ class Monitor:
         self._garbage.stop()
         self._sampler.close()
 
-    def _let_go(self) -> None:
-        self._garbage.stop()
-        self._data.unhook()
-        self._gradients.stop()
-
     def _fail(self, what: str, error: Exception) -> None:
         self.on = False
         self._say(what, error)
         try:
-            self._let_go()
-            self._shut(min(self._options.end_limit_s, FAILED_LIMIT_S))
+            self._end(min(self._options.end_limit_s, FAILED_LIMIT_S))
         except Exception as another:  # the boundary to the user's script: training goes on
             self._say(what, another)
 
@@ -280,7 +275,3 @@ class Monitor:
         self._said = True
         reason = f" ({type(error).__name__}: {error})" if error else ""
         print(f"hermes-dx monitor: {what}{reason}; training goes on", file=sys.stderr)
-
-
-def _nothing() -> None:
-    return None

@@ -40,7 +40,7 @@ IO_FIELDS = {
 
 
 def framework_sample() -> Sample:
-    """Whether a profiler runs (1 or 0), compilations so far and the time they took; never imports torch.
+    """A profiler that runs (1 or 0), compilations so far and the time they took; never imports torch.
 
     What a release of torch does not keep under these names is left out.
     """

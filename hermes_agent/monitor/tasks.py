@@ -41,7 +41,7 @@ class GrowingSum:
         self._gone = 0
 
     def begin(self, existing: set[int]) -> None:
-        """What these have when they are first seen, perhaps much later, is not counted: it was before the sum."""
+        """Do not count what these have when they are first seen, perhaps much later: it was before the sum."""
         self._before = set(existing)
 
     def update(self, seen: Mapping[int, int], alive: set[int]) -> int:
@@ -116,7 +116,7 @@ class ChildWatch:
         self._tasks, self._cpu, self._read = process / "task", GrowingSum(), GrowingSum()
 
     def sample(self) -> Sample:
-        """How many, their CPU, what they read from storage, and the fewest cores that any of them may use."""
+        """Their number, their CPU, what they read from storage, and the fewest cores that any of them may use."""
         pids = self._pids()[:MOST_CHILDREN]
         cpu_us: dict[int, int] = {}
         read_bytes: dict[int, int] = {}

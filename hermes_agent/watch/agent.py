@@ -83,7 +83,7 @@ class RankNow:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """What the agent sees now; frozen, for views and exporters."""
+    """The agent's present view; frozen, for views and exporters."""
 
     ranks: dict[int, RankNow]
     usual_ms: float | None
@@ -94,7 +94,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class AgentOptions:
-    """How the agent works."""
+    """Options of the agent."""
 
     capture: bool = True
     limits: RequestLimits = field(default_factory=RequestLimits)
@@ -152,18 +152,18 @@ class NodeAgent:
         return noticed
 
     def snapshot(self) -> Snapshot:
-        """What is known now."""
+        """The present view."""
         usual_ms, counts = self._group.usual_ms, dict(self._counts)
         return Snapshot(dict(self._last), usual_ms, tuple(self._noticed), counts, self._lost_steps)
 
     @property
     def alive(self) -> bool:
-        """Whether any rank still runs."""
+        """True while any rank runs."""
         return any(each.alive for each in self._last.values()) or bool(self._rings.ranks())
 
     @property
     def pause_s(self) -> float:
-        """How long to wait before the next poll: about a step."""
+        """The pause before the next poll: about a step."""
         usual_ms = self._group.usual_ms
         return SLOWEST_POLL_S / 2 if usual_ms is None else min(max(usual_ms / 1e3, FASTEST_POLL_S), SLOWEST_POLL_S)
 

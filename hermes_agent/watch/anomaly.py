@@ -35,7 +35,7 @@ class Deviation:
 
     @property
     def excess_ms(self) -> float:
-        """How much more than usual."""
+        """The time above the usual."""
         return self.seen_ms - self.usual_ms
 
     @property

@@ -1,4 +1,4 @@
-"""Which processes that are not of the run used the machine's cores; only their names are kept."""
+"""Processes outside of the run that used the machine's cores; only their names are recorded."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Parts:
 
     @property
     def share_ms(self) -> dict[str, float]:
-        """What is the rank's own, by part."""
+        """The rank's own time, by part."""
         named = {"data wait": self.data_wait_ms, "garbage collection": self.gc_ms}
         if self.own_ms is not None:
             named[OTHER_WORK] = max(self.own_ms - self.data_wait_ms - self.gc_ms, 0.0)
@@ -75,7 +75,7 @@ class GroupWatch:
         return usual.middle_ms if usual else None
 
     def feed(self, rank: int, record: StepRecord) -> list[Anomaly]:
-        """What is noticed with this record."""
+        """Anomalies that this record makes clear."""
         self.ranks.add(rank)
         self._open.setdefault(record.step, {})[rank] = record
         found: list[Anomaly] = []

@@ -34,7 +34,7 @@ class Publisher:
         self._next_s = 0.0
 
     def due(self, now_s: float) -> bool:
-        """Whether a minute has passed; ``now_s`` of a clock that only goes forward."""
+        """True when a minute has passed; ``now_s`` of a clock that only goes forward."""
         if now_s < self._next_s:
             return False
         self._next_s = now_s + EVERY_S

@@ -24,7 +24,7 @@ from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader
 
 
 def is_abandoned(ring: RingReader) -> bool:
-    """Whether the process that wrote the ring is gone; for rings that are silent or closed only."""
+    """True when the process that wrote the ring is gone; for rings that are silent or closed only."""
     return not psutil.pid_exists(int(ring.description["pid"]))
 
 
@@ -67,7 +67,7 @@ SILENT_S = 10.0  # a rank beats twice a second, also while it hangs
 
 @dataclass(frozen=True)
 class RankState:
-    """What a rank's ring says of it."""
+    """The state of a rank by its ring."""
 
     rank: int
     steps: int
@@ -76,7 +76,7 @@ class RankState:
 
     @property
     def alive(self) -> bool:
-        """Whether it gave a sign of life lately."""
+        """True when its monitor wrote to the ring lately."""
         return not self.closed and self.silent_s < SILENT_S
 
 
@@ -107,11 +107,11 @@ class RunRings:
         return {rank: list(self._rings[rank].new()) for rank in self.ranks()}
 
     def state(self, rank: int) -> RankState:
-        """How a rank is."""
+        """The state of one rank."""
         return _state(self._rings[rank])
 
     def world_size(self) -> int | None:
-        """How many ranks the job has, None when no launcher set it."""
+        """The number of ranks of the job, None when no launcher set it."""
         sizes = {ring.description.get("world_size") for ring in self._rings.values()}
         return max((size for size in sizes if isinstance(size, int)), default=None)
 
@@ -124,7 +124,7 @@ class RunRings:
         self._rings[rank].ask(request)
 
     def answer(self, rank: int) -> tuple[int, int, int, str]:
-        """What a rank said to its last request: id, an ``Answer``, step, reason."""
+        """A rank's answer to its last request: id, an ``Answer``, step, reason."""
         return self._rings[rank].answer()
 
     def drop(self, rank: int) -> None:
@@ -155,7 +155,7 @@ class RunRings:
         return True
 
     def _clear(self, ring: RingReader) -> None:
-        """What an earlier run left behind is brought into its file once its process is gone."""
+        """Recover what an earlier run left behind once its process is gone."""
         self._bad.add(ring.path)
         if is_abandoned(ring):
             recover(ring, self._folder)

@@ -62,7 +62,7 @@ class SeriesWatch:
         return usual_of(self._history, self._older, self._at)
 
     def feed(self, step: int, value_ms: float) -> list[Deviation]:
-        """What is noticed with this step."""
+        """Deviations that this step makes clear."""
         usual = self.usual
         if usual is None:
             self._history.append(value_ms)
@@ -153,7 +153,7 @@ class DriftWatch:
         self._medians: list[float] = []
 
     def feed(self, step: int, value_ms: float) -> list[Deviation]:
-        """What is noticed with this step."""
+        """Deviations that this step makes clear."""
         self._block.append(value_ms)
         if len(self._block) < self._at.drift_block:
             return []

@@ -102,7 +102,7 @@ QUARTILES = (25.0, 75.0)
 
 @dataclass(frozen=True)
 class Difference:
-    """How much later one rank's clock shows the same moments than another's."""
+    """The difference of two ranks' clocks at the same moments."""
 
     rank: int
     reference: int
@@ -142,7 +142,7 @@ def align(ranks: Sequence[Rank]) -> Aligned:
 
 
 def estimate(ranks: Sequence[Rank]) -> dict[int, ClockOffset]:
-    """What to add to each rank's clock to have the lowest rank's time.
+    """The offset of each rank's clock to that of the lowest rank.
 
     Ranks that share too few collectives with the others, directly or through a third, keep an unknown uncertainty.
     """

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class EventKind(IntEnum):
-    """What an event is; the reader decides it once from category and name."""
+    """The kind of an event; the reader decides it once from category and name."""
 
     OTHER = 0
     OPERATOR = 1  # cpu_op: a framework operator on a host thread

@@ -1,4 +1,4 @@
-"""How a job was spread over ranks, as far as its traces say."""
+"""The parallel layout of a job, as far as its traces say."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_LISTED_RANKS = 1 << 20
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What one trace says of the job."""
+    """The job as one trace describes it."""
 
     world_size: int | None
     backend: str | None

@@ -1,4 +1,4 @@
-"""How events of one rank belong together: launches, enclosing calls, forward and backward."""
+"""Links between the events of one rank: launches, enclosing calls, forward and backward."""
 
 from __future__ import annotations
 

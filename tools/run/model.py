@@ -58,7 +58,7 @@ class ProcessGroup:
 
 @dataclass(frozen=True)
 class Layout:
-    """How the job was spread out, as far as the sources say; None is unknown, never 1."""
+    """The parallel layout of the job, as far as the sources say; None is unknown, never 1."""
 
     world_size: int | None = None
     backend: str | None = None
@@ -85,7 +85,7 @@ class Step:
 
 @dataclass(frozen=True)
 class ClockOffset:
-    """What was added to a rank's clock to align it, and how far off it may still be."""
+    """The offset added to a rank's clock to align it, and its uncertainty."""
 
     offset_ns: int = 0
     uncertainty_ns: int | None = None  # None: could not be estimated
@@ -108,7 +108,7 @@ class Rank:
 
     @property
     def has_device(self) -> bool:
-        """Whether any work ran on an accelerator."""
+        """True when any work ran on an accelerator."""
         return bool(len(self.events.device_tracks()))
 
     def step(self, number: int) -> Step:
@@ -152,7 +152,7 @@ class Run:
 
     @property
     def has_device(self) -> bool:
-        """Whether any rank used an accelerator."""
+        """True when any rank used an accelerator."""
         return any(rank.has_device for rank in self.ranks)
 
     def select(self, ranks: Sequence[int] | None = None, steps: tuple[int, int] | None = None) -> Run:

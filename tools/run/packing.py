@@ -32,7 +32,7 @@ class PackedArray(msgspec.Struct, frozen=True):
 
 
 class PackedHeader(msgspec.Struct, frozen=True):
-    """What stands before the arrays; ``about`` belongs to whoever packed the table."""
+    """The header before the arrays; ``about`` belongs to whoever packed the table."""
 
     version: int
     key: str
@@ -91,7 +91,7 @@ def _add_frame(parts: _Parts, prefix: str, frame: pd.DataFrame) -> None:
 
 
 def read_header(data: memoryview) -> PackedHeader:
-    """What was packed; raises ``DamagedError`` when the bytes are not as they were written."""
+    """The header of packed bytes; raises ``DamagedError`` when the bytes are not as they were written."""
     size = int.from_bytes(data[len(MAGIC) : len(MAGIC) + 8], "little")
     crc = int.from_bytes(data[len(MAGIC) + 8 : PREFIX_BYTES], "little")
     header = data[PREFIX_BYTES : PREFIX_BYTES + size]

@@ -1,4 +1,4 @@
-"""What a format of source files declares of itself: the names of its files, its reader, and what that fills in a run.
+"""The declaration of a format of source files: names of its files, its reader, and the part of a run that it fills.
 
 Declarations import their readers only when they read: the cached path of a diagnosis lists files without pandas.
 """
@@ -35,7 +35,7 @@ class TraceFormat:
 
 @dataclass(frozen=True)
 class Anchor:
-    """What is known of the run from its traces; no ranks where there are none."""
+    """Facts of the run from its traces; no ranks where there are none."""
 
     ranks: tuple[int, ...] = ()
     world_size: int | None = None
@@ -44,7 +44,7 @@ class Anchor:
 
 @dataclass(frozen=True)
 class Contribution:
-    """What the files of one format fill in the run; damaged ones, or those of another run, are left out with a note."""
+    """The part of a run that one format fills; damaged files, or those of another run, are left out with a note."""
 
     records: MonitorRecords | None = None
     step_log: pd.DataFrame | None = None

@@ -1,4 +1,4 @@
-"""What lies in the folder of a run: traces, and the files of every other format that the registry lists."""
+"""The files in the folder of a run: traces, and the files of every other format that the registry lists."""
 
 from __future__ import annotations
 
@@ -90,14 +90,14 @@ def _listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
 
 
 def is_run_file(folder: str, name: str) -> bool:
-    """Whether a reader knows a file of that name in the run folder ("") or in a folder of that name inside it."""
+    """Return True when a reader knows a file of that name in the run folder ("") or in that folder inside it."""
     own = [each.names for each in RECORDS if each.folder == folder]
     traces = is_trace_file(name) and not (folder and own)
     return traces or any(names.match(name.removesuffix(PACKED)) for names in own)
 
 
 def is_trace_file(name: str) -> bool:
-    """Whether a reader of traces knows a file of that name."""
+    """Return True when a reader of traces knows a file of that name."""
     return any(each.names.match(name.removesuffix(PACKED)) for each in TRACES)
 
 

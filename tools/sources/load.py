@@ -91,7 +91,7 @@ def _untraced(paths: Sequence[Path], found: Inventory, formats: Sequence[RecordF
 
 @dataclass
 class _Records:
-    """What the files of all formats fill in the run."""
+    """The contributions of all formats to the run."""
 
     records: MonitorRecords | None = None
     step_log: pd.DataFrame | None = None
@@ -115,7 +115,7 @@ def _records(found: Inventory, formats: Sequence[RecordFormat], anchor: Anchor) 
 
 
 def _reason(source: Source) -> str:
-    """What is wrong with a source, which is named."""
+    """The note of a source, which is named."""
     return source.note if source.path.name in source.note else f"{source.path.name}: {source.note}"
 
 

@@ -1,4 +1,4 @@
-"""What a caller may say about reading a run, and how reading reports its progress."""
+"""Options of reading a run, and the reports of its progress."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """How to read a run; the defaults suit a person at a terminal."""
+    """Options of reading a run; the defaults suit a person at a terminal."""
 
     cache_dir: Path | None = None  # None: nothing is kept between runs
     workers: int | None = None  # processes; None: one per core

@@ -120,7 +120,7 @@ def _assumed(part: Part) -> str:
 
 
 def notes(parts: Sequence[Part], failures: Sequence[Failure]) -> list[str]:
-    """What a reader of the run has to know about its files, one sentence each."""
+    """Notes on the files of a run, one sentence each."""
     found = []
     for part in parts:
         name = part.trace.path.name

@@ -25,7 +25,7 @@ class TraceMetadata:
 
 @dataclass(frozen=True)
 class TraceFacts:
-    """What is known of a trace apart from its events."""
+    """Facts of a trace apart from its events."""
 
     format: str
     origin_ns: int  # of the earliest event; Unix time when ``epoch``, else on a clock of the trace's own

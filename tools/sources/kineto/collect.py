@@ -123,7 +123,7 @@ Claim = Callable[[int], bool]
 
 @dataclass
 class Collected:
-    """What one walk through a trace brought."""
+    """The result of one walk through a trace."""
 
     columns: Columns = field(default_factory=Columns)
     members: dict[str, Any] = field(default_factory=dict)  # the trace's metadata
@@ -167,10 +167,7 @@ class Walk:
 
     def _trusting(self, piece: Slice) -> None:
         try:
-            if piece.last:
-                self._whole_rest(piece.text)
-            else:
-                self.result.columns.add(self.decoder.strict(piece.text))
+            self._decode(piece.text, piece.last)
         except DECODE_ERRORS as error:
             raise NeedsCareError from error
 
@@ -181,12 +178,15 @@ class Walk:
         text = self._pending + piece.text[1:] if self._pending else piece.text
         self._pending = bytearray()
         try:
-            if piece.last:
-                self._whole_rest(text)
-            else:
-                self.result.columns.add(self.decoder.strict(text))
+            self._decode(text, piece.last)
         except DECODE_ERRORS:
             self._salvage(text, piece.last)
+
+    def _decode(self, text: bytearray, last: bool) -> None:
+        if last:
+            self._whole_rest(text)
+        else:
+            self.result.columns.add(self.decoder.strict(text))
 
     def _whole_rest(self, text: bytearray) -> None:
         """Decode the last slice, which for a trace in an object goes on with the object's other members."""

@@ -48,7 +48,7 @@ _ANNOTATION_NAME = re.compile(
 
 
 def is_annotation(name: str) -> bool:
-    """Whether an operator of that name is really a mark set around other work.
+    """Return True for operators that are really marks set around other work.
 
     The first Kineto versions filed step marks, loader spans and optimizer calls under "Operator".
     """

@@ -137,7 +137,7 @@ class Decoder:
 
 
 def _needs_digits(events: list[Event]) -> bool:
-    """Whether there are times too large for a float64 that are not whole microseconds either."""
+    """Return True when there are times too large for a float64 that are not whole microseconds either."""
     times = [event.ts for event in events]
     values = np.array(times, dtype=np.float64)
     return bool((np.abs(values) >= EXACT_BELOW_US).any()) and float in set(map(type, times))

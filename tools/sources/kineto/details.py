@@ -1,4 +1,4 @@
-"""What only some events have, collected slice by slice: sizes of kernels, bytes of copies, shapes of operators."""
+"""Attributes that only some events have, slice by slice: sizes of kernels, bytes of copies, shapes of operators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trace says about itself outside of its events: rank, job, devices, versions, clock."""
+"""The metadata of a trace: rank, job, devices, versions, clock."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Tokens:
         self._drawn = self._draw()
 
     def granted(self, index: int) -> bool:
-        """Whether slice ``index`` is this process's to decode; to be called with ascending numbers."""
+        """Return True when slice ``index`` is this process's to decode; to be called with ascending numbers."""
         if index >= MAX_SLICES:
             raise NeedsCareError
         if index != self._drawn:
@@ -102,7 +102,7 @@ class ShareRequest:
     tokens_fd: int
 
     def answer(self) -> Collected | None:
-        """What was collected; None when the text needs care."""
+        """The collected columns; None when the text needs care."""
         try:
             collected = Walk(self.path, self.limits, Tokens(self.tokens_fd).granted).run()
         except (NeedsCareError, InputError):

@@ -35,7 +35,7 @@ class StepFileError(ValueError):
 
 
 class Workload(msgspec.Struct):
-    """What a step stands for, as the script said."""
+    """Samples and FLOPs of a step, as the script said."""
 
     batch_size: Whole | None = None
     flops_per_step: Amount | None = None
