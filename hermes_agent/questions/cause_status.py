@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
-from hermes_agent.questions.coverage import CHECKS_OF_MECHANISM, checks_for
 from hermes_agent.questions.discussion import Discussion
+from tools.analyzers.registry import checks_for, has_own_check
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 
@@ -60,7 +60,12 @@ def cause_status(discussion: Discussion, cause: str, mechanism: str | None = Non
 def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
     same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
     exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
-    return tuple(exact if exact or mechanism in CHECKS_OF_MECHANISM else same)
+<<<<<<< HEAD
+    return tuple(exact if exact or has_own_check(mechanism) else same)
+=======
+    own = has_own_check(mechanism)
+    return tuple(exact if exact or own else same)
+>>>>>>> d5e0a51 (Each check declares itself beside its function; tables, page and coverage are derived)
 
 
 def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:

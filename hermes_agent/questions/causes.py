@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, on_ranks
 from hermes_agent.questions.cause_status import CauseStatus, Kind, cause_status
-from hermes_agent.questions.coverage import CHECKS_OF_CAUSE
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.subjects import Subject
+from tools.analyzers.registry import unwatched_causes
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
@@ -90,7 +90,7 @@ def unanswered_checks(discussion: Discussion, _: Question) -> str:
         names.setdefault(check_text(check), []).append(f"`{check.analyzer}`")
     rows = bullets(f"{listed(together)}: {text}" for text, together in names.items())
     lead = f"These questions could not be answered from the sources:\n{rows}" if rows else ALL_ANSWERED
-    unwatched = ", ".join(cause_title(name, None) for name in causes() if name not in CHECKS_OF_CAUSE)
+    unwatched = ", ".join(cause_title(name, None) for name in unwatched_causes())
     return blocks([lead, f"There is no analyzer yet for: {unwatched}." if unwatched else ""])
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
-from hermes_agent.questions.coverage import checks_for
+from tools.analyzers.registry import checks_for
 
 IN_CODE = re.compile(r"`([^`\n]{1,200})`")
 

@@ -12,7 +12,7 @@ from hermes_agent.evidence.figures import written
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.display import cause_title, plain, rank_list
-from hermes_agent.questions.coverage import checks_for
+from tools.analyzers.registry import checks_for
 from tools.knowledge.taxonomy import causes
 
 LINE_CHARS = 1_200

@@ -25,9 +25,10 @@ from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.workflow.workspace import Context, Workspace
-from tools.analyzers.registry import ANALYZERS, Analyzer, analyzer, answer_instead, checks_of
+from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
+from tools.analyzers.support.spec import CheckSpec
 from tools.comparison.compare import Comparison, compare
-from tools.findings import Check, cannot_answer
+from tools.findings import Check
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import Ranking
 from tools.judgement.ranking import ranking as ranked
@@ -127,7 +128,7 @@ def load(_: State, runtime: Runtime[Context]) -> State:
 
 def _run_stage(stage: str) -> Work:
     def work(_: State, workspace: Workspace) -> Update:
-        summaries = [each for chosen in ANALYZERS if chosen.stage == stage for each in _run(chosen, workspace)]
+        summaries = [each for chosen in CHECKS if chosen.stage == stage for each in _run(chosen, workspace)]
         return {"checks": summaries}, _tally(summaries)
 
     return work
@@ -139,21 +140,21 @@ def _tally(summaries: list[CheckSummary]) -> str:
     return f"{counts['found']} found, {counts['clean']} clean, {rest} not assessable"
 
 
-def _run(each: Analyzer, workspace: Workspace) -> list[CheckSummary]:
-    """Run one analyzer; one that breaks is reported as an open check, never as clean."""
+def _run(spec: CheckSpec, workspace: Workspace) -> list[CheckSummary]:
+    """Run one check; one that breaks is reported as an open check, never as clean."""
     profile = workspace.profile()
     try:
-        checks = checks_of(profile, each.name)
-    except Exception as error:  # the dispatcher's boundary: one analyzer must not take the others with it
-        LOG.exception("the analyzer %s failed", each.name)
-        reason = printable(f"the analyzer stopped with {type(error).__name__}: {error}", LONGEST_REASON)
-        open_check = cannot_answer(f"{each.family}.{each.name}", reason, "a report of this failure with its trace")
-        checks = answer_instead(profile, each.name, (open_check,))
-    handle = workspace.put(f"checks/{each.name}", checks)
-    emit = get_stream_writer()
-    for check in checks:
-        emit(CheckFinished(each.name, each.family, check.name, check.status, _line(check)))
-    return [CheckSummary(analyzer=each.name, check=row.name, status=row.status, findings=handle) for row in checks]
+        check = check_of(profile, spec.name)
+    except Exception as error:  # the dispatcher's boundary: one check must not take the others with it
+        LOG.exception("the check %s failed", spec.name)
+        reason = printable(f"the check stopped with {type(error).__name__}: {error}", LONGEST_REASON)
+        needs = "a report of this failure with its trace"
+        check = answer_instead(profile, Check(spec.name, "cannot_answer", reason=reason, needs=needs))
+    if check is None:
+        return []
+    handle = workspace.put(f"checks/{spec.name}", check)
+    get_stream_writer()(CheckFinished(spec.name, spec.family, check.name, check.status, _line(check)))
+    return [CheckSummary(analyzer=spec.name, check=check.name, status=check.status, findings=handle)]
 
 
 def _line(check: Check) -> str:
@@ -174,19 +175,19 @@ def families(_: State, runtime: Runtime[Context]) -> State:
 
 
 def fan_out(_: State) -> list[Send]:
-    """One branch per family analyzer."""
-    return [Send("family", {"analyzer": each.name}) for each in ANALYZERS if each.stage == "family"]
+    """One branch per family check."""
+    return [Send("family", {"analyzer": each.name}) for each in CHECKS if each.stage == "family"]
 
 
 def family(state: State, runtime: Runtime[Context]) -> State:
-    """Run the analyzer that the branch was sent with."""
-    return {"checks": _run(analyzer(state["analyzer"]), runtime.context.workspace)}
+    """Run the check that the branch was sent with."""
+    return {"checks": _run(spec_of(state["analyzer"]), runtime.context.workspace)}
 
 
 def join(state: State, runtime: Runtime[Context]) -> State:
     """Close the stage of the families, when all branches have ended."""
     seconds = time.perf_counter() - state["families_began"]
-    own = [each for each in state["checks"] if analyzer(each["analyzer"]).stage == "family"]
+    own = [each for each in state["checks"] if spec_of(each["analyzer"]).stage == "family"]
     runtime.stream_writer(StageFinished(Stage.FAMILIES, seconds, _tally(own)))
     return {}
 
@@ -251,12 +252,12 @@ def _predict(state: State, workspace: Workspace) -> Update:
 
 def _write(state: State, workspace: Workspace) -> Update:
     handles = {each["analyzer"]: each["findings"] for each in state["checks"]}
-    known = [handles[each.name] for each in ANALYZERS if each.name in handles]  # whatever order the branches ran in
+    names = [spec.name for spec in in_order(workspace.profile())]  # whatever order the branches ran in
     baseline = workspace.baseline()
     diagnosis = compose(
         Findings(
             profile=workspace.profile(),
-            checks=[check for handle in known for check in workspace.get(handle, tuple)],
+            checks=[workspace.get(handles[name], Check) for name in names if name in handles],
             ranking=workspace.get(state["ranking"], Ranking),
             recalls={place: workspace.get(handle, Recall) for place, handle in enumerate(state.get("recalls", []))},
             comparison=workspace.get(state["comparison"], Comparison) if "comparison" in state else None,
@@ -286,7 +287,7 @@ RECURSION_LIMIT = 25  # the longest path has ten nodes
 
 
 def build() -> CompiledStateGraph[State, Context, State, State]:
-    """The compiled workflow: a chain of the nodes, with one branch per family analyzer between families and join."""
+    """The compiled workflow: a chain of the nodes, with one branch per family check between families and join."""
     graph: StateGraph[State, Context, State, State] = StateGraph(State, context_schema=Context)
     for name, node in NODES.items():
         graph.add_node(name, node)  # type: ignore[call-overload]

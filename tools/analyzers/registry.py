@@ -1,84 +1,115 @@
-"""The explicit list of analyzers."""
+"""The explicit list of checks, and what is derived from it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from tools.analyzers import untraced
-from tools.analyzers.communication import checks as communication
-from tools.analyzers.communication import retransmission, uneven_work
-from tools.analyzers.computation import checks as computation
-from tools.analyzers.cpu import checks as cpu
-from tools.analyzers.cpu import contention, garbage_collection
-from tools.analyzers.io import data_wait as io
-from tools.analyzers.memory import allocation as memory
-from tools.analyzers.memory import page_faults
-from tools.analyzers.overlap import critical_path, idle, pipeline
-from tools.analyzers.steps import step_time
-from tools.analyzers.storage import checkpoint
+from tools.analyzers.communication.arrival import arrival_skew
+from tools.analyzers.communication.exposed import exposed
+from tools.analyzers.communication.messages import small_packet
+from tools.analyzers.communication.network import interface, shared_link
+from tools.analyzers.communication.retransmission import retransmission
+from tools.analyzers.communication.transfer import slow_link, transfer
+from tools.analyzers.communication.uneven_work import data_skew, expert_load
+from tools.analyzers.computation.kernel_groups import alignment, double, layout, memory_bound, small_grid
+from tools.analyzers.computation.precision import precision
+from tools.analyzers.computation.rank_speed import slow_device
+from tools.analyzers.computation.roofline import against_roofline
+from tools.analyzers.cpu.compilation import operator_compilation
+from tools.analyzers.cpu.contention import contention
+from tools.analyzers.cpu.dispatch import small_operators
+from tools.analyzers.cpu.environment import environment
+from tools.analyzers.cpu.garbage_collection import garbage_collection
+from tools.analyzers.cpu.host_operators import host_speed
+from tools.analyzers.cpu.interpreter_lock import interpreter_lock
+from tools.analyzers.cpu.profiling import profiling_overhead
+from tools.analyzers.cpu.synchronization import host_synchronization, launch_blocking
+from tools.analyzers.io.data_wait import data_loader
+from tools.analyzers.io.uploads import uploads
+from tools.analyzers.memory.allocation import allocation, peak, recomputation
+from tools.analyzers.memory.page_faults import page_faults
+from tools.analyzers.overlap.critical_path import critical_path
+from tools.analyzers.overlap.idle import device_idle, queued_idle
+from tools.analyzers.overlap.pipeline import bubble, imbalance
+from tools.analyzers.steps.recorded_straggler import recorded_straggler
+from tools.analyzers.steps.step_time import change_point, fluctuation, level, rhythm, slowest_rank, trend
+from tools.analyzers.storage.checkpoint import periodic_stall
+from tools.analyzers.storage.step_writes import step_writes
+from tools.analyzers.storage.traced_saves import traced_saves
+from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
 from tools.findings import Check
+from tools.knowledge.taxonomy import causes
 from tools.views.profile import Profile
 
-
-@dataclass(frozen=True)
-class Analyzer:
-    """One question to a run. ``stage`` says when the workflow asks it."""
-
-    name: str
-    family: str
-    stage: str  # coarse, inter_operator or family
-    question: str
-    function: Callable[[Profile], tuple[Check, ...]]
-
-
-ANALYZERS = (
-    Analyzer(
-        "step_time", "parallel", "coarse", "Is the step time steady, over steps and over ranks?", step_time.analyze
+# In the order of a report. Within a block, checks that the run's sources cannot answer at all come last.
+BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
+    (level, fluctuation, trend, change_point, rhythm, slowest_rank),
+    (critical_path,),
+    (device_idle, queued_idle),
+    (data_loader, uploads),
+    (
+        *(small_operators, host_synchronization, launch_blocking),
+        *(operator_compilation, profiling_overhead, environment, host_speed),
     ),
-    Analyzer("critical_path", "parallel", "inter_operator", "What does the step wait for?", critical_path.analyze),
-    Analyzer("idle", "cpu", "inter_operator", "Why is the device idle?", idle.analyze),
-    Analyzer("io", "io", "family", "Does the step wait for data?", io.analyze),
-    Analyzer("cpu", "cpu", "family", "Does the device wait for the host program?", cpu.analyze),
-    Analyzer("garbage_collection", "cpu", "family", "Do collector pauses stop the host?", garbage_collection.analyze),
-    Analyzer("computation", "computation", "family", "Do operators run as fast as they could?", computation.analyze),
-    Analyzer(
-        "communication", "communication", "family", "Do collectives wait, or transfer slowly?", communication.analyze
-    ),
-    Analyzer("memory", "memory", "family", "Does allocation cost time?", memory.analyze),
-    Analyzer(
-        "contention", "cpu", "family", "Does the training wait for a core or the interpreter?", contention.analyze
-    ),
-    Analyzer("checkpoint", "storage", "family", "Do saving and logging stop the training?", checkpoint.analyze),
-    Analyzer("retransmission", "communication", "family", "Is what is sent lost on the way?", retransmission.analyze),
-    Analyzer(
-        "page_faults", "memory", "family", "Does each step take its memory anew from the kernel?", page_faults.analyze
-    ),
-    Analyzer("pipeline", "parallel", "family", "Do pipeline stages wait for each other?", pipeline.analyze),
-    Analyzer("uneven_work", "communication", "family", "Have the ranks unequal work?", uneven_work.analyze),
+    (garbage_collection,),
+    (precision, double, alignment, layout, small_grid, against_roofline, memory_bound, slow_device),
+    (recorded_straggler, exposed, arrival_skew, transfer, small_packet, slow_link),
+    (allocation, peak, recomputation),
+    (contention, interpreter_lock),
+    (periodic_stall, step_writes, traced_saves),
+    (retransmission, shared_link, interface),
+    (page_faults,),
+    (bubble, imbalance),
+    (data_skew, expert_load),
 )
+CHECKS = tuple(spec for block in BLOCKS for spec in block)
+BY_NAME = {spec.name: spec for spec in CHECKS}
+UNWATCHED = ("offload_stall", "power_governor")  # mechanisms that the checks of their cause do not cover
 
 
-def analyzer(name: str) -> Analyzer:
-    """The analyzer of that name."""
-    for candidate in ANALYZERS:
-        if candidate.name == name:
-            return candidate
-    raise UsageError(f"there is no analyzer {name!r}; known are {', '.join(each.name for each in ANALYZERS)}")
+def spec_of(name: str) -> CheckSpec:
+    """The check of that name."""
+    if name not in BY_NAME:
+        raise UsageError(f"there is no check {name!r}; known are {', '.join(BY_NAME)}")
+    return BY_NAME[name]
 
 
-def checks_of(profile: Profile, name: str) -> tuple[Check, ...]:
-    """What one analyzer says about the run; computed once per profile. Without a trace only records answer."""
-    function = analyzer(name).function if profile.traced else untraced.answers(name)
-    return profile.memo(f"checks:{name}", lambda: function(profile))
+def check_of(profile: Profile, name: str) -> Check | None:
+    """The answer of one check, computed once per profile; None where the question does not arise."""
+    spec = spec_of(name)
+    return profile.memo(f"check:{name}", lambda: spec.answer(profile))
 
 
-def answer_instead(profile: Profile, name: str, checks: tuple[Check, ...]) -> tuple[Check, ...]:
-    """Puts checks in the place of those of an analyzer that broke, so that whoever asks for them later gets these."""
-    return profile.memo(f"checks:{name}", lambda: checks)
+def answer_instead(profile: Profile, check: Check) -> Check:
+    """Put an answer in the place of a check that broke, so that everyone who asks for it later gets this one."""
+    profile.memo(f"check:{check.name}", lambda: check)
+    return check
+
+
+def in_order(profile: Profile) -> tuple[CheckSpec, ...]:
+    """All checks in the order of a report of this run."""
+    return tuple(spec for block in BLOCKS for spec in sorted(block, key=lambda each: each.out_of_reach(profile)))
 
 
 def all_checks(profile: Profile) -> tuple[Check, ...]:
-    """What all analyzers say, in the order of the list."""
-    return tuple(check for each in ANALYZERS for check in checks_of(profile, each.name))
+    """The answers of all checks whose question arises, in the order of a report."""
+    answers = (check_of(profile, spec.name) for spec in in_order(profile))
+    return tuple(answer for answer in answers if answer is not None)
+
+
+def checks_for(cause: str, mechanism: str | None = None) -> tuple[str, ...]:
+    """Names of the checks that look for a cause, or for one mechanism of it; () when none does."""
+    if mechanism in UNWATCHED:
+        return ()
+    looking = [spec for spec in CHECKS if cause in spec.causes]
+    own = [spec.name for spec in looking if mechanism in spec.mechanisms]
+    return tuple(own or (spec.name for spec in looking))
+
+
+def has_own_check(mechanism: str | None) -> bool:
+    """Whether some check looks for this mechanism by itself, or none of its cause's checks covers it."""
+    return mechanism in UNWATCHED or any(mechanism in spec.mechanisms for spec in CHECKS)
+
+
+def unwatched_causes() -> tuple[str, ...]:
+    """The causes of the taxonomy that no check looks for."""
+    return tuple(cause for cause in causes() if not checks_for(cause))

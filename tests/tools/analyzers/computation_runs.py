@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from tests.asked import COMPUTATION, asking
 from tests.synthetic import A100, V100, RankBuilder
-from tools.analyzers.computation.checks import analyze
 from tools.findings import Check, Finding
 from tools.run.model import Device
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
+
+analyze = asking(*COMPUTATION)
 
 SGEMM = "volta_sgemm_128x64_nn"
 HALF_ALIGNED = "ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_32x3_tn"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import COMMUNICATION, asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication.checks import analyze
 from tools.findings import Check
 from tools.intervals import length
 from tools.knowledge.thresholds import Thresholds
@@ -13,6 +13,8 @@ from tools.run.model import Layout
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.predict import predict
+
+analyze = asking(*COMMUNICATION)
 
 MB = 1_000_000 // 4  # elements of a megabyte of floats
 

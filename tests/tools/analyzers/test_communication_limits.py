@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.asked import COMMUNICATION, asking
 from tests.collective_runs import late_run
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication.checks import analyze
 from tools.findings import Check
 from tools.judgement.ranking import ranking
 from tools.knowledge.thresholds import Thresholds
@@ -18,6 +18,8 @@ from tools.metrics.registry import measure
 from tools.run.model import Layout
 from tools.views.profile import Profile
 from tools.whatif.predict import predict
+
+analyze = asking(*COMMUNICATION)
 
 MB = 1_000_000 // 4  # elements of a megabyte of floats
 

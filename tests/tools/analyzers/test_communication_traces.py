@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
-from tools.analyzers.communication.checks import analyze
+from tests.asked import COMMUNICATION, asking
 from tools.comparison.compare import compare
 from tools.findings import Check
 from tools.metrics.registry import measure
@@ -15,6 +15,8 @@ from tools.sources.load import load_run
 from tools.views.arrivals import arrivals, waits
 from tools.views.collectives import unmatched
 from tools.views.profile import Profile
+
+analyze = asking(*COMMUNICATION)
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 
+from tests.asked import asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, run_of
-from tools.analyzers.cpu import contention, garbage_collection
-from tools.analyzers.memory import page_faults
 from tools.findings import Check
 from tools.knowledge.thresholds import Thresholds
 from tools.views.profile import Profile
+
+contention = asking("cpu.contention", "cpu.interpreter_lock")
+garbage_collection = asking("cpu.garbage_collection")
+page_faults = asking("memory.page_faults")
 
 STEP_US = 50_000
 
@@ -41,19 +44,19 @@ def profile(build: Callable[[int], RankBuilder], rates: dict[str, float], **colu
 
 
 def delays(seen: Profile) -> Check:
-    return contention.analyze(seen)[0]
+    return contention(seen)[0]
 
 
 def side_threads(seen: Profile) -> Check:
-    return contention.analyze(seen)[1]
+    return contention(seen)[1]
 
 
 def collections(seen: Profile) -> Check:
-    return garbage_collection.analyze(seen)[0]
+    return garbage_collection(seen)[0]
 
 
 def faults(seen: Profile) -> Check:
-    return page_faults.analyze(seen)[0]
+    return page_faults(seen)[0]
 
 
 CASES = [

@@ -7,18 +7,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.asked import NETWORK, STEP_TIME, STORAGE, ask, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder
-from tools.analyzers.communication import retransmission
-from tools.analyzers.cpu import garbage_collection
-from tools.analyzers.cpu.environment import environment
-from tools.analyzers.memory import page_faults
-from tools.analyzers.steps.step_time import analyze as step_time
-from tools.analyzers.storage import checkpoint
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.run.records import Interface
 from tools.whatif.change import Scale
+
+step_time = asking(*STEP_TIME)
+retransmission = asking(*NETWORK)
+garbage_collection = asking("cpu.garbage_collection")
+page_faults = asking("memory.page_faults")
+checkpoint = asking(*STORAGE)
 
 
 def pausing(rank: int, every: int, phase: int, pause_ms: float = 60.0) -> list[float]:
@@ -29,7 +30,7 @@ def test_collections_in_different_steps_on_each_rank_cost_the_sum() -> None:
     pauses = {0: pausing(0, 6, 1), 1: pausing(1, 6, 4)}
     walls = [50.0 + first + second for first, second in zip(pauses[0], pauses[1], strict=True)]
     steps = [step_rows(rank, walls, gc_ms=own, gc_longest_ms=own, gc_runs=1) for rank, own in pauses.items()]
-    (check,) = garbage_collection.analyze(recorded_profile(records_of(steps)))
+    (check,) = garbage_collection(recorded_profile(records_of(steps)))
     (finding,) = check.findings
     assert finding.ranks == (0, 1)
     cost, longest = finding.claim.facts
@@ -46,10 +47,10 @@ def test_a_heap_on_one_rank_is_named_there_and_short_collections_are_clean() -> 
         step_rows(0, [50.0 + pause for pause in own]),
         step_rows(1, [50.0 + pause for pause in own], gc_ms=own, gc_longest_ms=own),
     ]
-    (finding,) = garbage_collection.analyze(recorded_profile(records_of(steps)))[0].findings
+    (finding,) = garbage_collection(recorded_profile(records_of(steps)))[0].findings
     assert finding.ranks == (1,)
     quick = step_rows(0, [50.0] * 60, gc_ms=0.2, gc_longest_ms=0.2)
-    assert garbage_collection.analyze(recorded_profile(records_of([quick])))[0].status == "clean"
+    assert garbage_collection(recorded_profile(records_of([quick])))[0].status == "clean"
 
 
 def saving_steps(every: int = 10, stall_ms: float = 150.0) -> list[float]:
@@ -63,7 +64,7 @@ def test_periodic_stalls_in_which_the_process_writes_are_a_synchronous_save() ->
     system = records.system.copy()
     system["write_bytes"] = 30e6 * np.searchsorted(ends, system["unix_ns"].to_numpy(), side="right")
     profile = recorded_profile(replace(records, system=system))
-    check = checkpoint.analyze(profile)[0]
+    check = checkpoint(profile)[0]
     (finding,) = check.findings
     assert (finding.cause, finding.mechanism) == ("checkpoint_stall", "synchronous_save")
     period, excess, cost = finding.claim.facts
@@ -88,19 +89,19 @@ def test_samples_too_far_apart_to_fall_between_stalls_still_tell_when_is_written
     system = records.system[records.system["unix_ns"] % 200_000_000 == 0].copy()
     ends = steps["end_unix_ns"].to_numpy()[4::5]
     system["write_bytes"] = 30e6 * np.searchsorted(ends, system["unix_ns"].to_numpy(), side="right")
-    (finding,) = checkpoint.analyze(recorded_profile(replace(records, system=system)))[0].findings
+    (finding,) = checkpoint(recorded_profile(replace(records, system=system)))[0].findings
     assert finding.mechanism == "synchronous_save"
     assert finding.confidence > 0.8
     assert finding.details[0].facts[0].value == pytest.approx(30e6, rel=0.35)
 
 
 def test_periodic_stalls_without_writes_are_a_hypothesis_and_those_of_the_collector_none() -> None:
-    (finding,) = checkpoint.analyze(recorded_profile(records_of([step_rows(0, saving_steps())])))[0].findings
+    (finding,) = checkpoint(recorded_profile(records_of([step_rows(0, saving_steps())])))[0].findings
     assert finding.mechanism is None
     assert finding.confidence < 0.5
     pauses = [150.0 if step % 10 == 9 else 0.0 for step in range(60)]
     collecting = step_rows(0, saving_steps(), gc_ms=pauses)
-    assert checkpoint.analyze(recorded_profile(records_of([collecting])))[0].status == "clean"
+    assert checkpoint(recorded_profile(records_of([collecting])))[0].status == "clean"
 
 
 def test_a_stall_that_the_other_rank_sees_a_step_later_is_one_and_blocked_threads_tell_slow_storage() -> None:
@@ -110,13 +111,13 @@ def test_a_stall_that_the_other_rank_sees_a_step_later_is_one_and_blocked_thread
         for step in (save, min(save + 1, 59)):
             walls[1 - save // 10 % 2][step] = 300.0
     steps = [step_rows(rank, own, thread_cpu_ms=48.0) for rank, own in walls.items()]
-    (finding,) = checkpoint.analyze(recorded_profile(records_of(steps)))[0].findings
+    (finding,) = checkpoint(recorded_profile(records_of(steps)))[0].findings
     assert finding.mechanism == "slow_storage"
     assert 0.5 < finding.confidence < 0.8
     assert finding.claim.facts[0].value == 10
     assert finding.claim.facts[1].value == pytest.approx(500.0, rel=0.1)
     running = [step_rows(rank, own, thread_cpu_ms=[each - 2 for each in own]) for rank, own in walls.items()]
-    check = checkpoint.analyze(recorded_profile(records_of(running)))[0]
+    check = checkpoint(recorded_profile(records_of(running)))[0]
     assert check.status == "clean"
     assert check.support[0].facts[1].value == pytest.approx(100.0)
 
@@ -133,14 +134,14 @@ def hesitating(rank: int) -> RankBuilder:
 
 def test_a_thread_blocked_in_the_scripts_own_calls_in_every_step_may_be_logging() -> None:
     steps = [step_rows(0, [80.0] * 40, thread_cpu_ms=50.0)]
-    (finding,) = checkpoint.analyze(recorded_profile(records_of(steps), hesitating))[1].findings
+    (finding,) = checkpoint(recorded_profile(records_of(steps), hesitating))[1].findings
     assert (finding.cause, finding.mechanism) == ("checkpoint_stall", "remote_logging")
     assert [fact.value for fact in finding.claim.facts] == [pytest.approx(30.0), pytest.approx(30.1)]
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx(30.0)
     assert finding.confidence <= 0.65
     written = records_of(steps, {0: {"write_bytes": 1e6}})
-    (finding,) = checkpoint.analyze(recorded_profile(written, hesitating))[1].findings
+    (finding,) = checkpoint(recorded_profile(written, hesitating))[1].findings
     assert finding.confidence > 0.65
     assert finding.details[0].facts[0].value == pytest.approx(80_000.0)
 
@@ -158,20 +159,20 @@ def test_time_between_operators_with_another_reason_is_no_logging(
     columns: dict[str, float], rates: dict[str, float]
 ) -> None:
     records = records_of([step_rows(0, [80.0] * 40, **columns)], {0: rates})
-    assert checkpoint.analyze(recorded_profile(records, hesitating))[1].status == "clean"
+    assert checkpoint(recorded_profile(records, hesitating))[1].status == "clean"
 
 
 def test_even_steps_are_clean_and_a_trace_alone_is_an_open_question() -> None:
-    assert checkpoint.analyze(recorded_profile(records_of([step_rows(0, [50.0] * 60)])))[0].status == "clean"
+    assert checkpoint(recorded_profile(records_of([step_rows(0, [50.0] * 60)])))[0].status == "clean"
 
 
 def test_many_page_faults_in_each_step_are_memory_handed_back() -> None:
     profile = recorded_profile(records_of([step_rows(0, [50.0] * 40)], {0: {"minor_faults": 100_000.0}}))
-    (finding,) = page_faults.analyze(profile)[0].findings
+    (finding,) = page_faults(profile)[0].findings
     faults, cost = finding.claim.facts
     assert faults.value == pytest.approx(5000.0)
     assert cost.value == pytest.approx(7.5)
-    assert page_faults.analyze(recorded_profile(records_of([step_rows(0, [50.0] * 40)])))[0].status == "clean"
+    assert page_faults(recorded_profile(records_of([step_rows(0, [50.0] * 40)])))[0].status == "clean"
 
 
 def communicating(rank: int) -> RankBuilder:
@@ -188,7 +189,7 @@ def communicating(rank: int) -> RankBuilder:
 def test_segments_sent_again_are_a_bad_link() -> None:
     steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
     rates = {rank: {"tcp_sent_segments": 20_000.0, "tcp_retransmitted_segments": 400.0} for rank in (0, 1)}
-    check = retransmission.analyze(recorded_profile(records_of(steps, rates), communicating))[0]
+    check = retransmission(recorded_profile(records_of(steps, rates), communicating))[0]
     (finding,) = check.findings
     assert finding.cause == "slow_link"
     assert finding.claim.facts[0].value == pytest.approx(2.0)
@@ -201,7 +202,7 @@ def test_few_segments_or_few_lost_ones_are_no_finding() -> None:
 
     def status(sent: float, again: float) -> str:
         rates = {rank: {"tcp_sent_segments": sent, "tcp_retransmitted_segments": again} for rank in (0, 1)}
-        return retransmission.analyze(recorded_profile(records_of(steps, rates)))[0].status
+        return retransmission(recorded_profile(records_of(steps, rates)))[0].status
 
     assert status(5.0, 4.0) == "cannot_answer"
     assert status(400.0, 4.0) == "cannot_answer"
@@ -232,7 +233,7 @@ def test_others_bytes_on_the_link_share_its_bandwidth() -> None:
     profile = recorded_profile(replace(records, ranks=hosts), sending)
     assert measure(profile, "collective_wire_bytes").value == pytest.approx(4e6)
     assert measure(profile, "foreign_bytes_per_s", rank=0).value == pytest.approx(320e6)
-    (finding,) = retransmission.analyze(profile)[1].findings
+    (finding,) = retransmission(profile)[1].findings
     assert finding.cause == "bandwidth_contention"
     assert finding.claim.facts[1].value == pytest.approx(80.0)
     assert finding.saving is not None
@@ -240,7 +241,7 @@ def test_others_bytes_on_the_link_share_its_bandwidth() -> None:
     assert finding.saving.saved_ms == pytest.approx(19.9 * 320e6 / (bus + 320e6))
     alone = {rank: {"net_sent_bytes": 85e6, "net_received_bytes": 85e6} for rank in (0, 1)}
     quiet = replace(records_of(steps, alone), ranks=hosts)
-    assert retransmission.analyze(recorded_profile(quiet, sending))[1].status == "clean"
+    assert retransmission(recorded_profile(quiet, sending))[1].status == "clean"
 
 
 @pytest.mark.parametrize(
@@ -266,7 +267,7 @@ def test_an_interface_named_by_a_variable_while_a_faster_one_is_there(
     there = {name: Interface(1500, speed) for name, speed in interfaces.items()}
     environments = [told(rank, variables=variables, interfaces=there) for rank in (0, 1)]
     records = records_of([step_rows(rank, [50.0] * 40) for rank in (0, 1)], None, None, environments)
-    check = retransmission.analyze(recorded_profile(records, sending))[2]
+    check = retransmission(recorded_profile(records, sending))[2]
     assert check.status == status
     if check.findings:
         (finding,) = check.findings
@@ -305,15 +306,15 @@ def test_anomaly_detection_and_unequal_versions_are_told() -> None:
         told(0, flags={"anomaly_mode": True}),
         told(1, flags={"anomaly_mode": False}, torch="2.12.0"),
     ]
-    check = environment(recorded_profile(records_of(steps, None, None, environments)))
+    check = ask(recorded_profile(records_of(steps, None, None, environments)), "cpu.environment")
     assert {(each.cause, each.mechanism, each.ranks) for each in check.findings} == {
         ("profiling_overhead", None, (0,)),
         ("environment_configuration", "version_mismatch", (0, 1)),
     }
     debug = [told(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]
-    (finding,) = environment(recorded_profile(records_of(steps, None, None, debug))).findings
+    (finding,) = ask(recorded_profile(records_of(steps, None, None, debug)), "cpu.environment").findings
     assert (finding.mechanism, finding.ranks) == ("debug_variable", (0, 1))
-    assert environment(recorded_profile(records_of(steps))).status == "clean"
+    assert ask(recorded_profile(records_of(steps)), "cpu.environment").status == "clean"
 
 
 def test_the_coarse_view_is_asked_of_the_series_and_tells_the_profilers_cost() -> None:

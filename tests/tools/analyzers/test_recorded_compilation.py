@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from tests.asked import STORAGE, ask, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.cpu.compilation import operator_compilation
-from tools.analyzers.cpu.profiling import profiling_overhead
-from tools.analyzers.memory import page_faults
-from tools.analyzers.storage import checkpoint
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
+
+page_faults = asking("memory.page_faults")
+checkpoint = asking(*STORAGE)
 
 COMPILED = (8, 9, 13, 21, 22, 30, 41, 52)  # steps with a size not seen before
 Builder = Callable[[int], RankBuilder]
@@ -47,7 +47,7 @@ def running(build: Builder, long: Sequence[int] = COMPILED, share: float = 1.0, 
 
 
 def test_many_versions_of_a_region_and_long_computing_steps_are_compilation() -> None:
-    (finding,) = operator_compilation(running(compiled("0/2", "0/5", "0/11"), gc_ms=60.0)).findings
+    (finding,) = ask(running(compiled("0/2", "0/5", "0/11"), gc_ms=60.0), "cpu.operator_compilation").findings
     assert (finding.cause, finding.mechanism) == ("operator_compilation", "dynamic_shape")
     again, long, cost = finding.claim.facts
     assert (again.value, long.value) == (11, len(COMPILED))
@@ -68,7 +68,7 @@ def test_many_versions_of_a_region_and_long_computing_steps_are_compilation() ->
     ],
 )
 def test_regions_whose_versions_do_not_explain_long_steps_are_clean(profile: Profile) -> None:
-    assert operator_compilation(profile).status == "clean"
+    assert ask(profile, "cpu.operator_compilation").status == "clean"
 
 
 def test_versions_are_counted_by_frame_and_names_without_a_number_are_none() -> None:
@@ -82,24 +82,24 @@ def test_versions_are_counted_by_frame_and_names_without_a_number_are_none() -> 
 def test_the_time_that_torch_says_it_compiled_for_is_enough() -> None:
     steps = step_rows(0, [100.0] * 60)
     busy = records_of([steps], {0: {"compile_us": 0.2e6, "compilations": 2.0}})
-    (finding,) = operator_compilation(recorded_profile(busy)).findings
+    (finding,) = ask(recorded_profile(busy), "cpu.operator_compilation").findings
     rate, cost = finding.claim.facts
     assert rate.value == pytest.approx(2.0)
     assert cost.value == pytest.approx(20.0)
     assert finding.mechanism is None
     assert finding.confidence == pytest.approx(0.875)
     done = records_of([steps], {0: {"compile_us": 0.0, "compilations": 0.0}})
-    assert operator_compilation(recorded_profile(done, compiled("0/0", "0/0", "0/0"))).status == "clean"
+    assert ask(recorded_profile(done, compiled("0/0", "0/0", "0/0")), "cpu.operator_compilation").status == "clean"
 
 
 def test_long_steps_at_one_distance_in_which_the_thread_computes_are_no_save() -> None:
     long = range(9, 60, 10)
-    check = checkpoint.analyze(running(compiled("0/0"), long=long))[0]
+    check = checkpoint(running(compiled("0/0"), long=long))[0]
     assert check.status == "clean"
     period, ran = check.support[0].facts
     assert period.value == 10
     assert ran.value == pytest.approx(100.0)
-    (finding,) = checkpoint.analyze(running(compiled("0/0"), long=long, share=0.1))[0].findings
+    (finding,) = checkpoint(running(compiled("0/0"), long=long, share=0.1))[0].findings
     assert finding.mechanism == "slow_storage"
 
 
@@ -123,21 +123,21 @@ def profiled(active: float | None) -> Profile:
 
 def test_a_profiler_in_every_step_is_the_cause_and_its_page_faults_a_symptom() -> None:
     profile = profiled(1.0)
-    (finding,) = profiling_overhead(profile).findings
+    (finding,) = ask(profile, "cpu.profiling_overhead").findings
     active, estimate = finding.claim.facts
     assert active.value == 100.0
     assert estimate.value == pytest.approx(3.0, rel=0.01)
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx(3.0, rel=0.01)
     assert finding.confidence > 0.5
-    (faults,) = page_faults.analyze(profile)[0].findings
+    (faults,) = page_faults(profile)[0].findings
     assert faults.symptom_of == ("profiling_overhead",)
 
 
 def test_a_profiler_in_the_trace_alone_costs_nothing_and_page_faults_stand_for_themselves() -> None:
     profile = profiled(0.0)
-    check = profiling_overhead(profile)
+    check = ask(profile, "cpu.profiling_overhead")
     assert check.status == "clean"
     assert check.support[0].facts[0].value == 0.0
-    assert page_faults.analyze(profile)[0].findings[0].symptom_of == ()
-    assert page_faults.analyze(profiled(None))[0].findings[0].symptom_of == ()
+    assert page_faults(profile)[0].findings[0].symptom_of == ()
+    assert page_faults(profiled(None))[0].findings[0].symptom_of == ()

@@ -8,13 +8,15 @@ from functools import partial
 
 import pytest
 
+from tests.asked import NETWORK, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder
-from tools.analyzers.communication import retransmission
 from tools.findings import Check
 from tools.metrics.registry import measure
 from tools.run.records import Interface, RankEnvironment
 from tools.views.profile import Profile
+
+retransmission = asking(*NETWORK)
 
 STEPS = [50.0] * 40
 LOSING = {"tcp_sent_segments": 2_000.0, "tcp_retransmitted_segments": 100.0}
@@ -64,7 +66,7 @@ def recorded(
 
 
 def losses(profile: Profile) -> Check:
-    return retransmission.analyze(profile)[0]
+    return retransmission(profile)[0]
 
 
 @pytest.mark.parametrize(
@@ -132,7 +134,7 @@ def test_bytes_are_others_only_where_the_runs_own_are_among_the_counted(
     build: Callable[[int], RankBuilder], bytes_per_s: float, status: str
 ) -> None:
     profile = recorded({"net_sent_bytes": bytes_per_s, "net_received_bytes": bytes_per_s}, build)
-    assert retransmission.analyze(profile)[1].status == status
+    assert retransmission(profile)[1].status == status
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_the_interface_of_nccl_matters_only_where_sockets_carry_its_bytes(
         return told(rank, variables={"NCCL_SOCKET_IFNAME": "eth0", **variables}, interfaces=there)
 
     profile = recorded({"net_sent_bytes": bytes_per_s, "net_received_bytes": bytes_per_s}, on_device, environment)
-    assert retransmission.analyze(profile)[2].status == status
+    assert retransmission(profile)[2].status == status
 
 
 def test_on_a_better_interface_most_of_the_transfer_goes_where_messages_have_no_size() -> None:
@@ -160,7 +162,7 @@ def test_on_a_better_interface_most_of_the_transfer_goes_where_messages_have_no_
     environment = partial(told, variables={"GLOO_SOCKET_IFNAME": "eth1"}, interfaces=there)
     for sized in (True, False):
         profile = recorded({}, partial(on_cpu, sized=sized), environment)
-        (finding,) = retransmission.analyze(profile)[2].findings
+        (finding,) = retransmission(profile)[2].findings
         assert (bool(finding.change), finding.saving is None) == (sized, sized)
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx(0.7 * 19.9)

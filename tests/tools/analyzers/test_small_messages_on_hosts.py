@@ -6,12 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.asked import COMMUNICATION, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication.checks import analyze
 from tools.findings import Check
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
+
+analyze = asking(*COMMUNICATION)
 
 STEP_MS = 60.0
 ALONE_MS = 0.5  # of each message while nothing is computed

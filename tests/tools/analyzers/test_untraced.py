@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
-from tools.analyzers.registry import all_checks
-from tools.analyzers.untraced import NEED_A_TRACE
+from tools.analyzers.registry import CHECKS, all_checks
 from tools.comparison.compare import compare
 from tools.errors import NotComparableError
 from tools.findings import Check
@@ -40,7 +39,7 @@ def named(profile: Profile, name: str) -> Check:
 def test_what_needs_a_trace_says_so_with_the_capture_to_take() -> None:
     profile = profile_of({}, {})
     answered = {check.name: check for check in all_checks(profile)}
-    for name in (name for names in NEED_A_TRACE.values() for name in names):
+    for name in (spec.name for spec in CHECKS if not spec.from_records and spec.name in answered):
         assert answered[name].status == "cannot_answer"
         assert "hermes-dx monitor profile RUN_FOLDER --ranks 0,1 --steps 3" in answered[name].needs
 

@@ -7,13 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.asked import asking
 from tests.recorded_runs import loading_rank, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, run_of
-from tools.analyzers.io.data_wait import analyze
 from tools.findings import Finding, Sentence
 from tools.judgement.series_doubt import DOUBTED, doubted
 from tools.knowledge.thresholds import Thresholds
 from tools.views.profile import Profile
+
+analyze = asking("io.data_loader", "io.upload")
 
 
 def waiting(rank: int) -> RankBuilder:

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from hermes_agent.cli.env import environment
+from tests.asked import ask
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
-from tools.analyzers.cpu.environment import environment as environment_check
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 
@@ -26,14 +26,14 @@ def test_a_debug_variable_is_found_and_named(tmp_path: Path) -> None:
     assert run.ranks[0].metadata["CUDA_LAUNCH_BLOCKING"] == "1"
     assert "HOME" not in run.ranks[0].metadata
     assert "NCCL_API_KEY" not in run.ranks[0].metadata
-    check = environment_check(Profile(run))
+    check = ask(Profile(run), "cpu.environment")
     assert [finding.cause for finding in check.findings] == ["environment_configuration"]
 
 
 def test_harmless_settings_are_clean_and_none_at_all_is_an_open_question(tmp_path: Path) -> None:
-    assert environment_check(Profile(load_run([traced(tmp_path)]))).status == "cannot_answer"
+    assert ask(Profile(load_run([traced(tmp_path)])), "cpu.environment").status == "cannot_answer"
     (tmp_path / "env.json").write_text(json.dumps(environment({"OMP_NUM_THREADS": "8"})))
-    assert environment_check(Profile(load_run([tmp_path]))).status == "clean"
+    assert ask(Profile(load_run([tmp_path])), "cpu.environment").status == "clean"
 
 
 def test_a_file_that_is_no_environment_is_left_out_with_a_note(tmp_path: Path) -> None:

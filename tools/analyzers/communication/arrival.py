@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from tools.analyzers.communication.limit import untraced_straggler
-from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.excess import EXPLAINED_BY, HOST_CAUSES, PART_NAMES, Excess, balance, excesses, removal
-from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.arrivals import arrivals, blame, steadiness
-from tools.views.collectives import unmatched
+from tools.views.collectives import collectives, unmatched
 from tools.views.profile import Profile
 
 CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late
@@ -70,7 +71,7 @@ def left_out(profile: Profile) -> tuple[Sentence, ...]:
     if not unmatched(profile):
         return ()
     lonely = measure(profile, "unmatched_collectives")
-    return (Sentence("{0} collectives have no counterpart on another traced rank and are left out.", (lonely,)),)
+    return (say("{0} collectives have no counterpart on another traced rank and are left out.", lonely),)
 
 
 def _named(ranks: tuple[int, ...]) -> str:
@@ -93,13 +94,12 @@ def _most_patient(profile: Profile) -> int:
 def _claim(profile: Profile, late: tuple[int, ...], waiting: Fact) -> Sentence:
     if len(late) > 1:
         patient = _most_patient(profile)
-        return Sentence(
-            f"{_named(late)} come last to their collectives: rank {patient} waits {{0}} per step.", (waiting,)
-        )
-    return Sentence(
+        return say(f"{_named(late)} come last to their collectives: rank {patient} waits {{0}} per step.", waiting)
+    return say(
         f"{_named(late)} comes last to its collectives: the other ranks wait {{0}} per step for it alone, "
         "{1} of all their waiting.",
-        (waiting, measure(profile, "wait_share_pct", rank=late[0])),
+        waiting,
+        measure(profile, "wait_share_pct", rank=late[0]),
     )
 
 
@@ -116,26 +116,26 @@ def _confidence(profile: Profile, late: tuple[int, ...], waiting: Fact) -> float
 
 def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Excess, ...]]) -> tuple[Sentence, ...]:
     """Where the late ranks' own time goes, and how their collectives compare."""
-    sentences = [Sentence("R_wait over all shared collectives is {0}.", (measure(profile, "wait_ratio_pct"),))]
+    sentences = [say("R_wait over all shared collectives is {0}.", measure(profile, "wait_ratio_pct"))]
     mean = measure(profile, "collective_ms")
     for rank in late:
         inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
         sentences.append(
-            Sentence(
+            say(
                 f"Inside collectives rank {rank} spends {{0}} per step, the mean of all ranks is {{1}}; "
                 "in {2} steps most of the waiting is for it.",
-                (inside, mean, led),
+                inside,
+                mean,
+                led,
             )
         )
         sentences += [
-            Sentence(
-                f"rank {rank} spends {{0}} per step more than the others in {PART_NAMES[each.part]}.", (each.fact,)
-            )
+            say(f"rank {rank} spends {{0}} per step more than the others in {PART_NAMES[each.part]}.", each.fact)
             for each in own[rank]
         ]
         lone = measure(profile, "lone_arrivals", rank=rank)
         if lone.value:
-            sentences.append(Sentence(f"rank {rank} stands apart from all other ranks in {{0}} collectives.", (lone,)))
+            sentences.append(say(f"rank {rank} stands apart from all other ranks in {{0}} collectives.", lone))
     return tuple(sentences)
 
 
@@ -144,13 +144,13 @@ def _against(
 ) -> tuple[Sentence, ...]:
     against = []
     if len(profile.step_ms) == 1:
-        against.append(Sentence("Only one step was recorded, so this may be that step's accident."))
+        against.append(say("Only one step was recorded, so this may be that step's accident."))
     if not explained:
         text = "What the rank does longer inside the recorded steps explains less than half of its lateness."
-        against.append(Sentence(text if any(own.values()) else "Nothing takes longer there inside the recorded steps."))
+        against.append(say(text if any(own.values()) else "Nothing takes longer there inside the recorded steps."))
         against += [sentence for rank in late for sentence in _older(profile, rank)]
     if len(profile.ranks) < (profile.run.layout.world_size or 0):
-        against.append(Sentence("Not all ranks of the job were traced; a rank that is missing may come later still."))
+        against.append(say("Not all ranks of the job were traced; a rank that is missing may come later still."))
     return (*against, *left_out(profile))
 
 
@@ -159,31 +159,34 @@ def _older(profile: Profile, rank: int) -> tuple[Sentence, ...]:
     lag = measure(profile, "step_start_lag_ms", rank=rank)
     if lag.value * 1e6 <= CLOCK_MARGIN * float(arrivals(profile)["end_spread_ns"].median()):
         return ()
-    return (Sentence(f"rank {rank} began the recorded steps {{0}} after the others: its delay is older.", (lag,)),)
+    return (say(f"rank {rank} began the recorded steps {{0}} after the others: its delay is older.", lag),)
 
 
-NAME = "communication.arrival_skew"
 SKEW_STEPS = 8  # fewer steps cannot show that the late rank changes as a rule
 SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less is an exception
 
 
-def arrival_skew(profile: Profile) -> Check:
+@check(
+    *("communication.arrival_skew", "Straggler", "Do collectives wait for a straggler?"),
+    causes=("straggler", "data_skew"),
+)
+def arrival_skew(profile: Profile) -> Check | None:
     """A straggler or data skew, told apart by who is waited for from step to step; else a late rank not traced."""
+    if collectives(profile).empty:
+        return None
     answer = _between_traced(profile)
     unseen = None if answer.status == "found" else untraced_straggler(profile)
-    return answer if unseen is None else found(NAME, unseen)
+    return answer if unseen is None else found(unseen)
 
 
 def _between_traced(profile: Profile) -> Check:
     if len(profile.ranks) < 2:
         return cannot_answer(
-            NAME,
             "there is one rank's trace only: waiting for a late rank and transfer cannot be told apart",
             "the traces of the other ranks for the same steps",
         )
     if arrivals(profile).empty:
         return cannot_answer(
-            NAME,
             "no collective could be matched between the traced ranks",
             "traces of ranks of the same job and group that cover the same whole steps",
         )
@@ -192,19 +195,17 @@ def _between_traced(profile: Profile) -> Check:
     waiting_ms = max(measure(profile, "exposed_wait_ms", rank=rank).value for rank in profile.run.rank_numbers)
     wait_pct = 100.0 * waiting_ms / profile.median_step_ms
     if wait_pct < limits["noted_pct"] or ratio.value < limits["collective_wait_pct"]:
-        return clean(NAME, *_support(profile, ratio))
+        return clean(*_support(profile, ratio))
     late = late_ranks(profile)
     if late:
-        return found(NAME, straggler(profile, late))
+        return found(straggler(profile, late))
     led = sorted(blame(profile)["steps"].tolist(), reverse=True)
     if sum(led) >= SKEW_STEPS and led[1] >= SKEW_SHARE * sum(led):
-        return found(NAME, _data_skew(profile, wait_pct))
-    return Check(
-        NAME,
-        "cannot_answer",
-        support=_support(profile, ratio),
-        reason="the ranks wait for each other, but not steadily for the same one in the few steps recorded",
-        needs="a longer recording, twenty steps or more, of all ranks",
+        return found(_data_skew(profile, wait_pct))
+    return cannot_answer(
+        "the ranks wait for each other, but not steadily for the same one in the few steps recorded",
+        "a longer recording, twenty steps or more, of all ranks",
+        *_support(profile, ratio),
     )
 
 
@@ -212,8 +213,8 @@ def _support(profile: Profile, ratio: Fact) -> tuple[Sentence, ...]:
     idle = measure(profile, "exposed_wait_ms")
     matched = measure(profile, "matched_collectives")
     return (
-        Sentence("A rank only waits for a later one for {0} per step.", (idle,)),
-        Sentence("Of the time inside {0} collectives that several ranks share, {1} is waiting.", (matched, ratio)),
+        say("A rank only waits for a later one for {0} per step.", idle),
+        say("Of the time inside {0} collectives that several ranks share, {1} is waiting.", matched, ratio),
         *left_out(profile),
     )
 
@@ -225,9 +226,9 @@ def _data_skew(profile: Profile, wait_pct: float) -> Finding:
     change = balance(profile)
     return Finding(
         cause="data_skew",
-        claim=Sentence(
+        claim=say(
             "The ranks wait {0} per step for each other, and the rank that comes last changes from step to step.",
-            (waiting,),
+            waiting,
         ),
         confidence=confidence(
             (wait_pct, profile.thresholds["cause_share_pct"]),
@@ -241,12 +242,10 @@ def _data_skew(profile: Profile, wait_pct: float) -> Finding:
         impact_ms=None if change else waiting.value,
         impact_method="" if change else "exposed waiting, mean per step and rank",
         details=tuple(
-            Sentence(
-                f"rank {rank} is waited for most in {{0}} steps.", (measure(profile, "steps_waited_for", rank=rank),)
-            )
+            say(f"rank {rank} is waited for most in {{0}} steps.", measure(profile, "steps_waited_for", rank=rank))
             for rank in leading
         ),
-        against=(Sentence("Pauses of the host at random moments on every rank would look the same."),),
+        against=(say("Pauses of the host at random moments on every rank would look the same."),),
         disproved_by="equal batches (same length, same content) on all ranks with the waiting unchanged",
         signals=("arrival order changes from step to step", "compute time follows sequence length or batch content"),
         symptom_of=HOST_CAUSES,

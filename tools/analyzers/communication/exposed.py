@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tools.analyzers.communication.limit import UNTRACED, all_traced, link_bound, order_suffices, overlap_known
+from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import hidden
-from tools.analyzers.support.confidence import HIGHEST, confidence
-from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.arrivals import arrivals
 from tools.views.collectives import collectives
@@ -17,8 +18,8 @@ from tools.whatif.change import Change
 # Below the confidence of a verdict: shards make operators smaller, and what those then take, no trace of the whole
 # batch tells. With eight shards GPT3-13B was slower than without any (Hermes, USENIX ATC'25).
 CAP = 0.45
-AT_ONCE = Sentence("The next operator needs their result: no order of the same work hides them, only shards of it do.")
-SMALLER = Sentence("Shards make operators smaller, which may take back what they hide; the trace does not tell that.")
+AT_ONCE = say("The next operator needs their result: no order of the same work hides them, only shards of it do.")
+SMALLER = say("Shards make operators smaller, which may take back what they hide; the trace does not tell that.")
 
 
 def exchange_finding(profile: Profile) -> Finding | None:
@@ -33,10 +34,11 @@ def exchange_finding(profile: Profile) -> Finding | None:
         return None
     return Finding(
         cause="poor_overlap",
-        claim=Sentence(
+        claim=say(
             "Exposed all-to-alls take {0} of the step; computing one shard of the batch while another is exchanged "
             "could hide {1} of them per step.",
-            (share, saved),
+            share,
+            saved,
         ),
         confidence=confidence(
             (share.value, limits["communication_exposed_pct"]), (saved_pct, limits["noted_pct"]), at_most=CAP
@@ -68,35 +70,49 @@ def _in_shards(profile: Profile, saved_ms: float) -> Change:
     )
 
 
-NAME = "communication.exposed"
 LINK_BOUND_CAP = 0.45  # a hypothesis: the collectives overlap as they come, and the link has no pause left to use
-NO_CORE = Sentence("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
+NO_CORE = say("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
 NO_CORE_CAP = 0.45  # a hypothesis: work that a busy core would have to do beside its own hides nothing
 LONE_CAP = 0.45  # one rank's trace alone cannot tell waiting, which no overlap removes, from transfer
 UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
 
 
-def exposed(profile: Profile) -> Check:
+@check(
+    *("communication.exposed", "Exposed communication", "Is communication hidden behind compute?"),
+    causes=("poor_overlap",),
+)
+def exposed(profile: Profile) -> Check | None:
     """Poor overlap: much exposed transfer, little overlap, and computation left that could hide it.
 
     Exchanges whose result is needed at once are judged apart: no order hides them.
     """
+    if collectives(profile).empty:
+        return _without_collectives(profile)
     share, overlap = measure(profile, "movable_transfer_pct"), measure(profile, "communication_overlap_pct")
     support = (
         _amount(profile),
-        Sentence("{0} of the communication runs beside computation.", (overlap,)),
+        say("{0} of the communication runs beside computation.", overlap),
     )
     limit, least_overlap = profile.thresholds["communication_exposed_pct"], profile.thresholds["poor_overlap_pct"]
     exchange = exchange_finding(profile)
     if share.value < limit:
-        return clean(NAME, *support) if exchange is None else found(NAME, exchange)
+        return clean(*support) if exchange is None else found(exchange)
     hideable = measure(profile, "hideable_communication_ms")
     hideable_pct = 100.0 * hideable.value / float(measure(profile, "part_ms", part="wall").value)
     if overlap.value >= least_overlap or hideable_pct < profile.thresholds["noted_pct"]:
-        bound = Sentence("Computation that runs alone could hide at most {0} more.", (hideable,))
-        return Check(NAME, "found", () if exchange is None else (exchange,), support=(*support, bound))
+        bound = say("Computation that runs alone could hide at most {0} more.", hideable)
+        return Check("", "found", () if exchange is None else (exchange,), support=(*support, bound))
     order = _poor_overlap(profile, share, hideable_pct)
-    return found(NAME, *((order,) if exchange is None else (order, exchange)))
+    return found(*((order,) if exchange is None else (order, exchange)))
+
+
+def _without_collectives(profile: Profile) -> Check:
+    if (profile.run.layout.world_size or 1) > 1:
+        return cannot_answer(
+            "the job has several ranks, but the trace holds no collective",
+            "a trace with device activity (or the communication library's host spans) over whole steps",
+        )
+    return clean(say("The trace holds {0} collectives per step.", measure(profile, "collective_count")))
 
 
 def _amount(profile: Profile) -> Sentence:
@@ -105,7 +121,7 @@ def _amount(profile: Profile) -> Sentence:
         text = "Exposed communication takes {0} per step; what is not waiting for a late rank takes {1} of the step."
     else:
         text = "Exposed communication, waiting for other ranks included, takes {0} per step, {1} of it."
-    return Sentence(text, (whole, share))
+    return say(text, whole, share)
 
 
 def _poor_overlap(profile: Profile, share: Fact, hideable_pct: float) -> Finding:
@@ -122,18 +138,20 @@ def _poor_overlap(profile: Profile, share: Fact, hideable_pct: float) -> Finding
     )
     return Finding(
         cause="poor_overlap",
-        claim=Sentence(
+        claim=say(
             "Exposed communication that could run beside computation takes {0} of the step, and only {1} of all"
             " communication does; computation could hide {2} more per step.",
-            (share, overlap, hideable),
+            share,
+            overlap,
+            hideable,
         ),
         confidence=sure,
         ranks=profile.run.rank_numbers,
         steps=share.steps,
         change=_hidden(profile),
         details=(
-            Sentence("A step has {0} collectives.", (measure(profile, "collective_count"),)),
-            Sentence("With all of that hidden {0} of the step would be exposed transfer.", (_left(profile),)),
+            say("A step has {0} collectives.", measure(profile, "collective_count")),
+            say("With all of that hidden {0} of the step would be exposed transfer.", _left(profile)),
         ),
         against=_against(profile),
         disproved_by="a run with overlap turned on (smaller or earlier buckets, prefetch) whose step is not shorter",
@@ -170,13 +188,13 @@ def _against(profile: Profile) -> tuple[Sentence, ...]:
     if not overlap_known(profile):
         against.append(NO_CORE)
     elif not profile.run.has_device:
-        against.append(Sentence("On a CPU the library's threads take cores from computation, so overlap is not free."))
+        against.append(say("On a CPU the library's threads take cores from computation, so overlap is not free."))
     if link_bound(profile):
         text = (
             "From the first collective of a step to the end of the last, one is under way {0} of the time: the link is"
             " busy, so an earlier start would hide little."
         )
-        against.append(Sentence(text, (measure(profile, "link_busy_pct"),)))
+        against.append(say(text, measure(profile, "link_busy_pct")))
     return tuple(against)
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from tools.analyzers.support.answers import confidence, say
 from tools.analyzers.support.changes import scaled
-from tools.analyzers.support.confidence import confidence
 from tools.analyzers.support.recorded import measured
-from tools.findings import Finding, Sentence
+from tools.findings import Finding
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.transfers import Fit, fits, transfers
 
 SOME_OVERLAP_PCT = 10.0  # of the communication: with less, nothing shows that the schedule overlaps at all
 MOST = 0.5  # of the exposed transfer
-UNTRACED = Sentence("Not of all ranks that meet a trace shows this, so a part of it may be waiting for another rank.")
+UNTRACED = say("Not of all ranks that meet a trace shows this, so a part of it may be waiting for another rank.")
 UNTRACED_REASON = (
     "no traces of all ranks that meet show it: waiting for one of the others would look like slow transfer"
 )
@@ -57,7 +57,7 @@ def order_suffices(profile: Profile) -> bool:
 CAP = 0.45  # below the confidence of a verdict: nobody saw the rank that is waited for
 SIZES = 3  # a line through fewer misses none of them
 STEPS = 3  # in as many each of two sizes must come again, so that chance shows as distance from the line
-UNSEEN = Sentence("The rank that is waited for was not traced; a transfer that others disturb might look alike.")
+UNSEEN = say("The rank that is waited for was not traced; a transfer that others disturb might look alike.")
 
 
 def holds_waiting(profile: Profile, fit: Fit) -> bool:
@@ -86,11 +86,12 @@ def untraced_straggler(profile: Profile) -> Finding | None:
     share = measure(profile, "collective_fixed_pct", kind=fit.kind, group=fit.group)
     return Finding(
         cause="straggler",
-        claim=Sentence(
+        claim=say(
             "Of each of the {n0} collectives {0} do not depend on its size, {1} of their time and longer than any start"
             " takes, as if they waited for a rank that was not traced.",
-            (fixed, share),
-            (fit.kind,),
+            fixed,
+            share,
+            names=(fit.kind,),
         ),
         confidence=confidence(
             (exposed.value, limits["communication_exposed_pct"]),

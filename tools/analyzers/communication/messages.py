@@ -5,10 +5,11 @@ from __future__ import annotations
 from tools.analyzers.communication.limit import holds_waiting
 from tools.analyzers.communication.transfer import ONE_RANK, ONE_RANK_CAP
 from tools.analyzers.cpu.environment import settings
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import scaled
-from tools.analyzers.support.confidence import confidence
 from tools.analyzers.support.recorded import measured
-from tools.findings import Check, Fact, Finding, Saving, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
 from tools.views.collectives import asking_spans, collectives
 from tools.views.exchanges import NEEDED_AT_ONCE
@@ -16,11 +17,10 @@ from tools.views.profile import Profile
 from tools.views.transfers import Fit, fits, small_messages, transfers
 from tools.whatif.change import Scale
 
-NAME = "communication.small_packet"
 MANY = 20.0  # small collectives per step from which merging them is a question at all
 SHARED_CORE = 0.5  # of the time beside computation: two threads on one core get half of it each
 LEAST, MOST = 0.5, 1.3  # of the estimate: what the merged messages expose, and how many cores are free, is not known
-FREE_CORES = Sentence("A part of it runs beside computation, and costs less where cores are free.")
+FREE_CORES = say("A part of it runs beside computation, and costs less where cores are free.")
 
 
 def small_on_host(profile: Profile) -> Check | None:
@@ -39,10 +39,9 @@ def small_on_host(profile: Profile) -> Check | None:
         " rank does nothing else for {2} per step, and beside its computation they run for {3}."
     )
     return found(
-        NAME,
         Finding(
             cause="small_packet",
-            claim=Sentence(text, (count, start, exposed, beside)),
+            claim=say(text, count, start, exposed, beside),
             confidence=confidence(
                 (saved_pct, profile.thresholds["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8
             ),
@@ -55,7 +54,7 @@ def small_on_host(profile: Profile) -> Check | None:
                 most_ms=min(MOST * saved_ms, step_ms),
                 method="time that ranks lose to small collectives, less starting one that carries all",
             ),
-            details=(Sentence("A step has {0} collectives in all.", (measure(profile, "collective_count"),)),),
+            details=(say("A step has {0} collectives in all.", measure(profile, "collective_count")),),
             against=(FREE_CORES,),
             disproved_by="a run with larger buckets whose step is not shorter",
             signals=("message size below the size where the link saturates", "many collectives per step"),
@@ -77,30 +76,34 @@ def _taken(profile: Profile) -> float:
 MANY_MESSAGES = 20.0  # collectives per step from which merging them is a question at all
 
 
-def small_packet(profile: Profile) -> Check:
+@check(
+    *("communication.small_packet", "Many small messages", "Do many small collectives cost more than their data?"),
+    causes=("small_packet",),
+)
+def small_packet(profile: Profile) -> Check | None:
     """Cost of many small messages: on hosts by what ranks do meanwhile, else by a line through duration over size.
 
     Where no such line fits, by how many are very short.
     """
-    name = "communication.small_packet"
+    if collectives(profile).empty:
+        return None
     on_host = small_on_host(profile)
     if on_host is not None:
         return on_host
     usable = [fit for fit in fits(profile) if 100.0 * fit.error <= profile.thresholds["fit_error_pct"]]
     if not usable:
-        return _many_short(profile, name)
+        return _many_short(profile)
     # Exchanges whose result is needed at once cannot be merged: what the next one carries is computed from it.
     free = [fit for fit in usable if fit.kind not in NEEDED_AT_ONCE]
     findings = [finding for fit in free if (finding := _mergeable(profile, fit)) is not None]
     if findings:
-        return found(name, *findings)
+        return found(*findings)
     if len(profile.ranks) == 1 and any(holds_waiting(profile, fit) for fit in free):
         return cannot_answer(
-            name,
             "the part of the collectives that does not depend on size is too long for a start: it holds waiting",
             "the traces of the other ranks for the same steps",
         )
-    return clean(name, *[_fit_sentence(profile, fit) for fit in usable[:2]])
+    return clean(*[_fit_sentence(profile, fit) for fit in usable[:2]])
 
 
 def _fit_sentence(profile: Profile, fit: Fit) -> Sentence:
@@ -109,10 +112,10 @@ def _fit_sentence(profile: Profile, fit: Fit) -> Sentence:
         measure(profile, "collective_fixed_ms", kind=fit.kind, group=fit.group),
         measure(profile, "collective_fixed_pct", kind=fit.kind, group=fit.group),
     )
-    return Sentence(
+    return say(
         "A step has {0} {n0} collectives; each costs {1} whatever its size, {2} of the transfer time.",
-        facts,
-        (fit.kind,),
+        *facts,
+        names=(fit.kind,),
     )
 
 
@@ -138,10 +141,10 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
     whole = fit.per_step * fit.fixed_ns + fit.bytes_per_step * fit.ns_per_byte
     return Finding(
         cause="small_packet",
-        claim=Sentence(
+        claim=say(
             "The {n0} collectives are too small for their link: fewer and larger ones would spend {0} less per step.",
-            (saving,),
-            (fit.kind,),
+            saving,
+            names=(fit.kind,),
         ),
         confidence=confidence(
             (100.0 * fit.fixed_share, limits["collective_fixed_pct"]),
@@ -160,7 +163,7 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
     )
 
 
-def _many_short(profile: Profile, name: str) -> Check:
+def _many_short(profile: Profile) -> Check:
     """Sizes are unknown or explain nothing: judge by how many collectives are as short as a start alone."""
     table = collectives(profile)
     table = table[(table["step"] >= 0) & (table["kind"] != "send_recv")]
@@ -169,19 +172,18 @@ def _many_short(profile: Profile, name: str) -> Check:
     count = len(table) / max(len(profile.breakdown), 1)
     if transfers(profile).empty and (len(table) == 0 or len(short) < 0.5 * len(table)):
         return cannot_answer(
-            name,
             "the sizes of the collectives were not recorded",
             "a trace with record_shapes=True or torch 2.3 or newer",
         )
     facts = (measure(profile, "collective_count"), measure(profile, "collective_ms"))
-    shape = Sentence("A step has {0} collectives, {1} in all.", facts)
+    shape = say("A step has {0} collectives, {1} in all.", *facts)
     steps = max(len(profile.breakdown), 1)
     held_up = measure(profile, "collective_host_ms")
     spent_ms = float(duration_us.loc[short.index].sum()) / 1e3 / steps * _exposed_share(profile) + held_up.value
     saved_pct = 100.0 * spent_ms / profile.median_step_ms
     if count < MANY_MESSAGES or len(short) < 0.5 * len(table) or saved_pct < profile.thresholds["noted_pct"]:
-        return clean(name, shape)
-    return found(name, _short_ones(profile, shape, held_up, count, saved_pct))
+        return clean(shape)
+    return found(_short_ones(profile, shape, held_up, count, saved_pct))
 
 
 def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, saved_pct: float) -> Finding:
@@ -194,10 +196,11 @@ def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, 
     )
     return Finding(
         cause="small_packet",
-        claim=Sentence(
+        claim=say(
             "Most of the {0} collectives of a step are so short that starting them is their cost; asking for them "
             "alone holds the device up for {1} per step.",
-            (shape.facts[0], held_up),
+            shape.facts[0],
+            held_up,
         ),
         confidence=confidence(
             (saved_pct, profile.thresholds["noted_pct"]), (count, MANY_MESSAGES), at_most=ONE_RANK_CAP
@@ -206,7 +209,7 @@ def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, 
         steps=shape.facts[0].steps,
         change=(*scaled(profile, None, 1.0 / count, longest_us=limit_us), *asking),
         details=(shape,),
-        against=(Sentence("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
+        against=(say("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
         disproved_by="recorded sizes that fill the link, or larger buckets that change nothing",
         signals=("many collectives per step", "latency-bound time"),
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tools.analyzers.support.answers import clean, confidence, found, say
 from tools.analyzers.support.changes import scaled
-from tools.analyzers.support.confidence import confidence
 from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving
-from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Fact, Finding
 from tools.metrics.registry import measure
 from tools.run.records import RankEnvironment
 from tools.views.host_records import HostRecords
@@ -39,8 +40,6 @@ def _sockets_forced(told: RankEnvironment) -> bool:
     return told.variables.get("NCCL_IB_DISABLE") == "1" or told.variables.get("NCCL_NET", "").lower() == "socket"
 
 
-SHARED = "communication.shared_link"
-INTERFACE = "communication.interface"
 VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
 VIRTUAL = (
     *("lo", "docker", "veth", "br-", "virbr", "ifb", "dummy", "tun", "tap", "cali", "flannel", "cni", "sit", "kube"),
@@ -64,33 +63,39 @@ class _Choice:
     faster: bool  # the other one, by the speeds of both
 
 
+@check(
+    *("communication.shared_link", "Shared link", "Does other traffic share the link?"),
+    causes=("bandwidth_contention",),
+    needs=(Need.RECORDS,),
+)
 def shared_link(profile: Profile) -> Check:
     """Whether others' bytes fill the link while transfers are exposed."""
     records = profile.host_records
-    if records is None:
-        return not_recorded(SHARED)
+    assert records is not None
     foreign = by_rank(profile, records, "foreign_bytes_per_s")
     exposed = measured(profile, "exposed_transfer_pct")
     if not foreign or exposed is None:
-        return not_recorded(SHARED, "the run's own bytes are not known, or do not go over interfaces that are counted")
+        return not_recorded("the run's own bytes are not known, or do not go over interfaces that are counted")
     worst = max(foreign, key=lambda rank: (foreign[rank].value, -rank))
     share = measure(profile, "foreign_traffic_pct", rank=worst)
     limits = profile.thresholds
     if share.value < limits["foreign_traffic_pct"] or exposed.value < limits["cause_share_pct"]:
         text = "Of what goes over the network {0} is not the run's; {1} of the step is exposed transfer."
-        return clean(SHARED, Sentence(text, (share, exposed)))
+        return clean(say(text, share, exposed))
     alone = _alone_share(profile, foreign[worst], len(records.neighbours(worst)))
-    return found(SHARED, _contention(profile, foreign[worst], share, exposed, alone))
+    return found(_contention(profile, foreign[worst], share, exposed, alone))
 
 
 def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact, alone: float) -> Finding:
     limits = profile.thresholds
     return Finding(
         cause="bandwidth_contention",
-        claim=Sentence(
+        claim=say(
             "Besides the run's collectives {0} go over the same network, {1} of all bytes, while {2} of the step is"
             " exposed transfer: the link's bandwidth is shared.",
-            (foreign, share, exposed),
+            foreign,
+            share,
+            exposed,
         ),
         confidence=confidence(
             (share.value, limits["foreign_traffic_pct"]), (exposed.value, limits["cause_share_pct"]), at_most=0.9
@@ -103,7 +108,7 @@ def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact, alo
             1.3,
             "exposed transfer of the trace, less what a free link needs",
         ),
-        against=(Sentence("What the link carries at most is not recorded."), Sentence(OWN_READS)),
+        against=(say("What the link carries at most is not recorded."), say(OWN_READS)),
         disproved_by="the collectives are as slow while nobody else uses the link",
         signals=("bandwidth drops only while another job shares the link",),
     )
@@ -121,22 +126,29 @@ def _bus_bytes_per_s(profile: Profile) -> float | None:
     return float(table["bus_bytes_per_s"].median()) if len(table) and bool(table["complete"].all()) else None
 
 
+@check(
+    *("communication.interface", "Network interface", "Do collectives use the wrong network interface?"),
+    causes=("network_configuration",),
+    mechanisms=("wrong_interface",),
+    needs=(Need.RECORDS,),
+)
 def interface(profile: Profile) -> Check:
     """Whether a setting keeps the run on one network while another one lies idle."""
     records = profile.host_records
-    told = {rank: each for rank in records.ranks if (each := records.environment(rank))} if records else {}
-    if not told:
-        return not_recorded(INTERFACE, "the records hold no network interfaces")
-    unused = {rank: _unused(profile, records, rank, each) for rank, each in told.items()} if records else {}
+    assert records is not None
+    known = {rank: each for rank in records.ranks if (each := records.environment(rank))}
+    if not known:
+        return not_recorded("the records hold no network interfaces")
+    unused = {rank: _unused(profile, records, rank, each) for rank, each in known.items()}
     choices = {rank: each for rank, each in unused.items() if each is not None}
     exposed = measured(profile, "exposed_transfer_pct")
     if not choices:
-        return clean(INTERFACE, Sentence("No setting keeps the collectives from a network interface known to serve."))
+        return clean(say("No setting keeps the collectives from a network interface known to serve."))
     limit = profile.thresholds["communication_exposed_pct"]
     if exposed is None or exposed.value < limit:
         text = "The run is told which interface to use, and its transfers are hardly exposed."
-        return clean(INTERFACE, Sentence(text))
-    return found(INTERFACE, _wrong_interface(profile, choices, exposed))
+        return clean(say(text))
+    return found(_wrong_interface(profile, choices, exposed))
 
 
 def _wrong_interface(profile: Profile, choices: dict[int, _Choice], exposed: Fact) -> Finding:
@@ -148,10 +160,10 @@ def _wrong_interface(profile: Profile, choices: dict[int, _Choice], exposed: Fac
     return Finding(
         cause="network_configuration",
         mechanism="wrong_interface",
-        claim=Sentence(
+        claim=say(
             claim + (", which is faster" if choice.faster else "") + "; {0} of the step is exposed transfer.",
-            (exposed,),
-            (choice.used, choice.other),
+            exposed,
+            names=(choice.used, choice.other),
         ),
         confidence=confidence(
             (exposed.value, profile.thresholds["communication_exposed_pct"]), at_most=0.9 if choice.faster else 0.65
@@ -159,7 +171,7 @@ def _wrong_interface(profile: Profile, choices: dict[int, _Choice], exposed: Fac
         ranks=tuple(choices),
         change=change,
         saving=None if change else by_share,
-        against=() if choice.faster else (Sentence("What the other interface can carry is not recorded."),),
+        against=() if choice.faster else (say("What the other interface can carry is not recorded."),),
         disproved_by="the collectives are as slow with the other interface named",
         signals=("interface forced by environment", "wrong HCA or interface"),
         hints={"interface": choice.used},

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from tools.analyzers.communication.network import carried_by_sockets, interface, shared_link
-from tools.analyzers.support.affected import worst_of
-from tools.analyzers.support.confidence import confidence
-from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving, values
-from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.analyzers.communication.network import carried_by_sockets
+from tools.analyzers.support.answers import clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Fact, Finding
 from tools.metrics.recorded.series import rank_stalls
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
-NAME = "communication.retransmission"
 COUNTED_SEGMENTS = 1000  # fewer segments than this are no sample
 COUNTED_AGAIN = 20  # what is sent again less often happens on any network, and tells no rate
 ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet makes the adapter send a window again
@@ -21,16 +20,16 @@ METHOD = "mean over median step beyond stalls and collections, and half of the t
 LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
 
 
-def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Segments and packets sent a second time, others' traffic, and the choice of the interface."""
-    return retransmission(profile), shared_link(profile), interface(profile)
-
-
+@check(
+    *("communication.retransmission", "Retransmission", "Are packets retransmitted?"),
+    causes=("slow_link", "rdma_retransmission"),
+    needs=(Need.RECORDS,),
+    from_records="steps",
+)
 def retransmission(profile: Profile) -> Check:
     """Segments and packets sent a second time, where collectives go over what counts them."""
     records = profile.host_records
-    if records is None:
-        return not_recorded(NAME)
+    assert records is not None
     shares = {
         rank: fact
         for rank, fact in by_rank(profile, records, "sent_again_pct").items()
@@ -40,7 +39,7 @@ def retransmission(profile: Profile) -> Check:
     adapters = by_rank(profile, records, "counter_per_second", field="rdma_retransmits")
     raised = {rank: fact for rank, fact in adapters.items() if _adapter_loses(profile, records, rank, fact)}
     if not shares and not adapters:
-        return not_recorded(NAME, "the collectives are not seen to go over a network that the records count")
+        return not_recorded("the collectives are not seen to go over a network that the records count")
     lossy = {
         rank: fact.value
         for rank, fact in shares.items()
@@ -49,12 +48,12 @@ def retransmission(profile: Profile) -> Check:
     }
     if lossy:
         worst = worst_of(lossy)
-        return found(NAME, _finding(profile, records, shares[worst], worst))
+        return found(_finding(profile, records, shares[worst], worst))
     if raised:
         worst = worst_of(values(raised))
-        return found(NAME, _adapter(profile, records, raised[worst], worst))
+        return found(_adapter(profile, records, raised[worst], worst))
     facts = tuple(shares.values())[:1] or tuple(adapters.values())[:1]
-    return clean(NAME, Sentence("Hardly anything is sent a second time: {0}.", facts))
+    return clean(say("Hardly anything is sent a second time: {0}.", *facts))
 
 
 def _counted(records: HostRecords, rank: int, field: str) -> float:
@@ -80,10 +79,10 @@ def _adapter_limit(profile: Profile, records: HostRecords, rank: int) -> float:
 def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) -> Finding:
     exposed = _exposed(profile)
     ranks = tuple(rank for rank in records.ranks if rank in profile.run.rank_numbers)
-    details = () if exposed is None else (Sentence("Exposed communication takes {0} of a step.", (exposed,)),)
+    details = () if exposed is None else (say("Exposed communication takes {0} of a step.", exposed),)
     return Finding(
         cause="slow_link",
-        claim=Sentence("Of all segments that the machine of the training sends, {0} are retransmitted.", (again,)),
+        claim=say("Of all segments that the machine of the training sends, {0} are retransmitted.", again),
         confidence=confidence((again.value, profile.thresholds["sent_again_pct"]), at_most=0.9),
         ranks=ranks or (worst,),
         saving=saving(profile, _lost_ms(profile, exposed), 0.4, 1.5, METHOD),
@@ -97,7 +96,7 @@ def _adapter(profile: Profile, records: HostRecords, rate: Fact, worst: int) -> 
     exposed = _exposed(profile)
     return Finding(
         cause="rdma_retransmission",
-        claim=Sentence("The network adapter of the machine counts {0} retransmissions.", (rate,)),
+        claim=say("The network adapter of the machine counts {0} retransmissions.", rate),
         confidence=confidence((rate.value, _adapter_limit(profile, records, worst)), at_most=0.85),
         ranks=(worst,),
         saving=saving(profile, _lost_ms(profile, exposed), 0.4, 1.5, METHOD),

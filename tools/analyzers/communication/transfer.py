@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from tools.analyzers.communication.limit import UNTRACED_NEEDS, UNTRACED_REASON, cores_taken, link_bound, order_suffices
 from tools.analyzers.cpu.environment import settings
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import scaled
-from tools.analyzers.support.confidence import confidence
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
+from tools.views.collectives import collectives
 from tools.views.profile import Profile
 from tools.views.transfers import LARGE_BYTES, large_transfers, transfers
 
@@ -39,10 +41,10 @@ def faster_way(profile: Profile, variable: str) -> bool:
 def told_way(profile: Profile, variable: str) -> tuple[Sentence, ...]:
     """The sentence that names the variable, if there is one."""
     text = TOLD if faster_way(profile, variable) else IF_ANY
-    return (Sentence(text, (), (variable,)),) if variable else ()
+    return (say(text, names=(variable,)),) if variable else ()
 
 
-UNKNOWN_LINK = Sentence("What the links between these ranks can carry was not recorded.")
+UNKNOWN_LINK = say("What the links between these ranks can carry was not recorded.")
 UNKNOWN_LINK_CAP = 0.75
 BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
 FASTER_AT_LEAST = 0.5  # where no better figure is known, the prediction is for twice the bandwidth
@@ -54,7 +56,7 @@ def measured_bandwidth(profile: Profile, kind: str) -> Sentence:
     reach = "reach" if complete else "reach, waiting for ranks that were not traced counted as transfer,"
     facts = (measure(profile, "bus_bandwidth", kind=kind), measure(profile, "message_bytes", kind=kind))
     text = f"Large {{n0}} collectives {reach} {{0}} on the bus; the median size of all {{n0}} is {{1}}."
-    return Sentence(text, facts, (kind,))
+    return say(text, *facts, names=(kind,))
 
 
 def below_any_network(profile: Profile, bytes_per_s: float) -> bool:
@@ -67,11 +69,12 @@ def inside_one_machine(profile: Profile, kind: str, usual: float) -> Finding:
     bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
     return Finding(
         cause="network_configuration",
-        claim=Sentence(
+        claim=say(
             "Large {n0} collectives reach {0} on the bus, less than links inside one machine should carry, and exposed"
             " communication takes {1} of the step: the library takes another way.",
-            (bandwidth, exposed),
-            (kind,),
+            bandwidth,
+            exposed,
+            names=(kind,),
         ),
         confidence=confidence((usual, bandwidth.value), (exposed.value, profile.thresholds["noted_pct"])),
         ranks=profile.run.rank_numbers,
@@ -95,7 +98,7 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
     return Finding(
         cause="network_configuration" if avoidable else "slow_link",
         mechanism="socket_fallback" if avoidable else None,
-        claim=Sentence(_told(profile, bandwidth.value), (bandwidth, exposed), (kind,)),
+        claim=say(_told(profile, bandwidth.value), bandwidth, exposed, names=(kind,)),
         confidence=confidence(
             (_below(profile, bandwidth.value, usual), 1.0),
             (exposed.value, profile.thresholds["communication_exposed_pct"]),
@@ -144,39 +147,44 @@ def _below(profile: Profile, bytes_per_s: float, usual: float) -> float:
 def _details(profile: Profile, kind: str) -> tuple[Sentence, ...]:
     return (
         measured_bandwidth(profile, kind),
-        Sentence("The fastest of them reaches {0}.", (measure(profile, "best_bus_bandwidth", kind=kind),)),
-        Sentence(
+        say("The fastest of them reaches {0}.", measure(profile, "best_bus_bandwidth", kind=kind)),
+        say(
             "From the first collective of a step to the end of the last, one is under way {0} of the time.",
-            (measure(profile, "link_busy_pct"),),
+            measure(profile, "link_busy_pct"),
         ),
     )
 
 
 def _without_order(profile: Profile) -> Sentence:
     text = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
-    return Sentence(text, (measure(profile, "left_exposed_pct"),))
+    return say(text, measure(profile, "left_exposed_pct"))
 
 
-ONE_RANK = Sentence("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
+ONE_RANK = say("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
 ONE_RANK_CAP = 0.45  # one rank cannot tell waiting from transfer: a hypothesis, below the confidence of a verdict
 BUSY_REASON = (
     "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as well"
 )
 BUSY_NEEDS = "records of the same training while every rank has a free core"
-NAME = "communication.transfer"
 
 
-def transfer(profile: Profile) -> Check:
+@check(
+    *("communication.transfer", "Bus bandwidth", "Do large collectives reach the bandwidth of their link?"),
+    causes=("slow_link", "network_configuration"),
+    mechanisms=("socket_fallback",),
+)
+def transfer(profile: Profile) -> Check | None:
     """Bus bandwidth of large collectives against the slowest link that should carry them.
 
     Inside a machine no link is that slow: then the library does not take it, which is a matter of configuration.
     Between machines the link itself is what is seen; it is the cause where it is slower than any that training uses,
     or where no order of the work could hide the transfer.
     """
+    if collectives(profile).empty:
+        return None
     table = large_transfers(profile)
     if table.empty:
         return cannot_answer(
-            NAME,
             "no collective of a megabyte or more with a recorded size: bandwidth cannot be judged",
             "a trace with collective sizes (torch 2.3 or newer writes them, or record_shapes=True)",
         )
@@ -187,21 +195,19 @@ def transfer(profile: Profile) -> Check:
     usual = _usual_bytes_per_s(profile, inside)
     least_pct = profile.thresholds["noted_pct" if inside else "communication_exposed_pct"]
     if exposed.value < least_pct or (inside and bandwidth.value >= usual):
-        return clean(NAME, measured)
+        return clean(measured)
     if not bool(table["complete"].all()):
-        return _open(measured, UNTRACED_REASON, UNTRACED_NEEDS)
+        return cannot_answer(UNTRACED_REASON, UNTRACED_NEEDS, measured)
     if inside:
-        return found(NAME, inside_one_machine(profile, kind, usual))
+        return found(inside_one_machine(profile, kind, usual))
     if cores_taken(profile):
-        return _open(measured, BUSY_REASON, BUSY_NEEDS)
+        return cannot_answer(BUSY_REASON, BUSY_NEEDS, measured)
     if below_any_network(profile, bandwidth.value) or link_bound(profile):
-        return found(NAME, slow(profile, kind, usual))
+        return found(slow(profile, kind, usual))
     reason = "what the links between these ranks can carry is not known"
-    return _open(measured, reason, "the same collectives in the communication library's own test on these machines")
-
-
-def _open(measured: Sentence, reason: str, needs: str) -> Check:
-    return Check(NAME, "cannot_answer", support=(measured,), reason=reason, needs=needs)
+    return cannot_answer(
+        reason, "the same collectives in the communication library's own test on these machines", measured
+    )
 
 
 def _fits_one_node(profile: Profile, group_size: int) -> bool:
@@ -215,12 +221,17 @@ def _usual_bytes_per_s(profile: Profile, inside: bool) -> float:
     return profile.thresholds["single_node_bus_gb_s" if inside else between] * 1e9
 
 
-def slow_link(profile: Profile) -> Check:
+@check(
+    *("communication.slow_link", "Links across nodes", "Is one link or node slower than its peers?"),
+    causes=("slow_link",),
+)
+def slow_link(profile: Profile) -> Check | None:
     """Needs peers: the same collective in several groups, or several nodes."""
-    name = "communication.slow_link"
+    if collectives(profile).empty:
+        return None
     table = transfers(profile)
     groups = table[table["bytes"] >= LARGE_BYTES].groupby(["kind", "bytes"])["group"].nunique()
     reason = "one link or node can be called slow only against peers that carry the same collective"
     if len(profile.ranks) > 1 and len(groups) and int(groups.max()) > 2:
         reason = "which node each group's ranks sit on was not recorded, so groups cannot be held against each other"
-    return cannot_answer(name, reason, "traces of all ranks with host names, or link counters and a bandwidth test")
+    return cannot_answer(reason, "traces of all ranks with host names, or link counters and a bandwidth test")

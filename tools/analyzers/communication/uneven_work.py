@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.excess import balance
-from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.communication.pipeline import pipeline
 from tools.metrics.communication.rank_work import (
     exchanged_bytes,
@@ -20,26 +23,43 @@ from tools.views.arrivals import arrivals
 from tools.views.collectives import collectives
 from tools.views.profile import Profile
 
-SKEW, EXPERTS = "communication.data_skew", "communication.expert_load"
-NAMES = (SKEW, EXPERTS)
 FOLLOWING = 0.6  # correlation of compute time with work below which the time has another reason
 EVERYWHERE = 0.95  # of the arithmetic with shapes of its own on each rank: the batches themselves differ
 CERTAIN_LOAD = 0.9  # no cap by the number of steps: shapes are counted, not timed
 
 
-def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Work by recorded shapes, compared between ranks; expert load where the ranks exchange tokens."""
+@check(
+    *("communication.data_skew", "Load imbalance", "Is work imbalanced across ranks?"),
+    causes=("data_skew",),
+)
+def data_skew(profile: Profile) -> Check:
+    """Work by recorded shapes, compared between ranks."""
+    if pipeline(profile) is not None:
+        text = "The ranks are stages of a pipeline: their work differs by design, see pipeline.imbalance."
+        return clean(say(text))
+    if len(profile.ranks) > 1:
+        return _answer(profile, _skew, not _by_experts(profile))
+    if (profile.run.layout.world_size or 1) > 1:
+        return cannot_answer("only one rank was traced", "the traces of the other ranks, same steps")
+    return clean(say("One rank has nobody to share work with unevenly."))
+
+
+@check(
+    *("communication.expert_load", "Expert load", "Is the load of the experts imbalanced?"),
+    causes=("moe_imbalance",),
+)
+def expert_load(profile: Profile) -> Check | None:
+    """The load of experts, where the ranks exchange tokens; not asked of one rank or pipeline stages."""
     if len(profile.ranks) < 2 or pipeline(profile) is not None:
-        return _not_asked(profile)
+        return None
+    return _answer(profile, _experts, _by_experts(profile))
+
+
+def _answer(profile: Profile, finding: Callable[[Profile], Finding], mine: bool) -> Check:
     if rank_work(profile).empty:
         needs = "the traces of all ranks, recorded with record_shapes=True"
-        return tuple(cannot_answer(name, "the shapes of the ranks' operators are not known", needs) for name in NAMES)
-    if not unequal(profile):
-        return tuple(clean(name, _amounts(profile)) for name in NAMES)
-    experts = _by_experts(profile)
-    finding = _experts(profile) if experts else _skew(profile)
-    others = [clean(name, _amounts(profile)) for name in NAMES if name != (EXPERTS if experts else SKEW)]
-    return found(EXPERTS if experts else SKEW, finding), *others
+        return cannot_answer("the shapes of the ranks' operators are not known", needs)
+    return found(finding(profile)) if mine and unequal(profile) else clean(_amounts(profile))
 
 
 def unequal(profile: Profile) -> bool:
@@ -58,17 +78,10 @@ def _exchanges(profile: Profile) -> bool:
     return bool(((table["kind"] == "all_to_all") & (table["step"] >= 0)).any())
 
 
-def _not_asked(profile: Profile) -> tuple[Check, ...]:
-    if pipeline(profile) is not None:
-        text = "The ranks are stages of a pipeline: their work differs by design, see pipeline.imbalance."
-        return (clean(SKEW, Sentence(text)),)
-    if (profile.run.layout.world_size or 1) > 1:
-        return (cannot_answer(SKEW, "one rank's trace was given only", "the traces of the other ranks, same steps"),)
-    return (clean(SKEW, Sentence("One rank has nobody to share work with unevenly.")),)
-
-
 def _by_experts(profile: Profile) -> bool:
     """Whether the unequal part is a part only: between ranks that exchange tokens, dense layers stay equal."""
+    if rank_work(profile).empty:
+        return False
     return _exchanges(profile) and float(rank_work(profile)["own_share"].mean()) < EVERYWHERE
 
 
@@ -78,10 +91,10 @@ def _amounts(profile: Profile) -> Sentence:
         measure(profile, "work_compute_spread_ms"),
         measure(profile, "work_follows_pct"),
     )
-    return Sentence(
+    return say(
         "By the shapes of its operators the rank with most work has {0} more than the mean; the rank that computes"
         " longest does so {1} longer than the mean, and compute time follows the work to {2}.",
-        facts,
+        *facts,
     )
 
 
@@ -99,17 +112,18 @@ def _sure(profile: Profile) -> float:
 def _per_rank(profile: Profile) -> tuple[Sentence, ...]:
     shares = {rank: measure(profile, "rank_work_pct", rank=rank) for rank in profile.run.rank_numbers}
     ends = dict.fromkeys((max(shares, key=lambda r: shares[r].value), min(shares, key=lambda r: shares[r].value)))
-    return tuple(Sentence(f"rank {rank} has {{0}} of the mean rank's arithmetic.", (shares[rank],)) for rank in ends)
+    return tuple(say(f"rank {rank} has {{0}} of the mean rank's arithmetic.", shares[rank]) for rank in ends)
 
 
 def _skew(profile: Profile) -> Finding:
     uneven, spread = measure(profile, "work_uneven_pct"), measure(profile, "work_compute_spread_ms")
     return Finding(
         cause="data_skew",
-        claim=Sentence(
+        claim=say(
             "The ranks' batches differ in size: the rank with most work of a step has {0} more than the mean and"
             " computes {1} longer, and the others wait for it.",
-            (uneven, spread),
+            uneven,
+            spread,
         ),
         confidence=_sure(profile),
         ranks=profile.run.rank_numbers,
@@ -128,10 +142,11 @@ def _experts(profile: Profile) -> Finding:
     loaded = tuple(most.index[most >= float(most.mean()) * _limit(profile)].to_numpy(dtype=np.int64).tolist())
     return Finding(
         cause="moe_imbalance",
-        claim=Sentence(
+        claim=say(
             "Ranks that exchange tokens by all-to-all have unequal work: the rank with most has {0} more than the mean"
             " and computes {1} longer, and the others wait for it in the exchange.",
-            (uneven, spread),
+            uneven,
+            spread,
         ),
         confidence=_sure(profile),
         ranks=loaded or (int(most.index.to_numpy()[most.to_numpy().argmax()]),),
@@ -149,7 +164,7 @@ def _limit(profile: Profile) -> float:
 
 def _own_part(profile: Profile) -> Sentence:
     fact: Fact = measure(profile, "work_own_share_pct")
-    return Sentence("Of the arithmetic, {0} has shapes that are not the same on all ranks; the rest is equal.", (fact,))
+    return say("Of the arithmetic, {0} has shapes that are not the same on all ranks; the rest is equal.", fact)
 
 
 def _exchanged(profile: Profile) -> tuple[Sentence, ...]:
@@ -158,4 +173,4 @@ def _exchanged(profile: Profile) -> tuple[Sentence, ...]:
         return ()
     rank = int(str(series.idxmax()))
     facts = (measure(profile, "exchanged_mib", rank=rank), measure(profile, "exchanged_mib"))
-    return (Sentence(f"rank {rank} exchanges {{0}} per step in all-to-alls, the mean rank {{1}}.", facts),)
+    return (say(f"rank {rank} exchanges {{0}} per step in all-to-alls, the mean rank {{1}}.", *facts),)

@@ -1,19 +1,20 @@
-"""Do matrix operators use the units that are made for them, and does anything compute in double by accident?"""
+"""Do matrix operators use the units that are made for them?"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.kernel_scope import (
     Concerned,
     concerned,
+    concerning,
     device_ranks,
-    scaled_group,
     unknown_device,
     worst_share,
 )
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Finding, Sentence
 from tools.knowledge.devices import DeviceSpec
 from tools.metrics.registry import measure
 from tools.views.kernel_groups import group_rows
@@ -21,28 +22,30 @@ from tools.views.kernels import device_of, spec_for
 from tools.views.profile import Profile
 from tools.views.roofline import costed_kernels, roofline
 
-PRECISION = "computation.precision"
-DOUBLE = "computation.fp64"
 WORTHWHILE = 1.5  # a matrix unit that is not this much faster than the ordinary one is no reason to change types
-HALF_SIZE = 0.5  # 32-bit instead of 64-bit operands: half the traffic, at most half the time on every device
 TARGETS = ("tf32", "bf16", "fp16")
 
 
+@check(
+    *("computation.precision", "Tensor cores", "Do matrix operators use the matrix units (tensor cores)?"),
+    causes=("underutilization",),
+    mechanisms=("no_tensor_core",),
+    needs=(Need.KERNELS,),
+)
 def precision(profile: Profile) -> Check:
     """32-bit matrix multiplications and convolutions on the ordinary units of a device that has matrix units."""
-    unknown = unknown_device(profile, PRECISION)
-    if unknown is not None:
+    if unknown := unknown_device(profile):
         return unknown
     if not _runs(profile, "matrix_operators"):
-        return clean(PRECISION, Sentence("No matrix multiplication, convolution or attention kernel ran."))
+        return clean(say("No matrix multiplication, convolution or attention kernel ran."))
     where = concerned(profile, "vector_unit_fp32")
     if where is None:
         return _nothing_found(profile)
     spec = spec_for(profile.rank(where.worst))
     target = None if spec is None else target_precision(spec)
     if spec is None or target is None:
-        return clean(PRECISION, Sentence("The device has no matrix units that would be faster than its ordinary ones."))
-    return found(PRECISION, _finding(profile, where, spec, target))
+        return clean(say("The device has no matrix units that would be faster than its ordinary ones."))
+    return found(_finding(profile, where, spec, target))
 
 
 def target_precision(spec: DeviceSpec) -> str | None:
@@ -53,65 +56,49 @@ def target_precision(spec: DeviceSpec) -> str | None:
 
 def _nothing_found(profile: Profile) -> Check:
     for rank in _runs(profile, "matrix_operators"):
-        unnamed = measure(
-            profile, "kernel_group_share_pct", group="unnamed_arithmetic", of="matrix_operators", rank=rank
-        )
-        if unnamed.value > 50.0:
+        of = {"group": "unnamed_arithmetic", "of": "matrix_operators"}
+        if measure(profile, "kernel_group_share_pct", rank=rank, **of).value > 50.0:
             return cannot_answer(
-                PRECISION,
-                f"most matrix kernels of rank {rank} have names that do not tell their arithmetic",
+                f"most matrix kernels of rank {rank} have names that do not show their arithmetic",
                 "a trace with record_shapes=True from a build whose libraries name their kernels",
             )
-    return clean(
-        PRECISION,
-        Sentence(
-            "Matrix operators run {0} of the step, those in single precision on ordinary units {1}.",
-            (worst_share(profile, "matrix_operators"), worst_share(profile, "vector_unit_fp32")),
-        ),
-    )
+    shares = (worst_share(profile, group) for group in ("matrix_operators", "vector_unit_fp32"))
+    return clean(say("Matrix operators run {0} of the step, those in single precision on ordinary units {1}.", *shares))
 
 
 def _finding(profile: Profile, where: Concerned, spec: DeviceSpec, target: str) -> Finding:
-    rank = where.worst
-    factor = _kept_time(profile, rank, spec, target)
+    rank, device = where.worst, device_of(profile.rank(where.worst))
     ordinary = measure(profile, "device_peak_tflops", precision="fp32", matrix=0, rank=rank)
     matrix = measure(profile, "device_peak_tflops", precision=target, matrix=1, rank=rank)
     part = measure(profile, "kernel_group_share_pct", group="vector_unit_fp32", of="matrix_operators", rank=rank)
-    device = device_of(profile.rank(rank))
-    return Finding(
+    spent = measure(profile, "kernel_group_ms", group="vector_unit_fp32", rank=rank)
+    finding = Finding(
         cause="underutilization",
         mechanism="no_tensor_core",
-        claim=Sentence(
-            "Matrix multiplications and convolutions in single precision use the ordinary units for {0} of the step "
-            "although {n0} has matrix units: its peak is {1} on the ordinary units and {2} on the matrix units.",
-            (where.share, ordinary, matrix),
-            ("" if device is None else device.name,),
+        claim=say(
+            "Matrix multiplications and convolutions in single precision use the ordinary units for {0} of the step"
+            " although {n0} has matrix units: its peak is {1} on the ordinary units and {2} on the matrix units.",
+            *(where.share, ordinary, matrix),
+            names=("" if device is None else device.name,),
         ),
         confidence=confidence((where.share.value, profile.thresholds["cause_share_pct"]), (part.value, 10.0)),
-        ranks=where.ranks,
-        steps=where.share.steps,
-        change=scaled_group(profile, where, "vector_unit_fp32", factor, (1.0 + factor) / 2),
-        details=(
-            Sentence(
-                "These kernels are {0} of the time of all matrix kernels and run {1} per step.",
-                (part, measure(profile, "kernel_group_ms", group="vector_unit_fp32", rank=rank)),
-            ),
-        ),
+        details=(say("These kernels take {0} of the time of all matrix kernels, {1} per step.", part, spent),),
         against=(
-            Sentence("Single precision may be meant; a lower one needs a check of the loss curve."),
+            say("Single precision may be meant; a lower one needs a check of the loss curve."),
             *_unknown_shapes(profile, rank),
         ),
         disproved_by="a step in a lower matrix precision or mixed precision that takes as long as before",
         signals=("fp32 or fp64 matmul on tensor-core hardware", "both utilisations below threshold"),
         hints={"precision": target},
     )
+    return concerning(profile, where, "vector_unit_fp32", finding, _kept_time(profile, rank, spec, target))
 
 
 def _unknown_shapes(profile: Profile, rank: int) -> tuple[Sentence, ...]:
     known = roofline(profile, rank)
-    if not (known["math"] & known["flops"].notna()).any():
-        return (Sentence("Shapes are not recorded, so the gain is a bound from the device's peaks."),)
-    return ()
+    if (known["math"] & known["flops"].notna()).any():
+        return ()
+    return (say("Shapes are not recorded, so the gain is a bound from the device's peaks."),)
 
 
 def _kept_time(profile: Profile, rank: int, spec: DeviceSpec, target: str) -> float:
@@ -135,39 +122,6 @@ def _kept_time(profile: Profile, rank: int, spec: DeviceSpec, target: str) -> fl
     share = np.clip(np.where(np.isnan(needed), ordinary / matrix, needed), least, 1.0)
     present = kernels["duration_ns"].to_numpy(dtype=float)
     return float((share * present).sum() / present.sum()) if present.sum() else max(least, ordinary / matrix)
-
-
-def double(profile: Profile) -> Check:
-    """Kernels that compute in 64 bit."""
-    where = concerned(profile, "fp64")
-    if where is None:
-        return clean(
-            DOUBLE, Sentence("Kernels in double precision run {0} of the step.", (worst_share(profile, "fp64"),))
-        )
-    return found(
-        DOUBLE,
-        Finding(
-            cause="underutilization",
-            claim=Sentence("Kernels in double precision run {0} of the step.", (where.share,)),
-            confidence=confidence((where.share.value, profile.thresholds["computation_finding_pct"]), at_most=0.8),
-            ranks=where.ranks,
-            steps=where.share.steps,
-            change=scaled_group(profile, where, "fp64", HALF_SIZE, (1.0 + HALF_SIZE) / 2),
-            details=(
-                Sentence(
-                    "That is {0}, in {1} per step.",
-                    (
-                        measure(profile, "kernel_group_ms", group="fp64", rank=where.worst),
-                        measure(profile, "kernel_group_count", group="fp64", rank=where.worst),
-                    ),
-                ),
-            ),
-            against=(Sentence("Accumulators are sometimes kept in double precision on purpose."),),
-            disproved_by="the operators that launch these kernels have no double operand",
-            signals=("fp32 or fp64 matmul on tensor-core hardware",),
-            hints={"precision": "fp32"},
-        ),
-    )
 
 
 def _runs(profile: Profile, group: str) -> tuple[int, ...]:

@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.confidence import confidence
+from dataclasses import replace
+
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
 from tools.analyzers.support.kernel_scope import (
     Concerned,
     concerned,
+    concerning,
     device_ranks,
-    scaled_group,
     unknown_device,
     worst_share,
 )
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.kernel_groups import group_rows
 from tools.views.kernels import spec_for
 from tools.views.profile import Profile
 from tools.views.roofline import roofline
 
-ROOFLINE = "computation.roofline"
 # From half types to fp8 is left out: that is another training recipe, and nothing is wrong with a step without it.
 NARROWER = {"fp32": "tf32", "tf32": "bf16"}
 
 
+@check(
+    *("computation.roofline", "Roofline", "How close are operators to the device's peak rates?"),
+    causes=("compute_bound", "underutilization"),
+    needs=(Need.KERNELS,),
+)
 def against_roofline(profile: Profile) -> Check:
-    """Where operators stand against the roofline: at the device's limit, far below it, or in between."""
-    unknown = unknown_device(profile, ROOFLINE)
-    if unknown is not None:
+    """Operators at the device's limit, far below it, or in between."""
+    if unknown := unknown_device(profile):
         return unknown
     blind = [rank for rank in device_ranks(profile) if not len(group_rows(profile, rank, "costed"))]
     if blind:
-        return cannot_answer(
-            ROOFLINE,
-            f"rank {blind[0]} ran no operator whose shapes and types are recorded",
-            "a profile taken with record_shapes=True",
-        )
+        reason = f"rank {blind[0]} ran no operator whose shapes and types are recorded"
+        return cannot_answer(reason, "a profile taken with record_shapes=True")
     limited = concerned(profile, "compute_bound")
     if limited is not None and limited.share.value >= profile.thresholds["compute_bound_pct"]:
-        return found(ROOFLINE, _compute_bound(profile, limited))
+        return found(_compute_bound(profile, limited))
     below = concerned(profile, "underutilized")
     if below is not None and _far_below(profile, below):
-        return found(ROOFLINE, _underutilized(profile, below))
-    return clean(ROOFLINE, *_standing(profile))
+        return found(_underutilized(profile, below))
+    return clean(*_bounds(profile))
 
 
 def _far_below(profile: Profile, where: Concerned) -> bool:
@@ -57,89 +60,69 @@ def _far_below(profile: Profile, where: Concerned) -> bool:
 
 
 def _underutilized(profile: Profile, where: Concerned) -> Finding:
-    reached = measure(profile, "roofline_pct", rank=where.worst)
-    low = profile.thresholds["low_roofline_pct"]
-    factor = min(1.0, reached.value / low)
-    return Finding(
+    reached, low = measure(profile, "roofline_pct", rank=where.worst), profile.thresholds["low_roofline_pct"]
+    left = min(1.0, reached.value / low)
+    finding = Finding(
         cause="underutilization",
-        claim=Sentence(
-            "Operators that use neither the device's arithmetic nor its memory bandwidth run {0} of the step; at the "
-            "device's peaks operators of known cost would need {1} of their time.",
-            (where.share, reached),
+        claim=say(
+            "Operators that use neither the device's arithmetic nor its memory bandwidth run {0} of the step; at the"
+            " device's peaks operators of known cost would need {1} of their time.",
+            *(where.share, reached),
         ),
         confidence=confidence(
             (where.share.value, profile.thresholds["cause_share_pct"]), (low, max(reached.value, 1e-3)), at_most=0.7
         ),
-        ranks=where.ranks,
-        steps=where.share.steps,
-        change=scaled_group(profile, where, "underutilized", factor, max(0.8, (1.0 + factor) / 2)),
-        details=_standing(profile),
-        against=(Sentence("Small operators cannot fill a large device; a larger batch is not always possible."),),
+        details=_bounds(profile),
+        against=(say("Small operators cannot fill a large device; a larger batch is not always possible."),),
         disproved_by="a larger batch that lengthens these kernels in proportion",
         signals=("both utilisations below threshold",),
     )
+    return concerning(profile, where, "underutilized", finding, left, max(0.8, (1.0 + left) / 2))
 
 
-def _standing(profile: Profile) -> tuple[Sentence, ...]:
-    rank = _busiest(profile)
-    shares = tuple(
-        measure(profile, "kernel_group_share_pct", group=bound, of="costed", rank=rank)
-        for bound in ("underutilized", "memory_bound", "compute_bound")
+def _bounds(profile: Profile) -> tuple[Sentence, ...]:
+    """Which limits operators are bound by, and the rates they reach."""
+    rank = worst_share(profile, "computing").ranks[0]
+    shares = (
+        measure(profile, "kernel_group_share_pct", group=group, of=of, rank=rank)
+        for group, of in (
+            *(("underutilized", "costed"), ("memory_bound", "costed"), ("compute_bound", "costed")),
+            ("costed", "computing"),
+        )
     )
-    covered = measure(profile, "kernel_group_share_pct", group="costed", of="computing", rank=rank)
-    return (
-        Sentence(
-            "Of the time of operators with known cost {0} is underutilised, {1} memory-bound and {2} compute-bound; "
-            "they are {3} of the computing time.",
-            (*shares, covered),
-        ),
-        *_rates(profile, rank),
+    text = (
+        "Of the time of operators with known cost {0} is underutilised, {1} memory-bound and {2} compute-bound; they"
+        " are {3} of the computing time."
     )
-
-
-def _rates(profile: Profile, rank: int) -> tuple[Sentence, ...]:
-    table = roofline(profile, rank)
-    rates = []
+    table, rates = roofline(profile, rank), []
     if (table["math"] & table["flops"].notna()).any():
-        rates.append(
-            Sentence("Matrix operators compute at {0} while they run.", (measure(profile, "matrix_tflops", rank=rank),))
-        )
+        rates.append(say("Matrix operators reach {0} while they run.", measure(profile, "matrix_tflops", rank=rank)))
     if (~table["math"] & table["bytes"].notna()).any():
-        rates.append(
-            Sentence(
-                "Element-wise operators move {0} of the {1} that the device can.",
-                (measure(profile, "streaming_gb_s", rank=rank), measure(profile, "device_peak_gb_s", rank=rank)),
-            )
-        )
-    return tuple(rates)
-
-
-def _busiest(profile: Profile) -> int:
-    return worst_share(profile, "computing").ranks[0]
+        moved = measure_all(profile, "streaming_gb_s", "device_peak_gb_s", rank=rank)
+        rates.append(say("Element-wise operators move {0} of the {1} that the device can.", *moved))
+    return say(text, *shares), *rates
 
 
 def _compute_bound(profile: Profile, where: Concerned) -> Finding:
-    rate = measure(profile, "matrix_tflops", rank=where.worst)
-    factor = _narrower_factor(profile, where.worst)
-    movable = factor < 1.0
-    return Finding(
+    left = _narrower_factor(profile, where.worst)
+    finding = Finding(
         cause="compute_bound",
-        claim=Sentence(
+        claim=say(
             "Operators that compute near the device's limit run {0} of the step; matrix operators reach {1}.",
-            (where.share, rate),
+            *(where.share, measure(profile, "matrix_tflops", rank=where.worst)),
         ),
         confidence=confidence((where.share.value, profile.thresholds["compute_bound_pct"])),
-        ranks=where.ranks,
-        steps=where.share.steps,
-        change=scaled_group(profile, where, "compute_bound", factor, (1.0 + factor) / 2) if movable else (),
-        impact_ms=None if movable else 0.0,
-        impact_method="" if movable else "the device has no faster unit for this work; only less work helps",
-        details=_standing(profile),
-        against=(Sentence("This is how a well-tuned step looks; there is nothing wrong unless less work would do."),),
+        details=_bounds(profile),
+        against=(say("This is how a well-tuned step looks; there is nothing wrong unless less work would do."),),
         disproved_by="a device clock below its usual value",
-        symptom_of=("underutilization",),  # at the limit of the ordinary units, with matrix units beside them unused
+        symptom_of=("underutilization",),  # at the limit of the ordinary units, with the matrix units unused
         signals=("arithmetic intensity above the ridge and utilisation above threshold",),
     )
+    placed = concerning(profile, where, "compute_bound", finding, left)
+    if left < 1.0:
+        return placed
+    why = "the device has no faster unit for this work; only less work helps"
+    return replace(placed, change=(), impact_ms=0.0, impact_method=why)
 
 
 def _narrower_factor(profile: Profile, rank: int) -> float:

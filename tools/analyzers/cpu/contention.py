@@ -6,20 +6,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tools.analyzers.cpu.interpreter_lock import interpreter_lock
-from tools.analyzers.support.affected import affected, worst_of
-from tools.analyzers.support.confidence import confidence
-from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped, values
-from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.analyzers.support.answers import affected, clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
-NAME = "cpu.contention"
 UNNAMED = 0.45  # without a sign of who has the cores it is a hypothesis
 PASSING = 0.5  # of the waiting in one run of samples: then it is a stretch of the run, not the run
 NOBODY = "What keeps the cores busy is not in the records."
-SELDOM = "In the usual sample it waits for {0} of its time, so it comes and goes."
+SELDOM = "In the median sample it waits for {0} of its time, so the waiting is not steady."
 HELD_BACK = "share of its time that the training thread waits for a core"
 
 
@@ -34,59 +32,55 @@ class Reading:
     against: tuple[Sentence, ...] = ()
 
 
-def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Waiting for cores, and waiting for the interpreter."""
-    return _contention(profile), interpreter_lock(profile)
-
-
-def _contention(profile: Profile) -> Check:
+@check(
+    *("cpu.contention", "CPU contention", "Does the training thread wait for a core?"),
+    causes=("cpu_contention",),
+    mechanisms=("cgroup_throttling", "affinity", "thread_oversubscription", "foreign_process"),
+    needs=(Need.RECORDS,),
+    from_records="host",
+)
+def contention(profile: Profile) -> Check:
+    """Time that the training thread is ready to run without a core, and the sign of who has the cores."""
     records = profile.host_records
-    if records is None:
-        return not_recorded(NAME)
+    assert records is not None
     delays = by_rank(profile, records, "counter_share_pct", field="training_run_delay_us")
     if not delays:
-        return not_recorded(NAME, "the records do not tell how long the training thread waits for a core")
-    worst = worst_of(values(delays))
-    limit = profile.thresholds["run_delay_pct"]
-    if delays[worst].value < limit:
-        text = "The training thread waits for a core for {0} of its time at most."
-        return clean(NAME, Sentence(text, (delays[worst],)))
+        return not_recorded("the records do not show how long the training thread waits for a core")
+    worst, limit = worst_of(values(delays)), profile.thresholds["run_delay_pct"]
+    share = delays[worst]
+    if share.value < limit:
+        return clean(say("The training thread waits for a core for {0} of its time at most.", share))
     reading = _reading(profile, records, worst)
     usual = measure(profile, "usual_counter_share_pct", rank=worst, field="training_run_delay_us")
     seldom = reading.mechanism is None and usual.value < limit
     if seldom and _passing(records, worst, limit):
         text = (
-            "The training thread waits for a core for {0} of its time, but for {1} in the usual sample: most of it in a"
-            " passing stretch, with no sign of who had the cores then."
+            "The training thread waits for a core for {0} of its time, but for {1} in the median sample: most of it in"
+            " a passing stretch, with no sign of who had the cores then."
         )
-        return clean(NAME, Sentence(text, (delays[worst], usual)))
+        return clean(say(text, share, usual))
     if seldom:
-        reading = replace(reading, against=(Sentence(SELDOM, (usual,)), *reading.against))
+        reading = replace(reading, against=(say(SELDOM, usual), *reading.against))
     chosen = affected(values(delays), profile.thresholds["noted_pct"])
     waited = measure(profile, "counter_ms_per_step", rank=worst, field="training_run_delay_us")
-    hidden = overlapped(profile, NAME, chosen, waited)
+    hidden = overlapped(profile, chosen, waited)
+    if hidden is not None:
+        return hidden
     others = " on some ranks only" if len(chosen) < len(records.ranks) else ""
-    return hidden or found(NAME, _finding(profile, reading, chosen, (waited, delays[worst]), others))
-
-
-def _finding(
-    profile: Profile, reading: Reading, ranks: tuple[int, ...], told: tuple[Fact, Fact], others: str
-) -> Finding:
-    waited, share = told
-    return Finding(
-        cause="cpu_contention",
-        mechanism=reading.mechanism,
-        claim=Sentence(
-            f"The training thread is ready to run but has no core for {{0}} per step ({{1}} of its time){others}.",
-            (waited, share),
-        ),
-        confidence=confidence((share.value, profile.thresholds["run_delay_pct"]), at_most=reading.at_most),
-        ranks=ranks,
-        saving=host_saving(profile, ranks, waited.value, (0.5, 1.25), HELD_BACK),
-        details=reading.facts,
-        against=reading.against,
-        disproved_by="the steps are as long with the machine to itself and with as many threads as cores",
-        signals=reading.signals,
+    text = f"The training thread is ready to run but has no core for {{0}} per step ({{1}} of its time){others}."
+    return found(
+        Finding(
+            cause="cpu_contention",
+            mechanism=reading.mechanism,
+            claim=say(text, waited, share),
+            confidence=confidence((share.value, limit), at_most=reading.at_most),
+            ranks=chosen,
+            saving=host_saving(profile, chosen, waited.value, (0.5, 1.25), HELD_BACK),
+            details=reading.facts,
+            against=reading.against,
+            disproved_by="the steps are as long with the machine to itself and with as many threads as cores",
+            signals=reading.signals,
+        )
     )
 
 
@@ -96,7 +90,7 @@ def _reading(profile: Profile, records: HostRecords, rank: int) -> Reading:
         reading = candidate(profile, records, rank)
         if reading is not None:
             return reading
-    return Reading(None, (), UNNAMED, ("run-queue pressure",), (Sentence(NOBODY),))
+    return Reading(None, (), UNNAMED, ("run-queue pressure",), (say(NOBODY),))
 
 
 def _passing(records: HostRecords, rank: int, limit_pct: float) -> bool:
@@ -117,15 +111,15 @@ def _throttled(profile: Profile, records: HostRecords, rank: int) -> Reading | N
     quota = measured(profile, "sampled_level", rank=rank, field="quota_cores")
     text = "The control group's CPU quota holds its threads back for {0} of the time, summed over cores"
     facts = (held,) if quota is None else (held, quota)
-    sentence = Sentence(text + ("." if quota is None else "; it grants {1} cores."), facts)
+    sentence = say(text + ("." if quota is None else "; it grants {1} cores."), *facts)
     return Reading("cgroup_throttling", (sentence,), 0.95, ("cgroup CPU quota used up", "run-queue pressure"))
 
 
 def _bound(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
     """Idle cores on the machine which the ranks that wait may not use."""
-    told = [records.environment(each) for each in records.neighbours(rank)]
-    sets = [set(each.allowed_cores) for each in told if each is not None and each.allowed_cores]
-    cores = max((each.cores or 0 for each in told if each is not None), default=0)
+    known = [records.environment(each) for each in records.neighbours(rank)]
+    sets = [set(each.allowed_cores) for each in known if each is not None and each.allowed_cores]
+    cores = max((each.cores or 0 for each in known if each is not None), default=0)
     busy = measured(profile, "sampled_cores", rank=rank, whose="all")
     if len(sets) < len(records.neighbours(rank)) or busy is None:
         return None
@@ -134,18 +128,16 @@ def _bound(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
     if len(usable) >= cores or idle < profile.thresholds["foreign_cores"]:
         return None
     allowed = measure(profile, "sampled_level", rank=rank, field="allowed_cores")
-    sentence = Sentence(
-        "The rank may use {0} of the machine's cores, and so may the others; {1} are busy while others are idle.",
-        (allowed, busy),
-    )
+    text = "The rank may use {0} of the machine's cores, and so may the others; {1} are busy while others are idle."
+    sentence = say(text, allowed, busy)
     return Reading("affinity", (sentence,), 0.95, ("processes bound to few cores while others are idle",))
 
 
 def _own_threads(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
     """More threads of the run want to work than it has cores."""
-    told = [records.environment(each) for each in records.neighbours(rank)]
-    threads = [each.threads.get("torch_intra", 0) for each in told if each is not None]
-    cores = len(set().union(*(each.allowed_cores for each in told if each is not None)))
+    known = [records.environment(each) for each in records.neighbours(rank)]
+    threads = [each.threads.get("torch_intra", 0) for each in known if each is not None]
+    cores = len(set().union(*(each.allowed_cores for each in known if each is not None)))
     own = measured(profile, "sampled_cores", rank=rank, whose="run")
     foreign = measured(profile, "sampled_cores", rank=rank, whose="foreign")
     all_delay = records.share(rank, "run_delay_us")
@@ -156,11 +148,11 @@ def _own_threads(profile: Profile, records: HostRecords, rank: int) -> Reading |
         return None
     count = measure(profile, "operator_threads", rank=rank)
     share = measure(profile, "counter_share_pct", rank=rank, field="run_delay_us")
-    sentence = Sentence(
-        "Operators use {0} on each rank, together more than the cores there are; all threads of the rank together wait"
-        " for a core for {1} of the time.",
-        (count, share),
+    text = (
+        "Operators use {0} on each rank, together more than there are cores; all threads of the rank together wait for"
+        " a core for {1} of the time."
     )
+    sentence = say(text, count, share)
     return Reading("thread_oversubscription", (sentence,), 0.95, ("more threads than cores", "run-queue pressure"))
 
 
@@ -169,9 +161,6 @@ def _foreign(profile: Profile, records: HostRecords, rank: int) -> Reading | Non
     if foreign is None or foreign.value < profile.thresholds["foreign_cores"]:
         return None
     busy = measure(profile, "sampled_cores", rank=rank, whose="all")
-    sentence = Sentence(
-        "Other processes, which are not of the run, keep {0} of the machine busy, of {1} busy in all.", (foreign, busy)
-    )
-    return Reading(
-        "foreign_process", (sentence,), 0.95, ("foreign processes with high CPU", "involuntary context switches")
-    )
+    sentence = say("Processes outside the run keep {0} of the machine busy, of {1} busy in all.", foreign, busy)
+    signals = ("foreign processes with high CPU", "involuntary context switches")
+    return Reading("foreign_process", (sentence,), 0.95, signals)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes, removal
-from tools.analyzers.support.affected import affected, worst_of
-from tools.analyzers.support.confidence import HIGHEST, confidence
+from tools.analyzers.support.answers import HIGHEST, affected, cannot_answer, clean, confidence, found, say, worst_of
 from tools.analyzers.support.recorded import saving
-from tools.findings import Check, Fact, Finding, Saving, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.intervals import intersect, union
 from tools.metrics.host.dispatch import host_dispatch
 from tools.metrics.host.launches import launch_queue
@@ -16,7 +16,6 @@ from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
-NAME = "cpu.small_operators"
 SIGNALS = ("device idle while launches are in flight", "launch queue length near zero", "many short kernels")
 FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes the host's time
 READS_SHARE = 0.1  # of the operators: one read for each handful of operators that make the value
@@ -26,6 +25,11 @@ HOST_SIGNALS = ("many short operators", "time between and in short host operator
 UNPROFILED = "time in short operators called over and over, of the traced step most like the unprofiled ones"
 
 
+@check(
+    *("cpu.small_operators", "Small operators", "Do many short operators keep the host from launching in time?"),
+    causes=("operator_dispatch",),
+    mechanisms=("small_operators", "host_synchronization"),
+)
 def small_operators(profile: Profile) -> Check:
     """Whether launching (with a device) or calling (without one) many short operators holds up the step."""
     with_device = [view.rank.rank for view in profile.ranks if view.rank.has_device]
@@ -34,7 +38,6 @@ def small_operators(profile: Profile) -> Check:
     ranks = [rank for rank in with_device if (launch_queue(profile, rank)["interval_ns"] >= 0).any()]
     if not ranks:
         return cannot_answer(
-            NAME,
             "no host thread has two launches inside the steps that are joined to work on the device",
             "host and device activity in one trace (ProfilerActivity.CPU and CUDA)",
         )
@@ -44,8 +47,8 @@ def small_operators(profile: Profile) -> Check:
     if not chosen:
         facts = (idle_share(profile, worst, "dispatch"), measure(profile, "launch_queue_length", rank=worst))
         text = "The device waits for {0} of the step between close launches; typically {1} are queued before it."
-        return clean(NAME, Sentence(text, facts))
-    return found(NAME, _launch_bound(profile, chosen, worst))
+        return clean(say(text, *facts))
+    return found(_launch_bound(profile, chosen, worst))
 
 
 def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
@@ -66,16 +69,20 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
     return Finding(
         cause="operator_dispatch",
         mechanism="small_operators",
-        claim=Sentence(
+        claim=say(
             "The device waits {0} per step ({1}) for the host to launch the next operator: each step makes {2}, one"
             " every {3}, while a typical kernel runs {4}.",
-            (amount, share, launches, interval, kernel),
+            amount,
+            share,
+            launches,
+            interval,
+            kernel,
         ),
         confidence=margin * (0.7 + 0.3 * empty.value / 100.0),
         ranks=ranks,
         steps=amount.steps,
         change=removal(profile, ranks, "dispatch", *_left(profile)),
-        details=(Sentence("{0} of the launches find nothing queued before the device.", (empty,)),),
+        details=(say("{0} of the launches find nothing queued before the device.", empty),),
         against=(*_too_few(launches), *_against(kernel, interval, queue)),
         disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
         signals=SIGNALS,
@@ -90,17 +97,17 @@ def _left(profile: Profile) -> tuple[float, float]:
 def _too_few(launches: Fact) -> tuple[Sentence, ...]:
     if launches.value >= FEW_LAUNCHES:
         return ()
-    return (Sentence("A step makes only {0}, so each of them is slow rather than their number large.", (launches,)),)
+    return (say("A step makes only {0}, so each of them is slow rather than their number large.", launches),)
 
 
 def _against(kernel: Fact, interval: Fact, queue: Fact) -> tuple[Sentence, ...]:
     sentences = []
     if kernel.value > interval.value:
         text = "A typical kernel ({0}) runs longer than the time between launches ({1})."
-        sentences.append(Sentence(text, (kernel, interval)))
+        sentences.append(say(text, kernel, interval))
     if queue.value >= 1:
         text = "Typically {0} are queued before the device, so the host is ahead for part of the step."
-        sentences.append(Sentence(text, (queue,)))
+        sentences.append(say(text, queue))
     return tuple(sentences)
 
 
@@ -108,7 +115,6 @@ def _on_host(profile: Profile) -> Check:
     ranks = [view.rank.rank for view in profile.ranks if len(host_dispatch(profile, view.rank.rank).rows)]
     if not ranks:
         return cannot_answer(
-            NAME,
             "no computing operators are recorded on a training thread inside the steps",
             "a trace with ProfilerActivity.CPU",
         )
@@ -124,7 +130,7 @@ def _on_host(profile: Profile) -> Check:
             + (" and the pauses beside them" if calls.value else "")
             + " take {2} of the step."
         )
-        return clean(NAME, Sentence(text, (calls, count, share)))
+        return clean(say(text, calls, count, share))
     chosen = affected(shares, profile.thresholds["cause_share_pct"])
     amount = measure(profile, "short_operator_ms", rank=worst)
     reads = measure(profile, "host_group_count", group="reads", rank=worst)
@@ -133,11 +139,10 @@ def _on_host(profile: Profile) -> Check:
         " {2} of the {3} that it calls."
     )
     return found(
-        NAME,
         Finding(
             cause="operator_dispatch",
             mechanism="host_synchronization" if _reads_values(reads, count) else "small_operators",
-            claim=Sentence(text, (amount, share, calls, count)),
+            claim=say(text, amount, share, calls, count),
             details=(_longest_kind(profile, worst), *_reading(reads)),
             confidence=confidence((share.value, limit)),
             ranks=chosen,
@@ -158,11 +163,11 @@ def _longest_kind(profile: Profile, rank: int) -> Sentence:
     spent_ns = np.bincount(codes, weights=view.end[rows] - view.start[rows])
     name = str(view.events.frame["name"].cat.categories[int(spent_ns.argmax())])
     facts = (measure(profile, "host_own_count", rank=rank, name=name),)
-    return Sentence("The largest part of it goes into {n0}, {0} per step.", facts, (name,))
+    return say("The largest part of it goes into {n0}, {0} per step.", *facts, names=(name,))
 
 
 def _reading(reads: Fact) -> tuple[Sentence, ...]:
-    return (Sentence("Of these, {0} read a value out of a tensor.", (reads,)),) if reads.value else ()
+    return (say("Of these, {0} read a value out of a tensor.", reads),) if reads.value else ()
 
 
 def _host_saving(profile: Profile, rank: int, amount: Fact) -> Saving:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import shortened
-from tools.analyzers.support.confidence import confidence
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding
 from tools.intervals import IntervalSet, union
 from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
@@ -49,7 +50,6 @@ def _with_node(rank: RankProfile, track: int) -> NDArray[np.int64]:
     return np.array(sorted(last.values()), dtype=np.int64)
 
 
-ENVIRONMENT = "cpu.environment"
 # How environment variables are named; nothing else in a trace's head is.
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$|PYTHON[A-Z]+$")
 ON = ("1", "true", "yes", "on")
@@ -72,6 +72,12 @@ CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that
 NO_COST = "a setting's cost cannot be read from one run"
 
 
+@check(
+    *("cpu.environment", "Environment settings", "Do recorded settings slow training?"),
+    causes=("environment_configuration",),
+    mechanisms=("debug_variable", "log_level", "version_mismatch"),
+    from_records="host",
+)
 def environment(profile: Profile) -> Check:
     """Debugging settings in the recorded environment; only what a source recorded can be seen."""
     variables = settings(profile)
@@ -79,7 +85,6 @@ def environment(profile: Profile) -> Check:
     told = {} if records is None else {rank: records.environment(rank) for rank in records.ranks}
     if not any(variables.values()) and not any(told.values()):
         return cannot_answer(
-            ENVIRONMENT,
             "the sources hold no environment variables",
             "env.json beside the trace, written by `hermes-dx env > env.json` where the training runs",
         )
@@ -87,8 +92,8 @@ def environment(profile: Profile) -> Check:
     if records is not None:
         findings += [*_anomaly_mode(profile, records), *_versions(records)]
     if findings:
-        return found(ENVIRONMENT, *findings)
-    return clean(ENVIRONMENT, Sentence("None of the recorded settings is known to slow training."))
+        return found(*findings)
+    return clean(say("None of the recorded settings is known to slow training."))
 
 
 def settings(profile: Profile) -> dict[int, dict[str, str]]:
@@ -121,7 +126,7 @@ def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, s
     return Finding(
         cause="environment_configuration",
         mechanism=mechanism,
-        claim=Sentence("The run was started with {n0} set to a value meant for debugging.", (), (name,)),
+        claim=say("The run was started with {n0} set to a value meant for debugging.", names=(name,)),
         confidence=0.9 * len(chosen) / len(known),
         ranks=tuple(sorted(chosen)),
         change=change,
@@ -154,11 +159,11 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
     looking = tuple(scale for view in views for scale in shortened(view, rows[view.rank.rank], 0.0, 0.5))
     change = (*looking, *(scale for view in views for scale in _noting(view)))
     facts = tuple(measure(profile, "host_span_ms", rank=rank, pattern=CHECKING) for rank in traced[:1])
-    details = (Sentence("Looking at gradients for numbers that are none takes {0} per step.", facts),) if facts else ()
+    details = (say("Looking at gradients for numbers that are none takes {0} per step.", *facts),) if facts else ()
     return [
         Finding(
             cause="profiling_overhead",
-            claim=Sentence("Anomaly detection of autograd is switched on while the training runs."),
+            claim=say("Anomaly detection of autograd is switched on while the training runs."),
             confidence=confidence((2.0, 1.0), at_most=0.9),
             ranks=ranks,
             change=change,
@@ -192,7 +197,7 @@ def _versions(records: HostRecords) -> list[Finding]:
             Finding(
                 cause="environment_configuration",
                 mechanism="version_mismatch",
-                claim=Sentence("Not all ranks run the same version of {n0}: {n1} and {n2}.", (), names),
+                claim=say("Not all ranks run the same version of {n0}: {n1} and {n2}.", names=names),
                 confidence=0.6,
                 ranks=odd,
                 impact_ms=0.0,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
 from tools.analyzers.support.changes import shortened
-from tools.analyzers.support.confidence import confidence
 from tools.analyzers.support.recorded import host_saving, measured, overlapped
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding
 from tools.metrics.host.program import span_rows
 from tools.metrics.recorded.series import part_ms
 from tools.metrics.registry import measure
@@ -16,16 +16,20 @@ from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.whatif.change import Change
 
-NAME = "cpu.garbage_collection"
 PATTERN = "garbage_collection"
 APART = 1.3  # times the worst rank's own pauses: what all cost together when they do not collect in the same steps
 
 
-def analyze(profile: Profile) -> tuple[Check, ...]:
+@check(
+    *("cpu.garbage_collection", "Garbage collection", "Do garbage-collection pauses hold up the steps?"),
+    causes=("garbage_collection",),
+    from_records="host",
+)
+def garbage_collection(profile: Profile) -> Check:
     """Collections recorded inside the steps; without recorded ones there is no answer."""
     if profile.series is not None and profile.series.origin == "monitor":
-        return (_recorded(profile, profile.series),)
-    return (_traced(profile),)
+        return _recorded(profile, profile.series)
+    return _traced(profile)
 
 
 def _recorded(profile: Profile, series: RunSeries) -> Check:
@@ -38,30 +42,31 @@ def _recorded(profile: Profile, series: RunSeries) -> Check:
     limits = profile.thresholds
     if share_pct < limits["collector_pct"] or longest.value < limits["garbage_collection_ms"]:
         text = "Steps wait {0} for Python's collector on average; its longest pause is {1}."
-        return clean(NAME, Sentence(text, (cost, longest)))
+        return clean(say(text, cost, longest))
     shares = {rank: 100.0 * mean / series.mean_ms for rank, mean in means.items()}
     chosen = affected(shares, limits["noted_pct"] / 2)
-    hidden = overlapped(profile, NAME, chosen, cost, rare=True)
-    return hidden or found(NAME, _from_records(profile, chosen, worst, share_pct))
+    hidden = overlapped(profile, chosen, cost, rare=True)
+    return hidden or found(_from_records(profile, chosen, worst, share_pct))
 
 
 def _from_records(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
     cost, runs = measure(profile, "collector_cost_ms"), measure(profile, "collector_runs_per_step", rank=worst)
     longest = measure(profile, "collector_longest_ms", rank=worst)
     own = measure(profile, "series_part_ms", part="gc", rank=worst)
-    details = [Sentence(f"On rank {worst} collections take {{0}} per step, {{1}} of them.", (own, runs))]
+    details = [say(f"On rank {worst} collections take {{0}} per step, {{1}} of them.", own, runs)]
     objects = measured(profile, "tracked_objects", rank=worst)
     if objects is not None:
-        details.append(Sentence(f"A full collection on rank {worst} looks at {{0}}.", (objects,)))
+        details.append(say(f"A full collection on rank {worst} looks at {{0}}.", objects))
     if len(ranks) > 1 and cost.value > APART * own.value:
         text = "The ranks collect in different steps: together they hold up {0} per step, the worst alone {1}."
-        details.append(Sentence(text, (cost, own)))
+        details.append(say(text, cost, own))
     return Finding(
         cause="garbage_collection",
-        claim=Sentence(
+        claim=say(
             "Python's garbage collector holds the steps up for {0} on average, at most for {1} at a time"
             + (", and not on all ranks: the others wait." if len(ranks) < len(profile.rank_numbers) else "."),
-            (cost, longest),
+            cost,
+            longest,
         ),
         confidence=confidence(
             (share_pct, profile.thresholds["collector_pct"]),
@@ -87,7 +92,6 @@ def _traced(profile: Profile) -> Check:
     ranks = [rank for rank, rows in pauses.items() if len(rows)]
     if not ranks:
         return cannot_answer(
-            NAME,
             "no collections are recorded, and a profiler does not record automatic ones by itself",
             "the run under the monitor, torch.profiler with _ExperimentalConfig(record_python_gc_info=True), or a"
             " gc.callbacks hook that opens a record_function span",
@@ -99,8 +103,8 @@ def _traced(profile: Profile) -> Check:
     longest = measure(profile, "host_span_longest_ms", rank=worst, pattern=PATTERN)
     if not chosen or longest.value < profile.thresholds["garbage_collection_ms"]:
         text = "{0} of the garbage collector are recorded in the steps, the longest {1}."
-        return clean(NAME, Sentence(text, (count, longest)))
-    return found(NAME, _pauses(profile, chosen, worst, shares[worst]))
+        return clean(say(text, count, longest))
+    return found(_pauses(profile, chosen, worst, shares[worst]))
 
 
 def _pauses(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
@@ -112,10 +116,10 @@ def _pauses(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: flo
     view = profile.rank(worst)
     return Finding(
         cause="garbage_collection",
-        claim=Sentence(
+        claim=say(
             "{0} of Python's garbage collector in the recorded steps hold the step up for {1} per step, the longest"
             " for {2}.",
-            facts,
+            *facts,
         ),
         confidence=confidence((share_pct, profile.thresholds["cause_share_pct"])),
         ranks=ranks,

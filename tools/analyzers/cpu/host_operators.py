@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from tools.analyzers.overlap.idle import waiting_ms
-from tools.analyzers.support.affected import worst_of
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, worst_of
 from tools.analyzers.support.changes import shortened
-from tools.analyzers.support.confidence import confidence
 from tools.analyzers.support.recorded import measured
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding
 from tools.metrics.host.operator_speed import launching_rows, operator_speed
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 
-NAME = "cpu.host_speed"
 FEW = "So few steps are compared that one moment may have done it."
 AGREEING = 0.6  # share of the compared time in operators that are slower, below which content rather than speed differs
 HELD_UP_PCT = 50.0  # of the excess in single calls: then the host was taken away, else all of its calls are slow
@@ -26,12 +25,15 @@ NO_WAITING = "a rank's host takes longer for the same operators, but the records
 EVEN = "All calls are slower alike, as on a processor with a lower clock."
 
 
+@check(
+    *("cpu.host_speed", "Host speed across ranks", "Is one rank's host slower at the same operators?"),
+    causes=("cpu_contention",),
+)
 def host_speed(profile: Profile) -> Check:
     """A rank whose operators take longer on the host than the same ones on the other ranks, while its device waits."""
     speeds = operator_speed(profile)
     if not speeds:
         return cannot_answer(
-            NAME,
             "no two traced ranks with a device call the same operators equally often",
             "the traces of several ranks with ProfilerActivity.CPU and CUDA",
         )
@@ -47,16 +49,16 @@ def host_speed(profile: Profile) -> Check:
     excess = measure(profile, "launching_operator_excess_ms", rank=worst)
     if slow.get(worst, 0.0) < limit or exposed_pct(profile, worst) < profile.thresholds["noted_pct"]:
         text = "At the same operators the slowest rank's host takes {0} per step longer than the others'."
-        return clean(NAME, Sentence(text, (excess,)))
+        return clean(say(text, excess))
     waited = measured(profile, "counter_share_pct", rank=worst, field="training_run_delay_us")
     if waited is None:
-        return found(NAME, _finding(profile, worst))
+        return found(_finding(profile, worst))
     if waited.value < profile.thresholds["run_delay_pct"]:
         return cannot_answer(
-            NAME, NO_WAITING, "the traces with Python frames (with_stack=True), and the frequencies of the cores"
+            NO_WAITING, "the traces with Python frames (with_stack=True), and the frequencies of the cores"
         )
     text = "A host takes {0} per step longer for the same operators; the records tell that it waits for a core {1}."
-    return clean(NAME, Sentence(text, (excess, waited)))
+    return clean(say(text, excess, waited))
 
 
 def exposed_pct(profile: Profile, rank: int) -> float:
@@ -81,10 +83,11 @@ def _finding(profile: Profile, rank: int) -> Finding:
     factor = min(1.0, speed.expected_ns / max(speed.own_ns, 1.0))
     return Finding(
         cause="cpu_contention",
-        claim=Sentence(
+        claim=say(
             f"The host of rank {rank} takes {{0}} per step for its operators, {{1}} longer than the other ranks for the"
             " same ones, and its device waits.",
-            (own, excess),
+            own,
+            excess,
         ),
         confidence=confidence(
             (exposed_pct(profile, rank), limits["noted_pct"]),
@@ -95,12 +98,12 @@ def _finding(profile: Profile, rank: int) -> Finding:
         steps=excess.steps,
         change=shortened(view, launching_rows(view), factor, (1.0 + factor) / 2),
         details=(
-            Sentence(
+            say(
                 "{0} of that is no even slowness, as its fastest calls do not show it: single calls were held up.",
-                (held_up,),
+                held_up,
             ),
         ),
-        against=tuple(Sentence(text) for text in (OPEN, *((FEW,) if few else ()), *(() if uneven else (EVEN,)))),
+        against=tuple(say(text) for text in (OPEN, *((FEW,) if few else ()), *(() if uneven else (EVEN,)))),
         disproved_by="the monitor's records show that the training thread hardly waits for a core",
         signals=("host operators slow on one node only",),
         symptom_of=("garbage_collection", "operator_compilation"),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import comb
 
-from tools.analyzers.support.affected import affected, worst_of
-from tools.analyzers.support.confidence import confidence
-from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped, values
+from tools.analyzers.support.answers import affected, clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped
+from tools.analyzers.support.spec import Need, check
 from tools.errors import UsageError
-from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.findings import Check, Fact, Finding
 from tools.metrics.host.dispatch import NEARBY
 from tools.metrics.recorded.series import part_ms
 from tools.metrics.registry import measure
@@ -16,7 +16,6 @@ from tools.views.blocking import bursts
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
-NAME = "cpu.interpreter_lock"
 EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able to account for
 UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
 SWITCHES = (
@@ -26,60 +25,63 @@ SWITCHES = (
 CHANCE = 0.01  # that pauses of any length would be of that length so often
 
 
+@check(
+    *("cpu.interpreter_lock", "GIL contention", "Do other Python threads hold the interpreter lock (GIL)?"),
+    causes=("operator_dispatch",),
+    mechanisms=("gil_contention",),
+    needs=(Need.RECORDS,),
+    from_records="host",
+)
 def interpreter_lock(profile: Profile) -> Check:
     """Other Python threads that compute while the training thread sleeps without waiting for data or other ranks."""
     records = profile.host_records
-    if records is None:
-        return not_recorded(NAME)
+    assert records is not None
     others = by_rank(profile, records, "counter_share_pct", field="python_threads_cpu_us")
     if not others:
-        return not_recorded(NAME, "the records do not tell the CPU time of other Python threads")
-    kept = {rank: kept_ms(profile, records, rank) for rank in others}
-    shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in kept.items()}
+        return not_recorded("the records do not show the CPU time of other Python threads")
+    lost = {rank: kept_ms(profile, records, rank) for rank in others}
+    shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in lost.items()}
     late = worst_of(shares)
     off = measured(profile, "off_core_ms", rank=late)
     if off is None or shares[late] < profile.thresholds["noted_pct"]:
-        worst = worst_of(values(others))
         text = (
-            "Python threads beside the training thread run for {0} of the time at most, and the training thread is not"
-            " blocked for as long."
+            "Python threads other than the training thread run for {0} of the time at most, and the training thread is"
+            " not blocked for as long."
         )
-        return clean(NAME, Sentence(text, (others[worst],)))
+        return clean(say(text, others[worst_of(values(others))]))
     chosen = affected(shares, profile.thresholds["noted_pct"])
-    hidden = overlapped(profile, NAME, chosen, off)
-    return hidden or found(NAME, _finding(profile, chosen, late, kept[late]))
+    return overlapped(profile, chosen, off) or found(_finding(profile, chosen, late, lost[late]))
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float) -> Finding:
     share = measure(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
-    off = measure(profile, "off_core_ms", rank=rank)
+    off, limits = measure(profile, "off_core_ms", rank=rank), profile.thresholds
     step_pct = 100.0 * lost_ms / (profile.series.mean_ms if profile.series else 1.0)
-    pauses = _telling_pauses(profile, rank)
+    pauses = _switch_pauses(profile, rank)
+    method = "time the training thread is blocked while other threads run"
     return Finding(
         cause="operator_dispatch",
         mechanism="gil_contention",
-        claim=Sentence(
+        claim=say(
             "Other Python threads of the process compute for {0} of the time, and the training thread is blocked for"
             " {1} per step without waiting for a core.",
-            (share, off),
+            *(share, off),
         ),
         confidence=confidence(
-            (step_pct, profile.thresholds["cause_share_pct"]),
-            (share.value, profile.thresholds["side_thread_pct"]),
+            (step_pct, limits["cause_share_pct"]),
+            (share.value, limits["side_thread_pct"]),
             at_most=0.9 if pauses else 0.75,
         ),
         ranks=ranks,
-        saving=host_saving(
-            profile, ranks, lost_ms, (0.4, 1.2), "time the training thread is blocked while other threads run"
-        ),
-        details=(Sentence(SWITCHES, pauses),) if pauses else (),
-        against=() if pauses else (Sentence(UNSEEN),),
+        saving=host_saving(profile, ranks, lost_ms, (0.4, 1.2), method),
+        details=(say(SWITCHES, *pauses),) if pauses else (),
+        against=() if pauses else (say(UNSEEN),),
         disproved_by="the steps are as long with the side thread's work moved to a process of its own",
         signals=("busy Python threads beside the training thread", "training thread blocked without run-queue delay"),
     )
 
 
-def _telling_pauses(profile: Profile, rank: int) -> tuple[Fact, ...]:
+def _switch_pauses(profile: Profile, rank: int) -> tuple[Fact, ...]:
     """Pauses of the switch interval and those about as long, where chance would hardly make so many of the former."""
     hits = measured(profile, "switch_pauses_per_step", rank=rank)
     near = measured(profile, "near_switch_pauses_per_step", rank=rank)
@@ -98,7 +100,7 @@ def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
     """Time per step for which other Python threads can have kept the interpreter from the training thread.
 
     Only a thread that runs can keep it: what blocks the training thread for much longer than those run is another
-    matter, and then 0. 0 too where the records do not tell.
+    matter, and then 0. 0 too where the records do not show it.
     """
     share = measured(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
     if share is None or share.value < profile.thresholds["side_thread_pct"]:
@@ -109,7 +111,7 @@ def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
 
 
 def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:
-    """Time per step off a core that neither data nor the wait for devices or other ranks explains; 0 if not told.
+    """Time per step off a core that neither data nor the wait for devices or other ranks explains; 0 if not recorded.
 
     Waiting for others is what exceeds the rank's own time; a process with a busy side thread dawdles there as well, so
     the least of the ranks counts as what the step cannot do without.

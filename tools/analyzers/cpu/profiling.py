@@ -5,15 +5,26 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import waiting_ms
-from tools.analyzers.support.affected import affected, worst_of
-from tools.analyzers.support.confidence import confidence
-from tools.analyzers.support.recorded import by_rank, host_saving, measured, overlapped, values
-from tools.findings import Check, Fact, Finding, Sentence, clean, found
+from tools.analyzers.support.answers import (
+    affected,
+    cannot_answer,
+    clean,
+    confidence,
+    found,
+    measure_ranks,
+    say,
+    values,
+    worst_of,
+)
+from tools.analyzers.support.recorded import by_rank, host_saving, measured, overlapped
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, subtract, union
 from tools.metrics.host.dispatch import host_dispatch
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls
+from tools.views.coarse import capture_of
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
@@ -28,49 +39,6 @@ def always_profiled(profile: Profile, rank: int) -> bool:
     return active is not None and active.value >= ALWAYS_PCT
 
 
-def recorded_profiler(profile: Profile, name: str) -> Check | None:
-    """The answer of the monitor's samples; None where they do not tell whether a profiler ran."""
-    records = profile.host_records
-    active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
-    traced = {rank: fact for rank, fact in active.items() if rank in profile.run.rank_numbers}
-    if records is None or not traced:
-        return None
-    estimates = {rank: measure(profile, "profiling_overhead_ms", rank=rank) for rank in traced}
-    shares = {rank: fact.value * estimates[rank].value / records.series.mean_ms for rank, fact in traced.items()}
-    worst = worst_of(shares)
-    chosen = affected(shares, profile.thresholds["noted_pct"])
-    if not chosen:
-        most = traced[worst_of(values(traced))]
-        return clean(name, Sentence("While no trace is recorded a profiler runs for {0} of the time.", (most,)))
-    hidden = overlapped(profile, name, chosen, estimates[worst])
-    return hidden or found(name, _finding(profile, chosen, traced[worst], estimates[worst], shares[worst]))
-
-
-def untraced_profiler(profile: Profile, name: str) -> Check | None:
-    """The answer of the samples where there is no trace to estimate the cost from; None where they do not tell."""
-    records = profile.host_records
-    active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
-    if not active:
-        return None
-    worst = worst_of(values(active))
-    if active[worst].value < ALWAYS_PCT:
-        return clean(name, Sentence("A profiler runs for {0} of the time.", (active[worst],)))
-    return found(
-        name,
-        Finding(
-            cause="profiling_overhead",
-            claim=Sentence("A profiler of the script's own runs for {0} of the time.", (active[worst],)),
-            confidence=confidence((active[worst].value, ALWAYS_PCT / 2.0), at_most=0.9),
-            ranks=affected(values(active), ALWAYS_PCT),
-            impact_ms=0.0,
-            impact_method="what a profiler costs depends on what it records, which only a trace tells",
-            against=(Sentence(UNKNOWN),),
-            disproved_by="the steps are as long with the script's profiler taken out",
-            signals=("profiler with stacks, shapes or memory active",),
-        ),
-    )
-
-
 def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: Fact, share_pct: float) -> Finding:
     worst = estimate.ranks[0]
     frames = measure(profile, "profiled_events_per_step", rank=worst, kind="python")
@@ -78,10 +46,11 @@ def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: F
     limits = profile.thresholds
     return Finding(
         cause="profiling_overhead",
-        claim=Sentence(
+        claim=say(
             "A profiler runs for {0} of the time, also in steps of which no trace is kept: recording stacks, shapes and"
             " memory takes an estimated {1} of host time per step.",
-            (active, estimate),
+            active,
+            estimate,
         ),
         confidence=confidence((share_pct, limits["cause_share_pct"]), (active.value, ALWAYS_PCT / 2.0), at_most=0.92),
         ranks=ranks,
@@ -93,48 +62,95 @@ def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: F
             (0.5, 1.8),
             "profiled events times the cost of recording one",
         ),
-        details=(Sentence("A traced step holds {0} for Python frames and {1} for operators.", (frames, operators)),),
-        against=(Sentence(OPEN),),
+        details=(say("A traced step holds {0} for Python frames and {1} for operators.", frames, operators),),
+        against=(say(OPEN),),
         disproved_by="the steps are as long with the script's profiler taken out",
         signals=("profiler with stacks, shapes or memory active",),
     )
 
 
-OVERHEAD = "cpu.profiling_overhead"
 RECORDED = (EventKind.PYTHON, EventKind.OPERATOR, EventKind.RUNTIME)
 ONLY_PROFILED = 0.5  # of the estimate: if traced steps are longer than the rest by this much, they alone are profiled
 TRACED_OPEN = "No step time without the profiler is known; the amount is an estimate."
 ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler seems to run in those as well."
 
 
+@check(
+    *("cpu.profiling_overhead", "Profiler overhead", "Does a profiler slow the steps?"),
+    causes=("profiling_overhead",),
+    from_records="host",
+)
 def profiling_overhead(profile: Profile) -> Check:
-    """Whether recording stacks, shapes or memory takes host time on which the step depends."""
-    recorded = recorded_profiler(profile, OVERHEAD)
-    if recorded is not None:
-        return recorded
+    """Host time that recording stacks, shapes or memory takes, where the step depends on the host."""
+    records = profile.host_records
+    active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
+    if not profile.traced:
+        return _untraced(profile, active)
+    traced = {rank: fact for rank, fact in active.items() if rank in profile.run.rank_numbers}
+    return _recorded(profile, traced) if traced else _estimated(profile)
+
+
+def _untraced(profile: Profile, active: dict[int, Fact]) -> Check:
+    """By the samples alone, which do not show the cost."""
+    if not active:
+        return cannot_answer("no trace was read, and no sample shows whether a profiler ran", capture_of(profile))
+    worst = worst_of(values(active))
+    if active[worst].value < ALWAYS_PCT:
+        return clean(say("A profiler runs for {0} of the time.", active[worst]))
+    return found(
+        Finding(
+            cause="profiling_overhead",
+            claim=say("A profiler of the script's own runs for {0} of the time.", active[worst]),
+            confidence=confidence((active[worst].value, ALWAYS_PCT / 2.0), at_most=0.9),
+            ranks=affected(values(active), ALWAYS_PCT),
+            impact_ms=0.0,
+            impact_method="what a profiler costs depends on what it records, which only a trace shows",
+            against=(say(UNKNOWN),),
+            disproved_by="the steps are as long with the script's profiler taken out",
+            signals=("profiler with stacks, shapes or memory active",),
+        )
+    )
+
+
+def _recorded(profile: Profile, active: dict[int, Fact]) -> Check:
+    """By how often the monitor's samples find a profiler, and what the trace shows that it records."""
+    assert profile.series is not None
+    estimates = measure_ranks(profile, active, "profiling_overhead_ms")
+    shares = {rank: fact.value * estimates[rank].value / profile.series.mean_ms for rank, fact in active.items()}
+    worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        most = active[worst_of(values(active))]
+        return clean(say("While no trace is recorded a profiler runs for {0} of the time.", most))
+    hidden = overlapped(profile, chosen, estimates[worst])
+    return hidden or found(_finding(profile, chosen, active[worst], estimates[worst], shares[worst]))
+
+
+def _estimated(profile: Profile) -> Check:
+    """By what the trace records, where no samples show whether unprofiled steps have a profiler as well."""
     shares = {view.rank.rank: _exposed_pct(profile, view.rank.rank) for view in profile.ranks}
     worst = worst_of(shares)
     estimate = measure(profile, "profiling_overhead_ms", rank=worst)
     chosen = affected(shares, profile.thresholds["noted_pct"])
     if not chosen:
         text = "Recording stacks, shapes and memory takes an estimated {0} of host time per step."
-        return clean(OVERHEAD, Sentence(text, (estimate,)))
+        return clean(say(text, estimate))
     excess = measured(profile, "profiled_excess_pct")
     if excess is not None and excess.value >= ONLY_PROFILED * shares[worst]:
         text = (
             "Profiled steps take {0} longer than the others, on which no profiler ran: it costs the training nothing."
         )
-        return clean(OVERHEAD, Sentence(text, (excess,)))
+        return clean(say(text, excess))
     frames = measure(profile, "profiled_events_per_step", rank=worst, kind="python")
     operators = measure(profile, "profiled_events_per_step", rank=worst, kind="operator")
     return found(
-        OVERHEAD,
         Finding(
             cause="profiling_overhead",
-            claim=Sentence(
+            claim=say(
                 "An estimated {0} of host time per step is the profiler's own: it records {1} for Python frames and"
                 " {2} for operators, and the step waits for the host.",
-                (estimate, frames, operators),
+                estimate,
+                frames,
+                operators,
             ),
             confidence=confidence(
                 (shares[worst], profile.thresholds["cause_share_pct"]), at_most=_surest(excess, bool(frames.value))
@@ -142,8 +158,8 @@ def profiling_overhead(profile: Profile) -> Check:
             ranks=chosen,
             steps=estimate.steps,
             change=_removal(profile, chosen),
-            against=(Sentence(TRACED_OPEN),) if excess is None else (),
-            details=() if excess is None else (Sentence(ALWAYS, (excess,)),),
+            against=(say(TRACED_OPEN),) if excess is None else (),
+            details=() if excess is None else (say(ALWAYS, excess),),
             disproved_by="an unprofiled step takes as long as a profiled one",
             signals=("profiler with stacks, shapes or memory active",),
         ),

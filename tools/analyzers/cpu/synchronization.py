@@ -1,13 +1,13 @@
-"""Does the host wait for the device where it could run ahead?"""
+"""Does the host wait for the device needlessly?"""
 
 from __future__ import annotations
 
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes
-from tools.analyzers.support.affected import affected, worst_of
-from tools.analyzers.support.confidence import confidence
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls, kernel_launches
@@ -16,17 +16,25 @@ from tools.views.profile import Profile
 from tools.whatif.change import Unblock
 
 NO_DEVICE = "no work on a device is recorded that the host could wait for"
-HOST_SYNCHRONIZATION = "cpu.host_synchronization"
-LAUNCH_BLOCKING = "cpu.launch_blocking"
 NEEDS = "host and device activity in one trace (ProfilerActivity.CPU and CUDA)"
 ENOUGH_LAUNCHES = 20  # fewer kernel launches than this say nothing about how launches behave
 
 
+@check(
+    *(
+        "cpu.host_synchronization",
+        "Host-device synchronization",
+        "Does the host wait for the device needlessly?",
+    ),
+    causes=("operator_dispatch",),
+    mechanisms=("host_synchronization",),
+    needs=(Need.DEVICE,),
+)
 def host_synchronization(profile: Profile) -> Check:
     """Whether the device runs dry after the host has waited for it."""
     ranks = _ranks_with_calls(profile)
     if not ranks:
-        return cannot_answer(HOST_SYNCHRONIZATION, _why_not(profile), NEEDS)
+        return cannot_answer(_why_not(profile), NEEDS)
     shares = {rank: idle_share(profile, rank, "synchronization").value for rank in ranks}
     worst = worst_of(shares)
     chosen = affected(shares, profile.thresholds["noted_pct"])
@@ -37,8 +45,8 @@ def host_synchronization(profile: Profile) -> Check:
             idle_share(profile, worst, "synchronization"),
         )
         text = "The host waits for the device in {0} per step, for {1}; the device is then idle for {2} of the step."
-        return clean(HOST_SYNCHRONIZATION, Sentence(text, facts))
-    return found(HOST_SYNCHRONIZATION, _waits(profile, chosen, worst))
+        return clean(say(text, *facts))
+    return found(_waits(profile, chosen, worst))
 
 
 def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
@@ -57,18 +65,20 @@ def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
     return Finding(
         cause="operator_dispatch",
         mechanism="host_synchronization",
-        claim=Sentence(
+        claim=say(
             "The host waits for the device in {0} per step, most of it in {n0}, and so loses its lead: the device is"
             " then idle for {1} per step ({2}).",
-            (calls, amount, share),
-            names,
+            calls,
+            amount,
+            share,
+            names=names,
         ),
         confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=0.9),
         ranks=ranks,
         steps=amount.steps,
         change=tuple(Unblock(rank, blocking_calls(profile, rank)["row"].to_numpy()) for rank in ranks),
         details=(
-            Sentence("In these calls the host stands still for {0} per step while the device works.", (waited,)),
+            say("In these calls the host stands still for {0} per step while the device works.", waited),
             *(_place(names) if len(names) > 1 else ()),
         ),
         disproved_by="the step is as long when the result is read once at the end of several steps",
@@ -80,36 +90,41 @@ def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
 
 def _place(names: tuple[str, ...]) -> tuple[Sentence, ...]:
     places = ", inside ".join(f"{{n{place}}}" for place in range(1, len(names)))
-    return (Sentence(f"The longest waits come from {places}.", (), names),)
+    return (say(f"The longest waits come from {places}.", names=names),)
 
 
+@check(
+    *("cpu.launch_blocking", "Blocking launches", "Does every launch wait for its kernel?"),
+    causes=("operator_dispatch",),
+    mechanisms=("launch_blocking",),
+    needs=(Need.DEVICE,),
+)
 def launch_blocking(profile: Profile) -> Check:
     """Whether each launch waits for its kernel, as with CUDA_LAUNCH_BLOCKING=1."""
     every = profile.run.rank_numbers
     ranks = [rank for rank in every if len(kernel_launches(profile, rank).rows) >= ENOUGH_LAUNCHES]
     if not ranks:
         reason = "too few kernel launches are recorded with their kernel" if profile.run.has_device else NO_DEVICE
-        return cannot_answer(LAUNCH_BLOCKING, reason, NEEDS)
+        return cannot_answer(reason, NEEDS)
     shares = {rank: measure(profile, "launch_blocking_pct", rank=rank).value for rank in ranks}
     worst = worst_of(shares)
     limit_pct = 100.0 * profile.thresholds["launch_blocking_ratio"]
     ratio = measure(profile, "launch_blocking_pct", rank=worst)
     if ratio.value <= limit_pct:
-        return clean(LAUNCH_BLOCKING, Sentence("{0} of the kernel launches last until their kernel ends.", (ratio,)))
+        return clean(say("{0} of the kernel launches last until their kernel ends.", ratio))
     blocked = tuple(rank for rank in ranks if shares[rank] > limit_pct)
     return found(
-        LAUNCH_BLOCKING,
         Finding(
             cause="operator_dispatch",
             mechanism="launch_blocking",
-            claim=Sentence("{0} of the kernel launches return only when their kernel has ended.", (ratio,)),
+            claim=say("{0} of the kernel launches return only when their kernel has ended.", ratio),
             confidence=confidence((ratio.value, limit_pct * 0.5)),
             ranks=blocked,
             steps=ratio.steps,
             change=tuple(Unblock(rank, kernel_launches(profile, rank).blocked) for rank in blocked),
             details=(
-                Sentence("The device is idle for {0} of the step.", (idle_share(profile, worst, "all"),)),
-                Sentence("Typically {0} are queued.", (measure(profile, "launch_queue_length", rank=worst),)),
+                say("The device is idle for {0} of the step.", idle_share(profile, worst, "all")),
+                say("Typically {0} are queued.", measure(profile, "launch_queue_length", rank=worst)),
             ),
             disproved_by="CUDA_LAUNCH_BLOCKING (or its like) is unset and no code synchronises after each launch",
             signals=("synchronising calls in step with launches", "launch queue length near zero"),

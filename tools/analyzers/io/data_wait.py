@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from tools.analyzers.io.loader_records import LoaderReading, loader_reading
-from tools.analyzers.io.uploads import uploads
-from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.io.loader_records import LoaderReading, loader_reading, recorded_data_wait
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
 from tools.analyzers.support.changes import shortened
-from tools.analyzers.support.confidence import confidence
-from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change
 
-NAME = "io.data_loader"
 EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is what the loader does
 
 
-def analyze(profile: Profile) -> tuple[Check, ...]:
-    """The data loader's wait, and uploads to the device."""
-    return _data_loader(profile), uploads(profile)
-
-
-def _data_loader(profile: Profile) -> Check:
+@check(
+    *("io.data_loader", "Data loader", "Does the step wait for the data loader?"),
+    causes=("slow_data_reading", "slow_data_processing"),
+    mechanisms=("too_few_workers", "heavy_transform", "process_binding"),
+    from_records="steps",
+)
+def data_loader(profile: Profile) -> Check:
+    """The time that a step waits for its data loader, and what the loader does meanwhile."""
+    if not profile.traced:
+        return recorded_data_wait(profile)
     ranks = [view.rank.rank for view in profile.ranks if len(view.in_steps(view.loader_rows))]
     if not ranks:
         return _without_spans(profile)
@@ -32,8 +34,8 @@ def _data_loader(profile: Profile) -> Check:
     if not chosen:
         text = "The step waits {0} for its data loader ({1}); the loader's spans last {2}, hidden or not."
         spans = measure(profile, "loader_span_ms", rank=worst)
-        return clean(NAME, Sentence(text, (_wait_ms(profile, worst), _wait(profile, worst), spans)))
-    return found(NAME, _finding(profile, chosen, worst))
+        return clean(say(text, _wait_ms(profile, worst), _wait(profile, worst), spans))
+    return found(_finding(profile, chosen, worst))
 
 
 def _without_spans(profile: Profile) -> Check:
@@ -45,9 +47,8 @@ def _without_spans(profile: Profile) -> Check:
     largest = max(host.values(), key=lambda fact: fact.value, default=None)
     if largest is not None and len(host) == len(profile.ranks) and largest.value < profile.thresholds["noted_pct"]:
         text = "The device waits for the host, and so for any data, during {0} of the step at most."
-        return clean(NAME, Sentence(text, (largest,)))
+        return clean(say(text, largest))
     return cannot_answer(
-        NAME,
         "no data-loader span is recorded on a training thread",
         "the loop over the DataLoader inside the profiled steps, or a record_function span around fetching a batch",
     )
@@ -73,13 +74,14 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
     return Finding(
         cause=cause,
         mechanism=mechanism,
-        claim=Sentence(
+        claim=say(
             ("The device is idle" if view.rank.has_device else "The training thread waits")
             + " {0} per step ({1}) because the "
             + KIND_NAMES[kind]
             + " has no batch ready"
             + (" on some ranks only." if len(ranks) < len(profile.ranks) else "."),
-            (amount, share),
+            amount,
+            share,
         ),
         confidence=confidence((share.value, profile.thresholds["data_wait_pct"]), at_most=ceiling)
         * (0.5 + 0.5 * waiting.value / len(view.steps)),
@@ -87,8 +89,8 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         steps=_waiting_steps(profile, view),
         change=_removal(profile, ranks),
         details=(
-            Sentence("The loader's spans last {0} per step.", (measure(profile, "loader_span_ms", rank=worst),)),
-            Sentence("The wait is seen in {0}.", (waiting,)),
+            say("The loader's spans last {0} per step.", measure(profile, "loader_span_ms", rank=worst)),
+            say("The wait is seen in {0}.", waiting),
             *_inside(profile, worst),
             *(() if told is None else told.sentences),
             *_spared(profile, ranks),
@@ -105,7 +107,7 @@ def _spared(profile: Profile, ranks: tuple[int, ...]) -> tuple[Sentence, ...]:
     if not others:
         return ()
     largest = max((_wait_ms(profile, rank) for rank in others), key=lambda fact: fact.value)
-    return (Sentence("No other rank waits longer for data than {0} per step.", (largest,)),)
+    return (say("No other rank waits longer for data than {0} per step.", largest),)
 
 
 KIND_NAMES = {
@@ -170,7 +172,7 @@ def _inside(profile: Profile, rank: int) -> tuple[Sentence, ...]:
         ("Frames that transform samples fill {0} of the loader's time.", processing),
         ("Framework operators fill {0} of the loader's time: batches are computed there.", operators),
     )
-    return tuple(Sentence(text, (fact,)) for text, fact in texts if fact.value >= 1.0)
+    return tuple(say(text, fact) for text, fact in texts if fact.value >= 1.0)
 
 
 def _against(profile: Profile, rank: int, cause: str, kind: str) -> tuple[Sentence, ...]:
@@ -182,9 +184,9 @@ def _against(profile: Profile, rank: int, cause: str, kind: str) -> tuple[Senten
             if kind == "workers"
             else "What the loader does inside its span is not recorded, so slow reading would look the same."
         )
-        sentences.append(Sentence(text))
+        sentences.append(say(text))
     elif cause == "slow_data_processing" and reading.value >= 10.0:
-        sentences.append(Sentence("Frames that read files fill {0} of the loader's time.", (reading,)))
+        sentences.append(say("Frames that read files fill {0} of the loader's time.", reading))
     return tuple(sentences)
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tools.analyzers.support.affected import affected, worst_of
-from tools.analyzers.support.confidence import confidence
-from tools.analyzers.support.recorded import BEHIND_DEVICE, behind_device, measured, not_recorded, saving, values
-from tools.findings import Check, Fact, Finding, Saving, Sentence, clean, found
+from tools.analyzers.support.answers import affected, clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.recorded import BEHIND_DEVICE, behind_device, measured, not_recorded, saving
+from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.recorded.own_time import least_data_wait_ms
 from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
@@ -50,18 +49,16 @@ def _workers(profile: Profile, records: HostRecords, rank: int) -> LoaderReading
         return bound
     text = "The loader's workers run for {0} of the time"
     if _busiest_pct(records, rank, busy) < WAITING_PCT:
-        sentence = Sentence(f"{text}, although a batch is waited for: they wait themselves.", (busy,))
+        sentence = say(f"{text}, although a batch is waited for: they wait themselves.", busy)
         return LoaderReading("slow_data_reading", None, (sentence,), 0.85)
     if busy.value < BUSY_PCT:
         return None
     spare = spare_cores(records, rank)
     if spare is not None and spare >= SPARE_CORES:
         cores = measure(profile, "sampled_cores", rank=rank, whose="run")
-        sentence = Sentence(
-            f"{text}; the run uses {{1}} of the machine and leaves others to more workers.", (busy, cores)
-        )
+        sentence = say(f"{text}; the run uses {{1}} of the machine and leaves others to more workers.", busy, cores)
         return LoaderReading("slow_data_processing", "too_few_workers", (sentence,), 0.9)
-    return LoaderReading("slow_data_processing", "heavy_transform", (Sentence(f"{text}.", (busy,)),), 0.85)
+    return LoaderReading("slow_data_processing", "heavy_transform", (say(f"{text}.", busy),), 0.85)
 
 
 def _bound(profile: Profile, records: HostRecords, rank: int, busy: Fact) -> LoaderReading | None:
@@ -79,7 +76,7 @@ def _bound(profile: Profile, records: HostRecords, rank: int, busy: Fact) -> Loa
         "The loader's workers run for {0} of the time and are bound to {1} of the machine's cores; the run leaves"
         " the others alone."
     )
-    return LoaderReading("slow_data_processing", "process_binding", (Sentence(text, (busy, allowed)),), 0.95)
+    return LoaderReading("slow_data_processing", "process_binding", (say(text, busy, allowed),), 0.95)
 
 
 def _in_process(profile: Profile, records: HostRecords, rank: int) -> LoaderReading | None:
@@ -90,19 +87,19 @@ def _in_process(profile: Profile, records: HostRecords, rank: int) -> LoaderRead
         return None
     if blocked.value >= BLOCKED * wait.value:
         text = "Of {0} per step in the loader the training thread is off its core for {1}: it waits for bytes."
-        return LoaderReading("slow_data_reading", None, (Sentence(text, (wait, blocked)),), 0.85)
+        return LoaderReading("slow_data_reading", None, (say(text, wait, blocked),), 0.85)
     if not profile.traced:  # what is not known to be blocked there may be blocked there all the same
         blocked = measure(profile, "off_core_ms", rank=rank)
         if blocked.value >= BLOCKED * wait.value:
             return None
     text = "Of {0} per step in the loader the training thread is off its core for {1} at most: it computes."
-    sentence = Sentence(text, (wait, blocked))
+    sentence = say(text, wait, blocked)
     spare = spare_cores(records, rank)
     if spare is None:
         return None
     if spare < SPARE_CORES:
         busy = measure(profile, "sampled_cores", rank=rank, whose="run")
-        full = Sentence("The run uses {0} already, all that it may use: workers would find none free.", (busy,))
+        full = say("The run uses {0} already, all that it may use: workers would find none free.", busy)
         return LoaderReading("slow_data_processing", "heavy_transform", (sentence, full), 0.9)
     return LoaderReading("slow_data_processing", "too_few_workers", (sentence,), 0.95)
 
@@ -133,7 +130,6 @@ def spare_cores(records: HostRecords, rank: int, granted: bool = True) -> float 
     return min(told.cores, len(allowed) or told.cores, told.quota_cores or told.cores) - own
 
 
-NAME = "io.data_loader"
 UNREAD = 0.65  # that data is waited for is measured; whether for reading or for processing is not told
 OPEN = "Whether batches are slow to read or slow to make is not told by the records."
 OTHERS_OPEN = (
@@ -149,15 +145,15 @@ def recorded_data_wait(profile: Profile) -> Check:
     series = profile.series
     facts = {} if series is None else _waits(profile, series)
     if series is None or not any(fact.value > 0 for fact in facts.values()):
-        return not_recorded(NAME, "no wait for a data loader is recorded")
+        return not_recorded("no wait for a data loader is recorded")
     cost = measured(profile, "data_wait_cost_ms")
     worst = worst_of(values(facts))
     if cost is None or 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms:
         text = "Rank {rank} waits {{0}} per step for its data loader, and hardly a step is longer for it."
-        return clean(NAME, Sentence(text.format(rank=worst), (facts[worst],)))
+        return clean(say(text.format(rank=worst), facts[worst]))
     shares = {rank: 100.0 * fact.value / series.mean_ms for rank, fact in facts.items()}
     finding = _finding(profile, series, affected(shares, profile.thresholds["noted_pct"]), worst, cost)
-    return found(NAME, behind_device(finding) if profile.accelerated and not _starved(series, worst) else finding)
+    return found(behind_device(finding) if profile.accelerated and not _starved(series, worst) else finding)
 
 
 def _waits(profile: Profile, series: RunSeries) -> dict[int, Fact]:
@@ -184,15 +180,16 @@ def _finding(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst:
     told = _read(profile, series, ranks, worst)
     least_ms, limit_pct = least_data_wait_ms(series), profile.thresholds["data_wait_pct"]
     unsure = least_ms is not None and 100.0 * least_ms < limit_pct * series.mean_ms
-    against = (() if told.sentences else (Sentence(OPEN),)) + ((Sentence(OTHERS_OPEN),) if unsure else ())
+    against = (() if told.sentences else (say(OPEN),)) + ((say(OTHERS_OPEN),) if unsure else ())
     return Finding(
         cause=told.cause,
         mechanism=told.mechanism,
-        claim=Sentence(
+        claim=say(
             f"The training thread of rank {worst} waits {{0}} per step for its data loader"
             + (", others do not" if len(ranks) < len(series.ranks) else "")
             + f"; steps would be {'' if least_ms is None else 'at most '}{{1}} shorter without any wait for data.",
-            (wait, cost),
+            wait,
+            cost,
         ),
         confidence=confidence(
             (100.0 * cost.value / series.mean_ms, limit_pct),

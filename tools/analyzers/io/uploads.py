@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from tools.analyzers.overlap.idle import removal
-from tools.analyzers.support.affected import affected, worst_of
+from tools.analyzers.support.answers import affected, clean, confidence, found, say, worst_of
 from tools.analyzers.support.changes import shortened
-from tools.analyzers.support.confidence import confidence
-from tools.findings import Check, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Finding
 from tools.metrics.io import upload_rows
 from tools.metrics.registry import measure
 from tools.views.blocking import upload_calls
 from tools.views.profile import Profile
 from tools.whatif.change import Change
 
-NAME = "io.upload"
 
-
+@check(
+    *("io.upload", "Host-to-device copies", "Does the step wait for copies to the device?"),
+    causes=("slow_data_fetching",),
+    mechanisms=("pageable_copy", "no_prefetch"),
+    needs=(Need.DEVICE,),
+)
 def uploads(profile: Profile) -> Check:
     """Host-to-device copies that run while nothing computes, and host time spent preparing them."""
     ranks = [view.rank.rank for view in profile.ranks if view.rank.has_device]
-    if not ranks:
-        return cannot_answer(NAME, "no work on a device is recorded", "a trace with device activity")
     shares = {rank: measure(profile, "upload_exposed_pct", rank=rank).value for rank in ranks}
     worst = worst_of(shares)
     share = measure(profile, "upload_exposed_pct", rank=worst)
@@ -33,24 +35,21 @@ def uploads(profile: Profile) -> Check:
             "Copies to the device that nothing hides take {0} of the step; preparing pageable ones takes another {1}"
             " in the usual step and {2} in the worst."
         )
-        return clean(NAME, Sentence(text, (share, prepared, longest)))
+        return clean(say(text, share, prepared, longest))
     pageable = bool(len(upload_calls(profile, worst)))
     text = "Copies to the device run for {0} of the usual step ({1}) while nothing computes" + (
         ", and the host stands still in them because their memory is pageable." if pageable else "."
     )
     return found(
-        NAME,
         Finding(
             cause="slow_data_fetching",
             mechanism="pageable_copy" if pageable else "no_prefetch",
-            claim=Sentence(text, (amount, share)),
+            claim=say(text, amount, share),
             confidence=confidence((share.value, profile.thresholds["upload_pct"]), at_most=0.85),
             ranks=chosen,
             steps=share.steps,
             change=_removal(profile, chosen),
-            details=(
-                Sentence("Preparing pageable copies keeps the device idle for {0} in the usual step.", (prepared,)),
-            ),
+            details=(say("Preparing pageable copies keeps the device idle for {0} in the usual step.", prepared),),
             disproved_by="the step is as long with batches that already lie on the device",
             signals=("host-to-device copies on the critical path",)
             + (("pageable host-to-device copies on the critical path",) if pageable else ()),

@@ -1,81 +1,110 @@
-"""Is the step time steady, over steps and over ranks? These coarse tests name suspect steps and ranks, not causes."""
+"""Is the step time steady over steps and ranks? These coarse checks name suspect steps and ranks, not causes.
+
+They ask the series of records or a step log where it is longer than the trace, as no profiler changed it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from tools.analyzers.steps.series_steps import series_checks, unprofiled
-from tools.findings import Check, Sentence, cannot_answer, clean
+from tools.analyzers.steps.unprofiled import own_time, profiler_seen, unprofiled
+from tools.analyzers.support.answers import cannot_answer, clean, measure_all, say, symptom
+from tools.analyzers.support.spec import check
+from tools.errors import UsageError
+from tools.findings import Check, Sentence
+from tools.metrics.recorded.series import own_means, rank_stalls, step_series_of
 from tools.metrics.registry import measure
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
+from tools.views.series import RunSeries
 from tools.views.step_shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, StepSeries
 
 SPIKE_STEPS = 3
 IN_WORDS = {TREND_STEPS: "ten", PERIOD_STEPS: "twenty"}  # what is needed is no measured figure, so it is no digit
-SPIKES_TOLD = 3
+SHOWN_SPIKES = 3
 RHYTHM_CORRELATION = 0.5
 OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself explains what others wait for
+MORE_RECORDS = "a longer series: more steps under the monitor, or in the step log"
+OWN_TIME = "`monitor.watch_model(model)` or `with monitor.waiting():`, which record a rank's own time"
 
 
-def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Level, fluctuation, drift, jumps, rhythm, and the slowest rank; "found" here is a symptom without a cause.
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """The steps that are judged, the series they come from (None: the trace), and a word for them."""
 
-    Asked of the series where there is one: it is longer than a trace, and no profiler changed it.
-    """
-    series = step_series(profile)
-    if profile.series is not None and len(profile.series.slowest_ms) > len(series):
-        longer = series_checks(profile, profile.series)
-        traced = _slowest_rank(profile)
-        told = {check.name: check for check in (traced, *longer) if check.status != "cannot_answer"}
-        return (_level(profile), *(told.get(check.name, check) for check in longer))
-    return (
-        _level(profile),
-        _fluctuation(profile, series),
-        _trend(profile, series),
-        _change_point(profile, series),
-        _rhythm(profile, series),
-        _slowest_rank(profile),
-    )
+    steps: StepSeries
+    series: RunSeries | None = None
+    word: str = ""
+
+    def needs(self, count: int) -> str:
+        """What to record for a series that is long enough."""
+        longer = f"a series of at least {IN_WORDS[count]} steps: a longer profile, or the step times of a log"
+        return MORE_RECORDS if self.series else longer
 
 
-def _symptom(name: str, *support: Sentence) -> Check:
-    """Something was found that is not itself a cause."""
-    return Check(name, "found", support=support)
+def _asked(profile: Profile) -> Asked:
+    series, traced = profile.series, step_series(profile) if profile.traced else None
+    if series is not None and (traced is None or len(series.slowest_ms) > len(traced)):
+        word = "unprofiled " if profile.traced and not profiler_seen(profile) else "recorded "
+        return Asked(step_series_of(series), series, word)
+    assert traced is not None
+    return Asked(traced)
 
 
-def _level(profile: Profile) -> Check:
+def _metric(asked: Asked, of_trace: str, of_series: str) -> str:
+    return of_trace if asked.series is None else of_series
+
+
+@check(
+    *("step_time.level", "Step time", "How long does a step take?"),
+    family="parallel",
+    stage="coarse",
+    from_records="steps",
+)
+def level(profile: Profile) -> Check:
+    """The median step, the unprofiled steps, and a device that began behind the host."""
+    if not profile.traced:
+        return clean(*unprofiled(profile))
     usual = measure(profile, "step_time_ms")
     if all(view.rank.step_origin == "window" for view in profile.ranks):
-        text = "No steps are marked: the whole recording, start-up included, stands for one step of {0}."
-        return clean("step_time.level", Sentence(text, (usual,)))
+        text = "No steps are marked: the whole recording, start-up included, is taken as one step of {0}."
+        return clean(say(text, usual))
     behind = max(profile.ranks, key=lambda view: view.backlog_ns).rank.rank
     backlog = measure(profile, "device_backlog_ms", rank=behind)
-    told = backlog.value * 100.0 >= usual.value * profile.thresholds["fluctuation_pct"]
     text = (
         f"On rank {behind} the device began {{0}} behind the host: the last step as recorded, and with it the mean,"
-        " holds work of steps before the recording."
+        " includes work of steps before the recording."
     )
-    late = (Sentence(text, (backlog,)),) if told else ()
-    ranks = "" if len(profile.ranks) == 1 else ", the slowest rank of each"
-    return clean(
-        "step_time.level", Sentence(f"The median step takes {{0}}{ranks}.", (usual,)), *unprofiled(profile), *late
-    )
+    shown = backlog.value * 100.0 >= usual.value * profile.thresholds["fluctuation_pct"]
+    ranks = "" if len(profile.ranks) == 1 else ", by the slowest rank of each step"
+    median = say(f"The median step takes {{0}}{ranks}.", usual)
+    return clean(median, *unprofiled(profile), *((say(text, backlog),) if shown else ()))
 
 
-def _fluctuation(profile: Profile, series: StepSeries) -> Check:
-    name = "step_time.fluctuation"
-    if len(series) < SPIKE_STEPS:
-        return cannot_answer(name, "too few steps were recorded", "three steps or more, better a series of step times")
-    spikes = series.fluctuating(profile.thresholds["fluctuation_pct"])
-    variation = Sentence(
-        "The step time varies by {0}; {1} steps are far over the usual one.",
-        (measure(profile, "step_variation_pct"), measure(profile, "fluctuating_steps")),
-    )
+@check(
+    *("step_time.fluctuation", "Step-time variation", "Does the step time vary from step to step?"),
+    family="parallel",
+    stage="coarse",
+    from_records="steps",
+)
+def fluctuation(profile: Profile) -> Check:
+    """Single steps far above the median; in a trace with the part that took longer."""
+    asked = _asked(profile)
+    if asked.series is not None:
+        facts = measure_all(profile, "series_variation_pct", "series_long_steps")
+        sentence = say(f"The {asked.word}step time varies by {{0}}; {{1}} are far above the median.", *facts)
+        return symptom(sentence) if facts[1].value else clean(sentence)
+    if len(asked.steps) < SPIKE_STEPS:
+        return cannot_answer("too few steps were recorded", "three steps or more, better a series of step times")
+    spikes = asked.steps.fluctuating(profile.thresholds["fluctuation_pct"])
+    facts = measure_all(profile, "step_variation_pct", "fluctuating_steps")
+    variation = say("The step time varies by {0}; {1} steps are far above the median.", *facts)
     if not len(spikes):
-        return clean(name, variation)
-    return _symptom(name, variation, *[_spike(profile, int(step)) for step in spikes[:SPIKES_TOLD]])
+        return clean(variation)
+    return symptom(variation, *(_spike(profile, int(step)) for step in spikes[:SHOWN_SPIKES]))
 
 
 def _spike(profile: Profile, step: int) -> Sentence:
@@ -84,74 +113,116 @@ def _spike(profile: Profile, step: int) -> Sentence:
     columns = [f"{part}_ns" for part in PARTS]
     excess = table[columns] - table.groupby("rank")[columns].transform("median")
     here = np.flatnonzero((table["number"] == step).to_numpy())
-    values = excess.to_numpy()[here]
-    own = np.where(np.array(PARTS) == "exposed_communication", 0, values)
-    if own.max() >= OWN_SHARE * values.max():
-        values = own
-    row, column = np.unravel_index(int(values.argmax()), values.shape)
+    amounts = excess.to_numpy()[here]
+    own = np.where(np.array(PARTS) == "exposed_communication", 0, amounts)
+    if own.max() >= OWN_SHARE * amounts.max():
+        amounts = own
+    row, column = np.unravel_index(int(amounts.argmax()), amounts.shape)
     rank, part = int(table["rank"].iloc[here[row]]), PARTS[column]
-    facts = (
+    return say(
+        f"step {step} takes {{0}} longer than the median; on rank {rank} {part.replace('_', ' ')} takes {{1}} longer.",
         measure(profile, "step_excess_ms", step=step),
         measure(profile, "step_part_excess_ms", part=part, step=step, rank=rank),
     )
-    what = part.replace("_", " ")
-    return Sentence(
-        f"step {step} takes {{0}} longer than usual; on rank {rank} the part {what} takes {{1}} longer.", facts
-    )
 
 
-def _trend(profile: Profile, series: StepSeries) -> Check:
-    name = "step_time.trend"
-    trend = series.trend()
-    if trend is None:
-        return cannot_answer(name, "too few steps were recorded for a trend", _steps_needed(TREND_STEPS))
-    sentence = Sentence("From first to last step the step time drifts by {0}.", (measure(profile, "step_trend_pct"),))
-    drifts = abs(trend.z) >= KENDALL_Z and abs(trend.total_pct) >= profile.thresholds["fluctuation_pct"]
-    return _symptom(name, sentence) if drifts and not series.jumps() else clean(name, sentence)
+@check(
+    *("step_time.trend", "Step-time drift", "Does the step time drift over the run?"),
+    family="parallel",
+    stage="coarse",
+    from_records="steps",
+)
+def trend(profile: Profile) -> Check:
+    """A monotonic trend that a straight line describes better than a jump."""
+    asked = _asked(profile)
+    seen = asked.steps.trend()
+    if seen is None:
+        return cannot_answer("too few steps were recorded for a trend", asked.needs(TREND_STEPS))
+    drift = measure(profile, _metric(asked, "step_trend_pct", "series_trend_pct"))
+    sentence = say(f"From the first to the last {asked.word}step the step time drifts by {{0}}.", drift)
+    drifts = abs(seen.z) >= KENDALL_Z and abs(seen.total_pct) >= profile.thresholds["fluctuation_pct"]
+    return symptom(sentence) if drifts and not asked.steps.jumps() else clean(sentence)
 
 
-def _change_point(profile: Profile, series: StepSeries) -> Check:
-    name = "step_time.change_point"
-    if len(series) < TREND_STEPS:
-        return cannot_answer(name, "too few steps were recorded for a change of level", _steps_needed(TREND_STEPS))
-    change = series.change_point()
+@check(
+    *("step_time.change_point", "Change of step time", "Does the step time change level during the run?"),
+    family="parallel",
+    stage="coarse",
+    from_records="steps",
+)
+def change_point(profile: Profile) -> Check:
+    """A step from which on the step time is at another level."""
+    asked = _asked(profile)
+    steps = asked.steps if asked.series is None else step_series_of(asked.series.whole)
+    change = steps.change_point()
+    if len(steps) < TREND_STEPS or (change is None and asked.series is not None):
+        return cannot_answer("too few steps were recorded for a change of level", asked.needs(TREND_STEPS))
     if change is None:
-        return clean(name, Sentence("The step time varies by {0}.", (measure(profile, "step_variation_pct"),)))
-    shift = (measure(profile, "level_shift_pct"),)
-    if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and series.jumps():
-        return _symptom(
-            name, Sentence(f"From step {change.step} on, the step time is at another level, {{0}} away.", shift)
-        )
-    return clean(name, Sentence("The clearest change of level is {0}, which is not one.", shift))
+        return clean(say("The step time varies by {0}.", measure(profile, "step_variation_pct")))
+    shift = measure(profile, _metric(asked, "level_shift_pct", "series_shift_pct"))
+    if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and steps.jumps():
+        return symptom(say(f"From step {change.step} on, the {asked.word}step time differs by {{0}}.", shift))
+    return clean(say("The largest change of level is {0}, which is within noise.", shift))
 
 
-def _rhythm(profile: Profile, series: StepSeries) -> Check:
-    name = "step_time.periodicity"
-    if len(series) < PERIOD_STEPS:
-        return cannot_answer(name, "too few steps were recorded for a rhythm", _steps_needed(PERIOD_STEPS))
-    rhythm = series.rhythm()
-    variation = measure(profile, "step_variation_pct")
-    limit = profile.thresholds["fluctuation_pct"]
-    if rhythm is None or rhythm.correlation < RHYTHM_CORRELATION or rhythm.excess_pct < limit:
-        return clean(
-            name, Sentence("The step time varies by {0} and no long step comes again regularly.", (variation,))
-        )
-    return _symptom(name, Sentence("A long step comes again every {0} steps.", (measure(profile, "long_step_period"),)))
+@check(
+    *("step_time.periodicity", "Periodic long steps", "Do long steps recur at a fixed interval?"),
+    family="parallel",
+    stage="coarse",
+    from_records="steps",
+)
+def rhythm(profile: Profile) -> Check:
+    """Long steps at a fixed distance: by the stalls of each rank in records, by autocorrelation in a trace."""
+    asked = _asked(profile)
+    stalls = {} if asked.series is None else rank_stalls(profile)
+    if stalls:
+        rank = max(stalls, key=lambda each: (stalls[each].cost_ms, -each))
+        facts = measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=rank)
+        return symptom(say(f"On rank {rank} a long step recurs every {{0}}; it takes {{1}} longer.", *facts))
+    variation = measure(profile, _metric(asked, "step_variation_pct", "series_variation_pct"))
+    none = clean(say(f"The {asked.word}step time varies by {{0}}; no long step recurs regularly.", variation))
+    if asked.series is not None:
+        return none
+    if len(asked.steps) < PERIOD_STEPS:
+        return cannot_answer("too few steps were recorded for a rhythm", asked.needs(PERIOD_STEPS))
+    seen, limit = asked.steps.rhythm(), profile.thresholds["fluctuation_pct"]
+    if seen is None or seen.correlation < RHYTHM_CORRELATION or seen.excess_pct < limit:
+        return none
+    return symptom(say("A long step recurs every {0} steps.", measure(profile, "long_step_period")))
 
 
-def _slowest_rank(profile: Profile) -> Check:
-    name = "step_time.slowest_rank"
+@check(
+    *("step_time.slowest_rank", "Slowest rank", "Does one rank take longer by itself than the others?"),
+    family="parallel",
+    stage="coarse",
+    from_records="steps",
+)
+def slowest_rank(profile: Profile) -> Check:
+    """The rank with the longest time of its own; the trace answers where records do not show it."""
+    series = _asked(profile).series
+    recorded = None if series is None else _slowest_recorded(profile, series)
+    if recorded is not None and (recorded.status != "cannot_answer" or not profile.traced):
+        return recorded
     if len(profile.ranks) < 2:
-        return cannot_answer(name, "there is one rank's trace only", "the traces of the other ranks for the same steps")
+        one = cannot_answer("there is one rank's trace only", "the traces of the other ranks for the same steps")
+        return recorded or one
     own = own_ms(profile)
     slowest = int(own.sort_values().index[-1])
-    facts = (measure(profile, "rank_time_ms", of="own", rank=slowest), measure(profile, "rank_spread_pct", of="own"))
-    sentence = Sentence(
-        f"Without exposed communication rank {slowest} takes longest, {{0}} per step; the ranks are {{1}} apart.", facts
-    )
+    facts = measure(profile, "rank_time_ms", of="own", rank=slowest), measure(profile, "rank_spread_pct", of="own")
+    text = f"Without exposed communication rank {slowest} takes longest, {{0}} per step; the ranks differ by {{1}}."
     apart = spread_pct(own) >= profile.thresholds["rank_spread_pct"]
-    return _symptom(name, sentence) if apart else clean(name, sentence)
+    return symptom(say(text, *facts)) if apart else clean(say(text, *facts))
 
 
-def _steps_needed(count: int) -> str:
-    return f"a series of at least {IN_WORDS[count]} steps: a longer profile, or the step times of a log"
+def _slowest_recorded(profile: Profile, series: RunSeries) -> Check:
+    try:
+        own = own_means(series)
+    except UsageError:
+        return cannot_answer("the series does not show the ranks' own time", OWN_TIME)
+    if len(own) < 2:
+        return cannot_answer("only one rank is recorded", "the records of the other ranks")
+    slowest = int(own.sort_values().index[-1])
+    step = f"{_asked(profile).word}step"
+    text = f"Rank {slowest} takes longest by itself, {{0}} per {step}, {{1}} of a step more than the others."
+    sentence = say(text, *own_time(profile, slowest))
+    return symptom(sentence) if spread_pct(own) >= profile.thresholds["rank_spread_pct"] else clean(sentence)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tools.analyzers.storage.step_writes import step_writes
-from tools.analyzers.storage.traced_saves import traced_saves
-from tools.analyzers.support.confidence import confidence
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.recorded import measured, saving
-from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.saves import StallWrites, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
@@ -14,7 +13,6 @@ from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.step_shape import Stalls
 
-PERIODIC = "storage.periodic_stall"
 NEEDED = "a step log or monitor records over several save intervals"
 OTHER_PARTS = ("gc_ms", "data_wait_ms")  # a stall that these fill is not one of saving
 EXPLAINS = 0.5
@@ -24,33 +22,34 @@ UNSEEN = "That a checkpoint is what is written then is not recorded: no storage 
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
 
 
-def analyze(profile: Profile) -> tuple[Check, ...]:
-    """Long steps at one distance, small writes in every step, and savings that a trace shows."""
-    return periodic_stall(profile), step_writes(profile), traced_saves(profile)
-
-
+@check(
+    *("storage.periodic_stall", "Periodic stalls", "Do saves stall the training at intervals?"),
+    causes=("checkpoint_stall",),
+    mechanisms=("synchronous_save", "slow_storage"),
+    from_records="steps",
+)
 def periodic_stall(profile: Profile) -> Check:
     """Long steps at one distance, and whether the ranks write then."""
     series = profile.series
     if series is None:
-        return cannot_answer(PERIODIC, "the steps of a trace are too few to show a rhythm", NEEDED)
+        return cannot_answer("the steps of a trace are too few to show a rhythm", NEEDED)
     stalls = rank_stalls(profile)
     if not stalls:
         facts = (measure(profile, "series_variation_pct"), measure(profile, "series_long_steps"))
         text = "No long steps come again at one distance: the step time varies by {0}, {1} are far over the usual one."
-        return clean(PERIODIC, Sentence(text, facts))
+        return clean(say(text, *facts))
     worst = max(stalls, key=lambda rank: (stalls[rank].cost_ms, -rank))
     cost = measure(profile, "stall_cost_ms", rank=worst)
     small = 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms
     if small or _filled_by_other(series, stalls[worst]):
         text = "Long steps come again every {0}; they cost {1} of the mean step, or it is not saving that fills them."
-        return clean(PERIODIC, Sentence(text, (measure(profile, "stall_period_steps", rank=worst), cost)))
+        return clean(say(text, measure(profile, "stall_period_steps", rank=worst), cost))
     writers = _writers(profile, series, stalls)
     ran = None if writers else _running(profile, stalls)
     if ran is not None:
         text = "Long steps come again every {0}, but the training thread computes for {1} of what they take longer."
-        return clean(PERIODIC, Sentence(text, (measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran)))
-    return found(PERIODIC, _finding(profile, series, stalls, worst, cost, writers))
+        return clean(say(text, measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran))
+    return found(_finding(profile, series, stalls, worst, cost, writers))
 
 
 def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
@@ -95,21 +94,19 @@ def _finding(
     return Finding(
         cause="checkpoint_stall",
         mechanism="slow_storage" if blocked else _mechanism(profile, writers),
-        claim=Sentence(
+        claim=say(
             "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step"
             + _what(bool(writers), blocked),
-            (
-                measure(profile, "stall_period_steps", rank=worst),
-                measure(profile, "stall_excess_ms", rank=worst),
-                cost,
-            ),
+            measure(profile, "stall_period_steps", rank=worst),
+            measure(profile, "stall_excess_ms", rank=worst),
+            cost,
         ),
         confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=_surest(bool(writers), blocked)),
         ranks=tuple(sorted(writers)) or tuple(sorted(stalls)),
         steps=stalls[worst].steps,
         saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
         details=tuple(_written(profile, rank) for rank in sorted(writers)),
-        against=() if writers else (Sentence(UNSEEN if blocked else OPEN),),
+        against=() if writers else (say(UNSEEN if blocked else OPEN),),
         disproved_by="the long steps stay with saving turned off for a few intervals",
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
@@ -150,9 +147,7 @@ def _mechanism(profile: Profile, writers: dict[int, StallWrites]) -> str | None:
 def _written(profile: Profile, rank: int) -> Sentence:
     written = measure(profile, "stall_written_bytes", rank=rank)
     speed = measure(profile, "stall_written_bytes_per_s", rank=rank)
-    return Sentence(
-        f"Around each of them rank {rank} writes {{0}}, {{1}} over the time they take longer.", (written, speed)
-    )
+    return say(f"Around each of them rank {rank} writes {{0}}, {{1}} over the time they take longer.", written, speed)
 
 
 def _writers(profile: Profile, series: RunSeries, stalls: dict[int, Stalls]) -> dict[int, StallWrites]:

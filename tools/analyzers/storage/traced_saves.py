@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.affected import affected, worst_of
-from tools.analyzers.support.confidence import confidence
-from tools.findings import Check, Fact, Finding, Sentence, cannot_answer, clean, found
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
+from tools.analyzers.support.spec import Need, check
+from tools.findings import Check, Fact, Finding
 from tools.intervals import length
 from tools.metrics.recorded.saves import FEW_STEPS, saves
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
-NAME = "storage.traced_save"
 NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
 NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps tell how often it happens
 SEVERAL_CAP, ONCE_CAP = 0.45, 0.35  # hypotheses: by copies and pauses alone, in several steps and in one
@@ -23,32 +22,38 @@ NOT_TOLD = (
 NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
 
 
+@check(
+    *("storage.traced_save", "Saves in the trace", "Do traced steps stop while state is saved?"),
+    causes=("checkpoint_stall",),
+    mechanisms=("synchronous_save",),
+    needs=(Need.DEVICE,),
+)
 def traced_saves(profile: Profile) -> Check:
     """Steps that bring a state to the host and then pause, on ranks with a device."""
     devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]
     if not devices:
         return cannot_answer(
-            NAME, "no work on a device is recorded, so no copy of a state to the host", "a trace with device activity"
+            "no work on a device is recorded, so no copy of a state to the host", "a trace with device activity"
         )
     copying = [rank for rank in devices if saves(profile, rank).steps]
     saving = [rank for rank in copying if not _otherwise(profile, rank)]
     if copying and not saving:
         text = "Some steps copy {0} to the host and then pause, but Python frames that save fill {1} of the pauses."
         facts = (measure(profile, name, rank=copying[0]) for name in ("saved_bytes", "save_frames_pct"))
-        return clean(NAME, Sentence(text, tuple(facts)))
+        return clean(say(text, *tuple(facts)))
     if not saving:
         text = "No step stands out by copying a state to the host; a step has {0} that wait for the device."
-        return clean(NAME, Sentence(text, (measure(profile, "blocking_calls_per_step", rank=devices[0]),)))
+        return clean(say(text, measure(profile, "blocking_calls_per_step", rank=devices[0])))
     shares = {rank: 100.0 * _cost(profile, rank).value / profile.mean_step_ms for rank in saving}
     worst = worst_of(shares)
     chosen = affected(shares, profile.thresholds["noted_pct"])
     copied, cost = measure(profile, "saved_bytes", rank=worst), _cost(profile, worst)
     if not chosen:
         text = "Some steps copy {0} to the host, for which the device waits {1} per step on average."
-        return clean(NAME, Sentence(text, (copied, cost)))
+        return clean(say(text, copied, cost))
     if _few(profile, worst) and not _named(profile, worst):
-        return cannot_answer(NAME, NOT_TOLD, NEEDS)
-    return found(NAME, _finding(profile, chosen, worst, shares[worst]))
+        return cannot_answer(NOT_TOLD, NEEDS)
+    return found(_finding(profile, chosen, worst, shares[worst]))
 
 
 def _otherwise(profile: Profile, rank: int) -> bool:
@@ -76,10 +81,12 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: fl
     return Finding(
         cause="checkpoint_stall",
         mechanism="synchronous_save",
-        claim=Sentence(
+        claim=say(
             "In {0} of those recorded the host copies {1} to its memory and then launches nothing for a while, as when"
             " a checkpoint is saved: the device waits {2} per step, over all steps.",
-            (steps, copied, cost),
+            steps,
+            copied,
+            cost,
         ),
         confidence=confidence(
             (share_pct, profile.thresholds["noted_pct"]), (pausing, profile.thresholds["noted_pct"]), at_most=cap
@@ -88,10 +95,10 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: fl
         steps=saves(profile, worst).steps,
         change=_later(profile, ranks),
         details=(
-            Sentence("Of that the pauses after the copies take {0}.", (pause,)),
-            *((Sentence("Frames that save fill {0} of the pauses.", (frames,)),) if named else ()),
+            say("Of that the pauses after the copies take {0}.", pause),
+            *((say("Frames that save fill {0} of the pauses.", frames),) if named else ()),
         ),
-        against=(*(() if named else (Sentence(OPEN),)), *((Sentence(RARE),) if few else ())),
+        against=(*(() if named else (say(OPEN),)), *((say(RARE),) if few else ())),
         disproved_by="the long steps stay with saving turned off for a few intervals",
         signals=("periodic long steps at the save interval",),
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,6 +26,19 @@ def shortened(view: RankProfile, rows: NDArray[np.int64], factor: float, kept_fa
         )
         for track in np.unique(view.track[rows])
     )
+
+
+def shortened_on(
+    profile: Profile,
+    ranks: Iterable[int],
+    rows: Callable[[RankProfile], NDArray[np.int64]],
+    left: float,
+    kept_left: float | None = None,
+) -> Change:
+    """These events of each rank keep ``left`` of their time, cautiously ``kept_left`` (half of the gain by default)."""
+    kept = (1.0 + left) / 2 if kept_left is None else kept_left
+    views = (profile.rank(rank) for rank in ranks)
+    return tuple(scale for view in views for scale in shortened(view, rows(view), left, kept))
 
 
 def scaled(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tools.analyzers.support.answers import cannot_answer, measure_all, measure_ranks
 from tools.analyzers.support.changes import shortened
-from tools.findings import Check, Fact, cannot_answer
-from tools.metrics.registry import measure
+from tools.findings import Check, Fact, Finding
 from tools.views.kernel_groups import group_rows
 from tools.views.kernels import device_of, kernel_table, spec_for
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.whatif.change import Change
 
 
 @dataclass(frozen=True)
@@ -33,7 +32,7 @@ def device_ranks(profile: Profile) -> tuple[int, ...]:
 def concerned(profile: Profile, group: str) -> Concerned | None:
     """Where the group passes the threshold of a finding; None when nowhere."""
     limit = profile.thresholds["computation_finding_pct"]
-    shares = {rank: measure(profile, "kernel_group_pct", group=group, rank=rank) for rank in device_ranks(profile)}
+    shares = measure_ranks(profile, device_ranks(profile), "kernel_group_pct", group=group)
     above = {rank: fact for rank, fact in shares.items() if fact.value >= limit}
     if not above:
         return None
@@ -41,28 +40,39 @@ def concerned(profile: Profile, group: str) -> Concerned | None:
     return Concerned(tuple(above), worst, above[worst])
 
 
-def scaled_group(profile: Profile, where: Concerned, group: str, factor: float, kept_factor: float) -> Change:
-    """The group's kernels on the concerned ranks take ``factor`` times as long."""
-    return tuple(
+def concerning(
+    profile: Profile, where: Concerned, group: str, finding: Finding, left: float, kept_left: float | None = None
+) -> Finding:
+    """The finding with its ranks and steps, and the change in which the group's kernels take ``left`` of their time.
+
+    The cautious change keeps ``kept_left`` of it, half of the gain unless given.
+    """
+    kept = (1.0 + left) / 2 if kept_left is None else kept_left
+    change = tuple(
         scale
         for rank in where.ranks
-        for scale in shortened(profile.rank(rank), group_rows(profile, rank, group), factor, kept_factor)
+        for scale in shortened(profile.rank(rank), group_rows(profile, rank, group), left, kept)
     )
+    return replace(finding, ranks=where.ranks, steps=where.share.steps, change=change)
+
+
+def group_amounts(profile: Profile, group: str, rank: int) -> tuple[Fact, ...]:
+    """Time and number of the group's kernels per step."""
+    return measure_all(profile, "kernel_group_ms", "kernel_group_count", group=group, rank=rank)
 
 
 def worst_share(profile: Profile, group: str) -> Fact:
     """The group's share of the step on the rank where it is largest."""
-    shares = [measure(profile, "kernel_group_pct", group=group, rank=rank) for rank in device_ranks(profile)]
-    return max(shares, key=lambda fact: fact.value)
+    shares = measure_ranks(profile, device_ranks(profile), "kernel_group_pct", group=group)
+    return max(shares.values(), key=lambda fact: fact.value)
 
 
-def unknown_device(profile: Profile, name: str) -> Check | None:
+def unknown_device(profile: Profile) -> Check | None:
     """The outcome when the device table lacks the device of some rank; None when it knows all."""
     for rank in device_ranks(profile):
         view = profile.rank(rank)
         if spec_for(view) is None:
             return cannot_answer(
-                name,
                 f"the peak rates of the device {_device_name(view)} of rank {rank} are not known",
                 "a device that the table tools/knowledge/devices.yaml lists, or an entry for this one",
             )
@@ -73,8 +83,7 @@ def _device_name(view: RankProfile) -> str:
     device = device_of(view)
     if device is None or not device.name:
         return "(not named in the trace)"
-    printable = "".join(character for character in device.name if character.isprintable())
-    return repr(printable[:60])
+    return repr("".join(character for character in device.name if character.isprintable())[:60])
 
 
 def longest_name(profile: Profile, rank: int, group: str) -> str:

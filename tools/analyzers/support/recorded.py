@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
+from tools.analyzers.support.answers import cannot_answer, clean, say
 from tools.errors import UsageError
-from tools.findings import Argument, Check, Fact, Finding, Saving, Sentence, cannot_answer, clean
+from tools.findings import Argument, Check, Fact, Finding, Saving
 from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
@@ -21,7 +22,7 @@ NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step
 def behind_device(finding: Finding) -> Finding:
     """A loss of host time where nobody recorded whether the device had work meanwhile: a hypothesis."""
     sure = min(finding.confidence, BEHIND_DEVICE)
-    return replace(finding, confidence=sure, against=(*finding.against, Sentence(DEVICE_OPEN)))
+    return replace(finding, confidence=sure, against=(*finding.against, say(DEVICE_OPEN)))
 
 
 def measured(profile: Profile, metric: str, **arguments: Argument) -> Fact | None:
@@ -38,14 +39,9 @@ def by_rank(profile: Profile, records: HostRecords, metric: str, **arguments: Ar
     return {rank: fact for rank, fact in found.items() if fact is not None}
 
 
-def values(facts: Mapping[int, Fact]) -> dict[int, float]:
-    """The figures alone."""
-    return {rank: fact.value for rank, fact in facts.items()}
-
-
-def not_recorded(name: str, what: str = "the run has no samples of the monitor") -> Check:
-    """The open question of a run without records."""
-    return cannot_answer(name, what, NEEDED)
+def not_recorded(what: str) -> Check:
+    """The open question where records lack something."""
+    return cannot_answer(what, NEEDED)
 
 
 def saving(profile: Profile, saved_ms: float, least: float, most: float, method: str) -> Saving:
@@ -86,7 +82,7 @@ def host_saving(
     )
 
 
-def overlapped(profile: Profile, name: str, ranks: Sequence[int], cost: Fact, rare: bool = False) -> Check | None:
+def overlapped(profile: Profile, ranks: Sequence[int], cost: Fact, rare: bool = False) -> Check | None:
     """The clean answer of host time behind which the device works on; None where the step depends on the host."""
     limit_ms = host_limit_ms(profile, ranks, rare)
     if limit_ms is None or 100.0 * limit_ms >= profile.thresholds["noted_pct"] * _mean_ms(profile):
@@ -94,9 +90,9 @@ def overlapped(profile: Profile, name: str, ranks: Sequence[int], cost: Fact, ra
     seen, parts = _seen(profile, ranks)
     most = max(seen, key=lambda rank: sum(_share(profile, rank, part) for part in parts))
     shares = tuple(measure(profile, "part_pct", part=part, rank=most) for part in parts)
-    text = "The host spends {0} on this, but the device works meanwhile: it waits for the host for {1} of a step"
+    text = "The host spends {0} on this, but the device works meanwhile: it waits for the host {1} of a step"
     others = ", for others for {3}" if len(parts) > len(WAITED_FOR) else ""
-    return clean(name, Sentence(f"{text} and for data for {{2}}{others}.", (cost, *shares)))
+    return clean(say(f"{text} and for data for {{2}}{others}.", cost, *shares))
 
 
 def host_limit_ms(profile: Profile, ranks: Sequence[int], rare: bool = False) -> float | None:

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from tests.asked import COMMUNICATION, asking
 from tests.collective_runs import COMPUTE_US, TAIL_US, TRANSFER_US, all_reduce, in_one_machine, late_run, lone_run
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication.checks import analyze
 from tools.analyzers.support.excess import balance
 from tools.findings import Check, Finding
 from tools.knowledge.thresholds import Thresholds
@@ -16,6 +16,8 @@ from tools.metrics.registry import measure, measurement
 from tools.run.model import Layout
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
+
+analyze = asking(*COMMUNICATION)
 
 LATE_US = 2000.0
 

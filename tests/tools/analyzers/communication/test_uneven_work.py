@@ -6,13 +6,16 @@ from collections.abc import Callable
 
 import pytest
 
+from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.communication.uneven_work import EXPERTS, SKEW, analyze
 from tools.findings import Check
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.whatif.predict import predict
+
+SKEW, EXPERTS = "communication.data_skew", "communication.expert_load"
+analyze = asking("communication.data_skew", "communication.expert_load")
 
 US_PER_ROW = 1.0
 DENSE_ROWS = 200

@@ -6,10 +6,12 @@ import re
 
 import pytest
 
+from tests.asked import COMPUTATION, asking
 from tests.synthetic import A100, V100, RankBuilder, profile_of
 from tests.tools.analyzers.computation_runs import SGEMM, TF32_NARROW, check, one_kernel, only, saved_us
-from tools.analyzers.computation.checks import analyze
 from tools.views.profile import Profile
+
+analyze = asking(*COMPUTATION)
 
 
 def test_every_question_is_asked_once_and_none_silently() -> None:
@@ -73,7 +75,7 @@ def test_without_a_device_its_questions_cannot_be_answered() -> None:
     assert answers.pop("computation.memory_bound").status == "clean"
     assert "one rank" in answers.pop("computation.slow_device").reason
     assert {answer.status for answer in answers.values()} == {"cannot_answer"}
-    assert {answer.reason for answer in answers.values()} == {"no device work was recorded"}
+    assert {answer.reason for answer in answers.values()} == {"no device work is recorded"}
 
 
 def test_kernels_outside_the_steps_answer_nothing() -> None:
@@ -82,8 +84,9 @@ def test_kernels_outside_the_steps_answer_nothing() -> None:
     rank.step(0, 200, 400)
     answers = analyze(profile_of(rank))
     assert len(answers) == 8
-    assert {(answer.status, answer.reason) for answer in answers} == {
-        ("cannot_answer", "no kernel ran inside the steps")
+    assert {answer.status for answer in answers} == {"cannot_answer"}
+    assert {answer.reason for answer in answers if answer.name != "computation.slow_device"} == {
+        "no kernel ran inside the steps"
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import COMPUTATION, asking
 from tests.synthetic import A100, profile_of
 from tests.tools.analyzers.computation_runs import (
     ADD,
@@ -15,10 +16,11 @@ from tests.tools.analyzers.computation_runs import (
     saved_us,
     with_matmul,
 )
-from tools.analyzers.computation.checks import analyze
 from tools.metrics.registry import measure
 from tools.run.model import Device
 from tools.whatif.change import Scale
+
+analyze = asking(*COMPUTATION)
 
 
 def test_fp32_matrix_kernels_on_a_device_with_tensor_cores_are_found() -> None:

@@ -7,14 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.asked import CPU, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import V100, RankBuilder, profile_of
-from tools.analyzers.cpu.checks import analyze
 from tools.findings import Check
 from tools.run.events import EventKind
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale, Unblock
+
+analyze = asking(*CPU)
 
 
 def check_of(profile: Profile, name: str) -> Check:

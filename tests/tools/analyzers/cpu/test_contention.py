@@ -8,11 +8,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from tests.asked import asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told, traced_rank
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.cpu.contention import analyze
 from tools.findings import Finding
 from tools.views.profile import Profile
+
+analyze = asking("cpu.contention", "cpu.interpreter_lock")
 
 STEPS = [50.0] * 40
 

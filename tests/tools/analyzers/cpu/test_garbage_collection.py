@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.cpu.garbage_collection import analyze
 from tools.whatif.change import Scale
+
+analyze = asking("cpu.garbage_collection")
 
 
 def collecting(pause_us: float, hidden: bool = False) -> RankBuilder:

@@ -7,13 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.asked import CPU, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.cpu.checks import analyze
 from tools.findings import Check
 from tools.metrics.host.operator_speed import operator_speed
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
+
+analyze = asking(*CPU)
 
 OPERATORS, STEPS = 20, 3
 

@@ -6,14 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.io.data_wait import analyze
 from tools.findings import Finding
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
+
+analyze = asking("io.data_loader", "io.upload")
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

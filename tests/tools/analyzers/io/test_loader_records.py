@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.asked import asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder
-from tools.analyzers.io.data_wait import analyze
 from tools.analyzers.io.loader_records import loader_reading
 from tools.findings import Finding
+
+analyze = asking("io.data_loader", "io.upload")
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

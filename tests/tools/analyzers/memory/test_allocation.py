@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.memory.allocation import analyze
 from tools.run.events import EventKind
 from tools.whatif.change import Scale, Unblock
+
+analyze = asking("memory.allocation", "memory.peak", "memory.recomputation")
 
 GIB = 2**30
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import ask
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.memory.recomputation import recomputation
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.whatif.predict import predict
@@ -33,7 +33,7 @@ def checkpointed(device: bool = False, again: bool = True) -> Profile:
 
 def test_a_forward_inside_a_node_of_the_backward_is_recomputation() -> None:
     profile = checkpointed()
-    check = recomputation(profile)
+    check = ask(profile, "memory.recomputation")
     assert check.status == "found"
     assert (check.findings[0].cause, check.findings[0].mechanism) == ("memory_pressure", "recomputation")
     assert measure(profile, "recomputed_ms", rank=0).value == pytest.approx(0.1)
@@ -46,11 +46,11 @@ def test_on_a_device_the_kernels_launched_there_count() -> None:
 
 
 def test_a_backward_of_its_own_is_clean() -> None:
-    assert recomputation(checkpointed(again=False)).status == "clean"
+    assert ask(checkpointed(again=False), "memory.recomputation").status == "clean"
 
 
 def test_without_a_backward_it_cannot_be_told() -> None:
     rank = RankBuilder(device=None)
     rank.operator("aten::conv2d", 0, 100)
     rank.step(0, 0, 1000)
-    assert recomputation(profile_of(rank)).status == "cannot_answer"
+    assert ask(profile_of(rank), "memory.recomputation").status == "cannot_answer"

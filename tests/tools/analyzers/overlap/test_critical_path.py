@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.overlap.critical_path import analyze
 from tools.errors import UsageError
 from tools.metrics.registry import measure, measurement
+
+analyze = asking("parallel.critical_path")
 
 
 def half_and_half() -> RankBuilder:
@@ -31,7 +33,7 @@ def test_it_names_each_familys_time_on_the_path_and_what_it_would_give_back() ->
     )
     assert [fact.value for fact in made_of.facts] == pytest.approx([1.01, 0.507, 0.5], abs=0.002)
     assert saving.template == (
-        "The step would be shorter by {0} without the host program and {1} without computation, each taken away alone."
+        "The step would be shorter by {0} without the host program and {1} without computation, each removed alone."
     )
     assert [fact.value for fact in saving.facts] == pytest.approx([0.507, 0.5], abs=0.002)
     assert idle.facts[0].value == pytest.approx(0.003, abs=0.001)

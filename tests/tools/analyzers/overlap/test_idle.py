@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.overlap.idle import analyze
 from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
+
+analyze = asking("cpu.device_idle", "cpu.queued_idle")
 
 
 def rank_with_pauses(pause_us: float, name: str = "aten::cumprod") -> RankBuilder:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import pytest
 
+from tests.asked import asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.overlap.pipeline import analyze
 from tools.findings import Check
 from tools.judgement.unexplained import unexplained_parts
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
@@ -15,6 +15,8 @@ from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.whatif.predict import predict
+
+analyze = asking("pipeline.bubble", "pipeline.imbalance")
 
 TRANSFER_US = 20.0
 STEPS = 3

@@ -32,15 +32,15 @@ def test_without_a_trace_nobody_says_that_no_profiler_touched_the_steps() -> Non
 
 def test_with_a_trace_the_other_steps_are_those_that_no_profiler_touched() -> None:
     _, steps, *_ = said(recorded_profile(waiting(0.0)))
-    assert steps.startswith("Steps that no profiler touched take {0} on average")
+    assert steps.startswith("Unprofiled steps take {0} on average")
 
 
 def test_a_profiler_that_samples_found_in_the_steps_is_told_with_their_time() -> None:
     for profile in (untraced_profile(waiting(1.0)), recorded_profile(waiting(1.0))):
         sentences = opening(profile, ranking(profile))
         whole = " ".join(sentence.template for sentence in sentences)
-        assert "no profiler touched" not in whole
+        assert "nprofiled steps take" not in whole
         assert "no profiling is recorded" not in whole
-        assert "Steps of which no trace was read take {0} on average" in whole
-        (seen,) = (each for each in sentences if each.template.endswith("a profiler was at work."))
+        assert "Steps without a trace take {0} on average" in whole
+        (seen,) = (each for each in sentences if each.template.endswith("in these steps."))
         assert [(fact.metric, fact.value) for fact in seen.facts] == [("profiler_active_pct", 100.0)]

@@ -7,15 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.asked import STEP_TIME, asking
 from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.steps.step_time import analyze
 from tools.errors import UsageError
 from tools.findings import Check
 from tools.metrics.registry import measure
 from tools.views.coarse import step_series
 from tools.views.profile import Profile
 from tools.views.step_shape import StepSeries
+
+analyze = asking(*STEP_TIME)
 
 NOISE = np.random.default_rng(7).normal(0.0, 0.5, 60)
 

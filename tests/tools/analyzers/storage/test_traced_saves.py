@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import STORAGE, asking
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.storage.checkpoint import analyze
 from tools.findings import Check
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
+
+analyze = asking(*STORAGE)
 
 STEPS, WORK_US, COPY_US = 6, 10_000.0, 1000.0
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from tests.asked import CPU, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
-from tools.analyzers.cpu.checks import analyze
 from tools.intervals import length
 from tools.knowledge.thresholds import Thresholds
 from tools.metrics.host.dispatch import host_dispatch
 from tools.metrics.registry import measure
+
+analyze = asking(*CPU)
 
 
 def test_short_outermost_operators_and_the_pauses_between_them_are_counted() -> None:

@@ -1,0 +1,48 @@
+"""The page of checks, docs/checks.md: ``python -m tools.analyzers.page --write`` in a checkout."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from tools.analyzers.registry import CHECKS, unwatched_causes
+from tools.analyzers.support.spec import CheckSpec
+
+PATH = Path("docs/checks.md")
+HEAD = """# Checks
+
+Every check answers one question with *found*, *clean* or *cannot answer*, and in the last case says what to record.
+Written from the checks' own declarations by `python -m tools.analyzers.page --write`.
+"""
+FROM_RECORDS = {"": "", "steps": "; monitor records or a step log suffice", "host": "; monitor records suffice"}
+
+
+def page() -> str:
+    """The text of the page."""
+    families = dict.fromkeys(spec.family for spec in CHECKS)
+    blocks = [HEAD, *(_family(family) for family in families)]
+    return "\n".join([*blocks, f"No check looks for: {', '.join(f'`{cause}`' for cause in unwatched_causes())}.\n"])
+
+
+def _family(family: str) -> str:
+    rows = [_row(spec) for spec in CHECKS if spec.family == family]
+    head = "| check | question | finds | needs |\n|---|---|---|---|"
+    return "\n".join([f"## {family.capitalize()}", head, *rows, ""])
+
+
+def _row(spec: CheckSpec) -> str:
+    finds = ", ".join(f"`{name}`" for name in (*spec.causes, *spec.mechanisms)) or "describes the run"
+    needs = ", ".join(spec.every_need) or "a trace or records"
+    return f"| {spec.title}<br>`{spec.name}` | {spec.question} | {finds} | {needs}{FROM_RECORDS[spec.from_records]} |"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or say by the exit code whether the stored one is up to date."""
+    if "--write" in arguments:
+        PATH.write_text(page(), encoding="utf-8")
+        return 0
+    return int(not PATH.is_file() or PATH.read_text(encoding="utf-8") != page())
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

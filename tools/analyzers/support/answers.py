@@ -1,0 +1,72 @@
+"""What an answer is made of: an outcome, sentences with figures, confidence, and the ranks that it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tools.findings import Argument, Check, Fact, Finding, Sentence
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+
+HIGHEST = 0.95  # no deterministic rule is surer than this
+
+
+def found(*findings: Finding) -> Check:
+    """The answer with at least one finding; its name is filled in where the check is run."""
+    return Check("", "found", findings=findings)
+
+
+def symptom(*support: Sentence) -> Check:
+    """The answer where something was found that is not itself a cause."""
+    return Check("", "found", support=support)
+
+
+def clean(*support: Sentence) -> Check:
+    """The answer where nothing is wrong; the sentences show it."""
+    return Check("", "clean", support=support)
+
+
+def cannot_answer(reason: str, needs: str, *support: Sentence) -> Check:
+    """The answer where the sources do not allow one, and what to record."""
+    return Check("", "cannot_answer", reason=reason, needs=needs, support=support)
+
+
+def say(text: str, *facts: Fact, names: tuple[str, ...] = ()) -> Sentence:
+    """A sentence with places ``{0}`` for facts and ``{n0}`` for names read from the run."""
+    return Sentence(text, facts, names)
+
+
+def measure_all(profile: Profile, *metrics: str, **arguments: Argument) -> tuple[Fact, ...]:
+    """Several metrics of the same arguments."""
+    return tuple(measure(profile, metric, **arguments) for metric in metrics)
+
+
+def measure_ranks(profile: Profile, ranks: Iterable[int], metric: str, **arguments: Argument) -> dict[int, Fact]:
+    """One metric of each of the ranks."""
+    return {rank: measure(profile, metric, rank=rank, **arguments) for rank in ranks}
+
+
+def values(facts: Mapping[int, Fact]) -> dict[int, float]:
+    """The figures alone."""
+    return {rank: fact.value for rank, fact in facts.items()}
+
+
+def affected(shares_pct: Mapping[int, float], noted_pct: float) -> tuple[int, ...]:
+    """The ranks whose share is worth noting and at least a fifth of the worst rank's; ascending."""
+    worst = max(shares_pct.values(), default=0.0)
+    return tuple(sorted(rank for rank, share in shares_pct.items() if share >= max(noted_pct, worst / 5.0)))
+
+
+def worst_of(shares_pct: Mapping[int, float]) -> int:
+    """The rank with the largest share; the lowest of several."""
+    return min(shares_pct, key=lambda rank: (-shares_pct[rank], rank))
+
+
+def confidence(*passed: tuple[float, float], at_most: float = HIGHEST) -> float:
+    """From pairs (value, threshold): 0.5 where the tightest is just passed, 0.75 at twice, 0.9 at five times it.
+
+    A value below its threshold gives less than 0.5. ``at_most`` caps the result where the evidence itself is weak.
+    """
+    ratio = min((value / threshold for value, threshold in passed), default=1.0)
+    certain = 1.0 - 0.5 / ratio if ratio >= 1.0 else 0.5 * max(ratio, 0.0)
+    return round(min(certain, at_most, HIGHEST), 3)

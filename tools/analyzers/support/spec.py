@@ -1,0 +1,110 @@
+"""A check beside its function: what it asks, what it can find, and the views of the run it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Literal
+
+from tools.analyzers.support.kernel_scope import device_ranks
+from tools.analyzers.support.recorded import NEEDED, behind_device
+from tools.findings import Check
+from tools.views.coarse import capture_of
+from tools.views.profile import Profile
+
+Family = Literal["parallel", "io", "cpu", "computation", "communication", "memory", "storage"]
+Stage = Literal["coarse", "inter_operator", "family"]
+Records = Literal["", "steps", "host"]
+Question = Callable[[Profile], Check | None]
+
+
+class Need(StrEnum):
+    """A view of the run without which a check cannot answer."""
+
+    TRACE = "a trace"
+    RECORDS = "monitor records"
+    DEVICE = "device activity"
+    KERNELS = "kernels inside the steps"
+    RANKS = "the traces of several ranks"
+
+
+@dataclass(frozen=True)
+class CheckSpec:
+    """One question to a run.
+
+    ``mechanisms`` are those that this check looks for by itself. ``from_records`` says what monitor records or step
+    logs alone answer: nothing, by whole ``steps``, or by ``host`` time, which a device may hide. The function returns
+    None where the question does not arise.
+    """
+
+    name: str
+    title: str
+    family: Family
+    stage: Stage
+    question: str
+    causes: tuple[str, ...]
+    mechanisms: tuple[str, ...]
+    needs: tuple[Need, ...]
+    from_records: Records
+    function: Question
+
+    def answer(self, profile: Profile) -> Check | None:
+        """The check of this run; "cannot answer" where a view is missing, None where the question does not arise."""
+        missing = next((gap for need in self.every_need if (gap := _gap(profile, need))), None)
+        if missing is not None:
+            reason, needs = missing
+            return Check(self.name, "cannot_answer", reason=reason, needs=needs)
+        answer = self.function(profile)
+        if answer is None:
+            return None
+        hidden = self.from_records == "host" and not profile.traced and profile.accelerated
+        findings = tuple(behind_device(finding) for finding in answer.findings) if hidden else answer.findings
+        return replace(answer, name=self.name, findings=findings)
+
+    @property
+    def every_need(self) -> tuple[Need, ...]:
+        """What it needs, the trace included where records alone do not answer."""
+        return self.needs if self.from_records else (Need.TRACE, *self.needs)
+
+    def out_of_reach(self, profile: Profile) -> int:
+        """How many sources it lacks altogether: a trace, and a device that ran kernels."""
+        lacking = [need for need in self.every_need if need in (Need.TRACE, Need.KERNELS)]
+        return sum(_gap(profile, need) is not None for need in lacking)
+
+
+def check(
+    name: str,
+    title: str,
+    question: str,
+    *,
+    family: Family | None = None,
+    stage: Stage = "family",
+    causes: tuple[str, ...] = (),
+    mechanisms: tuple[str, ...] = (),
+    needs: tuple[Need, ...] = (),
+    from_records: Records = "",
+) -> Callable[[Question], CheckSpec]:
+    """Declare the decorated function as a check; its family is the first part of the name unless given."""
+    group: Family = family or name.partition(".")[0]  # type: ignore[assignment]
+    return lambda function: CheckSpec(
+        name, title, group, stage, question, causes, mechanisms, needs, from_records, function
+    )
+
+
+def _gap(profile: Profile, need: Need) -> tuple[str, str] | None:
+    """Why the need is not met and what to record; None when it is met."""
+    match need:
+        case Need.TRACE if not profile.traced:
+            return "no trace was read, and records do not show what a step consists of", capture_of(profile)
+        case Need.RECORDS if profile.host_records is None:
+            return "the run has no samples of the monitor", NEEDED
+        case Need.DEVICE if not profile.run.has_device:
+            return "no device work is recorded", "a trace with device activity (ProfilerActivity.CUDA)"
+        case Need.KERNELS if not (profile.traced and device_ranks(profile)):
+            why = "no kernel ran inside the steps" if profile.run.has_device else "no device work is recorded"
+            return why, "a trace with device activity, of a run that uses a device"
+        case Need.RANKS if len(profile.run.rank_numbers) < 2:
+            return "there is one rank's trace only", "the traces of the other ranks for the same steps"
+        case _:
+            return None
