@@ -60,12 +60,7 @@ def cause_status(discussion: Discussion, cause: str, mechanism: str | None = Non
 def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
     same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
     exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
-<<<<<<< HEAD
     return tuple(exact if exact or has_own_check(mechanism) else same)
-=======
-    own = has_own_check(mechanism)
-    return tuple(exact if exact or own else same)
->>>>>>> d5e0a51 (Each check declares itself beside its function; tables, page and coverage are derived)
 
 
 def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
