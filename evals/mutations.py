@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from pathlib import Path
 
 import yaml
@@ -88,6 +88,12 @@ def corruptions(diagnosis: Diagnosis) -> Iterator[Corruption]:
     for name, claim in _claims(diagnosis).items():
         for other in {"present", "absent", "open"} - {claim}:
             yield _made("cause claimed by fields", _said("", "cause", name, other))
+    parts = [record for record in diagnosis.evidence if record.metric == "part_pct" and "rank" not in record.arguments]
+    for record, text in product(parts, _tables().tricks["insinuation"]):
+        words = _tables().parts.get(str(record.arguments["part"]), "that")
+        yield _made(
+            "cause claimed in words", _said(text.replace("{p}", words).replace("{x}", f"{{{record.id}}}"), "symptom")
+        )
     ids = [name for record in diagnosis.causes for name in record.evidence]
     for name, claim in _claims(diagnosis).items():
         if claim != "present":

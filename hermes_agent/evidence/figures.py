@@ -1,4 +1,4 @@
-"""How a figure is written: one rule for all frontends, so that the verifier can read it back."""
+"""Figures with their units: one form for all frontends, so that a citation can be compared with its figure."""
 
 from __future__ import annotations
 

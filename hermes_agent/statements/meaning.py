@@ -19,12 +19,16 @@ def faults_of_meaning(statement: Statement, template: Template, context: CheckCo
     if statement.kind == "question":
         return
     found = context.found(statement.cause)
-    if (judged := judging(words_of(template.free))) and found is None:
+    predicted = any(is_predicted(context.index.evidence[name]) for name in template.values("evidence"))
+    if found is None and (judged := judging(words_of(template.free), predicted or statement.kind == "advice")):
         yield f"{judged[0]!r} judges; name the cause that was found, or leave the word out"
-    about = _about(statement, template, context)
+    spoken, about = groups_of(words_of(template.free)), _about(statement, template, context)
     for segment in template.segments():
         if segment.figure is not None:
-            yield from _with_figure(segment, context.index.evidence[segment.figure], context)
+            record = context.index.evidence[segment.figure]
+            yield from _with_figure(segment, record, context)
+            if is_predicted(record) and not any("predicted" in groups for groups in spoken.values()):
+                yield f"{record.id} is predicted: say would or could"
             continue
         yield from _without_figure(segment, about, statement)
         places: dict[SlotKind, list[int]] = {"rank": found.ranks if found else [], "step": found.steps if found else []}
@@ -61,8 +65,6 @@ def _with_figure(segment: Segment, record: EvidenceRecord, context: CheckContext
             yield f"{record.id} is {record.metric}: it says nothing of {word!r}"
     if not _names_subject(segment, record, own, spoken):
         yield f"say in the same sentence, before {{{record.id}}}, what it measures: {record.metric}"
-    if is_predicted(record) and not spoken & {"predicted", "faster"}:
-        yield f"{record.id} is predicted: say would or could"
     yield from _of_place(segment, record, context)
 
 

@@ -112,7 +112,7 @@ def _cost(found: CauseRecord, context: CheckContext) -> str:
     if impact is None:
         return ""
     whole = f" of each {written(index[step[0]].value, index[step[0]].unit)} [{step[0]}] step" if step else ""
-    return f", costs {written(impact.value, impact.unit)} [{impact.id}]{whole}"
+    return f" ({written(impact.value, impact.unit)} [{impact.id}]{whole})"
 
 
 def _lower(text: str) -> str:

@@ -37,6 +37,7 @@ class Vocabulary:
     groups: Mapping[str, frozenset[str]]
     figure_groups: frozenset[str]
     judgement: frozenset[str]
+    action: frozenset[str]
     refused: Mapping[str, str]  # word -> reason
     metrics: Mapping[str, frozenset[str]]  # part of a metric's name -> subjects
     values: Mapping[str, frozenset[str]]  # value of a metric's argument -> subjects
@@ -58,6 +59,7 @@ def vocabulary() -> Vocabulary:
         groups={**sets("figures_of"), **sets("subjects")},
         figure_groups=frozenset(table["figures_of"]),
         judgement=frozenset(table["judgement"]["words"].split()),
+        action=frozenset(table["action"]["words"].split()),
         refused={word: reason for reason, words in sets("refused").items() for word in words},
         metrics=sets("metrics"),
         values=sets("values"),
@@ -82,9 +84,10 @@ def groups_of(words: list[str]) -> dict[str, frozenset[str]]:
     return {word: groups for word, groups in found.items() if groups}
 
 
-def judging(words: list[str]) -> list[str]:
-    """The words that judge."""
-    return [word for word in words if _in(word, vocabulary().judgement)]
+def judging(words: list[str], advising: bool) -> list[str]:
+    """The words that judge, and those that call for action unless it is advice."""
+    lists = vocabulary()
+    return [word for word in words if _in(word, lists.judgement if advising else lists.judgement | lists.action)]
 
 
 def faults_of_wording(text: str) -> Iterator[str]:
@@ -100,7 +103,7 @@ def faults_of_wording(text: str) -> Iterator[str]:
     for word in words_of(text):
         if (reason := known.refused.get(word.removesuffix("'s"))) is not None:
             yield REASONS[reason].format(word=word)
-        elif not _in(word, known.plain | known.judgement) and not groups_of([word]):
+        elif not _in(word, known.plain | known.judgement | known.action) and not groups_of([word]):
             yield f"the word {word!r} is not in the vocabulary; use a plainer word"
 
 

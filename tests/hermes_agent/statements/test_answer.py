@@ -46,7 +46,7 @@ GOOD = answer_of(*TRUE)
 TITLE = capital(cause_title(CAUSE, "too_few_workers"))
 OPEN = capital(cause_title("operator_compilation", None))
 PARAGRAPHS = [
-    f"Cause 1: {TITLE} on rank 0, costs 40.0 ms [{COST}] of each 100 ms [{STEP}] step. "
+    f"Cause 1: {TITLE} on rank 0 (40.0 ms [{COST}] of each 100 ms [{STEP}] step). "
     f"The loader keeps the device waiting (see [{COST}]).",
     f"First, load batches in worker processes [A1]: a step would run 1.67x [{GAIN}] faster.",
 ]
