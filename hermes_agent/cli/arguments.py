@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.locations.places import local, place
 from tools.errors import UsageError
@@ -22,6 +23,28 @@ MOST_RANKS = 1 << 20
 RUN_HELP = "trace file, folder with traces or monitor records, or a URL of one (fsspec)"
 
 
+class Command(Protocol):
+    """A subcommand: a module with these names, whose docstring is its help. It imports heavy packages in ``run``."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Run it and return the exit code."""
+
+
+def add_commands(
+    subparsers: argparse._SubParsersAction[argparse.ArgumentParser], package: str, names: Iterable[str], dest: str
+) -> None:
+    """Declare the modules of a package as subcommands; ``dest`` receives the function of the chosen one."""
+    for name in names:
+        command: Command = import_module(f"{package}.{name}")
+        text = (command.__doc__ or name).rstrip(".")
+        parser = subparsers.add_parser(name, help=text[:1].lower() + text[1:], description=f"{text}.")
+        command.add_arguments(parser)
+        parser.set_defaults(**{dest: command.run})
+
+
 def add_run_arguments(parser: argparse.ArgumentParser, nargs: str = "+", *, baseline: bool = True) -> None:
     """Declare the runs to read and the part of them to use."""
     help_text = RUN_HELP if nargs == "+" else f"{RUN_HELP}; optional"
@@ -32,9 +55,8 @@ def add_run_arguments(parser: argparse.ArgumentParser, nargs: str = "+", *, base
 def add_selection_arguments(parser: argparse.ArgumentParser, *, baseline: bool = True) -> None:
     """Declare the baseline, the restrictions to steps and ranks, and the cache."""
     if baseline:
-        parser.add_argument(
-            "--baseline", action="append", default=[], type=place, metavar="RUN", help="run to compare with"
-        )
+        help_text = "run to compare with; may be repeated"
+        parser.add_argument("--baseline", action="append", default=[], type=place, metavar="RUN", help=help_text)
     parser.add_argument("--steps", metavar="A:B", type=step_range, help="only the steps A to B, inclusive")
     parser.add_argument("--ranks", metavar="R[,R...]", type=rank_numbers, default=(), help="only these ranks")
     parser.add_argument("--no-cache", action="store_true", help="do not use or write the cache")

@@ -1,4 +1,4 @@
-"""``hermes-dx ask``: one answer, for scripts."""
+"""Ask one question about a run."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from tools.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from hermes_agent.session import Answer
 
-NAME = "ask"
-HELP = "ask one question about a run"
-
 SCHEMA = "hermes-dx/answer/1"
 UNANSWERED = ("not_understood", "not_measurable")
 QUESTION_CHARS = 20_000  # read from standard input at most
@@ -25,12 +22,8 @@ QUESTION_CHARS = 20_000  # read from standard input at most
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``ask``."""
-    parser.add_argument(
-        "words",
-        nargs="+",
-        metavar="RUN... [QUESTION]",
-        help="trace files or folders, then the question; without one, or with -, it is read from standard input",
-    )
+    words = "trace files or folders, then the question; without one, or with -, it is read from standard input"
+    parser.add_argument("words", nargs="+", metavar="RUN... [QUESTION]", help=words)
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
     parser.add_argument("--no-llm", action="store_true", help="answer from templates even if a model is configured")

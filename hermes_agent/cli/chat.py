@@ -1,4 +1,4 @@
-"""``hermes-dx chat``: the terminal chat about a run."""
+"""Discuss a run in the terminal."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from hermes_agent.config.settings import Settings
     from hermes_agent.model.request import Request
     from hermes_agent.tui.work import ChatSession, Openings
-
-NAME = "chat"
-HELP = "discuss a run in the terminal"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``hermes-dx compare``: the changes between two runs, or the reasons why they cannot be compared."""
+"""Show what changed between two runs, or why they cannot be compared."""
 
 from __future__ import annotations
 
@@ -11,9 +11,6 @@ from hermes_agent.cli.terminal import note, print_json
 from hermes_agent.locations.places import local, place
 from tools.errors import ExitCode
 
-NAME = "compare"
-HELP = "show what changed between two runs, or why they cannot be compared"
-
 SCHEMA = "hermes-dx/comparison/1"
 
 
@@ -23,12 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("after", metavar="B", type=place, help="the run to look at: trace file, folder or URL")
     add_selection_arguments(parser, baseline=False)
     parser.add_argument("--json", action="store_true", help="print the comparison as JSON")
-    parser.add_argument(
-        "--fail-on-regression",
-        type=_percent,
-        metavar="PCT",
-        help="exit with 5 if the average step of B is more than PCT percent longer than that of A",
-    )
+    limit = "exit with 5 if the average step of B is more than PCT percent longer"
+    parser.add_argument("--fail-on-regression", type=_percent, metavar="PCT", help=limit)
 
 
 def run(args: argparse.Namespace) -> int:

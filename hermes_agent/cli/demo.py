@@ -1,4 +1,4 @@
-"""``hermes-dx demo``: a first answer, from a run that comes with the package."""
+"""Diagnose the bundled recorded run, then offer the chat."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ import sys
 
 from hermes_agent.cli.arguments import request_of, settings
 from tools.errors import ExitCode
-
-NAME = "demo"
-HELP = "diagnose the bundled recorded run, then offer the chat"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

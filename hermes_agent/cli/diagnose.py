@@ -1,4 +1,4 @@
-"""``hermes-dx diagnose``: the whole answer for one run."""
+"""Show why a run is slow and what to change first."""
 
 from __future__ import annotations
 
@@ -12,9 +12,6 @@ from tools.errors import ExitCode
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
-
-NAME = "diagnose"
-HELP = "show why a run is slow and what to change first"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""``hermes-dx env``: the environment of this machine, to be stored with a trace."""
+"""Print this machine's environment as JSON, to be stored as env.json with a trace."""
 
 from __future__ import annotations
 
@@ -9,9 +9,6 @@ from collections.abc import Mapping
 
 from hermes_agent.cli.terminal import print_json
 from tools.errors import ExitCode
-
-NAME = "env"
-HELP = "print this machine's environment as JSON, to be stored as env.json with a trace"
 
 # Variables that change how training runs; no others are written, so that no secret is.
 TRAINING = re.compile(

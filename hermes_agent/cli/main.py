@@ -7,15 +7,14 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Protocol
 
 from hermes_agent.version import VERSION
 
 COMMANDS = ("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "monitor", "eval", "env")
 PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check
+HOME = Path(__file__).resolve().parents[2]
 SHADOWED = 2  # exit code: the command was started in a way that cannot work
 LONGEST_REASON = 1000
 EXIT_CODES = """exit codes:
@@ -27,19 +26,6 @@ EXIT_CODES = """exit codes:
   5    slower than compare --fail-on-regression allows, or a failed eval
   130  interrupted
 """
-
-
-class Command(Protocol):
-    """One subcommand: a module with these names. It imports heavy packages inside ``run``."""
-
-    NAME: str
-    HELP: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the subcommand's arguments."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Run it and return the exit code."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -60,10 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run(build_parser().parse_args(argv))
 
 
-def foreign_packages() -> str:
+def foreign_packages(names: Sequence[str] = PACKAGES, home: Path = HOME) -> str:
     """Return one sentence if a package of another project hides one of ours, else nothing."""
-    home = Path(__file__).resolve().parents[2]
-    for name in PACKAGES:
+    for name in names:
         found = find_spec(name)
         origin = found.origin if found else None
         if origin is None or Path(origin).resolve().parent != home / name:
@@ -105,6 +90,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser with all subcommands."""
+    from hermes_agent.cli.arguments import add_commands
+
     parser = argparse.ArgumentParser(
         prog="hermes-dx",
         description="Shows why deep-learning training is slow and what to change first, every figure traceable.",
@@ -114,11 +101,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--debug", action="store_true", help="show tracebacks and debug messages")
     parser.add_argument("--version", action="version", version=f"hermes-dx {VERSION}")
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name in COMMANDS:
-        command: Command = import_module(f"hermes_agent.cli.{name}")
-        subparser = subcommands.add_parser(command.NAME, help=command.HELP, description=command.HELP)
-        command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
+    add_commands(subcommands, "hermes_agent.cli", COMMANDS, "run")
     return parser
 
 

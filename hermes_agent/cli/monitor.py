@@ -1,4 +1,4 @@
-"""``hermes-dx monitor``: watch a running training on this machine, and profile ranks of it."""
+"""Watch a running training, detect anomalies, profile suspect ranks."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from hermes_agent.watch.agent import NodeAgent, Noticed
     from hermes_agent.watch.rings import RunRings
 
-NAME = "monitor"
-HELP = "watch a running training, detect anomalies, profile suspect ranks"
 PROFILE = "profile"
 ANSWER_LIMIT_S = 600.0
 POLL_S = 0.1
@@ -32,19 +30,14 @@ Poll = Callable[[], "list[Noticed]"]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``monitor`` and ``monitor profile``."""
-    count = number_between(1, 1000)
+    count, port = number_between(1, 1000), number_between(0, 65535)
+    folder = "folder that the training's monitor writes to (HERMES_DX_RUN_FOLDER, else hermes-run)"
     parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="RUN_FOLDER",
-        help="the folder that the training's monitor writes to (HERMES_DX_RUN_FOLDER, else hermes-run); "
-        "`profile RUN_FOLDER` profiles ranks now",
+        "words", nargs="*", metavar="RUN_FOLDER", help=f"{folder}; `profile RUN_FOLDER` profiles ranks now"
     )
     parser.add_argument("--until-end", action="store_true", help="end when the training has ended")
     parser.add_argument("--json", action="store_true", help="print anomalies as JSON lines, without the table")
-    parser.add_argument(
-        "--prometheus", type=number_between(0, 65535), metavar="PORT", help="serve figures on 127.0.0.1:PORT"
-    )
+    parser.add_argument("--prometheus", type=port, metavar="PORT", help="serve figures on 127.0.0.1:PORT")
     parser.add_argument("--publish", metavar="URL", help="copy records and traces there every minute (needs fsspec)")
     parser.add_argument("--no-capture", action="store_true", help="do not profile ranks")
     parser.add_argument("--captures-per-hour", type=count, default=4, metavar="N", help="at most N by itself (4)")

@@ -1,4 +1,4 @@
-"""``hermes-dx ranks``: every rank, the slowest of each group marked."""
+"""List the ranks, the slowest of each communication group marked."""
 
 from __future__ import annotations
 
@@ -6,14 +6,10 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import add_run_arguments, profile_of, request_of, settings
-from hermes_agent.cli.terminal import aligned, print_json
-from tools.errors import ExitCode
+from hermes_agent.cli.terminal import aligned, print_rows
 
 if TYPE_CHECKING:
     from tools.views.profile import Profile
-
-NAME = "ranks"
-HELP = "list the ranks, the slowest of each communication group marked"
 
 SCHEMA = "hermes-dx/ranks/1"
 Row = dict[str, object]
@@ -27,12 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print one row per rank, means over its steps."""
-    rows = rank_rows(profile_of(request_of(args, settings())))
-    if args.json:
-        print_json({"schema": SCHEMA, "rows": rows})
-    else:
-        print(table_text(rows))
-    return ExitCode.OK
+    return print_rows(args, SCHEMA, rank_rows(profile_of(request_of(args, settings()))), table_text)
 
 
 def rank_rows(profile: Profile) -> list[Row]:

@@ -1,4 +1,4 @@
-"""``hermes-dx show``: the record behind an id; a figure is measured again."""
+"""Show the evidence, case or advice behind an id."""
 
 from __future__ import annotations
 
@@ -13,9 +13,6 @@ from tools.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from hermes_agent.config.settings import Settings
     from hermes_agent.session import Session, Shown
-
-NAME = "show"
-HELP = "show the evidence, case or advice behind an id"
 
 SCHEMA = "hermes-dx/shown/1"
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, TextIO, TypeVar
+
+from tools.errors import ExitCode
 
 if TYPE_CHECKING:
     from hermes_agent.model.events import Event
@@ -20,6 +23,7 @@ WIDEST = 110
 NO_TERMINAL = 100
 DELAY_S = 0.3  # shorter work shows no bar
 BAR = 20
+Row = TypeVar("Row")
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
@@ -46,9 +50,13 @@ def note(text: str) -> None:
     print(f"hermes-dx: {printable(text)}", file=sys.stderr)
 
 
-def counted(count: int, noun: str) -> str:
-    """``1 case``, ``2 cases``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+def print_rows(args: argparse.Namespace, schema: str, rows: list[Row], table_text: Callable[[list[Row]], str]) -> int:
+    """Write rows to standard output, as JSON with ``--json``, else as a table; return the exit code."""
+    if args.json:
+        print_json({"schema": schema, "rows": rows})
+    else:
+        print(table_text(rows))
+    return ExitCode.OK
 
 
 def terminal_style() -> Style:

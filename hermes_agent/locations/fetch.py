@@ -95,9 +95,8 @@ def _opened(url: str, shown: str) -> tuple[_Files, str]:
     try:
         files, root = fsspec.core.url_to_fs(url)
     except Exception as error:  # the protocol's package may raise anything where it lacks something
-        raise UsageError(
-            f"{shown}: cannot be opened ({error_text(error, url)}); check the URL and install what it needs"
-        ) from error
+        remedy = "check the URL and install what it needs"
+        raise UsageError(f"{shown}: cannot be opened ({error_text(error, url)}); {remedy}") from error
     return files, str(root).rstrip("/")
 
 
@@ -109,16 +108,12 @@ def _listed(files: _Files, root: str, shown: str) -> Iterator[_Found]:
         return
     if not files.isdir(root):
         return
-    folders = []
-    for name, entry in _entries(files, root):
-        if entry.get("type") == "directory":
-            folders.append(name)
-        elif is_run_file("", name) and entry.get("type") == "file":
-            yield _Found(str(entry["name"]), PurePosixPath(name), int(entry.get("size") or 0))
+    top = _entries(files, root)
+    folders = [name for name, entry in top if entry.get("type") == "directory"]
     if len(folders) > MOST_FOLDERS:
         raise InputError(f"{shown}: holds {len(folders)} folders, {TOO_MUCH}")
-    for folder in folders:
-        for name, entry in _entries(files, f"{root}/{folder}"):
+    for folder in ("", *folders):
+        for name, entry in _entries(files, f"{root}/{folder}") if folder else top:
             if entry.get("type") == "file" and is_run_file(folder, name):
                 yield _Found(str(entry["name"]), PurePosixPath(folder, name), int(entry.get("size") or 0))
 
@@ -130,10 +125,8 @@ def _info(files: _Files, root: str, shown: str) -> dict[str, Any]:
     except FileNotFoundError as error:
         if files.isdir(root):
             return {"type": "directory"}
-        raise InputError(
-            f"{shown}: nothing can be read there: it does not exist, or access was refused;"
-            " check the URL and the rights"
-        ) from error
+        reason = "it does not exist, or access was refused; check the URL and the rights"
+        raise InputError(f"{shown}: nothing can be read there: {reason}") from error
 
 
 def _trace_name(root: str) -> str:
@@ -155,9 +148,8 @@ def _sound(name: str) -> bool:
 
 def _check(found: list[_Found], shown: str) -> None:
     if not found:
-        raise InputError(
-            f"{shown}: holds no trace and no monitor records; give the folder that holds {RECORDS}/ or {CAPTURES}*/"
-        )
+        remedy = f"give the folder that holds {RECORDS}/ or {CAPTURES}*/"
+        raise InputError(f"{shown}: holds no trace and no monitor records; {remedy}")
     size = sum(each.bytes for each in found)
     if len(found) > MOST_FILES or size > MOST_BYTES:
         raise InputError(_too_much(shown, len(found), size))

@@ -52,7 +52,7 @@ class HermesChat(App[int]):
     ) -> None:
         super().__init__()
         self.HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (SIDE_PANEL_FROM_COLUMNS, "-wide")]
-        self._openings = openings
+        self.openings = openings
         self._clock = clock
         self._quit_asked_s: float | None = None
         self.conversation = Conversation(glyphs)
@@ -61,7 +61,7 @@ class HermesChat(App[int]):
         self.status = StatusLine(glyphs)
         self._sign = Static(glyphs.prompt, id="sign", markup=False)
         self._ascii = glyphs is ASCII
-        self.controller: Controller = Controller(self, openings, clock)
+        self.controller: Controller = Controller(self, clock)
 
     def compose(self) -> ComposeResult:
         """Draw conversation and side panel, the input and the status line."""
@@ -73,12 +73,13 @@ class HermesChat(App[int]):
         """Greet, and open the given run after the first paint."""
         self.set_class(self._ascii, "-ascii")
         self.prompt.focus()
-        self.status.status = replace(self.status.status, model=self._openings.model)
+        self.status.status = replace(self.status.status, model=self.openings.model)
         self.set_interval(TICK_S, self.controller.tick)
-        if self._openings.given is None:
+        given = self.openings.given
+        if given is None:
             self.conversation.say(*WELCOME)
         else:
-            self.call_after_refresh(self.controller.open_given)
+            self.call_after_refresh(self.controller.open, self.openings.given_title, given)
 
     def on_unmount(self) -> None:
         """Stop all work."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.locations.places import place
+from hermes_agent.locations.places import name_of, place
 from hermes_agent.tui import sections, tables
 from hermes_agent.tui.prose import IDENTIFIER
 from hermes_agent.tui.screens import HelpScreen, TableScreen
@@ -69,7 +69,10 @@ def candidates(chat: HermesChat, line: str) -> list[str]:
     if not space:
         return [each for each in completions() if each.startswith(line)]
     command = next((each for each in COMMANDS if f"/{each.name}" == name), None)
-    words = command.words(chat, argument) if command else []
+    try:
+        words = command.words(chat, argument) if command else []
+    except UsageError:  # no run is open
+        return []
     return [f"{name} {word}" for word in words if word.startswith(argument)]
 
 
@@ -118,7 +121,13 @@ def _open(chat: HermesChat, argument: str) -> None:
         places = [place(word) for word in shlex.split(argument)]
     except ValueError as error:
         raise UsageError(f"/open: {argument} cannot be read ({error}); close the quotes.") from error
-    chat.controller.open_paths(tuple(each.expanduser() if isinstance(each, Path) else each for each in places))
+    paths = tuple(each.expanduser() if isinstance(each, Path) else each for each in places)
+    title = name_of(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+    chat.controller.open(title, lambda: chat.openings.path(paths))
+
+
+def _demo(chat: HermesChat, _: str) -> None:
+    chat.controller.open("the bundled run", chat.openings.demo)
 
 
 def _show(chat: HermesChat, argument: str) -> None:
@@ -188,7 +197,7 @@ def _rendered(diagnosis: Diagnosis, path: Path) -> str:
 
 COMMANDS: tuple[Command, ...] = (
     Command("open", "PATH...", "diagnose a trace, a folder with traces, or a URL", _open, _paths),
-    Command("demo", "", "diagnose the bundled recorded run", lambda chat, _: chat.controller.open_demo()),
+    Command("demo", "", "diagnose the bundled recorded run", _demo),
     Command("causes", "", "show the ranked causes", _causes),
     Command("show", "ID", "show the record behind E7, C2, A1 or a check", _show, _identifiers),
     Command("evidence", "", "list every figure cited", _table(tables.evidence)),

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
-from hermes_agent.locations.places import Place, name_of
 from hermes_agent.model.events import Notice
 from hermes_agent.tui.panel import Progress, advance
-from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, Openings, Worker
+from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, Worker
 from tools.errors import HermesError, UsageError
 
 if TYPE_CHECKING:
@@ -23,19 +22,16 @@ if TYPE_CHECKING:
 
     Opened = tuple[ChatSession, Diagnosis]
 
-NO_RUN = "No run is open yet; /open PATH opens one, /demo the bundled one."
 COPIED = "Sent the {} to the terminal's clipboard; if pasting gives nothing, use /report FILE.md."
 
 
 class Controller:
     """What the commands act on; used from the app's own thread only."""
 
-    def __init__(self, app: HermesChat, openings: Openings, clock: Callable[[], float]) -> None:
+    def __init__(self, app: HermesChat, clock: Callable[[], float]) -> None:
         self._app = app
-        self._openings = openings
         self._worker = Worker(app, clock)
-        self._session: ChatSession | None = None
-        self._diagnosis: Diagnosis | None = None
+        self._opened: Opened | None = None
         self._progress = Progress()
         self._shown_job: Job[Opened] | None = None  # the job of that progress
         self._settled = Progress()  # of the run under discussion
@@ -65,42 +61,23 @@ class Controller:
             status.status = replace(status.status, doing="")
 
     def _doing(self) -> str:
-        stage = self._progress.running
-        job = self._worker.job
-        if job is None or not job.opens or stage is None or job.stop.is_set():
-            return self._worker.doing
-        return f"{job.title}: {stage.value.replace('_', ' ')}"
+        stage, job = self._progress.running, self._worker.job
+        named = job is not None and job.opens and stage is not None and not job.stop.is_set()
+        return f"{self._worker.doing}: {stage.value.replace('_', ' ')}" if named and stage else self._worker.doing
+
+    def _current(self) -> Opened:
+        if self._opened is None:
+            raise UsageError("No run is open yet; /open PATH opens one, /demo the bundled one.")
+        return self._opened
 
     @property
     def diagnosis(self) -> Diagnosis:
         """The diagnosis under discussion; raises UsageError when no run is open."""
-        if self._diagnosis is None:
-            raise UsageError(NO_RUN)
-        return self._diagnosis
+        return self._current()[1]
 
-    @property
-    def session(self) -> ChatSession:
-        """The session of that diagnosis."""
-        if self._session is None:
-            raise UsageError(NO_RUN)
-        return self._session
-
-    def open_given(self) -> None:
-        """Diagnose the run named at the start."""
-        if self._openings.given is not None:
-            self._open(self._openings.given_title, self._openings.given)
-
-    def open_paths(self, paths: tuple[Place, ...]) -> None:
+    def open(self, title: str, opener: Callable[[], ChatSession]) -> None:
         """Diagnose a run."""
-        first = name_of(paths[0])
-        title = first if len(paths) == 1 else f"{first} and {len(paths) - 1} more"
-        self._open(title, lambda: self._openings.path(paths))
 
-    def open_demo(self) -> None:
-        """Diagnose the bundled run."""
-        self._open("the bundled run", self._openings.demo)
-
-    def _open(self, title: str, opener: Callable[[], ChatSession]) -> None:
         def act(emit: Emit, cancelled: Cancelled) -> Opened:
             session = opener()
             try:
@@ -110,10 +87,9 @@ class Controller:
                 raise
 
         def done(opened: Opened) -> None:
-            if self._session is not None:
-                self._session.close()
-            self._session, self._diagnosis = opened
-            self._last_text = ""
+            if self._opened is not None:
+                self._opened[0].close()
+            self._opened, self._last_text = opened, ""
             status = self._app.status
             status.status = replace(status.status, run=title, verdict=opened[1].verdict)
             self._app.conversation.show_diagnosis(opened[1])
@@ -123,7 +99,7 @@ class Controller:
 
     def ask(self, question: str) -> None:
         """Answer a question about the run."""
-        session = self.session
+        session, _ = self._current()
 
         async def done(answer: Answer) -> None:
             await message.finish(answer)
@@ -135,7 +111,7 @@ class Controller:
 
     def show(self, identifier: str) -> None:
         """Open the record behind an id."""
-        session = self.session
+        session, _ = self._current()
 
         def done(shown: Shown) -> None:
             from hermes_agent.tui.screens import EvidenceScreen
@@ -183,9 +159,9 @@ class Controller:
 
     def close(self) -> None:
         """Stop the running job and close the session, unless a thread still uses it."""
-        if not self.stop() and self._session is not None:
-            self._session.close()
-            self._session = None
+        if not self.stop() and self._opened is not None:
+            self._opened[0].close()
+            self._opened = None
 
     def happened(self, message: Happened) -> None:
         """Draw one event."""

@@ -41,37 +41,29 @@ def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def bar(row: BreakdownRow, longest_ms: float, width: int, glyphs: Glyphs) -> Content:
-    """Return one rank's bar, ``width`` cells for the longest rank."""
-    counts = cells(part_ms(row), longest_ms, width)
-    pieces = [
-        (sign * count, style) for sign, count, style in zip(glyphs.parts, counts, PART_STYLES, strict=True) if count
-    ]
-    return Content.assemble(*pieces, " " * (width - sum(counts)))
-
-
 def picture(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content:
     """Return the bars of all ranks with a legend under them; ``rows`` hold one mean per rank."""
     shown = rows[:RANKS_SHOWN]
     longest_ms = max((row.wall_ms for row in shown), default=0.0)
     bar_cells = max(width - LABEL_CELLS - FIGURE_CELLS, 8)
-    lines = [
-        Content.assemble(
-            f"rank {row.rank}".ljust(LABEL_CELLS), bar(row, longest_ms, bar_cells, glyphs), f"{row.wall_ms:>9.1f} ms"
-        )
-        for row in shown
-    ]
+    lines = []
+    for row in shown:
+        counts = cells(part_ms(row), longest_ms, bar_cells)
+        bar = [(sign * count, style) for sign, count, style in zip(glyphs.parts, counts, PART_STYLES, strict=True)]
+        rest = f"{' ' * (bar_cells - sum(counts))}{row.wall_ms:>9.1f} ms"
+        lines.append(Content.assemble(f"rank {row.rank}".ljust(LABEL_CELLS), *bar, rest))
     if len(rows) > RANKS_SHOWN:
         lines.append(Content(f"and {len(rows) - RANKS_SHOWN} more ranks: /ranks"))
-    return Content("\n").join([*lines, *legend(shown, width, glyphs)])
+    return Content("\n").join([*lines, *_legend(shown, width, glyphs)])
 
 
-def legend(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> list[Content]:
-    """Return the legend of the parts that occur, wrapped between entries."""
-    occurring = [index for index, part in enumerate(PARTS) if any(part_ms(row)[index] > 0 for row in rows)]
+def _legend(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> list[Content]:
+    """The signs of the parts that occur, wrapped between entries."""
     lines: list[Content] = []
-    for index in occurring:
-        entry = Content.assemble((glyphs.parts[index], PART_STYLES[index]), f" {PART_TITLES[PARTS[index]]}")
+    for index, part in enumerate(PARTS):
+        if not any(part_ms(row)[index] > 0 for row in rows):
+            continue
+        entry = Content.assemble((glyphs.parts[index], PART_STYLES[index]), f" {PART_TITLES[part]}")
         if lines and lines[-1].cell_length + len(LEGEND_GAP) + entry.cell_length <= width:
             lines[-1] = Content.assemble(lines[-1], LEGEND_GAP, entry)
         else:
@@ -150,14 +142,7 @@ class Conversation(VerticalScroll, can_focus=False):
         first = SectionMessage(sections.headline(diagnosis))
         title = sections.Section("Time per step, mean over steps", ())
         bars = SectionMessage(title, BreakdownBars(means, self._glyphs))
-        rest = [
-            *sections.comparison(diagnosis),
-            *sections.causes(diagnosis),
-            *sections.advice(diagnosis),
-            *sections.cases(diagnosis),
-            *sections.checks(diagnosis),
-            *sections.notes(diagnosis),
-        ]
-        self.mount_all([first, bars, *(SectionMessage(section) for section in rest)])
+        rest = [SectionMessage(section) for view in sections.DETAILS for section in view(diagnosis)]
+        self.mount_all([first, bars, *rest])
         self.follow(False)
         self.call_after_refresh(self.scroll_to_widget, first, animate=False, top=True)

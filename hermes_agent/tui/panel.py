@@ -12,7 +12,8 @@ from textual.content import Content
 from textual.widgets import Static
 
 from hermes_agent.llm.sanitize import clean
-from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain, rank_list
+from hermes_agent.model.diagnosis import CauseRecord
+from hermes_agent.model.display import FAMILY_TITLES, cause_heading, plain, rank_list
 from hermes_agent.model.events import (
     CauseRanked,
     CheckFinished,
@@ -53,17 +54,6 @@ class CheckLine:
 
 
 @dataclass(frozen=True)
-class CauseLine:
-    """One ranked cause."""
-
-    cause: str
-    mechanism: str | None
-    impact_ms: float
-    impact_pct: float
-    ranks: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Progress:
     """The state of a diagnosis, advanced by each event; ``stored`` marks one from the cache."""
 
@@ -71,7 +61,7 @@ class Progress:
     detail: str = ""
     finished: frozenset[Stage] = frozenset()
     checks: tuple[CheckLine, ...] = ()
-    causes: tuple[CauseLine, ...] = ()
+    causes: tuple[CauseRanked, ...] = ()
     stored: bool = False
     over: bool = False
 
@@ -96,18 +86,20 @@ def advance(progress: Progress, event: Event) -> Progress:
             # checks of the families may be reported before their stage starts
             stage = progress.running or next((each for each in STAGES if each not in progress.finished), STAGES[-1])
             return replace(progress, running=stage, checks=(*progress.checks, CheckLine(stage, name, status)))
-        case CauseRanked(cause=cause, mechanism=mechanism, impact_ms=ms, impact_pct=pct, ranks=ranks):
-            return replace(progress, causes=(*progress.causes, CauseLine(cause, mechanism, ms, pct, ranks)))
+        case CauseRanked():
+            return replace(progress, causes=(*progress.causes, event))
         case DiagnosisReady(diagnosis, _, cached):
             checks = tuple(CheckLine(Stage.FAMILIES, each.analyzer, each.status) for each in diagnosis.checks)
-            causes = tuple(
-                CauseLine(each.cause, each.mechanism, each.impact_ms_per_step, each.impact_pct, tuple(each.ranks))
-                for each in diagnosis.causes
-            )
+            causes = tuple(_ranked(place, each) for place, each in enumerate(diagnosis.causes, start=1))
             finished = progress.finished or frozenset(STAGES)
             return Progress(None, "", finished, progress.checks or checks, causes, stored=cached, over=True)
         case _:
             return progress
+
+
+def _ranked(place: int, cause: CauseRecord) -> CauseRanked:
+    figures = cause.impact_ms_per_step, cause.impact_pct, cause.confidence
+    return CauseRanked(place, cause.cause, cause.mechanism, cause.family, *figures, tuple(cause.ranks))
 
 
 def hierarchy(progress: Progress, glyphs: Glyphs) -> Content:
@@ -148,7 +140,7 @@ def ranked(progress: Progress) -> Content:
     for place, cause in enumerate(progress.causes, start=1):
         where = f", {rank_list(cause.ranks)}" if cause.ranks else ""
         facts = f"   {cause.impact_ms:.1f} ms, {cause.impact_pct:.1f} %{where}"
-        title = cause_title(cause.cause, cause.mechanism)
+        title = cause_heading(cause.cause, cause.mechanism)
         lines.append(Content.assemble(f"{place}. {title}\n", (facts, "$text-warning")))
     if not progress.causes:
         lines.append(Content("none found" if progress.over else "not ranked yet").stylize(MUTED))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
-from hermes_agent.model.display import cause_title, plain, rank_list
+from hermes_agent.model.display import cause_heading, cause_title, counted, plain, rank_list
 from hermes_agent.report.text import EFFORTS
 
 NUMBER = re.compile(r"\d+")
@@ -48,7 +48,7 @@ def _cause(place: int, record: CauseRecord, diagnosis: Diagnosis) -> Section:
     lines += [f"Against: {contrary}" for contrary in record.against]
     lines += [f"Disproved by: {record.disproved_by}."] if record.disproved_by else []
     lines += [f"Evidence: {_cited(record.evidence)}"] if record.evidence else []
-    return Section(f"{place}. {cause_title(record.cause, record.mechanism)}", tuple(lines), "cause")
+    return Section(f"{place}. {cause_heading(record.cause, record.mechanism)}", tuple(lines), "cause")
 
 
 def advice(diagnosis: Diagnosis) -> tuple[Section, ...]:
@@ -120,9 +120,12 @@ def _without_path(line: str, diagnosis: Diagnosis) -> tuple[str, str]:
 
 
 def _note(text: str, files: list[str]) -> str:
-    more = f" (and {len(files) - 1} more file{'s' if len(files) > 2 else ''})" if len(files) > 1 else ""
+    more = f" (and {counted(len(files) - 1, 'more file')})" if len(files) > 1 else ""
     return f"{files[0]}: {text}{more}." if files else f"{text}."
 
 
 def _cited(identifiers: list[str]) -> str:
     return " ".join(f"[{identifier}]" for identifier in identifiers)
+
+
+DETAILS = (comparison, causes, advice, cases, checks, notes)  # after the headline, in this order

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from hermes_agent.model.diagnosis import BreakdownRow, CheckRecord, Diagnosis
 from hermes_agent.model.display import PART_TITLES, plain
 
-PARTS = tuple(PART_TITLES)
-
 
 @dataclass(frozen=True)
 class TableView:
@@ -34,16 +32,12 @@ def evidence(diagnosis: Diagnosis) -> TableView:
 def checks(diagnosis: Diagnosis) -> TableView:
     """Return the result of every check: those that found something, then those that cannot answer, then the clean."""
     order = ("found", "cannot_answer", "clean")
-    rows = sorted(diagnosis.checks, key=lambda each: order.index(each.status))
-    return TableView(
-        "Checks (Enter opens)",
-        ("check", "outcome", "result"),
-        tuple((each.analyzer, plain(each.status), _said(each)) for each in rows),
-        tuple(each.analyzer for each in rows),
-    )
+    checks = sorted(diagnosis.checks, key=lambda each: order.index(each.status))
+    rows = tuple((each.analyzer, plain(each.status), _result(each)) for each in checks)
+    return TableView("Checks (Enter opens)", ("check", "outcome", "result"), rows, tuple(row[0] for row in rows))
 
 
-def _said(check: CheckRecord) -> str:
+def _result(check: CheckRecord) -> str:
     if check.status == "cannot_answer":
         return f"{check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
     return " ".join(check.text)
@@ -51,12 +45,8 @@ def _said(check: CheckRecord) -> str:
 
 def ranks(diagnosis: Diagnosis) -> TableView:
     """Return the mean over steps for each rank, in ms."""
-    rows = [row for row in diagnosis.breakdown if row.step is None]
-    return TableView(
-        "Time breakdown per rank, ms, mean over steps",
-        ("rank", "wall", *PART_TITLES.values(), "overlapped communication"),
-        tuple((str(row.rank), *_figures(row)) for row in rows),
-    )
+    rows = [((row.rank,), row) for row in diagnosis.breakdown if row.step is None]
+    return _breakdown("Time breakdown per rank, ms, mean over steps", ("rank",), rows)
 
 
 def steps(diagnosis: Diagnosis) -> TableView:
@@ -65,16 +55,14 @@ def steps(diagnosis: Diagnosis) -> TableView:
     for row in diagnosis.breakdown:
         if row.step is not None and (row.step not in by_step or row.wall_ms > by_step[row.step].wall_ms):
             by_step[row.step] = row
-    return TableView(
-        "Time breakdown per step, ms, on its slowest rank",
-        ("step", "slowest rank", "wall", *PART_TITLES.values(), "overlapped communication"),
-        tuple((str(step), str(row.rank), *_figures(row)) for step, row in sorted(by_step.items())),
-    )
+    rows = [((step, row.rank), row) for step, row in sorted(by_step.items())]
+    return _breakdown("Time breakdown per step, ms, on its slowest rank", ("step", "slowest rank"), rows)
 
 
-def _figures(row: BreakdownRow) -> Sequence[str]:
-    values = [row.wall_ms, *(getattr(row, f"{part}_ms") for part in PARTS), row.overlapped_communication_ms]
-    return tuple(f"{value:.2f}" for value in values)
+def _breakdown(title: str, names: tuple[str, ...], rows: Sequence[tuple[tuple[int, ...], BreakdownRow]]) -> TableView:
+    parts = ("wall", *PART_TITLES, "overlapped_communication")
+    cells = [(*map(str, numbers), *(f"{getattr(row, f'{part}_ms'):.2f}" for part in parts)) for numbers, row in rows]
+    return TableView(title, (*names, "wall", *PART_TITLES.values(), "overlapped communication"), tuple(cells))
 
 
 def _arguments(arguments: dict[str, str | int | float | None]) -> str:

@@ -1,4 +1,4 @@
-"""``hermes-dx cases add``: a case of your own, from a questionnaire, a confirmed diagnosis or a draft file."""
+"""Add a case to your private folder."""
 
 from __future__ import annotations
 
@@ -16,18 +16,13 @@ if TYPE_CHECKING:
     from case_library.schema import Case
     from hermes_agent.config.settings import Settings
 
-HELP = "add a case to your private folder"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``cases add``."""
     origin = parser.add_mutually_exclusive_group()
     origin.add_argument("--file", type=Path, metavar="DRAFT", help="take all fields from this YAML file, ask nothing")
-    origin.add_argument(
-        "--from-diagnosis",
-        action="store_true",
-        help="take a confirmed cause from the last diagnosis made in this folder",
-    )
+    last = "take a confirmed cause from the last diagnosis made in this folder"
+    origin.add_argument("--from-diagnosis", action="store_true", help=last)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -50,12 +45,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _asked(chosen: Settings, from_diagnosis: bool) -> dict[str, object]:
-    from hermes_agent.cli.library.questionnaire import Questionnaire, confirmed_cause, known_of
+    from hermes_agent.cli.library.questionnaire import Questionnaire, confirmed_fields
 
     if not from_diagnosis:
         return Questionnaire(ask, {}).draft()
     _, diagnosis = latest_diagnosis(chosen, "diagnose the run first: hermes-dx diagnose RUN")
-    return Questionnaire(ask, known_of(diagnosis, confirmed_cause(diagnosis, ask))).draft()
+    return Questionnaire(ask, confirmed_fields(diagnosis, ask)).draft()
 
 
 def ask(question: str) -> str:

@@ -1,4 +1,4 @@
-"""``hermes-dx cases check``: every fault of the cases, and the number of cases per cause."""
+"""Check the case files and count them by cause and confidence."""
 
 from __future__ import annotations
 
@@ -8,24 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import settings
-from hermes_agent.cli.terminal import aligned, counted
+from hermes_agent.cli.terminal import aligned
 from tools.errors import ExitCode
 
 if TYPE_CHECKING:
     from case_library.check import Checked
 
-HELP = "check the case files and count them by cause and confidence"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``cases check``."""
-    parser.add_argument(
-        "folder",
-        nargs="?",
-        type=Path,
-        metavar="FOLDER",
-        help="only the cases of this folder; without, the public ones, your private ones and the playbooks",
-    )
+    scope = "only the cases of this folder; without, the public ones, your private ones and the playbooks"
+    parser.add_argument("folder", nargs="?", type=Path, metavar="FOLDER", help=scope)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _text(checked: Checked, faults: int) -> str:
     from case_library.playbook import ENOUGH, tally
+    from hermes_agent.model.display import counted
 
     rows = tally(checked.cases)
     numbers = [(row.high, row.medium, row.low, row.total, row.confirmed, row.private) for row in rows]

@@ -1,4 +1,4 @@
-"""``hermes-dx cases export``: the cases for other programs and people; private ones only when asked for."""
+"""Print the cases as JSON, Markdown or CSV."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import argparse
 
 from hermes_agent.cli.arguments import settings
 from hermes_agent.cli.library.filters import add_filters, chosen_cases, library
-from hermes_agent.cli.terminal import counted, note
+from hermes_agent.cli.terminal import note
 from tools.errors import ExitCode
-
-HELP = "print the cases as JSON, Markdown or CSV"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -22,6 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the cases that pass the filters to standard output."""
     from case_library.export import export
+    from hermes_agent.model.display import counted
 
     cases = chosen_cases(args, library(settings()))
     wanted = [case for case in cases if args.private or not case.private]

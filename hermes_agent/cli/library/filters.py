@@ -24,9 +24,8 @@ def add_filters(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--family", action="append", metavar="FAMILY", help="only causes of this family")
     group.add_argument("--framework", metavar="TEXT", help="only settings whose framework contains this")
     group.add_argument("--year", type=year_range, metavar="Y[:Z]", help="only cases of this year, or of years Y to Z")
-    group.add_argument(
-        "--confidence", action="append", choices=("high", "medium", "low"), help="only this confidence; may be repeated"
-    )
+    levels = ("high", "medium", "low")
+    group.add_argument("--confidence", action="append", choices=levels, help="only this confidence; may be repeated")
 
 
 def year_range(text: str) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""``hermes-dx cases list``: the cases that pass the filters, one line each."""
+"""List the cases, public and private."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import argparse
 
 from hermes_agent.cli.arguments import settings
 from hermes_agent.cli.library.filters import add_filters, chosen_cases, library
-from hermes_agent.cli.terminal import aligned, counted, note, print_json
+from hermes_agent.cli.terminal import aligned, note, print_json
 from tools.errors import ExitCode
 
-HELP = "list the cases, public and private"
 FIELDS = ("id", "title", "url", "cause", "family", "confidence", "year", "private")
 
 
@@ -22,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the cases in the order of causes, then ids."""
     from hermes_agent.evidence.printable import printable
+    from hermes_agent.model.display import counted
 
     cases = sorted(chosen_cases(args, library(settings())), key=lambda case: (case.family, case.cause, case.id))
     if args.json:

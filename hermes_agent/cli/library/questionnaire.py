@@ -117,39 +117,19 @@ def _fault(text: str, *, phrase: bool = False) -> str:
     return ""
 
 
-def confirmed_cause(diagnosis: Diagnosis, ask: Ask) -> CauseRecord:
-    """Ask which cause a change confirmed; raises UsageError when none did."""
-    from hermes_agent.model.display import cause_title
+def confirmed_fields(diagnosis: Diagnosis, ask: Ask) -> dict[str, object]:
+    """Ask which cause a change confirmed and return the fields of a case that the diagnosis fills.
 
-    found = diagnosis.causes
-    if not found:
-        raise UsageError("the latest diagnosis names no cause, so there is nothing to confirm; use `cases add` alone")
-    lines = [f"The latest diagnosis: {diagnosis.headline}"]
-    lines += [
-        f"  {place}. {cause_title(cause.cause, cause.mechanism)}, {cause.impact_ms_per_step:.1f} ms per step"
-        for place, cause in enumerate(found, start=1)
-    ]
-    numbers = [str(place) for place in range(1, len(found) + 1)]
-    question = "\n".join([*lines, f"Which was confirmed by a change ({', '.join(numbers)}, or none): "])
-    while (answer := ask(question).strip()) not in numbers:
-        if answer == "none":
-            raise UsageError("no cause was confirmed, so no case was added; a case needs a confirmed cause")
-        question = f"Write one of {', '.join(numbers)}, or none: "
-    return found[int(answer) - 1]
-
-
-def known_of(diagnosis: Diagnosis, cause: CauseRecord) -> dict[str, object]:
-    """Return the fields of a case that the diagnosis fills; the change and its effect only a person knows."""
-    from hermes_agent.cli.terminal import counted
+    The change and its effect only a person knows. Raises UsageError when no cause was confirmed.
+    """
     from hermes_agent.evidence.citations import without_citations
-    from hermes_agent.model.display import cause_title, on_ranks
+    from hermes_agent.model.display import counted, on_ranks
 
+    cause = _confirmed(diagnosis, ask)
     ranks, step = diagnosis.run.ranks, diagnosis.step_time_ms
-    title = cause_title(cause.cause, cause.mechanism) + on_ranks(cause.ranks, ranks)
-    symptom = f"{without_citations(cause.claim)} The step took {step.median:.1f} ms (median of {step.steps})."
     return {
-        "title": title[:1].upper() + title[1:],
-        "symptom": symptom,
+        "title": _heading(cause) + on_ranks(cause.ranks, ranks),
+        "symptom": f"{without_citations(cause.claim)} The step took {step.median:.1f} ms (median of {step.steps}).",
         "signals": list(dict.fromkeys(cause.signals)),
         "signals_origin": "observed",
         "cause": cause.cause,
@@ -159,3 +139,26 @@ def known_of(diagnosis: Diagnosis, cause: CauseRecord) -> dict[str, object]:
         "diagnosis": " ".join([f"hermes-dx, check {cause.check}.", *map(without_citations, cause.details)]),
         "confidence": "high",
     }
+
+
+def _confirmed(diagnosis: Diagnosis, ask: Ask) -> CauseRecord:
+    found = {str(place): cause for place, cause in enumerate(diagnosis.causes, start=1)}
+    if not found:
+        raise UsageError("the latest diagnosis names no cause, so there is nothing to confirm; use `cases add` alone")
+    lines = [
+        f"  {place}. {_heading(cause)}, {cause.impact_ms_per_step:.1f} ms per step" for place, cause in found.items()
+    ]
+    numbers = f"{', '.join(found)}, or none"
+    asked = f"Which was confirmed by a change ({numbers}): "
+    question = "\n".join([f"The latest diagnosis: {diagnosis.headline}", *lines, asked])
+    while (answer := ask(question).strip()) not in found:
+        if answer == "none":
+            raise UsageError("no cause was confirmed, so no case was added; a case needs a confirmed cause")
+        question = f"Write one of {numbers}: "
+    return found[answer]
+
+
+def _heading(cause: CauseRecord) -> str:
+    from hermes_agent.model.display import cause_heading
+
+    return cause_heading(cause.cause, cause.mechanism)

@@ -1,4 +1,4 @@
-"""``hermes-dx cases search``: cases like a description, best first, each with the reason for its similarity."""
+"""Find cases like a description, best first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from tools.errors import ExitCode
 if TYPE_CHECKING:
     from case_library.retrieval.query import CaseHit, CaseQuery
 
-HELP = "find cases like a description, best first"
 FIELDS = ("id", "title", "url", "cause", "family", "score", "why", "shared_signals", "conflicts", "private")
 
 

@@ -1,4 +1,4 @@
-"""``hermes-dx cases show``: one case, or the playbook of a cause."""
+"""Print one case, or the playbook of a cause."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from case_library.schema import Case
-
-HELP = "print one case, or the playbook of a cause"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
