@@ -117,9 +117,9 @@ class HermesChat(App[int]):
         """Show where a link of an answer leads, and do not open it: a model or a run may have put it in."""
         self.conversation.say(f"Not opened: {event.href}")
 
-    def on_happened(self, message: Happened) -> None:
+    async def on_happened(self, message: Happened) -> None:
         """Draw one event of the running job."""
-        self.controller.happened(message)
+        await self.controller.happened(message)
 
     async def on_ended(self, message: Ended) -> None:
         """Show the result of a job."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
-from hermes_agent.model.events import Notice
+from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice
 from hermes_agent.tui.panel import Progress, advance
 from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, Worker
 from tools.errors import HermesError, UsageError
@@ -163,7 +163,7 @@ class Controller:
             self._opened[0].close()
             self._opened = None
 
-    def happened(self, message: Happened) -> None:
+    async def happened(self, message: Happened) -> None:
         """Draw one event."""
         job, event = message.job, message.event
         if job.stop.is_set():
@@ -173,8 +173,14 @@ class Controller:
             self._shown_job = job
             self._progress = advance(before, event)
             self._app.panel.draw(self._progress)
-        elif isinstance(event, Notice) and job in self._answers:
-            self._answers[job].say(event.text)
+        elif job in self._answers:
+            match event:
+                case AnswerDelta(text):
+                    await self._answers[job].write(text)
+                case Notice(text) | AnswerRejected(text):
+                    self._answers[job].say(text)
+                case _:
+                    pass
         self.tick()
 
     async def ended(self, message: Ended) -> None:

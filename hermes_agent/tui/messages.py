@@ -149,6 +149,11 @@ class AnswerMessage(CitedMessage):
         self.text = ""
         super().__init__(self._markdown, self._note, classes="answer")
 
+    async def write(self, text: str) -> None:
+        """Add a checked paragraph of a model; the finished answer replaces them."""
+        self.text += clean(text)
+        await self._markdown.update(without_link_marks(self.text))
+
     def say(self, text: str) -> None:
         """Show the state of the work under the text."""
         self._note.update(plain(text))

@@ -61,7 +61,7 @@ def test_a_stream_that_lacks_characters_gets_their_codes_and_json_stays_json(tmp
     record = subprocess.run([*PROGRAM, "diagnose", "--json", str(trace)], env=told, capture_output=True, check=False)
 
     assert (text.returncode, record.returncode) == (0, 0)
-    assert rb"rank0.json \u00b7 1 rank(s)" in text.stdout
+    assert rb"rank0.json \u00b7 1 rank" in text.stdout
     assert json.loads(record.stdout)["run"]["ranks"] == [0]
 
 

@@ -27,7 +27,6 @@ from hermes_agent.model.events import (
     DiagnosisReady,
     Emit,
     Event,
-    Notice,
     Stage,
     StageFinished,
     StageProgress,
@@ -185,7 +184,7 @@ class FakeSession:
 
     hold: bool = False
     cached: bool = False
-    notices: tuple[str, ...] = ()  # while a question is answered
+    streams: tuple[Event, ...] = ()  # while a question is answered
     by_model: bool = False
     asked: list[str] = field(default_factory=list)
     shown: list[str] = field(default_factory=list)
@@ -211,8 +210,8 @@ class FakeSession:
     def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Answer:
         """An answer with a table, a citation and a name that looks like markup."""
         self.asked.append(question)
-        for text in self.notices:
-            emit(Notice(text))
+        for event in self.streams:
+            emit(event)
         if self.hold:
             self.half_way.set()
             while not self.go.wait(0.01) and not cancelled():

@@ -10,7 +10,7 @@ from textual.app import App
 from textual.widgets import DataTable, Static
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import Emit
+from hermes_agent.model.events import AnswerDelta, Emit, Notice
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.commands import COMMANDS
 from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage
@@ -160,7 +160,7 @@ async def test_the_panel_goes_back_to_the_run_under_discussion_when_another_is_i
 
 
 async def test_escape_stops_an_answer_and_forgets_the_questions_behind_it() -> None:
-    session = FakeSession(notices=("asking the model",))
+    session = FakeSession(streams=(Notice("asking the model"), AnswerDelta("Rank 1 waits 60 ms [E2].\n\n")))
     app = chat(session)
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot)
@@ -172,6 +172,7 @@ async def test_escape_stops_an_answer_and_forgets_the_questions_behind_it() -> N
         await pilot.press("enter")
         await until(session.half_way.is_set, pilot)
         await until(lambda: "asking the model" in said(app), pilot)
+        assert "Rank 1 waits 60 ms [E2]." in said(app)
         await pilot.press("escape")
         await idle(pilot)
         assert session.asked == ["first?"]
