@@ -114,23 +114,18 @@ class Budget:
     def _check(self, full: bool) -> None:
         """A limit that is just reached counts when ``full``; time that is just over always does."""
         now = self.spent
-        counted = "an estimated " if now.estimated else ""
+        tokens, counted = now.prompt_tokens + now.completion_tokens, "an estimated " if now.estimated else ""
         currency = self.prices.currency if self.prices else ""
         limits: tuple[tuple[str, float, float | None, str], ...] = (
             ("max_seconds", now.seconds, self.max_seconds, "{:.0f} s have passed and {:g} s are allowed"),
             ("max_calls", now.calls, self.max_calls, "{} of {} model calls are used"),
-            (
-                "max_tokens",
-                now.prompt_tokens + now.completion_tokens,
-                self.max_tokens,
-                f"{counted}{{:,}} of {{:,}} tokens are used",
-            ),
-            ("max_cost", now.cost or 0.0, self.max_cost, f"{{:.4f}} of {{:g}} {currency} is spent"),
+            ("max_tokens", tokens, self.max_tokens, counted + "{:,} of {:,} tokens are used"),
+            ("max_cost", now.cost or 0.0, self.max_cost, "{:.4f} of {:g} " + currency + " is spent"),
         )
         for setting, used, limit, form in limits:
             reached = used == limit and (full or setting == "max_seconds")
             if limit is not None and (used > limit or reached):
+                what = form.format(used, limit)
                 raise BudgetExceeded(
-                    f"The budget of this question is used up: {form.format(used, limit)}; "
-                    f"raise budget.{setting} to allow more."
+                    f"The budget of this question is used up: {what}; raise budget.{setting} to allow more."
                 )

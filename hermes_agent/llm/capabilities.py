@@ -118,10 +118,8 @@ def step_down(capabilities: Capabilities, request: ModelRequest, status: int, me
 def _lowered(capabilities: Capabilities, feature: str) -> Step:
     ladder = LADDERS.get(feature)
     if ladder is None:
-        return Step(
-            _changed(capabilities, {feature: False}),
-            Degraded(feature, f"{feature} is not accepted, going on without"),
-        )
+        detail = f"{feature} is not accepted, going on without"
+        return Step(_changed(capabilities, {feature: False}), Degraded(feature, detail))
     rung = _rung(capabilities, feature)
     below = _changed(capabilities, {feature: ladder[ladder.index(rung) + 1]})
     return Step(below, Degraded(feature, f"{rung} is not accepted, using {_rung(below, feature)}"))

@@ -1,4 +1,4 @@
-"""What a language model is to Hermes: a request goes in, typed events come out."""
+"""The interface of a language model: a request goes in, typed events come out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "cancel
 
 @dataclass(frozen=True)
 class ToolCall:
-    """The model asks for a tool; the arguments are its own text and may not be JSON at all."""
+    """A tool call of the model; the arguments are its own text and may not be JSON at all."""
 
     id: str
     name: str
@@ -27,7 +27,7 @@ class Message:
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None  # which call a message of role "tool" answers
-    reasoning: str | None = None  # handed back unread to endpoints that insist on it
+    reasoning: str | None = None  # returned unread to endpoints that insist on it
 
 
 @dataclass(frozen=True)
@@ -104,11 +104,11 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str:
-        """What the user knows the model by."""
+        """The name that the user knows the model by."""
         ...
 
     def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
-        """Events of one call as they arrive, the last one Finished; raises ModelError.
+        """Yield the events of one call as they arrive, the last one Finished; raises ModelError.
 
         Blocks between events, so run it in a thread; ``cancelled`` is asked often and ends the call early.
         """

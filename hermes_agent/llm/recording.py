@@ -1,4 +1,4 @@
-"""Exchanges with a model kept as JSON lines, and played again."""
+"""Exchanges with a model recorded as JSON lines, and replayed."""
 
 from __future__ import annotations
 
@@ -13,27 +13,19 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from hermes_agent.llm.model import (
-    ChatModel,
-    Degraded,
-    Finished,
-    ModelEvent,
-    ModelRequest,
-    ReasoningDelta,
-    TextDelta,
-    ToolCall,
-    Usage,
-)
+from hermes_agent.llm import model as llm
+from hermes_agent.llm.sanitize import one_line
+from tools.agent_tools.tool import describe_faults
 from tools.errors import InputError, ModelError
 
 SCHEMA = "hermes-dx/exchange/1"
-_KINDS: dict[str, type[ModelEvent]] = {
-    "text": TextDelta,
-    "reasoning": ReasoningDelta,
-    "tool_call": ToolCall,
-    "usage": Usage,
-    "degraded": Degraded,
-    "finished": Finished,
+_KINDS: dict[str, type[llm.ModelEvent]] = {
+    "text": llm.TextDelta,
+    "reasoning": llm.ReasoningDelta,
+    "tool_call": llm.ToolCall,
+    "usage": llm.Usage,
+    "degraded": llm.Degraded,
+    "finished": llm.Finished,
 }
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 
@@ -45,7 +37,7 @@ class SavedEvent(BaseModel):
     kind: Literal["text", "reasoning", "tool_call", "usage", "degraded", "finished"]
     fields: dict[str, str | bool | int]
 
-    def event(self) -> ModelEvent:
+    def event(self) -> llm.ModelEvent:
         """The event itself; raises ValidationError when the fields are not those of its kind."""
         return TypeAdapter(_KINDS[self.kind]).validate_python(self.fields)
 
@@ -62,7 +54,7 @@ class Exchange(BaseModel):
     error: str | None = None
 
 
-def request_key(request: ModelRequest) -> str:
+def request_key(request: llm.ModelRequest) -> str:
     """SHA-256 over the request: equal requests have equal keys, on every machine."""
     text = json.dumps(asdict(request), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -74,7 +66,7 @@ class RecordingModel:
     A call that the reader gives up before its end is not recorded: half an exchange cannot be played.
     """
 
-    def __init__(self, model: ChatModel, path: Path) -> None:
+    def __init__(self, model: llm.ChatModel, path: Path) -> None:
         self._model = model
         self._path = path
 
@@ -83,9 +75,9 @@ class RecordingModel:
         """The name of the model behind it."""
         return self._model.name
 
-    def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
+    def stream(self, request: llm.ModelRequest, cancelled: Callable[[], bool]) -> Iterator[llm.ModelEvent]:
         """See ChatModel.stream."""
-        events: list[ModelEvent] = []
+        events: list[llm.ModelEvent] = []
         try:
             for event in self._model.stream(request, cancelled):
                 events.append(event)
@@ -95,7 +87,7 @@ class RecordingModel:
             raise
         self._append(request, events, None)
 
-    def _append(self, request: ModelRequest, events: list[ModelEvent], error: str | None) -> None:
+    def _append(self, request: llm.ModelRequest, events: list[llm.ModelEvent], error: str | None) -> None:
         line = {
             "schema": SCHEMA,
             "key": request_key(request),
@@ -105,14 +97,13 @@ class RecordingModel:
             "error": error,
         }
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        with os.fdopen(
-            os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "a", encoding="utf-8"
-        ) as out:
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        with os.fdopen(descriptor, "a", encoding="utf-8") as out:
             out.write(json.dumps(line) + "\n")
 
 
 class ReplayModel:
-    """Plays a recording: a request has to be in it, and each exchange is played once, in its order."""
+    """Replays a recording: a request has to be in it, and each exchange is played once, in its order."""
 
     def __init__(self, path: Path, name: str | None = None) -> None:
         self._path = path
@@ -133,7 +124,7 @@ class ReplayModel:
         """Exchanges that were not played: 0 after a faithful replay."""
         return sum(len(found) - self._played[key] for key, found in self._exchanges.items())
 
-    def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
+    def stream(self, request: llm.ModelRequest, cancelled: Callable[[], bool]) -> Iterator[llm.ModelEvent]:
         """See ChatModel.stream; a request that was not recorded raises ModelError."""
         key = request_key(request)
         found, played = self._exchanges.get(key, []), self._played[key]
@@ -146,7 +137,7 @@ class ReplayModel:
         self._played[key] += 1
         for saved in found[played].events:
             if cancelled():
-                yield Finished("cancelled")
+                yield llm.Finished("cancelled")
                 return
             yield saved.event()
         if (error := found[played].error) is not None:
@@ -154,7 +145,7 @@ class ReplayModel:
 
 
 def read_exchanges(path: Path) -> Iterator[Exchange]:
-    """The exchanges of a recording in order; raises InputError naming file and line."""
+    """Yield the exchanges of a recording in order; raises InputError naming file and line."""
     number = 0
     try:
         with path.open(encoding="utf-8") as lines:
@@ -167,7 +158,5 @@ def read_exchanges(path: Path) -> Iterator[Exchange]:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as a recording: {error}.") from error
     except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"])) or "the line itself"
-        raise InputError(
-            f"{path}:{number} is no recorded exchange ({where}: {error.errors()[0]['msg']}); record it again."
-        ) from error
+        faults = one_line(describe_faults(error, Exchange), 200)
+        raise InputError(f"{path}:{number} is no recorded exchange ({faults}); record it again.") from error

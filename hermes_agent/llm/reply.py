@@ -94,7 +94,9 @@ class ReplyAssembler:
         """Yield the text and reasoning of one chunk; calls and usage are kept for the end."""
         usage = chunk.get("usage")
         if isinstance(usage, Mapping):
-            self._take_usage(usage)
+            prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
+            if isinstance(prompt, int) and isinstance(completion, int) and prompt >= 0 and completion >= 0:
+                self._usage = Usage(prompt, completion)
         for choice in _mappings(chunk.get("choices"))[:1]:
             delta = choice.get("delta")
             if isinstance(delta, Mapping):
@@ -110,14 +112,17 @@ class ReplyAssembler:
                 "The model's answer broke off in the middle (the stream ended without a finish reason); ask again."
             )
         yield from self._thinking.end()
-        calls = self._complete_calls()
-        for call in calls:
-            yield TextDelta(call.arguments_json) if call.name == self._answer_tool else call
+        named = [call for _, call in sorted(self._calls.items()) if call.name]
+        reason: FinishReason = "stop" if self._finish == "tool_calls" else self._finish
+        for number, part in enumerate(named if self._parallel_calls else named[:1], start=1):
+            arguments = "".join(part.arguments) or "{}"
+            if part.name == self._answer_tool:
+                yield TextDelta(arguments)
+            else:
+                yield ToolCall(part.id or f"call_{number}", part.name, arguments)
+                reason = "tool_calls"
         yield self._used()
-        if any(call.name != self._answer_tool for call in calls):
-            yield Finished("tool_calls")
-        else:
-            yield Finished("stop" if self._finish == "tool_calls" else self._finish)
+        yield Finished(reason)
 
     def cancel(self) -> Iterator[ModelEvent]:
         """Yield the usage of a call that the user broke off."""
@@ -164,18 +169,6 @@ class ReplyAssembler:
         if isinstance(identity, str) and not call.id:
             call.id = identity
         return call
-
-    def _complete_calls(self) -> list[ToolCall]:
-        named = [self._calls[index] for index in sorted(self._calls) if self._calls[index].name]
-        return [
-            ToolCall(call.id or f"call_{number}", call.name, "".join(call.arguments) or "{}")
-            for number, call in enumerate(named if self._parallel_calls else named[:1], start=1)
-        ]
-
-    def _take_usage(self, usage: Mapping[str, object]) -> None:
-        prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")
-        if isinstance(prompt, int) and isinstance(completion, int) and prompt >= 0 and completion >= 0:
-            self._usage = Usage(prompt, completion)
 
     def _used(self) -> Usage:
         return self._usage or Usage(self._prompt_tokens, estimated_tokens("".join(self._output)), estimated=True)

@@ -66,13 +66,16 @@ def ask_structured(
         if emit is not None and isinstance(event, Degraded):
             emit(event)
 
-    schema, conversation, fault = strict_schema(form), tuple(messages), ""
-    if conversation and conversation[-1].role == "assistant":
-        try:
-            return Structured(parse_form(conversation[-1].content, form), conversation, "")
-        except ModelError as error:
-            conversation = (*conversation, _repair(str(error), schema))
-    for attempt in range(TRIES):
+    schema, conversation, note, calls = strict_schema(form), tuple(messages), "", 0
+    while True:
+        if conversation and conversation[-1].role == "assistant":
+            try:
+                return Structured(parse_form(conversation[-1].content, form), conversation, note)
+            except ModelError as error:
+                if calls == TRIES:
+                    problem = f"gave no usable structured answer, even after one repair: {error}"
+                    raise ModelError(f"{model.name!r} {problem}") from error
+                conversation = (*conversation, _repair(str(error), schema))
         budget.check()
         request = ModelRequest(conversation, response_schema=ResponseSchema(form.__name__, schema))
         reply = take_turn(model, request, limits or Limits(), budget, cancelled, show)
@@ -81,20 +84,14 @@ def ask_structured(
                 raise BudgetExceeded(reply.over_budget)
             raise Interrupted("The question was interrupted before the model had answered.")
         conversation = (*conversation, Message("assistant", reply.text or "(nothing)"))
-        try:
-            return Structured(parse_form(reply.text, form), conversation, reply.over_budget)
-        except ModelError as error:
-            fault = f"{error} The answer was cut short; give a shorter one." if reply.reason == "length" else str(error)
-        if attempt + 1 < TRIES:
-            conversation = (*conversation, _repair(fault, schema))
-    raise ModelError(f"{model.name!r} gave no usable structured answer, even after one repair: {fault}")
+        note, calls = reply.over_budget, calls + 1
 
 
 def parse_form(text: str, form: type[Form]) -> Form:
     """The JSON object in ``text``, also inside a code fence or prose, as a ``form``; raises ModelError."""
     first, last = text.find("{"), text.rfind("}")
     if first < 0 or last < first:
-        raise ModelError(f"The model wrote no JSON object: {one_line(text, FAULT_CHARS) or 'nothing'}")
+        raise ModelError(f"The model wrote no JSON object: {one_line(text, FAULT_CHARS) or 'nothing'}.")
     try:
         return form.model_validate_json(text[first : last + 1])
     except ValidationError as error:
@@ -131,5 +128,4 @@ def _strict(schema: object) -> object:
 
 def _repair(fault: str, schema: Mapping[str, object]) -> Message:
     """The schema goes along: an endpoint may have accepted it and ignored it."""
-    words = json.dumps(schema, ensure_ascii=False)
-    return Message("user", REPAIR.format(fault=one_line(fault, 2 * FAULT_CHARS), schema=words))
+    return Message("user", REPAIR.format(fault=fault, schema=json.dumps(schema, ensure_ascii=False)))

@@ -93,10 +93,6 @@ class ResultStore:
             del self._results[next(iter(self._results))]
         return stored
 
-    def all(self) -> dict[str, StoredResult]:
-        """Every result that is still stored, oldest first."""
-        return dict(self._results)
-
     def reader(self) -> Tool:
         """The tool with which the model reads on in a result that it was shown the start of."""
 

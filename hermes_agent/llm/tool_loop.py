@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes_agent.llm.budget import Budget, BudgetExceeded
-from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, TextDelta, ToolSpec, Usage
-from hermes_agent.llm.tool_calls import READ_RESULT, CallRunner, DialogueEvent, ModelText, ResultStore, StoredResult
+from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, TextDelta, ToolSpec
+from hermes_agent.llm.tool_calls import READ_RESULT, CallRunner, DialogueEvent, ModelText, ResultStore
 from hermes_agent.llm.turn import Limits, Reply, take_turn
 from tools.agent_tools.tool import Tool
 from tools.errors import UsageError
@@ -27,8 +27,6 @@ class DialogueResult:
     stop: Stop
     note: str  # a sentence for the user when it was not simply answered
     messages: tuple[Message, ...]  # the whole conversation, valid to go on with
-    results: Mapping[str, StoredResult]
-    usage: tuple[Usage, ...]  # of each call
 
 
 def run_dialogue(
@@ -53,12 +51,9 @@ def run_dialogue(
         raise UsageError(f"The tool {tools[wrong[0]].name} cannot be registered as {wrong[0]}.")
     bounds, results = limits or Limits(), store or ResultStore()
     runner = CallRunner(tools, results, emit, clock, bounds.tool_text_chars)
-    specs = tuple(_spec(tool) for tool in (*tools.values(), results.reader())) if tools else ()
-    return _Dialogue(model, list(messages), specs, runner, results, budget, emit, cancelled, bounds).run()
-
-
-def _spec(tool: Tool) -> ToolSpec:
-    return ToolSpec(tool.name, tool.description, tool.schema)
+    offered = (*tools.values(), results.reader()) if tools else ()
+    specs = tuple(ToolSpec(tool.name, tool.description, tool.schema) for tool in offered)
+    return _Dialogue(model, list(messages), specs, runner, budget, emit, cancelled, bounds).run()
 
 
 @dataclass
@@ -67,12 +62,10 @@ class _Dialogue:
     messages: list[Message]
     specs: tuple[ToolSpec, ...]
     runner: CallRunner
-    store: ResultStore
     budget: Budget
     emit: Callable[[DialogueEvent], None]
     cancelled: Callable[[], bool]
     limits: Limits
-    usage: tuple[Usage, ...] = ()
     stalled: int = 0
 
     def run(self) -> DialogueResult:
@@ -83,7 +76,6 @@ class _Dialogue:
             except BudgetExceeded as over:
                 return self._end("", "budget", str(over))
             reply = self._ask(last)
-            self.usage = (*self.usage, reply.usage)
             if reply.reason == "cancelled":
                 return self._interrupted(reply)
             self.messages.append(reply.message())
@@ -96,7 +88,7 @@ class _Dialogue:
 
     def _ask(self, last: bool) -> Reply:
         messages = tuple(self.messages)
-        if last and self.specs and len(self.usage):
+        if last and self.specs and self.limits.max_rounds > 1:
             messages = (*messages, Message("user", ANSWER_NOW))
         request = ModelRequest(messages, self.specs, tool_choice="none" if last and self.specs else "auto")
         return take_turn(self.model, request, self.limits, self.budget, self.cancelled, self._pass_on)
@@ -130,7 +122,7 @@ class _Dialogue:
             return self._end(reply.text, "cut_short", f"The answer was cut short ({reply.reason}). {note}".strip())
         if not reply.text.strip():
             return self._end("", "cut_short", f"The model gave an empty answer. {note}".strip())
-        if last and len(self.usage) > 1:
+        if last and self.limits.max_rounds > 1:
             note = f"Answered after {self.limits.max_rounds} rounds, the most allowed. {note}".strip()
         return self._end(reply.text, "answered", note)
 
@@ -140,4 +132,4 @@ class _Dialogue:
         return self._end(reply.text, "budget", "The seconds allowed for this question are over (budget.max_seconds).")
 
     def _end(self, text: str, stop: Stop, note: str) -> DialogueResult:
-        return DialogueResult(text, stop, note, tuple(self.messages), self.store.all(), self.usage)
+        return DialogueResult(text, stop, note, tuple(self.messages))

@@ -61,7 +61,7 @@ def test_one_repair_is_asked_for_with_the_fault_and_the_schema() -> None:
 @pytest.mark.parametrize(
     ("form", "text", "fault"),
     [
-        (Place, "", "no JSON object: nothing"),
+        (Place, "", "no JSON object: nothing."),
         (Place, "}{", "no JSON object"),
         (Place, '{"rank": ', "no JSON object"),
         (Place, "{" * 100_000 + "}", "the whole: Invalid JSON"),

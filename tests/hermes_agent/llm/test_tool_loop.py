@@ -93,7 +93,6 @@ def test_a_tool_is_run_and_its_result_answers_the_question() -> None:
     assert dialogue.events[1] == ToolStarted("c1", "steps", {"rank": 3})
     done = dialogue.finished()[0]
     assert (done.ok, done.bytes, done.handle) == (True, 24, "R1")
-    assert result.results["R1"].text == steps.text
     assert [message.role for message in result.messages] == ["system", "user", "assistant", "tool", "assistant"]
     shown = dialogue.model.requests[1].messages[-1]
     assert shown.tool_call_id == "c1"
@@ -109,11 +108,10 @@ def test_a_long_result_is_bounded_and_can_be_read_on_by_its_handle() -> None:
         "Done.",
     ]
     dialogue = Dialogue(turns, steps.tool(), limits=Limits(tool_text_chars=200))
-    result = dialogue.run()
+    dialogue.run()
     shown = dialogue.model.requests[1].messages[-1].content
     assert len(shown) < 500
     assert "200 of 10,279 characters shown; read_result with handle R1" in shown
-    assert result.results["R1"].text == steps.text
     page = dialogue.model.requests[2].messages[-1].content
     assert "R1, lines 1 to 2 of 11:\nstep 490 took 490 ms\nstep 491 took 491 ms\n" in page
 
