@@ -23,13 +23,18 @@ class CaseIndexError(HermesError):
 
 
 class ChromaStore:
-    """An opened store; ``close`` releases its files."""
+    """An opened store; ``close`` releases its files. Raises ``CaseIndexError`` if Chroma refuses it."""
 
-    def __init__(self, client: Client, embedding: TextEmbedding) -> None:
-        self._client = client
+    def __init__(self, folder: Path, embedding: TextEmbedding) -> None:
+        from chromadb.errors import ChromaError
+
         self._embedding = embedding
-        # Vectors are made here and not by Chroma, whose own embedding would be downloaded.
-        self._collection = client.get_collection(COLLECTION, embedding_function=None)
+        try:
+            self._client = _client(folder)
+            # Vectors are made here and not by Chroma, whose own embedding would be downloaded.
+            self._collection = self._client.get_collection(COLLECTION, embedding_function=None)
+        except (ChromaError, ValueError) as error:
+            raise CaseIndexError(f"Chroma cannot open the case index ({error}); delete the cache folder.") from error
 
     def nearest(self, text: str, limit: int) -> dict[str, float]:
         """Cosine similarity (-1 to 1) of the nearest cases by id; raises ``EmbeddingError`` if there is no vector."""
@@ -55,26 +60,13 @@ def build_store(folder: Path, embedding: TextEmbedding, ids: Sequence[str], text
     """Write a store of the texts into an empty folder."""
     client = _client(folder)
     try:
-        collection = client.create_collection(
-            COLLECTION,
-            embedding_function=None,
-            configuration={"hnsw": {"space": "cosine"}},
-        )
+        configuration: Any = {"hnsw": {"space": "cosine"}}
+        collection = client.create_collection(COLLECTION, embedding_function=None, configuration=configuration)
         for start in range(0, len(ids), BATCH):
             chosen = slice(start, start + BATCH)
             collection.add(ids=list(ids[chosen]), embeddings=cast("Any", embedding(texts[chosen])))
     finally:
         client.close()
-
-
-def open_store(folder: Path, embedding: TextEmbedding) -> ChromaStore:
-    """Open a store; raises ``CaseIndexError`` if Chroma refuses it."""
-    from chromadb.errors import ChromaError
-
-    try:
-        return ChromaStore(_client(folder), embedding)
-    except (ChromaError, ValueError) as error:
-        raise CaseIndexError(f"Chroma cannot open the case index ({error}); delete the cache folder.") from error
 
 
 def _client(folder: Path) -> Client:

@@ -1,4 +1,4 @@
-"""What may be said about the embedding that the vector ranker works with: which one, and what it needs."""
+"""The choice of the embedding that the vector ranker works with, and what each one needs."""
 
 from __future__ import annotations
 
@@ -52,18 +52,16 @@ class EmbeddingChoice:
 
 
 HASHED = EmbeddingChoice()
-
-
 EMBEDDING_VERSION = "hashed-2"
 
 
 def version(choice: EmbeddingChoice) -> str:
-    """Names the vectors that a choice gives, the content of its weights included; another name, another index."""
+    """The name of the vectors that a choice gives, the content of its weights included; another name, another index."""
     match choice.kind:
         case "hashed":
             return EMBEDDING_VERSION
         case "minilm":
-            from case_library.retrieval.minilm import weight_files
+            from case_library.retrieval.external_embeddings import weight_files
 
             digest = hashlib.sha256()
             for path in weight_files(choice.folder):
@@ -74,30 +72,21 @@ def version(choice: EmbeddingChoice) -> str:
             return f"endpoint-1 {choice.base_url} {choice.model} {choice.sends_private} {choice.mask is not None}"
 
 
-def fitted(choice: EmbeddingChoice, texts: Sequence[str]) -> tuple[TextEmbedding, Mapping[str, object]]:
-    """The embedding for an index of these texts, and what has to be stored to open it again."""
+def stored_weights(choice: EmbeddingChoice, texts: Sequence[str]) -> Mapping[str, list[float]]:
+    """What an index of these texts has to store to open the embedding of a choice."""
+    if choice.kind != "hashed":
+        return {}
+    from case_library.retrieval.hashed_embedding import HashedTextEmbedding, text_counts
+
+    return {"idf": HashedTextEmbedding.fit(text_counts(texts)).stored()}
+
+
+def open_embedding(choice: EmbeddingChoice, stored: Mapping[str, list[float]]) -> TextEmbedding:
+    """The embedding of a choice, for the index that stored these weights; raises ``EmbeddingError``."""
     if choice.kind == "hashed":
         from case_library.retrieval.hashed_embedding import HashedTextEmbedding
 
-        hashed = HashedTextEmbedding.fit(texts)
-        return hashed, hashed.get_config()
-    return _ready(choice), {}
+        return HashedTextEmbedding(stored["idf"])
+    from case_library.retrieval.external_embeddings import EndpointEmbedding, MiniLmEmbedding
 
-
-def reopened(choice: EmbeddingChoice, stored: Mapping[str, list[float]]) -> TextEmbedding:
-    """The embedding of a stored index."""
-    if choice.kind == "hashed":
-        from case_library.retrieval.hashed_embedding import HashedTextEmbedding
-
-        return HashedTextEmbedding.build_from_config(stored)
-    return _ready(choice)
-
-
-def _ready(choice: EmbeddingChoice) -> TextEmbedding:
-    if choice.kind == "minilm":
-        from case_library.retrieval.minilm import MiniLmEmbedding
-
-        return MiniLmEmbedding(choice.folder)
-    from case_library.retrieval.endpoint_embedding import EndpointEmbedding
-
-    return EndpointEmbedding(choice)
+    return MiniLmEmbedding(choice.folder) if choice.kind == "minilm" else EndpointEmbedding(choice)

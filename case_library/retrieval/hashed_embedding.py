@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,46 +33,37 @@ class HashedTextEmbedding:
         self.idf: Vector = np.asarray(idf, dtype=np.float32)
 
     @classmethod
-    def fit(cls, texts: Sequence[str]) -> HashedTextEmbedding:
-        """Weights from how many of the texts use each bucket."""
-        return cls.fit_counts(np.array([bucket_counts(text) for text in texts]))
-
-    @classmethod
-    def fit_counts(cls, counts: NDArray[np.float64]) -> HashedTextEmbedding:
-        """The same from what ``bucket_counts`` gives for each text, shape ``(texts, DIMENSION)``."""
+    def fit(cls, counts: NDArray[np.float64]) -> HashedTextEmbedding:
+        """Weights from how many texts use each bucket; ``counts`` as ``text_counts`` gives them."""
         used = (counts > 0).sum(axis=0)
         return cls(np.round(np.log((1 + len(counts)) / (1 + used)) + 0.1, 4).tolist())
 
     def __call__(self, input: Sequence[str]) -> list[Vector]:
         """One vector of length 1 and shape ``(DIMENSION,)`` per text."""
-        return list(self.weigh(np.array([bucket_counts(text) for text in input])))
+        return list(self.weigh(text_counts(input)))
 
     def weigh(self, counts: NDArray[np.float64]) -> Vector:
         """The vectors of counts, shape ``(texts, DIMENSION)``; a text without features is near to none and to all."""
         return unit_vectors(np.log1p(counts).astype(np.float32) * self.idf)
 
-    @staticmethod
-    def build_from_config(config: Mapping[str, list[float]]) -> HashedTextEmbedding:
-        """The embedding that ``get_config`` described."""
-        return HashedTextEmbedding(config["idf"])
-
-    def get_config(self) -> dict[str, list[float]]:
-        """What is needed to build the same embedding again."""
-        return {"idf": [round(float(weight), 4) for weight in self.idf]}
+    def stored(self) -> list[float]:
+        """The weights as they are stored, from which the same embedding is built again."""
+        return [round(float(weight), 4) for weight in self.idf]
 
 
-def bucket_counts(text: str) -> NDArray[np.float64]:
-    """How often the words, n-grams and concepts of a text fall into each bucket, shape ``(DIMENSION,)``."""
-    features: Counter[str] = Counter()
-    for word in terms(text):
-        features["w:" + word] += 1
-        padded = f"<{word}>"
-        for size in NGRAM_SIZES:
-            features.update("n:" + padded[start : start + size] for start in range(len(padded) - size + 1))
-    features.update("w:" + concept for concept in lexicon().concepts(text))
-    counts = np.zeros(DIMENSION)
-    for feature, count in features.items():
-        counts[zlib.crc32(feature.encode()) % DIMENSION] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)
+def text_counts(texts: Sequence[str]) -> NDArray[np.float64]:
+    """How often the words, n-grams and concepts of each text fall into each bucket, shape ``(texts, DIMENSION)``."""
+    counts = np.zeros((len(texts), DIMENSION))
+    for row, text in zip(counts, texts, strict=True):
+        features: Counter[str] = Counter()
+        for word in terms(text):
+            features["w:" + word] += 1
+            padded = f"<{word}>"
+            for size in NGRAM_SIZES:
+                features.update("n:" + padded[start : start + size] for start in range(len(padded) - size + 1))
+        features.update("w:" + concept for concept in lexicon().concepts(text))
+        for feature, count in features.items():
+            row[zlib.crc32(feature.encode()) % DIMENSION] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)
     return counts
 
 

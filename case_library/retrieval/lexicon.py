@@ -41,13 +41,13 @@ class Lexicon:
             for part in phrase.parts
         )
 
-    def concepts(self, text: str, mend: Callable[[str], str] = str) -> dict[str, str]:
-        """The concept terms of a text, each with the phrase that first gave it; ``mend`` corrects a trimmed word."""
-        found = self._found(text, mend)
+    def concepts(self, text: str, correct: Callable[[str], str] = str) -> dict[str, str]:
+        """The concept terms of a text, each with the phrase that first gave it; ``correct`` spells a word."""
+        found = self._found(text, correct)
         return {MARK + name: written for name, written in found.items() if name[0] not in OTHER + PACE}
 
     def speaks_of_pace(self, text: str) -> bool:
-        """Whether a text has a word for how long something takes."""
+        """Return whether a text has a word for how long something takes."""
         return any(name.startswith(PACE) for name in self._found(text, str))
 
     def other_topics(self, text: str) -> dict[str, str]:
@@ -55,9 +55,9 @@ class Lexicon:
         found = self._found(text, str)
         return {name.strip(OTHER + " "): written for name, written in found.items() if name.startswith(OTHER)}
 
-    def _found(self, text: str, mend: Callable[[str], str]) -> dict[str, str]:
+    def _found(self, text: str, correct: Callable[[str], str]) -> dict[str, str]:
         found: dict[str, str] = {}
-        parts = [mend(part) for part in pieces(text)]
+        parts = [correct(part) for part in pieces(text)]
         for place, first in enumerate(parts):
             for phrase in self.spaced.get(first, ()):
                 if tuple(parts[place : place + len(phrase.parts)]) == phrase.parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -14,8 +14,6 @@ from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, Emb
 from case_library.retrieval.query import CaseHit, CaseQuery, Recall
 
 if TYPE_CHECKING:
-    from case_library.retrieval.cards import CaseCard
-    from case_library.retrieval.chroma_store import ChromaStore
     from case_library.retrieval.snapshot import Snapshot
     from case_library.schema import Case
 
@@ -29,18 +27,22 @@ class CaseIndex:
     ``private_ids`` are the cases of the team.
     """
 
-    def __init__(
-        self, snapshot: Snapshot, cards: Sequence[CaseCard], store: ChromaStore, close_angle: float, note: str = ""
-    ) -> None:
+    def __init__(self, snapshot: Snapshot, choice: EmbeddingChoice, note: str = "") -> None:
+        from case_library.retrieval.chroma_store import ChromaStore
+        from case_library.retrieval.embedding_choice import open_embedding
         from case_library.retrieval.ranker import CaseRanker
+        from case_library.retrieval.snapshot import EMBEDDING, STORE
 
+        embedding = open_embedding(choice, json.loads((snapshot.folder / EMBEDDING).read_text(encoding="utf-8")))
+        cards = snapshot.cards()
         self.notes = (*snapshot.notes, note) if note else snapshot.notes
-        self._snapshot = snapshot
-        self._cards = {card.id: card for card in cards}
         self.private_ids = frozenset(card.id for card in cards if card.private)
-        self._private_files = {path.stem: path for path in snapshot.contents if path.stem in self.private_ids}
-        self._store = store
-        self._ranker = CaseRanker(cards, self._nearest, close_angle=close_angle)
+        self._snapshot = snapshot
+        self._files: dict[str, Path] = {}
+        for path in snapshot.contents:  # the public ones first: a private one of the same id is left out
+            self._files.setdefault(path.stem, path)
+        self._store = ChromaStore(snapshot.folder / STORE, embedding)
+        self._ranker = CaseRanker(cards, self._nearest, close_angle=embedding.close_angle)
 
     @classmethod
     def open(
@@ -50,36 +52,19 @@ class CaseIndex:
         private_folder: Path | None = None,
         embedding: EmbeddingChoice = HASHED,
     ) -> Self:
-        """Open the index of a folder of cases and of a team's private ones beside it.
+        """Open the index of a folder of cases and of a team's private ones.
 
         Without ``cache_dir`` it is built for this process alone. ``notes`` name private files that were left out, and
         say so if the embedding cannot be used and the hashed one stands in for it.
         Raises ``CaseError`` if a case file is not right, ``CaseIndexError`` if Chroma fails.
         """
+        from case_library.retrieval.snapshot import take_snapshot
+
         try:
-            return cls._opened(cases_folder, cache_dir, private_folder, embedding)
+            return cls(take_snapshot(cases_folder, cache_dir, embedding, private_folder), embedding)
         except EmbeddingError as error:
             note = f"{error} The hashed embedding is used instead."
-            return cls._opened(cases_folder, cache_dir, private_folder, HASHED, note)
-
-    @classmethod
-    def _opened(
-        cls,
-        cases_folder: Path,
-        cache_dir: Path | None,
-        private_folder: Path | None,
-        choice: EmbeddingChoice,
-        note: str = "",
-    ) -> Self:
-        from case_library.retrieval.chroma_store import open_store
-        from case_library.retrieval.embedding_choice import reopened
-        from case_library.retrieval.snapshot import EMBEDDING, STORE, read_cards, take_snapshot
-
-        snapshot = take_snapshot(cases_folder, cache_dir, choice, private_folder)
-        stored = json.loads((snapshot.folder / EMBEDDING).read_text(encoding="utf-8"))
-        embedding = reopened(choice, stored)
-        store = open_store(snapshot.folder / STORE, embedding)
-        return cls(snapshot, read_cards(snapshot.folder), store, embedding.close_angle, note)
+            return cls(take_snapshot(cases_folder, cache_dir, HASHED, private_folder), HASHED, note)
 
     def close(self) -> None:
         """Release and remove this process's copy; a second call does nothing."""
@@ -94,16 +79,17 @@ class CaseIndex:
 
     def case(self, id: str) -> Case:
         """The whole case; raises ``CaseError`` if there is none of that id."""
-        for path, content in self._snapshot.contents.items():
-            if path.stem == id:
-                private = id in self._cards and self._cards[id].private
-                return parse_case(path, content).model_copy(update={"private": private})
-        raise CaseError(f"There is no case {id!r} in the library; `hermes-dx cases search` lists those there are.")
+        path = self._files.get(id)
+        if path is None:
+            raise CaseError(f"There is no case {id!r} in the library; `hermes-dx cases search` lists those there are.")
+        case = parse_case(path, self._snapshot.contents[path])
+        return case.model_copy(update={"private": id in self.private_ids})
 
     def search(self, query: CaseQuery, limit: int = 5, without: Collection[str] = ()) -> Recall:
         """The most similar cases, at most ``limit``, leaving out the ids in ``without``; or why there are none."""
         recall = self._ranker.answer(query, limit, without)
-        return replace(recall, hits=tuple(map(self._with_file, recall.hits)))
+        hits = (replace(hit, file=str(self._files[hit.id])) if hit.private else hit for hit in recall.hits)
+        return replace(recall, hits=tuple(hits))
 
     def _nearest(self, text: str, limit: int) -> Mapping[str, float]:
         """The vector ranker; without a vector the others go on alone, and a note says so once."""
@@ -113,6 +99,3 @@ class CaseIndex:
             note = f"{error} Cases are ranked without vectors."
             self.notes = (*self.notes, *(() if note in self.notes else (note,)))
             return {}
-
-    def _with_file(self, hit: CaseHit) -> CaseHit:
-        return replace(hit, file=str(self._private_files[hit.id])) if hit.private else hit

@@ -6,27 +6,32 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
 from case_library.library import case_files, parse_case, parse_private, private_contents, read_case_bytes
 from case_library.retrieval.cards import CaseCard, card_of, document
-from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, fitted, version
+from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, open_embedding, stored_weights, version
 
 LAYOUT_VERSION = 4
-KEPT = 4
+CACHED = 4  # indexes that stay in the cache, the newest
 MANIFEST = "manifest.json"
 CARDS = "cards.json"
 EMBEDDING = "embedding.json"
 LEFT_OUT = "left_out.json"
 STORE = "chroma"
+READ_BY_INDEX = (
+    ("tools.knowledge", "causes.yaml"),
+    ("case_library.retrieval", "lexicon.txt"),
+    ("case_library.retrieval", "filler.txt"),
+)
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A private copy of the index; ``notes`` tell what a person should know of how it came about."""
+    """A private copy of the index; ``notes`` are sentences for people about how it came about."""
 
     home: tempfile.TemporaryDirectory[str]
     contents: Mapping[Path, bytes]
@@ -36,6 +41,11 @@ class Snapshot:
     def folder(self) -> Path:
         """Where the copy lies until it is closed."""
         return Path(self.home.name) / "index"
+
+    def cards(self) -> tuple[CaseCard, ...]:
+        """The cards of the cases in id order."""
+        rows = json.loads((self.folder / CARDS).read_text(encoding="utf-8"))
+        return tuple(CaseCard(**{**row, "signals": tuple(row["signals"])}) for row in rows)
 
 
 def take_snapshot(
@@ -53,17 +63,17 @@ def take_snapshot(
     contents = {path: read_case_bytes(path) for path in case_files(cases_folder)} | own
     home = tempfile.TemporaryDirectory(prefix="hermes-cases-")
     target = Path(home.name) / "index"
-    if cache_dir is None:
+    notes: list[str] = []
+    cached = None if cache_dir is None else cache_dir / "case-index" / index_key(contents, embedding, own)
+    if cached is None:
         _build(target, contents, own, embedding)
-        return Snapshot(home, contents, _left_out(target))
-    cached = cache_dir / "case-index" / index_key(contents, embedding, own)
-    existed = cached.is_dir()
-    if existed and _copy_whole(cached, target):
-        return Snapshot(home, contents, _left_out(target))
-    shutil.rmtree(target, ignore_errors=True)
-    _build(target, contents, own, embedding)
-    notes = [f"The case index in {cached} was damaged; it has been rebuilt from the case files."] if existed else []
-    return Snapshot(home, contents, (*notes, *_publish(target, cached), *_left_out(target)))
+    elif not (existed := cached.is_dir()) or not _copy_whole(cached, target):
+        shutil.rmtree(target, ignore_errors=True)
+        _build(target, contents, own, embedding)
+        if existed:
+            notes.append(f"The case index in {cached} was damaged; it has been rebuilt from the case files.")
+        notes += _publish(target, cached)
+    return Snapshot(home, contents, (*notes, *json.loads((target / LEFT_OUT).read_text(encoding="utf-8"))))
 
 
 def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
@@ -71,29 +81,14 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
     import chromadb
 
     digest = hashlib.sha256()
-    taxonomy = files("tools.knowledge").joinpath("causes.yaml").read_bytes()
-    lexicon = files("case_library.retrieval").joinpath("lexicon.txt").read_bytes()
-    versions = f"{LAYOUT_VERSION} {version(embedding)} {chromadb.__version__}".encode()
-    for part in (versions, taxonomy, lexicon, *_pieces(contents, own)):
+    parts = [f"{LAYOUT_VERSION} {version(embedding)} {chromadb.__version__}".encode()]
+    for package, name in READ_BY_INDEX:
+        parts.append(files(package).joinpath(name).read_bytes())
+    for path, content in contents.items():
+        parts += [b"private" if path in own else b"", path.name.encode(), content]
+    for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
     return digest.hexdigest()[:32]
-
-
-def _pieces(contents: Mapping[Path, bytes], own: Collection[Path]) -> Iterator[bytes]:
-    for path, content in contents.items():
-        yield b"private" if path in own else b""
-        yield path.name.encode()
-        yield content
-
-
-def _left_out(folder: Path) -> tuple[str, ...]:
-    return tuple(json.loads((folder / LEFT_OUT).read_text(encoding="utf-8")))
-
-
-def read_cards(folder: Path) -> tuple[CaseCard, ...]:
-    """The cards of a snapshot in id order."""
-    rows = json.loads((folder / CARDS).read_text(encoding="utf-8"))
-    return tuple(CaseCard(**{**row, "signals": tuple(row["signals"])}) for row in rows)
 
 
 def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes], choice: EmbeddingChoice) -> None:
@@ -102,11 +97,12 @@ def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, byte
     public = [parse_case(path, content) for path, content in contents.items() if path not in own]
     private = parse_private(own, {case.id for case in public})
     cases = [*public, *private.cases]
-    placed = cases if choice.embeds_private else public
-    texts = [document(case) for case in placed]
-    embedding, stored = fitted(choice, texts)
+    embedded = cases if choice.embeds_private else public
+    texts = [document(case) for case in embedded]
+    stored = stored_weights(choice, texts)
+    embedding = open_embedding(choice, stored)
     (folder / STORE).mkdir(parents=True)
-    build_store(folder / STORE, embedding, [case.id for case in placed], texts)
+    build_store(folder / STORE, embedding, [case.id for case in embedded], texts)
     _write_json(folder / CARDS, [asdict(card_of(case)) for case in cases])
     _write_json(folder / EMBEDDING, stored)
     _write_json(folder / LEFT_OUT, private.left_out)
@@ -126,14 +122,20 @@ def _copy_whole(cached: Path, target: Path) -> bool:
     """Copy first and check the copy, so that no other process can change what was checked."""
     try:
         shutil.copytree(cached, target)
-        manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
+    except OSError:
+        return False
+    return _is_whole(target)
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / MANIFEST).read_text(encoding="utf-8")) == _checksums(folder))
     except (OSError, ValueError):
         return False
-    return bool(manifest == _checksums(target))
 
 
 def _publish(built: Path, cached: Path) -> tuple[str, ...]:
-    """Put a copy into the cache in one step; whoever comes second keeps the first one's."""
+    """Put a copy into the cache in one step; the first of two processes wins."""
     try:
         cached.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".building-", dir=cached.parent) as place:
@@ -142,23 +144,12 @@ def _publish(built: Path, cached: Path) -> tuple[str, ...]:
                 cached.rename(Path(place) / "damaged")
             if not cached.exists():
                 (Path(place) / "new").rename(cached)
-        _prune(cached)
+        others = [path for path in cached.parent.iterdir() if path != cached and not path.name.startswith(".")]
+        for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[CACHED - 1 :]:
+            shutil.rmtree(path, ignore_errors=True)
     except OSError as error:
         if _is_whole(cached):
             return ()
         reason = error.strerror or type(error).__name__
-        return (f"The case index cannot be kept in {cached.parent} ({reason}); it is built anew each time.",)
+        return (f"The case index cannot be cached in {cached.parent} ({reason}); it is built again each time.",)
     return ()
-
-
-def _is_whole(cached: Path) -> bool:
-    try:
-        return bool(json.loads((cached / MANIFEST).read_text(encoding="utf-8")) == _checksums(cached))
-    except (OSError, ValueError):
-        return False
-
-
-def _prune(current: Path) -> None:
-    others = [path for path in current.parent.iterdir() if path != current and not path.name.startswith(".")]
-    for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[KEPT - 1 :]:
-        shutil.rmtree(path, ignore_errors=True)

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
+from importlib.resources import files
 
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\d+[A-Za-z][A-Za-z0-9]*")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[A-Za-z]*")
-_FILLER_TEXT = (
-    "a about after all also am an and any are as at be because been before but by can could did do does doing done "
-    "each every for from get give go had has have he her here him his how i if in into is it its just let like make "
-    "many me more most much my no not now of off on one only or other our out over own please same she should so "
-    "some such tell than that the their them then there these they this those to too two under until up us very want "
-    "was we well were what when where which while who why will with would you your "
-    # Every question here is about these, so they tell no case from another.
-    "bottleneck bottlenecks fast faster help issue issues performance problem problems slow slower slowest slowdown "
-    "speed train training "
-    # German, French and Spanish questions need the same.
-    "aber alle als auch auf aus bei bleibt das dass dauert dem den der des die durch ein eine einem einen einer er "
-    "es fur haben hat hilft ich im ist kann langsam langsamer mein meine mich mit nach nicht nur oder sehr sich sie "
-    "sind statt und viel viele vom von wann warum was wegen weil wenn wie wird wir zu zum zur zwischen "
-    "au aux avec ce cette chaque dans de du elle en entre est et il je la le les lent lente ma mais mes mon ne nos "
-    "notre ou par pas pendant plus pour pourquoi qu quand que qui sa se ses son sont sur trop un une vers "
-    "a al como con cual cuando de del donde e el ella en entre es esta este la las lento lenta lo los mi mis muy no "
-    "nuestro para pero por porque que se ser si sin son su sus todo todos tan un una uno y"
-)
-_FILLER = frozenset(_FILLER_TEXT.split())
 MAX_TEXT = 20_000
+
+
+@cache
+def filler() -> frozenset[str]:
+    """The words that say nothing in a search, in several languages."""
+    lines = files("case_library.retrieval").joinpath("filler.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 def terms(text: str) -> list[str]:
@@ -67,7 +57,7 @@ def _forms(token: str) -> list[str]:
     whole = token.lower().strip("_")
     parts = _parts(token)
     forms = [whole] if len(parts) < 2 else [whole, *parts]
-    return [trim(form) for form in forms if len(form) > 1 and not form.isdigit() and form not in _FILLER]
+    return [trim(form) for form in forms if len(form) > 1 and not form.isdigit() and form not in filler()]
 
 
 def _parts(token: str) -> list[str]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from case_library.library import BUNDLED_CASES, load_cases
-from case_library.retrieval.minilm import MiniLmEmbedding
+from case_library.retrieval.external_embeddings import MiniLmEmbedding
 from evals.retrieval.asking import Library, ask_all
 from evals.retrieval.cost import measured, measured_enlarged
 from evals.retrieval.questions import load_questions

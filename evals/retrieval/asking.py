@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from case_library.retrieval.cards import CaseCard, card_of, document
 from case_library.retrieval.embedding_choice import TextEmbedding
 from case_library.retrieval.fusion import Weights
-from case_library.retrieval.hashed_embedding import HashedTextEmbedding, Vector, bucket_counts
+from case_library.retrieval.hashed_embedding import HashedTextEmbedding, Vector, text_counts
 from case_library.retrieval.query import CaseQuery
 from case_library.retrieval.ranker import CaseRanker
 from case_library.retrieval.words import terms
@@ -42,7 +42,7 @@ class Library:
     def __init__(self, cases: Sequence[Case], embedding: TextEmbedding | None = None) -> None:
         self.cases = cases
         self._cards: list[CaseCard] = [card_of(case) for case in cases]
-        self._counts = np.array([bucket_counts(document(case)) for case in cases])
+        self._counts = text_counts([document(case) for case in cases])
         self._embedding = embedding
         self._matrix = np.array(embedding([document(case) for case in cases])) if embedding else None
         self._known: dict[str, Vector] = {}  # by text: what another embedding gives does not depend on the cases
@@ -59,7 +59,7 @@ class Library:
         ids = [self._cards[row].id for row in kept]
         if self._embedding is not None and self._matrix is not None:
             return Vectors(ids, self._embedded, self._matrix[kept]), self._embedding.close_angle
-        hashed = HashedTextEmbedding.fit_counts(self._counts[kept])
+        hashed = HashedTextEmbedding.fit(self._counts[kept])
         return Vectors(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept])), hashed.close_angle
 
     def _embedded(self, text: str) -> Vector:

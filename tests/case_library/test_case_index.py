@@ -13,7 +13,7 @@ import pytest
 from case_library.library import BUNDLED_CASES, CaseError, case_files, read_case_bytes
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
 from case_library.retrieval.recall import CaseIndex, CaseQuery
-from case_library.retrieval.snapshot import KEPT, index_key, take_snapshot
+from case_library.retrieval.snapshot import CACHED, index_key, take_snapshot
 from tests.case_library.toy_weights import toy_weights
 
 SYNC = CaseQuery(text="loss.item() synchronizes in every step")
@@ -118,10 +118,10 @@ def test_a_changed_case_is_found_by_its_new_words(folder: Path, tmp_path: Path) 
 
 
 def test_old_indexes_are_removed_but_for_the_newest(folder: Path, tmp_path: Path) -> None:
-    for turn in range(KEPT + 3):
+    for turn in range(CACHED + 3):
         (folder / "marin-coordinated-gc.yaml").open("a", encoding="utf-8").write(f"# {turn}\n")
         take_snapshot(folder, tmp_path / "cache").home.cleanup()
-    assert len(indexes(tmp_path / "cache")) == KEPT
+    assert len(indexes(tmp_path / "cache")) == CACHED
 
 
 def test_a_cache_folder_that_cannot_be_made_is_noted_and_recall_still_works(folder: Path, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_cache_folder_that_cannot_be_made_is_noted_and_recall_still_works(fold
     name, notes = best(folder, occupied)
     assert name == "torchtune-loss-item-sync"
     assert len(notes) == 1
-    assert notes[0].startswith(f"The case index cannot be kept in {occupied / 'case-index'} (")
+    assert notes[0].startswith(f"The case index cannot be cached in {occupied / 'case-index'} (")
 
 
 def test_an_invalid_case_stops_the_opening_even_when_an_older_index_is_cached(folder: Path, tmp_path: Path) -> None:

@@ -13,8 +13,8 @@ import pytest
 
 from case_library.library import BUNDLED_CASES
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, EmbeddingError, version
-from case_library.retrieval.endpoint_embedding import BATCH, EndpointEmbedding
-from case_library.retrieval.minilm import MiniLmEmbedding
+from case_library.retrieval.external_embeddings import ENDPOINT_BATCH as BATCH
+from case_library.retrieval.external_embeddings import EndpointEmbedding, MiniLmEmbedding
 from case_library.retrieval.recall import CaseIndex, CaseQuery
 from tests.case_library.embedding_server import EmbeddingServer, embedding_server
 from tests.case_library.own_cases import draft, put
@@ -175,7 +175,7 @@ def test_the_default_loads_neither_weights_nor_a_client(folder: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from case_library.retrieval.recall import CaseIndex, CaseQuery\n"
         "with CaseIndex.open(Path(sys.argv[1])) as index: index.search(CaseQuery(text='loss.item() every step'))\n"
-        "late = {'openai', 'case_library.retrieval.minilm', 'case_library.retrieval.endpoint_embedding'}\n"
+        "late = {'openai', 'case_library.retrieval.external_embeddings'}\n"
         "print(sorted(late & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from case_library.library import load_cases
+from case_library.retrieval.external_embeddings import MiniLmEmbedding
 from case_library.retrieval.fusion import Weights
-from case_library.retrieval.minilm import MiniLmEmbedding
 from case_library.retrieval.query import CaseQuery
 from evals.retrieval.asking import (
     ABLATIONS,

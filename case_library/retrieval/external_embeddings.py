@@ -1,4 +1,4 @@
-"""Sentence vectors from MiniLM weights that lie in a local folder: ONNX weights and a tokenizer, nothing downloaded."""
+"""Sentence vectors from MiniLM weights in a local folder, or from an endpoint; nothing is downloaded."""
 
 from __future__ import annotations
 
@@ -10,19 +10,40 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from case_library.retrieval.embedding_choice import EmbeddingError
+from case_library.retrieval.embedding_choice import EmbeddingChoice, EmbeddingError
 from case_library.retrieval.hashed_embedding import Vector, unit_vectors
 
 if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
+    from openai import OpenAI
+    from tokenizers import Tokenizer
 
 WEIGHTS = ("onnx/model.onnx", "model.onnx", "onnx/model_quantized.onnx", "model_quantized.onnx")
 TOKENIZER = "tokenizer.json"
 MAX_TOKENS = 256  # what MiniLM was trained on; the rest of a longer text is cut
 MAX_TOKENIZER_BYTES = 64 * 1024 * 1024
-BATCH = 32
+MINILM_BATCH = 32
 POINTER = b"version https://git-lfs"
 THREADS = 2
+
+ENDPOINT_BATCH = 64
+MAX_LETTERS = 8000  # of one text; what is longer is cut
+TIMEOUT_S = 20.0
+RETRIES = 1
+
+
+class _Batched:
+    """Texts to vectors of length 1, some at once; ``_vectors`` raises ``EmbeddingError`` where there are none."""
+
+    close_angle = 0.6  # not calibrated on questions, unlike that of the hashed embedding
+    batch: int
+
+    def __call__(self, input: Sequence[str]) -> list[Vector]:
+        """One vector of length 1 per text; raises ``EmbeddingError``."""
+        starts = range(0, len(input), self.batch)
+        return [row for start in starts for row in unit_vectors(self._vectors(list(input[start : start + self.batch])))]
+
+    def _vectors(self, texts: list[str]) -> Vector:
+        raise NotImplementedError
 
 
 class _Input(Protocol):
@@ -37,10 +58,10 @@ class _Session(Protocol):
     def run(self, names: None, feed: dict[str, NDArray[np.int64]]) -> list[NDArray[np.float32]]: ...
 
 
-class MiniLmEmbedding:
-    """Mean of the token vectors, scaled to length 1, as the sentence-transformers models of this family are used."""
+class MiniLmEmbedding(_Batched):
+    """Mean of the token vectors, as the sentence-transformers models of this family are used."""
 
-    close_angle = 0.6  # not calibrated on questions, unlike that of the hashed embedding
+    batch = MINILM_BATCH
 
     def __init__(self, folder: Path | None) -> None:
         weights, tokenizer = weight_files(folder)
@@ -48,14 +69,8 @@ class MiniLmEmbedding:
         self._inputs = [entry.name for entry in self._session.get_inputs()]
         self._tokenizer = _tokenizer(tokenizer)
 
-    def __call__(self, input: Sequence[str]) -> list[Vector]:
-        """One vector of length 1 per text."""
-        found: list[Vector] = []
-        for start in range(0, len(input), BATCH):
-            found.extend(self._embed(self._tokenizer.encode_batch(list(input[start : start + BATCH]))))
-        return found
-
-    def _embed(self, encoded: Sequence[Encoding]) -> Vector:
+    def _vectors(self, texts: list[str]) -> Vector:
+        encoded = self._tokenizer.encode_batch(texts)
         parts = {
             "input_ids": np.array([each.ids for each in encoded], dtype=np.int64),
             "attention_mask": np.array([each.attention_mask for each in encoded], dtype=np.int64),
@@ -64,8 +79,12 @@ class MiniLmEmbedding:
         missing = [name for name in self._inputs if name not in parts]
         if missing:
             raise EmbeddingError(f"The weights ask for the input {missing[0]!r}, which a sentence model does not have.")
-        output = self._session.run(None, {name: parts[name] for name in self._inputs})[0]
-        return unit_vectors(_pooled(np.asarray(output, dtype=np.float32), parts["attention_mask"]))
+        output = np.asarray(self._session.run(None, {name: parts[name] for name in self._inputs})[0], dtype=np.float32)
+        if output.ndim == 2:  # the weights do the pooling themselves
+            return output
+        mask = parts["attention_mask"][:, :, None].astype(np.float32)
+        mean: Vector = (output * mask).sum(axis=1) / np.maximum(mask.sum(axis=1), 1.0)
+        return mean
 
 
 def weight_files(folder: Path | None) -> tuple[Path, Path]:
@@ -80,14 +99,6 @@ def weight_files(folder: Path | None) -> tuple[Path, Path]:
         if file.read(len(POINTER)) == POINTER:
             raise EmbeddingError(f"{weights} is a pointer of Git LFS, not the weights; run git lfs pull.")
     return weights, folder / TOKENIZER
-
-
-def _pooled(output: NDArray[np.float32], mask: NDArray[np.int64]) -> Vector:
-    if output.ndim == 2:  # the weights do the pooling themselves
-        return output
-    kept = mask[:, :, None].astype(np.float32)
-    mean: Vector = (output * kept).sum(axis=1) / np.maximum(kept.sum(axis=1), 1.0)
-    return mean
 
 
 def _session(weights: Path) -> _Session:
@@ -120,3 +131,34 @@ def _tokenizer(path: Path) -> Tokenizer:
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.enable_padding()
     return tokenizer
+
+
+class EndpointEmbedding(_Batched):
+    """Vectors of ``choice.model`` from an OpenAI-compatible endpoint at ``choice.base_url``; names are masked."""
+
+    batch = ENDPOINT_BATCH
+
+    def __init__(self, choice: EmbeddingChoice) -> None:
+        self._choice = choice
+        self._client: OpenAI | None = None
+
+    def _vectors(self, texts: list[str]) -> Vector:
+        from openai import OpenAI, OpenAIError
+
+        choice, mask = self._choice, self._choice.mask
+        where = f"The embedding endpoint {choice.base_url}"
+        self._client = self._client or OpenAI(
+            base_url=choice.base_url, api_key=choice.key or "none", timeout=TIMEOUT_S, max_retries=RETRIES
+        )
+        outward = [(mask(text) if mask else text)[:MAX_LETTERS] or " " for text in texts]
+        try:
+            answer = self._client.embeddings.create(model=choice.model, input=outward, encoding_format="float")
+            rows = [entry.embedding for entry in sorted(answer.data, key=lambda entry: entry.index)]
+            vectors = np.array(rows, dtype=np.float32)
+        except OpenAIError as error:
+            raise EmbeddingError(f"{where} gave no vectors ({type(error).__name__}); check the settings.") from error
+        except (AttributeError, TypeError, ValueError) as error:
+            raise EmbeddingError(f"{where} gave an answer of another form; check that it serves embeddings.") from error
+        if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
+            raise EmbeddingError(f"{where} gave {vectors.shape} numbers for {len(texts)} texts; check the model.")
+        return vectors
