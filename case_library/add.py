@@ -1,10 +1,11 @@
-"""A team's own case written into its private folder: checked first, and never over another one."""
+"""A team's own case, checked and written into its private folder."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from case_library.library import CaseError, read_case_bytes, read_mapping, validated
@@ -37,20 +38,14 @@ def private_case(draft: Draft, where: str = "the draft", taken: Collection[str] 
 
 def identifier(title: str, taken: Collection[str] = ()) -> str:
     """An id made from a title: its words in small letters, joined by dashes, with a number where it is taken."""
-    words = re.findall(r"[a-z0-9]+", title.lower())
-    chosen = ""
-    for word in words:
-        longer = f"{chosen}-{word}" if chosen else word
-        if len(longer) > LONGEST_ID:
-            break
-        chosen = longer
-    chosen = chosen or "case"
+    words = " ".join(re.findall(r"[a-z0-9]+", title.lower()))
+    chosen = shorten(words, LONGEST_ID, placeholder="").replace(" ", "-") or "case"
     tries = (chosen, *(f"{chosen}-{number}" for number in range(2, len(taken) + 3)))
     return next(name for name in tries if name not in taken)
 
 
 def objections(case: Case, library: Sequence[Case]) -> tuple[str, ...]:
-    """What the check would say of a library with this case in it, as far as it is about the case."""
+    """Faults that the check would find in a library with this case in it, as far as they are about the case."""
     from case_library.check import faults_of
 
     taken = [f"there is a case {case.id!r} already; choose another id." for other in library if other.id == case.id]
@@ -69,7 +64,7 @@ def written(case: Case) -> str:
 
 
 def store(case: Case, folder: Path) -> Path:
-    """Writes the case into the folder, which is made if need be, readable by its owner only.
+    """Write the case into the folder, which is made if need be, readable by its owner only.
 
     Raises ``CaseError`` when there is a file of that name already, or the folder cannot be written.
     """

@@ -1,9 +1,8 @@
-"""Fields of a case that carry nothing: they pass the schema and tell a reader no more than their absence would."""
+"""Faults of valid cases: fields that say nothing, sources and texts used twice, files that are not read."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,29 +16,26 @@ from case_library.retrieval.words import terms
 if TYPE_CHECKING:
     from case_library.schema import Case
 
-TELLING = ("title", "symptom", "diagnosis", "optimization", "effect")
+PROSE = ("title", "symptom", "diagnosis", "optimization", "effect")
 SAYS_NOTHING = re.compile(r"\W*(unknown|unclear|none|nothing|n/?a|tbd|todo|no)?\W*", re.IGNORECASE)
 THREAD = re.compile(r"https://github\.com/(?P<repo>[^/]+/[^/]+)/(?:issues|pull|discussions)/(?P<number>\d+)")
 
 
 def dead_fields(case: Case) -> Iterator[str]:
     """One sentence for each field that says nothing, says what another said, or contradicts the address."""
-    for name in TELLING:
+    for name in PROSE:
         if SAYS_NOTHING.fullmatch(getattr(case, name)):
             yield f"{case.id}: {name} says nothing ({getattr(case, name)!r}); say what was not seen."
-    yield from _told_twice(case)
+    yield from _repeated(case)
     setting = case.setting
     if all(map(SAYS_NOTHING.fullmatch, (setting.framework, setting.hardware, setting.scale, setting.model))):
         yield f"{case.id}: nothing is known of the setting; give at least the framework or the hardware."
     yield from _other_thread(case)
 
 
-def _told_twice(case: Case) -> Iterator[str]:
+def _repeated(case: Case) -> Iterator[str]:
     first: dict[str, str] = {}
-    for name, text in [
-        *((name, getattr(case, name)) for name in TELLING),
-        *(("signals", each) for each in case.signals),
-    ]:
+    for name, text in [*((name, getattr(case, name)) for name in PROSE), *(("signals", each) for each in case.signals)]:
         words = " ".join(text.casefold().split())
         if words in first:
             yield f"{case.id}: {name} repeats {first[words]} ({text!r}); say it once."
@@ -57,11 +53,8 @@ def _other_thread(case: Case) -> Iterator[str]:
         yield f"{case.id}: source.number is {source.number}, the address names {match['number']}; make them agree."
 
 
-if TYPE_CHECKING:
-    from case_library.schema import Case
-
 SAME_TEXT = 0.5  # shared terms over all terms of two cases; the closest of the bundled cases share 0.31
-CASE_FRAGMENT = "case-"  # an address may end in #case-... to tell several cases of one publication apart
+CASE_FRAGMENT = "case-"  # an address may end in #case-... to name one of several cases of a publication
 
 
 @dataclass(frozen=True)
@@ -72,17 +65,10 @@ class Checked:
     faults: tuple[str, ...]
 
 
-def check_cases(folder: Path = BUNDLED_CASES) -> tuple[str, ...]:
-    """Every fault of a folder in one sentence each, nothing if there is none; raises ``CaseError`` without cases."""
-    return examine(folder).faults
-
-
 def examine(folder: Path = BUNDLED_CASES, private_folder: Path | None = None) -> Checked:
-    """The cases of a folder, and of a team's private one beside it, with every fault.
+    """The cases of a folder, and of a team's private one, with every fault; raises ``CaseError`` if there is no case.
 
-    Looks at the schema and taxonomy, at files that are not read, at fields that say nothing, at sources used twice and
-    at texts told twice, and at bundled cases that are private or give no reason for their confidence.
-    Raises ``CaseError`` if there is no case.
+    Bundled cases must not be private and have to give a reason for their confidence.
     """
     cases: list[Case] = []
     faults = [*_unread(folder), *(_unread(private_folder) if private_folder and private_folder.is_dir() else ())]
@@ -92,16 +78,17 @@ def examine(folder: Path = BUNDLED_CASES, private_folder: Path | None = None) ->
         except CaseError as error:
             faults.append(str(error))
     if folder == BUNDLED_CASES:
-        faults += [f"{case.id} is private; move it out of the public cases." for case in cases if _is_own(case)]
+        own = [case for case in cases if case.private or case.source.kind == "internal"]
+        faults += [f"{case.id} is private; move it out of the public cases." for case in own]
         faults += [f"{case.id}: say in confidence_reason why." for case in cases if case.confidence_reason is None]
-    own = load_private(private_folder, {case.id for case in cases})
-    cases += own.cases
-    faults += own.left_out
+    private = load_private(private_folder, {case.id for case in cases})
+    cases += private.cases
+    faults += private.left_out
     return Checked(tuple(cases), (*faults, *faults_of(cases)))
 
 
 def faults_of(cases: Sequence[Case]) -> tuple[str, ...]:
-    """What is wrong with valid cases: fields that say nothing, sources and texts that two of them share."""
+    """Faults of valid cases: fields that say nothing, sources and texts that two of them share."""
     dead = (fault for case in cases for fault in dead_fields(case))
     return (*dead, *_shared_sources(cases), *_shared_texts(cases))
 
@@ -112,10 +99,6 @@ def _unread(folder: Path) -> Iterator[str]:
             yield f"{path} is not read; case files end in .yaml."
 
 
-def _is_own(case: Case) -> bool:
-    return case.private or case.source.kind == "internal"
-
-
 def _shared_sources(cases: Sequence[Case]) -> Iterator[str]:
     """A page has one case, or several whose addresses end in a ``#case-...`` of their own; other fragments are none."""
     users: defaultdict[str, dict[str, str]] = defaultdict(dict)
@@ -123,8 +106,8 @@ def _shared_sources(cases: Sequence[Case]) -> Iterator[str]:
         page, _, fragment = case.source.url.partition("#")
         users[page.rstrip("/").lower()][case.id] = fragment.lower() if fragment.startswith(CASE_FRAGMENT) else ""
     for page, fragments in users.items():
-        told_apart = all(fragments.values()) and len(set(fragments.values())) == len(fragments)
-        if page and len(fragments) > 1 and not told_apart:
+        distinct = all(fragments.values()) and len(set(fragments.values())) == len(fragments)
+        if page and len(fragments) > 1 and not distinct:
             yield (
                 f"{' and '.join(fragments)} have the same source {page}; keep one case for one source, "
                 f"or end each address in a #{CASE_FRAGMENT}... of its own."
@@ -137,19 +120,3 @@ def _shared_texts(cases: Sequence[Case]) -> Iterator[str]:
         likeness = len(words[one] & words[other]) / max(len(words[one] | words[other]), 1)
         if likeness >= SAME_TEXT:
             yield f"{one} and {other} say nearly the same ({likeness:.0%} of their words); keep one of them."
-
-
-def main() -> int:
-    """Print the faults of the folder given, or of the bundled cases; 1 if there are any."""
-    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else BUNDLED_CASES
-    try:
-        problems = check_cases(folder)
-    except CaseError as error:
-        problems = (str(error),)
-    for problem in problems:
-        print(problem, file=sys.stderr)
-    return 1 if problems else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -17,25 +17,8 @@ Form = Literal["json", "md", "csv"]
 FORMS: tuple[Form, ...] = ("json", "md", "csv")
 SCHEMA = "hermes-dx/cases/1"
 COLUMNS = (
-    "id",
-    "title",
-    "family",
-    "cause",
-    "mechanism",
-    "confidence",
-    "framework",
-    "hardware",
-    "scale",
-    "model",
-    "symptom",
-    "signals",
-    "signals_origin",
-    "diagnosis",
-    "optimization",
-    "effect",
-    "url",
-    "year",
-    "private",
+    *("id", "title", "family", "cause", "mechanism", "confidence", "framework", "hardware", "scale", "model"),
+    *("symptom", "signals", "signals_origin", "diagnosis", "optimization", "effect", "url", "year", "private"),
 )
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 
@@ -57,11 +40,10 @@ def export(cases: Sequence[Case], form: Form) -> str:
 def _markdown(case: Case) -> str:
     mark = " (private)" if case.private else ""
     setting = case.setting
+    cause = f"{case.cause}, {case.mechanism}" if case.mechanism else case.cause
     lines = [
-        f"## {case.title}{mark}",
-        "",
-        f"`{case.id}`: {case.cause}{f', {case.mechanism}' if case.mechanism else ''}; confidence {case.confidence}.",
-        "",
+        f"## {case.title}{mark}\n",
+        f"`{case.id}`: {cause}; confidence {case.confidence}.\n",
         f"- Setting: {setting.framework}; {setting.hardware}; {setting.scale}; {setting.model}",
         f"- Symptom: {case.symptom}",
         f"- Signals ({case.signals_origin}): {'; '.join(case.signals)}",
@@ -77,14 +59,11 @@ def _csv(cases: Sequence[Case]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([_cell(value) for value in _row(case)] for case in cases)
+    for case in cases:
+        fields = case.model_dump() | case.setting.model_dump() | case.source.model_dump()
+        fields["signals"] = "; ".join(case.signals)
+        writer.writerow([_cell(fields[name]) for name in COLUMNS])
     return text.getvalue()
-
-
-def _row(case: Case) -> list[object]:
-    setting, source = case.setting.model_dump(), case.source
-    own = {"signals": "; ".join(case.signals), "url": source.url, "year": source.year, **setting}
-    return [own[name] if name in own else getattr(case, name) for name in COLUMNS]
 
 
 def _cell(value: object) -> str:

@@ -1,4 +1,4 @@
-"""Case files read from a folder: all of them checked, or one clear sentence about the first that is not right."""
+"""Case files read from a folder and checked."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def read_mapping(path: Path, content: bytes) -> dict[str, object]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
-        raise CaseError(f"{path} is not valid YAML{where}; mend the syntax there.") from error
+        raise CaseError(f"{path} is not valid YAML{where}; fix the syntax there.") from error
     except RecursionError as error:
         raise CaseError(f"{path} is nested too deeply for a case; a case has two levels.") from error
     if not isinstance(data, dict):
@@ -83,7 +83,7 @@ def validated(fields: dict[str, object], where: str) -> Case:
     try:
         return Case.model_validate(fields)
     except ValidationError as error:
-        raise CaseError(f"{where}: {_first_fault(error)}; mend the field.") from error
+        raise CaseError(f"{where}: {_first_fault(error)}; fix the field.") from error
 
 
 def load_cases(folder: Path = BUNDLED_CASES) -> tuple[Case, ...]:
@@ -97,10 +97,6 @@ def _first_fault(error: ValidationError) -> str:
     message = fault["msg"].removeprefix("Value error, ")
     more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
     return (f"field {field!r}: {message}" if field else message) + more
-
-
-if TYPE_CHECKING:
-    from case_library.schema import Case
 
 
 @dataclass(frozen=True)
@@ -122,9 +118,9 @@ def private_contents(folder: Path | None) -> dict[Path, bytes]:
 
 
 def parse_private(contents: Mapping[Path, bytes], public: Collection[str] = ()) -> PrivateCases:
-    """The cases of private files. A file that is no case, or has the id of a public one, is left out and said.
+    """The cases of private files. A file that is no case, or has the id of a public one, is left out with a sentence.
 
-    One wrong file of a team must not take the diagnosis of every run with it.
+    One wrong file of a team must not stop the diagnosis of every run.
     """
     cases: list[Case] = []
     left_out: list[str] = []
@@ -133,11 +129,11 @@ def parse_private(contents: Mapping[Path, bytes], public: Collection[str] = ()) 
             case = parse_case(path, content)
         except CaseError as error:
             left_out.append(f"{error} The private case is left out.")
-            continue
-        if case.id in public:
-            left_out.append(f"{path}: there is a public case {case.id!r}; rename the private one. It is left out.")
-            continue
-        cases.append(case.model_copy(update={"private": True}))
+        else:
+            if case.id in public:
+                left_out.append(f"{path}: there is a public case {case.id!r}; rename the private one. It is left out.")
+            else:
+                cases.append(case.model_copy(update={"private": True}))
     return PrivateCases(tuple(cases), tuple(left_out))
 
 

@@ -1,4 +1,9 @@
-"""How many cases there are of each cause, and how sure they are."""
+"""The playbook pages, and the cases of each cause counted.
+
+The pages lie in ``playbooks/<cause>.md``. People write them; the blocks between ``<!-- name -->`` and ``<!-- end -->``
+are made from the taxonomy, its advice and the cases: ``python -m case_library.playbook --write`` renews them, without
+``--write`` it names what is stale.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +22,13 @@ if TYPE_CHECKING:
     from case_library.schema import Case
 
 ENOUGH = 3  # confirmed cases below which a cause is thin
+PLAYBOOKS = Path(__file__).parent / "playbooks"
+SECTIONS = ("How it looks", "Look-alikes", "How to fix", "How to verify", "Cases")
+BLOCKS = ("taxonomy", "advice", "cases")
+RENEW = "run `python -m case_library.playbook --write`"
+EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
+CONFIDENCE = ("high", "medium", "low")
+BLOCK = re.compile(r"<!-- (?P<name>[a-z]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,7 @@ class CauseTally:
 
     @property
     def confirmed(self) -> int:
-        """Cases whose cause the source bears out; in the others it is the source's guess."""
+        """Cases whose cause the source confirms; in the others it is the source's guess."""
         return self.high + self.medium
 
 
@@ -47,38 +59,14 @@ def tally(cases: Iterable[Case]) -> tuple[CauseTally, ...]:
     counts = Counter((case.cause, case.confidence) for case in chosen)
     private = Counter(case.cause for case in chosen if case.private)
     return tuple(
-        CauseTally(
-            name,
-            cause.family,
-            counts[name, "high"],
-            counts[name, "medium"],
-            counts[name, "low"],
-            private[name],
-        )
+        CauseTally(name, cause.family, counts[name, "high"], counts[name, "medium"], counts[name, "low"], private[name])
         for name, cause in causes().items()
     )
 
 
 def confirmed(case: Case) -> bool:
-    """Whether the source bears the cause out, rather than guessing it."""
+    """Return whether the source confirms the cause, rather than guessing it."""
     return case.confidence != "low"
-
-
-# The pages lie in ``playbooks/<cause>.md``. People write them; the blocks between ``<!-- name -->`` and ``<!-- end
-# -->`` are made from the taxonomy, the table of advice and the cases: ``python -m case_library.playbook --write``
-# renews them, without ``--write`` it names what is stale.
-
-
-if TYPE_CHECKING:
-    from case_library.schema import Case
-
-PLAYBOOKS = Path(__file__).parent / "playbooks"
-SECTIONS = ("How it looks", "Look-alikes", "How to fix", "How to verify", "Cases")
-BLOCKS = ("taxonomy", "advice", "cases")
-RENEW = "run `python -m case_library.playbook --write`"
-EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
-CONFIDENCE = ("high", "medium", "low")
-BLOCK = re.compile(r"<!-- (?P<name>[a-z]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
 def read_playbook(cause: str, folder: Path = PLAYBOOKS) -> str:
@@ -96,7 +84,7 @@ def printed(page: str) -> str:
 
 
 def renewed(page: str, cause: str, cases: Iterable[Case]) -> str:
-    """A page with its generated blocks made anew."""
+    """A page with its generated blocks made again."""
     own = [case for case in cases if case.cause == cause]
     parts: dict[str, Callable[[], str]] = {
         "taxonomy": lambda: _taxonomy(cause),
@@ -112,7 +100,7 @@ def renewed(page: str, cause: str, cases: Iterable[Case]) -> str:
 
 
 def faults(cases: Iterable[Case], folder: Path = PLAYBOOKS) -> Iterator[str]:
-    """What is wrong with the pages: one that is missing, lacks a section or a block, or is stale."""
+    """Yield the faults of the pages: one that is missing, lacks a section or a block, or is stale."""
     chosen = list(cases)
     for cause in causes():
         path = folder / f"{cause}.md"
@@ -155,8 +143,8 @@ def _advice(row: Optimization) -> str:
 
 def _case(case: Case) -> str:
     about = ", ".join(part for part in (case.mechanism or "", case.confidence, str(case.source.year or "")) if part)
-    told = f"{case.title.rstrip('.')} ({about}). Effect: {case.effect.rstrip('.')}."
-    return f"- {_link(case)}: {told.replace('<!--', '')}"
+    text = f"{case.title.rstrip('.')} ({about}). Effect: {case.effect.rstrip('.')}."
+    return f"- {_link(case)}: {text.replace('<!--', '')}"
 
 
 def _link(case: Case) -> str:

@@ -49,7 +49,7 @@ class Setting(_Strict):
 
 
 class Case(_Strict):
-    """One past slow-down: what was seen, what caused it, how that was found and what mended it."""
+    """One past slow-down: what was seen, what caused it, how that was found and what fixed it."""
 
     id: CaseId
     title: Text

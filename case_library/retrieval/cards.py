@@ -1,4 +1,4 @@
-"""What retrieval keeps of a case: the fields of a hit and the terms it is found by."""
+"""The card of a case: the fields of a hit and the terms it is found by."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from case_library.retrieval.lexicon import search_terms
 
 if TYPE_CHECKING:
     from case_library.schema import Case
-
 
 TITLE_WEIGHT = 2.0
 SETTING_WEIGHT = 0.5
@@ -65,8 +64,8 @@ def document(case: Case) -> str:
 
 def _parts(case: Case) -> list[tuple[str, float]]:
     setting = f"{case.setting.framework} {case.setting.hardware} {case.setting.model}"
-    told = [case.symptom, "\n".join(case.signals), case.diagnosis, case.optimization, case.mechanism or ""]
-    return [(case.title, TITLE_WEIGHT), *((text, 1.0) for text in told), (setting, SETTING_WEIGHT)]
+    texts = [case.symptom, "\n".join(case.signals), case.diagnosis, case.optimization, case.mechanism or ""]
+    return [(case.title, TITLE_WEIGHT), *((text, 1.0) for text in texts), (setting, SETTING_WEIGHT)]
 
 
 def cause_text(cause: str) -> str:

@@ -1,7 +1,8 @@
-"""Which causes the words of a question speak for: the cases vote, and so do the taxonomy's own words."""
+"""Rankers fused into one similarity and strength; causes voted for by the cases and by the taxonomy's own words."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,23 @@ from case_library.retrieval.lexicon import search_terms
 
 VOTERS = 3  # the best cases of a cause; the mean over all would favour causes whose cases are much alike
 TAXONOMY_WEIGHT = 0.5
+# In the rarity of a term that only one case has, so that they hold for small and large libraries:
+LITTLE_ASKED = 1.8  # a query of commoner words than this cannot be covered fully
+MUCH_ASKED = 4.6  # of a long text no other case shares more than a part, and that is enough
+TEXT_WITH_SIGNATURE = 0.4  # how much of the rest text may add when a signature is given
+# Parts of the strength of a text, from a logistic regression over the development half of `evals/retrieval` and texts
+# of left-out cases, five-fold cross-validated, the positive weights made to add up to 1:
+SHARE_PART = 0.28
+ANGLE_PART = 0.21
+CONCEPT_PART = 0.34
+PACE_PART = 0.17
+OTHER_TOPIC = 0.3  # taken away where the text names a topic that no case is about
+MANY_CONCEPTS = 3  # more say nothing more
+WEAK = 0.35
+STRONG = 0.42  # between the two the vote has to prefer some cause
+UNDECIDED = 0.95  # the third cause's vote over the first's, above which the vote prefers none
+SHOWN = 3  # the hits people look at
+TAIL = 0.5  # a hit below this share of the best is not shown
 
 
 class CauseVotes:
@@ -24,7 +42,7 @@ class CauseVotes:
         place = {cause: number for number, cause in enumerate(self.names)}
         self.of_row: NDArray[np.int64] = np.array([place[cause] for cause in causes], dtype=np.int64)
         self._members = [np.flatnonzero(self.of_row == number) for number in range(len(self.names))]
-        texts = [_counts(cause_text(cause)) for cause in self.names]
+        texts = [Counter(search_terms(cause_text(cause))) for cause in self.names]
         self._taxonomy = LexicalIndex(texts, rarity=library.rarity)
 
     def count(self, query: Sequence[str], bm25: Scores) -> Scores:
@@ -43,35 +61,9 @@ def _mean_of_best(scores: Scores) -> float:
     return float(np.sort(scores)[-VOTERS:].sum()) / min(VOTERS, len(scores))
 
 
-def _counts(text: str) -> dict[str, float]:
-    counts: dict[str, float] = {}
-    for term in search_terms(text):
-        counts[term] = counts.get(term, 0.0) + 1.0
-    return counts
-
-
-# In the rarity of a term that only one case has, so that they hold for small and large libraries:
-LITTLE_ASKED = 1.8  # a query of commoner words than this cannot be covered fully
-MUCH_ASKED = 4.6  # of a long text no other case shares more than a part, and that is enough
-TEXT_BESIDE_SIGNATURE = 0.4  # how much of the rest text may add when a signature is given
-# Parts of the strength of a text, from a logistic regression over the development half of `evals/retrieval` and texts
-# of left-out cases, five-fold cross-validated, the positive weights made to add up to 1:
-SHARE_PART = 0.28
-ANGLE_PART = 0.21
-CONCEPT_PART = 0.34
-PACE_PART = 0.17
-OTHER_TOPIC = 0.3  # taken away where the text names a topic that no case is about
-MANY_CONCEPTS = 3  # more say nothing more
-WEAK = 0.35
-STRONG = 0.42  # between the two the vote has to prefer some cause
-UNDECIDED = 0.95  # the third cause's vote over the first's, above which the vote prefers none
-SHOWN = 3  # the hits people look at
-TAIL = 0.5  # a hit below this share of the best is not shown
-
-
 @dataclass(frozen=True)
 class Weights:
-    """How much each ranker says; 0 leaves it out."""
+    """Weights of the rankers; 0 leaves one out."""
 
     words: float = 1.0
     vector: float = 0.5
@@ -120,17 +112,17 @@ def strength_of(text: float, agreement: Scores, votes: Scores, has_signature: bo
     signature = float(agreement.max(initial=0.0)) if has_signature else 0.0
     ordered = np.sort(votes)[::-1]
     undecided = float(ordered[2]) if len(ordered) > 2 else 0.0
-    total = signature + (1 - signature) * TEXT_BESIDE_SIGNATURE * text if has_signature else text
+    total = signature + (1 - signature) * TEXT_WITH_SIGNATURE * text if has_signature else text
     return Strength(total, text, signature, undecided)
 
 
 def similarity(text: Scores, agreement: Scores, has_signature: bool) -> Scores:
-    """Similarity of each case from 0 to 1: its text, which beside a signature adds a part of what that leaves."""
-    return agreement + (1 - agreement) * TEXT_BESIDE_SIGNATURE * text if has_signature else text
+    """Similarity of each case from 0 to 1: its text, which adds to a signature a part of what that leaves."""
+    return agreement + (1 - agreement) * TEXT_WITH_SIGNATURE * text if has_signature else text
 
 
 def spread(order: Sequence[int], causes: Sequence[str]) -> list[int]:
-    """The order with the best case of each of the first ``SHOWN`` causes in front: one guess must not hide the next."""
+    """The order with the best case of each of the first ``SHOWN`` causes in front."""
     first: dict[str, int] = {}
     for row, cause in zip(order, causes, strict=True):
         first.setdefault(cause, row)

@@ -23,12 +23,6 @@ class LexicalScores:
     gain: Scores
 
 
-@dataclass(frozen=True)
-class _Postings:
-    rows: NDArray[np.int64]
-    weights: Scores  # the part of BM25 that does not depend on the query
-
-
 class LexicalIndex:
     """BM25 over documents given as how often each has a term; ``rarity`` may come from another, larger index."""
 
@@ -47,31 +41,30 @@ class LexicalIndex:
         """Every document against the terms of a query; a repeated term counts once."""
         bm25, gain = np.zeros(self.size), np.zeros(self.size)
         for term in dict.fromkeys(query):
-            if (postings := self._postings.get(term)) is not None:
-                weight = self.rarity(term)
-                bm25[postings.rows] += weight * postings.weights
-                gain[postings.rows] += weight
+            if term in self._postings:
+                rows, weights = self._postings[term]
+                bm25[rows] += self.rarity(term) * weights
+                gain[rows] += self.rarity(term)
         return LexicalScores(bm25, gain)
 
     def _own_rarity(self, term: str) -> float:
-        """How much a term tells, in nats: near 0 when most documents have it, highest when none has."""
+        """The information of a term in nats: near 0 when most documents have it, highest when none has."""
         return self._rarity(self.frequency[term])
 
     def _rarity(self, seen: int) -> float:
         return math.log(1 + (self.size - seen + 0.5) / (seen + 0.5))
 
 
-def _postings(documents: Sequence[Mapping[str, float]]) -> dict[str, _Postings]:
+def _postings(documents: Sequence[Mapping[str, float]]) -> dict[str, tuple[NDArray[np.int64], Scores]]:
+    """By term: the rows that have it, and the part of BM25 that does not depend on the query."""
     lengths = np.array([sum(counts.values()) for counts in documents])
     norms = K1 * (1 - B + B * lengths / max(lengths.mean(), 1.0)) if len(documents) else lengths
-    rows: defaultdict[str, list[int]] = defaultdict(list)
-    counted: defaultdict[str, list[float]] = defaultdict(list)
+    counted: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for row, counts in enumerate(documents):
         for term, count in counts.items():
-            rows[term].append(row)
-            counted[term].append(count)
-    postings: dict[str, _Postings] = {}
-    for term, places in rows.items():
-        where, times = np.array(places), np.array(counted[term], dtype=np.float64)
-        postings[term] = _Postings(where, times * (K1 + 1) / (times + norms[where]))
+            counted[term][row] = count
+    postings: dict[str, tuple[NDArray[np.int64], Scores]] = {}
+    for term, by_row in counted.items():
+        rows, times = np.array(list(by_row)), np.array(list(by_row.values()), dtype=np.float64)
+        postings[term] = (rows, times * (K1 + 1) / (times + norms[rows]))
     return postings

@@ -33,13 +33,8 @@ class Lexicon:
     @property
     def parts(self) -> frozenset[str]:
         """Every part of a word that a phrase has."""
-        return frozenset(
-            part
-            for rows in self.spaced.values()
-            for phrase in rows
-            if phrase.concept[0] not in OTHER + PACE
-            for part in phrase.parts
-        )
+        phrases = (phrase for rows in self.spaced.values() for phrase in rows)
+        return frozenset(part for each in phrases if each.concept[0] not in OTHER + PACE for part in each.parts)
 
     def concepts(self, text: str, correct: Callable[[str], str] = str) -> dict[str, str]:
         """The concept terms of a text, each with the phrase that first gave it; ``correct`` spells a word."""

@@ -1,4 +1,4 @@
-"""What recall is asked and what it answers."""
+"""The query and the answer of recall."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class CaseQuery:
 
     @property
     def words(self) -> str:
-        """All that was said in words: the text and the signals, one per line."""
+        """The text and the signals, one per line."""
         return "\n".join(part for part in (self.text, *self.signals) if part.strip())
 
     @property
     def has_signature(self) -> bool:
-        """Whether a cause, mechanism or family is named."""
+        """Return whether a cause, mechanism or family is named."""
         return bool(self.causes or self.mechanisms or self.families)
 
 

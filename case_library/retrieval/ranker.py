@@ -1,4 +1,4 @@
-"""Signature ranking: how far a case agrees with the causes, mechanisms and families of the findings."""
+"""The ranker of cases: the agreement of signatures, words, vectors and votes, and what a hit shares with the query."""
 
 from __future__ import annotations
 
@@ -112,12 +112,12 @@ Rarity = Callable[[str], float]
 
 
 def why(question: Question, card: CaseCard, reasons: Sequence[str], places: Mapping[str, int], rarity: Rarity) -> str:
-    """The reasons given, the rarest words that question and case share, and the place each ranker gave the case."""
+    """The reasons, the rarest words that question and case share, and the place each ranker gave the case."""
     shared = [term for term in question.terms if term in card.counts]
     shared.sort(key=lambda term: (-rarity(term), term))
     words: list[str] = []
     for word in (question.shown[term] for term in shared):
-        if not any(word.lower() in told.lower() for told in words):  # a part of what is told already
+        if not any(word.lower() in named.lower() for named in words):  # a part of a word that is named already
             words.append(word)
     parts = [*reasons, *(["words in common: " + ", ".join(words[:WORDS_SHOWN])] if words else [])]
     ranked = ", ".join(f"{ranker} {place}" for ranker, place in places.items())
@@ -130,7 +130,7 @@ Nearest = Callable[[str, int], Mapping[str, float]]  # cosine of the nearest cas
 
 @dataclass(frozen=True)
 class Ranking:
-    """All that was said of one query; arrays have one entry per case, ``order`` holds rows, best first.
+    """The result for one query; arrays have one entry per case, ``order`` holds rows, best first.
 
     ``matches`` has one entry per kind of case, a kind being a cause and mechanism."""
 
@@ -195,9 +195,8 @@ class CaseRanker:
         return self.rank(query, read_question(query.words, self._vocabulary)).strength
 
     def rank(self, query: CaseQuery, question: Question, without: Collection[str] = ()) -> Ranking:
-        """Every case that may be shown, best first, with what each ranker said."""
-        kept = np.ones(len(self._cards), dtype=bool)
-        kept[[self._row[name] for name in without if name in self._row]] = False
+        """Every case that may be shown, best first, with the scores of each ranker."""
+        allowed = np.array([card.id not in without for card in self._cards])
         asked = question
         if not asked.terms:  # the taxonomy's words then order cases of equal signature
             asked = read_question("\n".join((*map(cause_text, query.causes), *query.mechanisms)), self._vocabulary)
@@ -205,13 +204,13 @@ class CaseRanker:
         agreement = np.array([match.score for match in matches])[self._kind_of] * self._weights.signature
         signed = query.has_signature and self._weights.signature > 0
         lexical = self._lexical.score(asked.terms)
-        bm25, gain = lexical.bm25 * kept, lexical.gain * kept
-        cosine = self._cosine(asked) * kept
+        bm25, gain = lexical.bm25 * allowed, lexical.gain * allowed
+        cosine = self._cosine(asked) * allowed
         votes = self._votes.count(asked.terms, bm25)
-        parts = {"signature": agreement, "words": bm25, "vector": cosine, "votes": votes[self._votes.of_row] * kept}
+        parts = {"signature": agreement, "words": bm25, "vector": cosine, "votes": votes[self._votes.of_row] * allowed}
         blend = blended(parts, self._weights)
-        strong = strength_of(self._nearness(question, gain, cosine), agreement * kept, votes, signed)
-        close = similarity(blend * strong.text, agreement, signed) * kept
+        strong = strength_of(self._nearness(question, gain, cosine), agreement * allowed, votes, signed)
+        close = similarity(blend * strong.text, agreement, signed) * allowed
         order = self._order(close, blend, query)
         if question.terms and not query.causes and self._weights.spread:
             order = spread(order, [self._cards[row].cause for row in order])

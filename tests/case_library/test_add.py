@@ -23,7 +23,7 @@ def test_a_draft_cannot_declare_itself_public() -> None:
 
 
 def test_what_is_missing_is_named() -> None:
-    with pytest.raises(CaseError, match=r"^the draft: field 'effect': Field required; mend the field\.$"):
+    with pytest.raises(CaseError, match=r"^the draft: field 'effect': Field required; fix the field\.$"):
         private_case(draft(effect=None))
 
 

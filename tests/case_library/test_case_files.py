@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from case_library.check import check_cases
+from case_library.check import examine
 from case_library.library import BUNDLED_CASES, MAX_CASE_BYTES, CaseError, load_cases
 from tools.errors import ExitCode
 
@@ -37,17 +37,17 @@ def test_the_bundled_cases_are_all_valid_and_cover_all_families() -> None:
 
 
 def test_the_bundled_cases_pass_the_check() -> None:
-    assert check_cases() == ()
+    assert examine().faults == ()
 
 
 def test_a_cause_outside_the_taxonomy_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD.replace("cause: operator_dispatch", "cause: bad_luck"))
-    assert fault(tmp_path) == f"{path}: cause 'bad_luck' is not in the taxonomy; mend the field."
+    assert fault(tmp_path) == f"{path}: cause 'bad_luck' is not in the taxonomy; fix the field."
 
 
 def test_a_cause_of_another_family_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD.replace("family: cpu", "family: io"))
-    expected = f"{path}: cause 'operator_dispatch' belongs to family 'cpu', not 'io'; mend the field."
+    expected = f"{path}: cause 'operator_dispatch' belongs to family 'cpu', not 'io'; fix the field."
     assert fault(tmp_path) == expected
 
 
@@ -58,7 +58,7 @@ def test_a_mechanism_of_another_cause_is_refused(tmp_path: Path) -> None:
 
 def test_a_missing_field_is_named(tmp_path: Path) -> None:
     path = write(tmp_path, "\n".join(line for line in GOOD.splitlines() if not line.startswith("confidence:")))
-    assert fault(tmp_path) == f"{path}: field 'confidence': Field required; mend the field."
+    assert fault(tmp_path) == f"{path}: field 'confidence': Field required; fix the field."
 
 
 def test_an_unknown_field_is_named_with_its_place(tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_a_file_name_that_is_not_the_id_is_refused(tmp_path: Path) -> None:
 
 def test_broken_yaml_is_named_with_its_line(tmp_path: Path) -> None:
     path = write(tmp_path, "id: a\ntitle: [never closed\n")
-    assert fault(tmp_path) == f"{path} is not valid YAML at line 3; mend the syntax there."
+    assert fault(tmp_path) == f"{path} is not valid YAML at line 3; fix the syntax there."
 
 
 @pytest.mark.parametrize("text", ["", "- a\n- b\n", "just words"])
@@ -119,7 +119,7 @@ def test_the_check_names_every_fault_and_not_only_the_first(tmp_path: Path) -> N
     write(tmp_path, GOOD.replace("confidence: high", "confidence: sure"))
     write(tmp_path, "id: [", "second")
     (tmp_path / "third.yml").write_text(GOOD, encoding="utf-8")
-    problems = check_cases(tmp_path)
+    problems = examine(tmp_path).faults
     assert len(problems) == 3
     assert problems[0] == f"{tmp_path / 'third.yml'} is not read; case files end in .yaml."
     assert "second.yaml is not valid YAML" in problems[1]
@@ -130,7 +130,7 @@ def test_the_check_finds_a_source_and_a_text_used_twice(tmp_path: Path) -> None:
     write(tmp_path, GOOD)
     copy = GOOD.replace("id: torchtune-loss-item-sync", "id: copied").replace("pull/522", "pull/522#discussion")
     write(tmp_path, copy, "copied")
-    problems = check_cases(tmp_path)
+    problems = examine(tmp_path).faults
     assert len(problems) == 2
     assert problems[0].startswith("copied and torchtune-loss-item-sync have the same source https://")
     assert problems[1].startswith("copied and torchtune-loss-item-sync say nearly the same (100% of their words)")
