@@ -1,4 +1,4 @@
-"""How well recall finds, how well it abstains and what it costs: ``python -m evals.retrieval`` writes RESULTS.md."""
+"""Recall, abstention and cost of retrieval, measured: ``python -m evals.retrieval`` writes RESULTS.md."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +46,7 @@ class Library:
         self._counts = text_counts([document(case) for case in cases])
         self._embedding = embedding
         self._matrix = np.array(embedding([document(case) for case in cases])) if embedding else None
-        self._known: dict[str, Vector] = {}  # by text: what another embedding gives does not depend on the cases
+        self._embedded = cache(lambda text: embedding([text])[0]) if embedding else None
 
     def without(self, id: str, *weights: Weights) -> list[CaseRanker]:
         """One ranker for each of the weights; no weight, rarity, vote or vector in it knows the case of that id."""
@@ -57,16 +58,10 @@ class Library:
 
     def _vectors(self, kept: Sequence[int]) -> tuple[Vectors, float]:
         ids = [self._cards[row].id for row in kept]
-        if self._embedding is not None and self._matrix is not None:
+        if self._embedding is not None and self._matrix is not None and self._embedded is not None:
             return Vectors(ids, self._embedded, self._matrix[kept]), self._embedding.close_angle
         hashed = HashedTextEmbedding.fit(self._counts[kept])
         return Vectors(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept])), hashed.close_angle
-
-    def _embedded(self, text: str) -> Vector:
-        assert self._embedding is not None
-        if text not in self._known:
-            self._known[text] = self._embedding([text])[0]
-        return self._known[text]
 
 
 SHOWN = 10

@@ -8,8 +8,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from case_library.library import BUNDLED_CASES, case_files, read_case_bytes
@@ -37,14 +36,9 @@ def measured(folder: Path, builds: int = 3) -> Timing:
     for _ in range(builds):
         cost = cost_of([sys.executable, "-m", "evals.retrieval.cost", str(folder)], {})
         runs.append(Timing(**{**json.loads(cost.output), "peak_mib": cost.peak_mib}))
-    return Timing(
-        runs[0].cases,
-        statistics.median(run.build_s for run in runs),
-        statistics.median(run.open_s for run in runs),
-        statistics.median(run.query_ms for run in runs),
-        max(run.slowest_ms for run in runs),
-        statistics.median(run.peak_mib for run in runs),
-    )
+    named = ("build_s", "open_s", "query_ms", "peak_mib")
+    medians = {name: statistics.median(getattr(run, name) for run in runs) for name in named}
+    return replace(runs[0], slowest_ms=max(run.slowest_ms for run in runs), **medians)
 
 
 def time_index(folder: Path) -> Timing:
@@ -77,9 +71,9 @@ def enlarge(target: Path, count: int, source: Path = BUNDLED_CASES) -> None:
         id, text = originals[number % len(originals)]
         copy = number // len(originals)
         name = f"{id[:70]}-copy-{copy}" if copy else id
-        told = text.replace(f"id: {id}\n", f"id: {name}\n", 1)
-        told = told.replace("\nsignals:\n", f"\nsignals:\n- run{copy} again\n", 1)
-        (target / f"{name}.yaml").write_text(told if copy else text, encoding="utf-8")
+        changed = text.replace(f"id: {id}\n", f"id: {name}\n", 1)
+        changed = changed.replace("\nsignals:\n", f"\nsignals:\n- run{copy} again\n", 1)
+        (target / f"{name}.yaml").write_text(changed if copy else text, encoding="utf-8")
 
 
 def measured_enlarged(count: int) -> Timing:
@@ -94,8 +88,7 @@ def measured_enlarged(count: int) -> Timing:
 
 def main() -> None:
     """Print the timing of the folder given."""
-    timing: Mapping[str, float] = asdict(time_index(Path(sys.argv[1])))
-    print(json.dumps(timing))
+    print(json.dumps(asdict(time_index(Path(sys.argv[1])))))
 
 
 if __name__ == "__main__":

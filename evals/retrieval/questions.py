@@ -1,4 +1,4 @@
-"""The questions people ask, parted into the half to tune on, the half to judge by, and those written after tuning."""
+"""The questions people ask, divided into the half to tune on, the half to judge by, and those written after tuning."""
 
 from __future__ import annotations
 
