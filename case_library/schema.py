@@ -21,7 +21,7 @@ class _Strict(BaseModel):
 
 
 class Source(_Strict):
-    """Where the case was published; ``internal`` for a team's own case, which may have no address at all."""
+    """The publication of the case; ``internal`` for a team's own case, which may have no address at all."""
 
     kind: Literal["issue", "pr", "docs", "blog", "paper", "internal"]
     url: Annotated[str, StringConstraints(max_length=500)] = Field(default="", validate_default=True)
@@ -40,7 +40,7 @@ class Source(_Strict):
 
 
 class Setting(_Strict):
-    """What the run was; ``unknown`` where the source does not say."""
+    """The setting of the run; ``unknown`` where the source does not say."""
 
     framework: Text
     hardware: Text

@@ -49,7 +49,7 @@ def card_of(case: Case) -> CaseCard:
 
 
 def term_counts(case: Case) -> dict[str, float]:
-    """How often each search term occurs; a word of the title counts ``TITLE_WEIGHT`` times, one of the setting half."""
+    """Counts of each search term; a word of the title counts ``TITLE_WEIGHT`` times, one of the setting half."""
     counts: defaultdict[str, float] = defaultdict(float)
     for text, weight in _parts(case):
         for term in search_terms(text):

@@ -47,7 +47,7 @@ class EmbeddingChoice:
 
     @property
     def embeds_private(self) -> bool:
-        """Whether a team's own cases get a vector: always on this machine, at an endpoint only if that is allowed."""
+        """Return whether a team's own cases get a vector: always on this machine, at an endpoint only if allowed."""
         return self.kind != "endpoint" or self.sends_private
 
 
@@ -73,7 +73,7 @@ def version(choice: EmbeddingChoice) -> str:
 
 
 def stored_weights(choice: EmbeddingChoice, texts: Sequence[str]) -> Mapping[str, list[float]]:
-    """What an index of these texts has to store to open the embedding of a choice."""
+    """The weights that an index of these texts has to store to open the embedding of a choice."""
     if choice.kind != "hashed":
         return {}
     from case_library.retrieval.hashed_embedding import HashedTextEmbedding, text_counts

@@ -74,7 +74,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Strength:
-    """How near the library comes to a query: ``total``, ``text`` and ``signature`` from 0 to 1.
+    """Nearness of the library to a query: ``total``, ``text`` and ``signature`` from 0 to 1.
 
     ``undecided`` is what the third cause got of the vote, over the first: near 1 when the words speak for no cause.
     """
@@ -97,7 +97,7 @@ def blended(parts: Mapping[str, Scores], weights: Weights) -> Scores:
 
 
 def text_strength(share: float, angle: float, concepts: int, of_pace: bool, other_topic: bool) -> float:
-    """How near the library comes to a text, 0 to 1: best share of its rarity, concepts, words of pace and ``angle``.
+    """Nearness of the library to a text, 0 to 1: best share of its rarity, concepts, words of pace and ``angle``.
 
     That is the best cosine over the one that texts about the same thing reach.
     """

@@ -52,7 +52,7 @@ class HashedTextEmbedding:
 
 
 def text_counts(texts: Sequence[str]) -> NDArray[np.float64]:
-    """How often the words, n-grams and concepts of each text fall into each bucket, shape ``(texts, DIMENSION)``."""
+    """Counts of the words, n-grams and concepts of each text in each bucket, shape ``(texts, DIMENSION)``."""
     counts = np.zeros((len(texts), DIMENSION))
     for row, text in zip(counts, texts, strict=True):
         features: Counter[str] = Counter()

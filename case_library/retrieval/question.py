@@ -11,7 +11,7 @@ from case_library.retrieval.lexicon import lexicon
 from case_library.retrieval.words import surface_forms, terms
 
 SHORTEST = 5  # letters; one wrong letter of a shorter word often makes another word
-LIKENESS = 0.8  # of difflib: one wrong letter in five, two in nine or ten
+LIKENESS = 0.82  # of difflib: about one wrong letter in six, two in eleven
 
 
 class Vocabulary:

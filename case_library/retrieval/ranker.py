@@ -191,7 +191,7 @@ class CaseRanker:
         return [self._cards[row].cause for row in order[:limit]]
 
     def strength(self, query: CaseQuery) -> Strength:
-        """How near the library comes to a query: what abstention is decided by."""
+        """Nearness of the library to a query, by which abstention is decided."""
         return self.rank(query, read_question(query.words, self._vocabulary)).strength
 
     def rank(self, query: CaseQuery, question: Question, without: Collection[str] = ()) -> Ranking:

@@ -39,7 +39,7 @@ class Snapshot:
 
     @property
     def folder(self) -> Path:
-        """Where the copy lies until it is closed."""
+        """The folder of the copy until it is closed."""
         return Path(self.home.name) / "index"
 
     def cards(self) -> tuple[CaseCard, ...]:

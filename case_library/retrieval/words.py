@@ -38,7 +38,7 @@ def surface_forms(text: str) -> dict[str, str]:
 
 
 def pieces(text: str) -> list[str]:
-    """The trimmed parts of all words in order, fillers kept: what phrases are compared by."""
+    """The trimmed parts of all words in order, fillers included, by which phrases are compared."""
     return [trim(part) for token in _tokens(text) for part in _parts(token)]
 
 

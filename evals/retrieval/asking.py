@@ -84,7 +84,7 @@ class Outcome:
 
     @property
     def found(self) -> bool:
-        """Whether the right cause was among the first three; an abstention finds nothing."""
+        """Return whether the right cause was among the first three; an abstention finds nothing."""
         return 0 < self.place <= TOP
 
 
@@ -113,7 +113,7 @@ def by_masked_symptom(case: Case) -> CaseQuery:
 
 
 def by_text(case: Case) -> CaseQuery:
-    """What the reporter wrote: title and symptom."""
+    """Title and symptom, which the reporter wrote."""
     return CaseQuery(text=f"{case.title}. {case.symptom}")
 
 

@@ -40,7 +40,7 @@ class _File(BaseModel):
 
 @dataclass(frozen=True)
 class UserQuestion:
-    """What was asked, and the cause a helpful case has; empty where no case can help."""
+    """A question, and the cause a helpful case has; empty where no case can help."""
 
     text: str
     cause: str

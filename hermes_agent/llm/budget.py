@@ -44,7 +44,7 @@ class BudgetExceeded(ModelError):
 
 @dataclass(frozen=True)
 class Prices:
-    """What the endpoint charges per million tokens, in ``currency``."""
+    """Prices of the endpoint per million tokens, in ``currency``."""
 
     prompt_per_million: float
     completion_per_million: float
@@ -58,7 +58,7 @@ class Prices:
 
 @dataclass(frozen=True)
 class Spent:
-    """What has been used so far; ``cost`` is None without prices."""
+    """Use so far; ``cost`` is None without prices."""
 
     calls: int
     prompt_tokens: int
@@ -87,7 +87,7 @@ class Budget:
 
     @property
     def spent(self) -> Spent:
-        """What has been used up to now."""
+        """Use up to now."""
         calls, prices = self._calls, self.prices
         return Spent(
             len(calls),

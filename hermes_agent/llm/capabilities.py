@@ -22,7 +22,7 @@ LADDERS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where a model is served. ``timeout_s`` is the longest silence, not the longest answer."""
+    """The address of a model. ``timeout_s`` is the longest silence, not the longest answer."""
 
     base_url: str
     model: str
@@ -34,7 +34,7 @@ class Endpoint:
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Which parts of the Chat Completions protocol may be used; the default asks for everything."""
+    """Parts of the Chat Completions protocol that may be used; the default asks for everything."""
 
     structured: Structured = "json_schema"  # the strictest way to get JSON
     tools: bool = True

@@ -45,7 +45,7 @@ class EndpointModel:
 
     @property
     def capabilities(self) -> Capabilities:
-        """What is known to work by now."""
+        """Features that are known to work by now."""
         return self._capabilities
 
     def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:

@@ -61,7 +61,7 @@ class ThinkingSplitter:
 
 
 def _tail_of_tag(text: str) -> int:
-    """How many of the last characters may be the start of the closing tag."""
+    """Number of last characters that may be the start of the closing tag."""
     return next((size for size in range(len(_CLOSE) - 1, 0, -1) if text.endswith(_CLOSE[:size])), 0)
 
 
@@ -91,7 +91,7 @@ class ReplyAssembler:
         self._thinking = ThinkingSplitter()
 
     def feed(self, chunk: Mapping[str, object]) -> Iterator[ModelEvent]:
-        """Yield the text and reasoning of one chunk; calls and usage are kept for the end."""
+        """Yield the text and reasoning of one chunk; calls and usage follow at the end."""
         usage = chunk.get("usage")
         if isinstance(usage, Mapping):
             prompt, completion = usage.get("prompt_tokens"), usage.get("completion_tokens")

@@ -1,4 +1,4 @@
-"""Tool calls of a model: carried out, bounded, and kept in full behind handles."""
+"""Tool calls of a model: carried out, bounded, and stored in full behind handles."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class StoredResult:
 
 
 class _Lines(Arguments):
-    """Which lines of which result."""
+    """Lines of one result."""
 
     handle: str = Field(description="for example R3")
     offset: int = Field(default=0, ge=0)

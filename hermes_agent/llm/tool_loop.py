@@ -1,4 +1,4 @@
-"""A conversation in which a model calls tools, kept within its budget, its rounds and its context window."""
+"""A conversation in which a model calls tools, within its budget, its rounds and its context window."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWER_NOW = "No more tools can be called. Answer with what is known by now, and
 
 @dataclass(frozen=True)
 class DialogueResult:
-    """How a dialogue ended. ``text`` is an answer when ``stop`` is "answered", else what there was of one."""
+    """The end of a dialogue. ``text`` is an answer when ``stop`` is "answered", else what there was of one."""
 
     text: str
     stop: Stop

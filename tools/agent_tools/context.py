@@ -1,10 +1,9 @@
-"""What a tool may use: the run's profile, measurements that get an id, and sentences that cite them."""
+"""The interface between a tool and the run: its profile, measurements that get an id, and sentences that cite them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import Protocol, TypeAlias
 
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
@@ -13,12 +12,14 @@ from tools.views.profile import Profile
 ROWS = 10  # rows a tool gives unless more are asked for
 MOST_ROWS = 40
 
+Figure: TypeAlias = tuple[str, str, Mapping[str, Argument]]  # label, metric and its arguments
+
 
 class ToolContext(Protocol):
-    """The run under discussion. Whoever implements it numbers the facts and keeps them for the session."""
+    """The run under discussion. The implementation numbers the facts and stores them for the session."""
 
     def profile(self) -> Profile:
-        """The run; raises InputError when it can no longer be read."""
+        """The run; raises InputError when it cannot be read any more."""
         ...
 
     def measure(self, metric: str, **arguments: Argument) -> Fact:
@@ -30,35 +31,23 @@ class ToolContext(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Figure:
-    """A figure to be told: ``label`` is what stands before it."""
-
-    label: str
-    metric: str
-    arguments: Mapping[str, Argument] = field(default_factory=dict)
-
-
-def told(context: ToolContext, figures: tuple[Figure, ...]) -> list[str]:
+def measured(context: ToolContext, figures: Iterable[Figure]) -> list[str]:
     """One line per figure: its value with an id, or why the run cannot give it."""
-    return [_line(context, figure) for figure in figures]
-
-
-def _line(context: ToolContext, figure: Figure) -> str:
-    try:
-        fact = context.measure(figure.metric, **figure.arguments)
-    except UsageError as error:
-        return f"- {figure.label}: cannot be measured: {error}"
-    return "- " + context.say(f"{figure.label}: {{0}}", fact)
+    lines = []
+    for label, metric, arguments in figures:
+        try:
+            fact = context.measure(metric, **arguments)
+        except UsageError as error:
+            lines.append(f"- {label}: cannot be measured: {error}")
+        else:
+            lines.append("- " + context.say(f"{label}: {{0}}", fact))
+    return lines
 
 
 def page(lines: list[str], total: int, what: str) -> str:
-    """The lines, and how many there would be."""
+    """The lines, and a sentence about how many there would be."""
     if not lines:
         return f"There are no {what}."
-    more = (
-        []
-        if total <= len(lines)
-        else [f"Shown are `{len(lines)} of {total}` {what}; narrow the question or raise limit."]
-    )
-    return "\n".join([*lines, *more])
+    if total > len(lines):
+        lines = [*lines, f"Shown are `{len(lines)} of {total}` {what}; narrow the question or raise limit."]
+    return "\n".join(lines)

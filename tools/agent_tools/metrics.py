@@ -17,7 +17,7 @@ from tools.metrics.measurement import Metric
 
 
 class ListMetrics(Arguments):
-    """Which metrics."""
+    """A part of the metrics."""
 
     contains: str = Field(default="", max_length=80, description="only metrics with this text in name or question")
 
@@ -31,7 +31,7 @@ def list_metrics(_: ToolContext, asked: ListMetrics) -> str:
 
 
 class Measure(Arguments):
-    """Which metric, with which arguments."""
+    """A metric with its arguments."""
 
     metric: str = Field(max_length=80, description="a name from list_metrics")
     arguments: dict[str, str | int | float | None] = Field(

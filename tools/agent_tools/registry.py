@@ -1,7 +1,7 @@
 """The explicit list of tools that read a run: for the agent and for other programs alike.
 
 Every figure such a tool gives carries an id; none of them writes, executes or opens a path of the caller's choice.
-Tools that speak of the diagnosis are listed beside the diagnosis, in ``hermes_agent.statements.tools``.
+Tools that answer from the diagnosis are listed in ``hermes_agent.statements.tools``.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ RUN_TOOLS: tuple[ReadTool[ToolContext], ...] = (
     read_tool(time.step_times, time.StepTimes),
     read_tool(time.breakdown, time.Breakdown),
     read_tool(time.rank_comparison, time.RankComparison),
-    read_tool(work.slowest_kernels, work.SlowestKernels),
-    read_tool(work.host_calls, work.HostCalls),
+    read_tool(work.slowest_kernels, work.Names),
+    read_tool(work.host_calls, work.Names),
     read_tool(device.launch_queue, device.OneRank),
     read_tool(device.device_idle, device.OneRank),
     read_tool(device.critical_path, NoArguments),

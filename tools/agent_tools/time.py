@@ -1,10 +1,10 @@
-"""Where the time of steps and ranks goes."""
+"""Time of steps and ranks, and its parts."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from tools.agent_tools.context import MOST_ROWS, ROWS, Figure, ToolContext, page, told
+from tools.agent_tools.context import MOST_ROWS, ROWS, Figure, ToolContext, measured, page
 from tools.agent_tools.tool import Arguments
 from tools.views.coarse import step_series
 from tools.views.parts import PARTS
@@ -13,7 +13,7 @@ STATISTICS = ("mean", "median", "p95", "max")
 
 
 class StepTimes(Arguments):
-    """Whose steps."""
+    """The steps of one rank, or of the slowest."""
 
     rank: int | None = Field(default=None, ge=0, description="one rank; without it the slowest rank of each step")
     limit: int = Field(default=ROWS, ge=1, le=MOST_ROWS, description="steps listed, the longest first")
@@ -23,59 +23,57 @@ def step_times(context: ToolContext, asked: StepTimes) -> str:
     """Step time: mean, median, 95th percentile, maximum, variation, and the longest steps."""
     rank = asked.rank
     series = step_series(context.profile(), rank)
-    whole = told(
-        context,
-        (
-            *(Figure(f"{name} step time", "step_time_ms", {"statistic": name, "rank": rank}) for name in STATISTICS),
-            Figure("variation of the step time", "step_variation_pct", {"rank": rank}),
-        ),
-    )
+    figures: list[Figure] = [
+        (f"{name} step time", "step_time_ms", {"statistic": name, "rank": rank}) for name in STATISTICS
+    ]
+    figures.append(("variation of the step time", "step_variation_pct", {"rank": rank}))
     order = (-series.ms).argsort(kind="stable")[: asked.limit]
-    longest = tuple(
-        Figure(f"step {number} over the usual step", "step_excess_ms", {"step": number, "rank": rank})
+    longest: list[Figure] = [
+        (f"step {number} over the median step", "step_excess_ms", {"step": number, "rank": rank})
         for number in (int(series.numbers[place]) for place in order)
-    )
-    return "\n".join([*whole, page(told(context, longest), len(series.ms), "steps")])
+    ]
+    return "\n".join([*measured(context, figures), page(measured(context, longest), len(series.ms), "steps")])
 
 
 class Breakdown(Arguments):
-    """Which rank and step; both may be left out."""
+    """A rank and a step; both may be left out."""
 
     rank: int | None = Field(default=None, ge=0, description="one rank; without it the mean of all")
     step: int | None = Field(default=None, ge=0, description="one step; without it the mean of all")
 
 
 def breakdown(context: ToolContext, asked: Breakdown) -> str:
-    """Where a step goes: computation, exposed communication, exposed copies, data wait, host and idle, with shares.
+    """Breakdown of a step: compute, exposed communication, exposed copies, data wait, host and idle, with shares.
 
-    The parts do not overlap and add up to the step. Overlapped communication is told beside them.
+    The parts do not overlap and add up to the step. Overlapped communication is given in addition.
     """
     where = {"rank": asked.rank, "step": asked.step}
-    figures = [Figure("whole step", "part_ms", {"part": "wall", **where})]
+    figures: list[Figure] = [("whole step", "part_ms", {"part": "wall", **where})]
     for part in PARTS:
-        figures.append(Figure(part.replace("_", " "), "part_ms", {"part": part, **where}))
-        figures.append(Figure(f"{part.replace('_', ' ')}, share", "part_pct", {"part": part, **where}))
-    figures.append(Figure("overlapped communication", "part_ms", {"part": "overlapped_communication", **where}))
-    return "\n".join(told(context, tuple(figures)))
+        label = part.replace("_", " ")
+        figures.append((label, "part_ms", {"part": part, **where}))
+        figures.append((f"{label}, share", "part_pct", {"part": part, **where}))
+    figures.append(("overlapped communication", "part_ms", {"part": "overlapped_communication", **where}))
+    return "\n".join(measured(context, figures))
 
 
 class RankComparison(Arguments):
-    """How many ranks."""
+    """The number of ranks."""
 
     limit: int = Field(default=ROWS, ge=1, le=MOST_ROWS, description="ranks listed, the slowest first")
 
 
 def rank_comparison(context: ToolContext, asked: RankComparison) -> str:
-    """Which rank is slow: mean step time of each rank, and its own share of it without waiting for other ranks."""
-    profile = context.profile()
-    table = profile.breakdown
+    """Ranks compared: mean step time of each, and its own share of it without waiting for other ranks."""
+    table = context.profile().breakdown
     own = (table["wall_ns"] - table["exposed_communication_ns"]).groupby(table["rank"]).mean()
     order = [int(rank) for rank in own.sort_values(ascending=False, kind="stable").index]
-    figures = [Figure("spread of the ranks' own time", "rank_spread_pct", {"of": "own"})] if len(order) > 1 else []
+    spread: Figure = ("spread of the ranks' own time", "rank_spread_pct", {"of": "own"})
+    figures = [spread] if len(order) > 1 else []
     for rank in order[: asked.limit]:
-        figures.append(Figure(f"rank {rank}, own time per step", "rank_time_ms", {"of": "own", "rank": rank}))
-        figures.append(Figure(f"rank {rank}, whole step", "rank_time_ms", {"of": "wall", "rank": rank}))
-    lines = told(context, tuple(figures))
+        figures.append((f"rank {rank}, own time per step", "rank_time_ms", {"of": "own", "rank": rank}))
+        figures.append((f"rank {rank}, whole step", "rank_time_ms", {"of": "wall", "rank": rank}))
+    lines = measured(context, figures)
     if len(order) > asked.limit:
         lines.append(f"Shown are `{asked.limit} of {len(order)}` ranks.")
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""What runs on a rank: kernels of the device and calls of the host, by name."""
+"""Work of a rank by name: kernels of the device and calls of the host."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tools.metrics.named_time import host_rows, kernel_rows
 from tools.views.rank_profile import RankProfile
 
 
-class SlowestKernels(Arguments):
-    """Of which rank, and how many."""
+class Names(Arguments):
+    """Names of one rank."""
 
     rank: int = Field(ge=0)
-    contains: str = Field(default="", max_length=200, description="only kernels with this text in their name")
+    contains: str = Field(default="", max_length=200, description="plain text that the name has to contain")
     limit: int = Field(default=ROWS, ge=1, le=MOST_ROWS)
 
 
-def slowest_kernels(context: ToolContext, asked: SlowestKernels) -> str:
+def slowest_kernels(context: ToolContext, asked: Names) -> str:
     """The device kernels of a rank that take most time per step, by name, with their number per step."""
     view = context.profile().rank(asked.rank)
     if not view.rank.has_device:
@@ -30,16 +30,8 @@ def slowest_kernels(context: ToolContext, asked: SlowestKernels) -> str:
     return _listed(context, asked.rank, names, asked.limit, ("rank_kernel_ms", "rank_kernel_count"), "kernel names")
 
 
-class HostCalls(Arguments):
-    """Of which rank, which names, and how many."""
-
-    rank: int = Field(ge=0)
-    contains: str = Field(default="", max_length=200, description="plain text that the name has to contain")
-    limit: int = Field(default=ROWS, ge=1, le=MOST_ROWS)
-
-
-def host_calls(context: ToolContext, asked: HostCalls) -> str:
-    """What the host of a rank does: operators, runtime calls and marked spans, by name, most time per step first.
+def host_calls(context: ToolContext, asked: Names) -> str:
+    """Work of a rank's host: operators, runtime calls and marked spans, by name, most time per step first.
 
     Calls contain one another, so their times do not add up.
     """
