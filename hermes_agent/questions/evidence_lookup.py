@@ -29,7 +29,6 @@ CELL_CHARS = 120
 LINE_CHARS = 2000
 SAME = 1e-9  # relative difference below which two measurements are the same
 ASKED = re.compile(r"^(show|open|explain|cite|whats?( is)?|where does|why|tell me about)?( me)? ?[eac]\d+\b")
-NO_EVIDENCE = "it suggests, it is no evidence for this run"
 
 
 @dataclass(frozen=True)
@@ -103,10 +102,7 @@ def _explained(discussion: Discussion, name: str) -> str:
     if name in discussion.advice:
         return in_full(discussion.advice[name])
     if case := _case_of(discussion, name):
-        lead = f"A {kind_of(case)} case of {cause_title(case.cause, None)}; {NO_EVIDENCE} [{name}]."
-        fields = [paragraph([f"{title}:", quoted_from(text, name)]) for title, text in _case_fields(case).items()]
-        source = f"Source: {case.url} [{name}]" if case.url else ""
-        return blocks([quoted_from(case.title, name), lead, *fields, source])
+        return blocks(quoted_from(line, name) for line in (case.title, *_case(case).lines))
     record = discussion.evidence[name]
     known = metrics().get(record.metric)
     where = f" on {rank_list(record.ranks)}" if record.ranks else ""
@@ -119,11 +115,6 @@ def _explained(discussion: Discussion, name: str) -> str:
             f"`show {name}` measures it again and lists its rows.",
         ]
     )
-
-
-def _case_fields(case: CaseRecord) -> dict[str, str]:
-    whole = recalled_case(case)
-    return {title: text for title, text in case_fields(whole).items() if title != "Source"} if whole else {}
 
 
 def _shown(identifier: str, title: str, lines: list[str]) -> Shown:
@@ -210,10 +201,12 @@ def _advice(item: AdviceRecord) -> Shown:
 
 
 def _case(record: CaseRecord) -> Shown:
+    whole = recalled_case(record)
+    fields = case_fields(whole) if whole else {"Source": record.url}
     lines = [
-        f"A {kind_of(record)} case; {NO_EVIDENCE}.",
+        f"A {kind_of(record)} case; it suggests, it is no evidence for this run.",
         f"Cause there: {cause_title(record.cause, None)}",
-        *(f"{title}: {text}" for title, text in (*_case_fields(record).items(), ("Source", record.url or "internal"))),
+        *(f"{title}: {text}" for title, text in fields.items()),
         f"Similar because: {record.why} (similarity {record.similarity:.2f})",
     ]
     return _shown(record.id, f"{record.id} {record.title}", lines)

@@ -6,22 +6,18 @@ from functools import lru_cache
 from importlib.resources import files
 
 import yaml
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class IntentWords(_Entry):
-    """One kind of question: what help says of it, and its patterns over normalised words."""
+class IntentWords(BaseModel, extra="forbid", frozen=True):
+    """One kind of question: its line in the help, and its patterns over normalised words."""
 
     about: str
     example: str = ""
     patterns: tuple[str, ...]
 
 
-class SubjectWords(_Entry):
+class SubjectWords(BaseModel, extra="forbid", frozen=True):
     """Names that people use for some causes."""
 
     title: str
@@ -30,14 +26,14 @@ class SubjectWords(_Entry):
     words: str
 
 
-class Language(_Entry):
+class Language(BaseModel, extra="forbid", frozen=True):
     """Patterns of one language by the English subject or question that they stand for."""
 
     subjects: dict[str, str]
     questions: dict[str, str]
 
 
-class Lexicon(_Entry):
+class Lexicon(BaseModel, extra="forbid", frozen=True):
     """All of the file."""
 
     intents: dict[str, IntentWords]

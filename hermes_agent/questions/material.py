@@ -1,9 +1,8 @@
-"""What answers may measure on: the run read again, its baseline and the case library, each only when asked for."""
+"""The material of answers: the run read again, its baseline and the case library, each only when asked for."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from hermes_agent.model.events import Emit, Event, Notice, Stage, StageProgress
@@ -36,11 +35,11 @@ class Material(Protocol):
 
 
 def ignore(_: Event) -> None:
-    """Hears nothing."""
+    """A listener that drops every event."""
 
 
 def never() -> bool:
-    """Nobody cancels."""
+    """A question that is never cancelled."""
     return False
 
 
@@ -51,54 +50,52 @@ class RunMaterial:
         self._request = request
         self._emit: Emit = ignore
         self._cancelled: Callable[[], bool] = never
-        self._read = False
+        self._workspace: Workspace | None = None
+        self._index: CaseIndex | None = None
 
     def listen(self, emit: Emit, cancelled: Callable[[], bool]) -> None:
-        """From now on says what it does to ``emit``, and stops with ``Cancelled`` where ``cancelled`` holds."""
+        """Report progress to ``emit`` from now on, and stop with ``Cancelled`` where ``cancelled`` holds."""
         self._emit, self._cancelled = emit, cancelled
 
     def profile(self) -> Profile:
         """The run."""
         self._pause()
-        if not self._read:
-            self._emit(Notice("Reading the run again to measure what was asked."))
-        try:
-            profile = self._workspace.profile()
-            self._read = True
-        finally:
-            if not self._read:  # a reading that was stopped or failed is begun anew by the next question
-                self.__dict__.pop("_workspace", None)
+        profile = self._read().profile()
         self._pause()
         return profile
 
     def baseline(self) -> Profile | None:
         """The baseline."""
-        self.profile()
-        return self._workspace.baseline()
+        self._pause()
+        return self._read().baseline()
 
     def cases(self) -> CaseIndex:
         """The case library."""
+        from case_library.retrieval.recall import CaseIndex
+
         self._pause()
+        asked = self._request
+        self._index = self._index or CaseIndex.open(
+            cache_dir=asked.cache_dir, private_folder=asked.private_cases, embedding=asked.embedding
+        )
         return self._index
 
     def close(self) -> None:
-        """Gives the case library's private copy back."""
-        if "_index" in self.__dict__:
+        """Close the case library's private copy."""
+        if self._index is not None:
             self._index.close()
-            del self.__dict__["_index"]
+            self._index = None
 
-    @cached_property
-    def _workspace(self) -> Workspace:
+    def _read(self) -> Workspace:
+        """The workspace with the run in it; a reading that failed starts again with the next question."""
         from hermes_agent.workflow.workspace import Workspace
 
-        return Workspace(self._request, self._progress)
-
-    @cached_property
-    def _index(self) -> CaseIndex:
-        from case_library.retrieval.recall import CaseIndex
-
-        asked = self._request
-        return CaseIndex.open(cache_dir=asked.cache_dir, private_folder=asked.private_cases, embedding=asked.embedding)
+        if self._workspace is None:
+            self._emit(Notice("Reading the run again to measure what was asked."))
+            workspace = Workspace(self._request, self._progress)
+            workspace.profile()
+            self._workspace = workspace
+        return self._workspace
 
     def _progress(self, stage: str, done: int, total: int, detail: str) -> None:
         self._emit(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))
