@@ -10,6 +10,7 @@ from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
 from hermes_agent.model.display import cause_title, costs, on_ranks
 from hermes_agent.questions.causes import about
 from hermes_agent.questions.discussion import Discussion, cited
+from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.subjects import Subject, subject_of
@@ -21,29 +22,6 @@ FURTHER = 4  # changes listed by title
 NEXT_MEASUREMENTS = 3
 ALL = re.compile(r"\b(everything|every (cause|problem)|both|all (of )?(them|causes|problems|these|this)|all)\b")
 SUBJECT_ASKED = re.compile(r"^(is|are|was|were|could|can|might|does|do)\b")
-NO_BASELINE = (
-    "This run was diagnosed without a baseline, so there is nothing to compare with. "
-    "`hermes-dx compare BEFORE AFTER` compares two runs, and `--baseline RUN` makes it part of the diagnosis."
-)
-JOINT = (
-    "With {names} all gone a step would take {{joint_step_ms}}, {{joint_speedup:bound=expected}} faster; expect "
-    "between {{joint_speedup:bound=low}} and {{joint_speedup:bound=high}}. They are replayed together, so what they "
-    "share is counted once."
-)
-WORKERS = (
-    "At least {{loader_workers_least}}{where}: the training process makes each batch itself, for {{loader_span_ms}} "
-    "per step, and the step waits {{part_ms:part=data_wait}} for it; that many processes make batches as fast as the "
-    "rest of the step uses them."
-)
-CHECK_WORKERS = (
-    "Add one or two for handing batches over, keep the workers of all ranks on a machine below its cores, and record "
-    "again: the wait for data should be gone, and more workers than that bring nothing."
-)
-UNKNOWN_WORKERS = (
-    "How many are needed is not assessable from this recording: the time to make a batch shows only where the training "
-    "process loads the data itself. What it needs: a recording of a few steps with `num_workers=0`, and the number of "
-    "cores. Failing that, double the workers until the wait for data no longer falls."
-)
 
 
 def summarise(discussion: Discussion, question: Question) -> str | None:
@@ -66,7 +44,7 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
 def against_baseline(discussion: Discussion, _: Question) -> str:
     """The comparison that the diagnosis holds, or how to get one."""
     comparison = discussion.diagnosis.comparison
-    return NO_BASELINE if comparison is None else blocks([comparison.headline, bullets(comparison.changes)])
+    return wording("no_baseline") if comparison is None else blocks([comparison.headline, bullets(comparison.changes)])
 
 
 def what_to_change(discussion: Discussion, question: Question) -> str:
@@ -132,9 +110,9 @@ def how_many_workers(discussion: Discussion, question: Question) -> str:
     if least:
         rank = max(least, key=lambda each: least[each])
         where = f" on rank {rank}, which needs no fewer than the others" if len(least) > 1 else ""
-        return blocks([discussion.say(WORKERS.format(where=where), rank=rank), CHECK_WORKERS])
+        return blocks([discussion.say(wording("workers").format(where=where), rank=rank), wording("check_workers")])
     subject = subject_of("data loader")
-    return blocks([UNKNOWN_WORKERS, about(discussion, subject) if subject else ""])
+    return blocks([wording("unknown_workers"), about(discussion, subject) if subject else ""])
 
 
 def _ordered(items: Sequence[AdviceRecord], lead: str) -> str:
@@ -179,7 +157,7 @@ def _jointly(discussion: Discussion, causes: Sequence[CauseRecord]) -> str:
     keys = dict.fromkeys(each.cause + (f"/{each.mechanism}" if each.mechanism else "") for each in causes)
     names = listed(_titles(causes))
     try:
-        joint = discussion.say(JOINT.format(names=names), causes=",".join(keys))
+        joint = discussion.say(wording("joint").format(names=names), causes=",".join(keys))
     except UsageError as error:
         return f"What a step would take without {names} together is not predicted: {quoted(str(error))}."
     single = "How much steps vary is not known from a single one." if len(discussion.diagnosis.run.steps) == 1 else ""

@@ -10,6 +10,7 @@ from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import CaseRecord
 from hermes_agent.model.display import cause_title
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, paragraph, quoted_from
 from hermes_agent.questions.question import Question
 
@@ -18,17 +19,13 @@ DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(
 THIS_RUN = re.compile(
     r"^\W*(this|mine|ours?|it|my (run|case|training|job)|the (run|diagnosis|first cause))\W*$", re.IGNORECASE
 )
-NOT_CLOSE = (
-    "No public case is close enough to that description. Describe what you see: which operation is slow, since when, "
-    "on which ranks."
-)
 
 
 def similar_cases(discussion: Discussion, question: Question) -> str:
     """Cases like what the question describes, else those recalled for this run."""
     match = DESCRIBED.search(question.text)
     if match and not THIS_RUN.match(match["what"]):
-        return for_text(discussion, match["what"]) or NOT_CLOSE
+        return for_text(discussion, match["what"]) or wording("not_close")
     records = sorted(discussion.diagnosis.cases, key=lambda record: -record.similarity)[:CASES_LISTED]
     if not records:
         note = discussion.diagnosis.recall_note

@@ -10,6 +10,7 @@ from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title
 from hermes_agent.questions.cause_status import CauseStatus, Kind, cause_status
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion, cited
+from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.subjects import Subject
@@ -29,15 +30,6 @@ IN_USE = re.compile(r"^(is|are|do|does|did|has|have)\b.*\b(uses?|used|using|have
 LACK = re.compile(r"\b(not?|un\w+|poor|bad|missing|lack\w*|without|too (few|little)|slow\w*|isnt|arent|doesnt|dont)\b")
 LACKING = {"no_tensor_core", "poor_overlap", "no_prefetch", "pageable_copy"}  # causes that are the lack of their words
 CURES = re.compile(r"\b(cuda graphs?|num workers|fusion|dynamo|torch compile)\b")  # a fix, not a sign of the cause
-VERDICTS = {
-    "problem": "The verdict is a problem: a cause is well supported and costs a noticeable part of the step.",
-    "healthy": "The verdict is healthy: what could be checked was checked, and nothing worth changing was found.",
-    "inconclusive": "The verdict is inconclusive: what was found is not supported well enough to be called the cause.",
-}
-MEANING = (
-    "Every figure is measured on the recording and can be measured again, `show E1` does; "
-    "what is uncertain is the cause."
-)
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
 NOT_FOUND: dict[Kind, str] = {
     "open": "Not assessable from these sources: {}.",
@@ -104,7 +96,7 @@ def how_sure(discussion: Discussion, _: Question) -> str:
         else ALL_ANSWERED
     )
     rated = bullets(_confidence(discussion, each) for each in diagnosis.causes[:RATED])
-    return blocks([paragraph([VERDICTS[diagnosis.verdict], MEANING]), rated, still_open])
+    return blocks([paragraph([wording(f"verdict_{diagnosis.verdict}"), wording("certain_figures")]), rated, still_open])
 
 
 def check_text(check: CheckRecord) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.display import plain
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, listed, paragraph, table
 from hermes_agent.questions.question import Question
 from tools.errors import UsageError
@@ -24,48 +25,6 @@ LISTED = 5  # names in one table
 RANKS_LISTED = 8
 NEAREST, COMPARED = 3, 500  # names suggested for one that is unknown, of so many with most time
 NEEDS_DEVICE = "What it needs: a trace with device activity, on a run that uses a device."
-NO_KERNELS = (
-    "No device kernel runs inside the recorded steps, so there is none to rank; “What are the top host calls?” lists "
-    f"what the host does. {NEEDS_DEVICE}"
-)
-NO_BUSY_TIME = f"No work on a device is recorded, so the utilization is not known. {NEEDS_DEVICE}"
-NO_LAUNCHES = (
-    "No launch on the host is joined to work on a device, so neither the queue nor the reasons of idle time are known. "
-    "What it needs: host and device activity in one trace, on a run that uses a device."
-)
-NO_MEMORY = (
-    "The trace records no device memory totals, so the peak is not known. "
-    "What it needs: a recording with `profile_memory=True`."
-)
-BUSY = (
-    "Busy means that some kernel runs, however little of the device it fills; "
-    "it is what nvidia-smi and the TensorBoard plugin call utilization."
-)
-HOST_CALLS = (
-    "The calls in which the training threads of rank {rank} spend most time, calls inside a call not counted with it. "
-    "A call that waits for the device counts its waiting."
-)
-IDLE_REASONS = {
-    "data": "a training thread waits for its data loader",
-    "launched": "launched work has not started yet: launch latency, a stream that waits for another, or a full device",
-    "upload": "the host prepares a copy from pageable memory",
-    "allocation": "the host allocates or frees device memory",
-    "compilation": "the host compiles",
-    "collection": "Python collects garbage",
-    "synchronization": "the host had waited for the device and lost its lead",
-    "dispatch": "the host needs longer to launch the next work than the device to run it",
-    "stall": "the host does something else than launching",
-}
-QUEUE = (
-    "A step makes {launches_per_step}. Median launch-queue depth: {launch_queue_length}; {empty_queue_pct} of the "
-    "launches find the queue empty. The median delay from a launch's return to the start of its work is "
-    "{launch_delay_us}; the host launches every {launch_interval_us}, a typical kernel runs {launched_kernel_us}."
-)
-PEAK = (
-    "At most {{memory_peak_mib:what=allocated}} of device memory are allocated{where}, and "
-    "{{memory_peak_mib:what=reserved}} are held by the allocator; at the peak {{memory_unused_pct}} of what it holds "
-    "is not in use."
-)
 COLLECTIVE_NAMES = {kind: plain(kind).replace(" ", " ?") for kind, _ in COLLECTIVE_KINDS}
 UNNAMED = "of a kind that the trace does not name"
 
@@ -73,7 +32,7 @@ UNNAMED = "of a kind that the trace does not name"
 def top_kernels(discussion: Discussion, question: Question) -> str:
     """The kernels with most time per step: of the rank that was named, else as the mean over ranks."""
     if kernel_work(discussion.material.profile()).empty:
-        return NO_KERNELS
+        return wording("no_kernels")
     return blocks(_kernels(discussion, rank, _kernel_names(discussion, rank)) for rank in question.ranks or (None,))
 
 
@@ -120,7 +79,7 @@ def launch_queue(discussion: Discussion, question: Question) -> str:
     joined = [view.rank.rank for view in views if len(view.in_steps(view.launches["launch_row"].to_numpy()))]
     ranks = [rank for rank in question.ranks or joined if rank in joined]
     if not ranks:
-        return NO_LAUNCHES
+        return wording("no_launches")
     if not question.ranks:
         ranks = [max(ranks, key=lambda rank: discussion.measure("device_idle_pct", rank=rank).value)]
     return blocks(_idle(discussion, rank) for rank in ranks)
@@ -132,7 +91,7 @@ def how_busy(discussion: Discussion, question: Question) -> str:
     ranks = [view.rank.rank for view in views if view.rank.has_device]
     ranks = [rank for rank in ranks if not question.ranks or rank in question.ranks]
     if not ranks:
-        return NO_BUSY_TIME
+        return wording("no_busy_time")
     ranks.sort(key=lambda rank: discussion.measure("device_busy_pct", rank=rank).value)
     rows = []
     for rank in ranks[:RANKS_LISTED]:
@@ -142,10 +101,10 @@ def how_busy(discussion: Discussion, question: Question) -> str:
         )
         rows.append(discussion.say(text, rank=rank))
     if len(ranks) == 1:
-        return paragraph([*rows, BUSY])
+        return paragraph([*rows, wording("busy")])
     rest = "The other ranks are busier; name one to see it." if len(ranks) > RANKS_LISTED else ""
     lead = "The share of the step in which the device runs kernels, the least busy first:"
-    return blocks([lead, bullets(rows), paragraph([rest, BUSY])])
+    return blocks([lead, bullets(rows), paragraph([rest, wording("busy")])])
 
 
 def memory_peak(discussion: Discussion, question: Question) -> str:
@@ -155,10 +114,10 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     facts = {rank: discussion.measured("memory_peak_mib", rank=rank) for rank in ranks}
     peaks = {rank: fact.value for rank, fact in facts.items() if fact is not None}
     if not peaks:
-        return NO_MEMORY
+        return wording("no_memory")
     rows = []
     for rank in sorted(peaks, key=lambda each: -peaks[each])[:RANKS_LISTED]:
-        text = PEAK.format(where=f" on rank {rank}" if len(profile.ranks) > 1 else "")
+        text = wording("peak").format(where=f" on rank {rank}" if len(profile.ranks) > 1 else "")
         share = discussion.measured("memory_used_pct", rank=rank)
         full = discussion.say("That is {0} of the device's memory.", share) if share is not None else ""
         rows.append(paragraph([discussion.say(text, rank=rank), full]))
@@ -208,7 +167,7 @@ def _calls(discussion: Discussion, rank: int, names: Sequence[str]) -> str:
     if not names:
         return f"No host call of rank {rank} is recorded inside its steps. What it needs: ProfilerActivity.CPU."
     metrics, columns = ("host_own_ms", "host_own_count"), ("per step", "calls per step", "host call")
-    return blocks([HOST_CALLS.format(rank=rank), _by_name(discussion, metrics, names, columns, rank=rank)])
+    return blocks([wording("host_calls").format(rank=rank), _by_name(discussion, metrics, names, columns, rank=rank)])
 
 
 def _by_name(
@@ -257,7 +216,7 @@ def _idle(discussion: Discussion, rank: int) -> str:
     shares = {reason: discussion.measure("device_idle_pct", rank=rank, reason=reason) for reason in REASONS}
     lead = discussion.say(f"The device{where} is idle for {{device_idle_pct}} of the step.", rank=rank)
     rows = [
-        discussion.say(f"{{0}}: {IDLE_REASONS[reason]}", shares[reason])
+        discussion.say(f"{{0}}: {wording(f'idle_{reason}')}", shares[reason])
         for reason in sorted(REASONS, key=lambda each: -shares[each].value)
         if shares[reason].value > 0
     ]
@@ -275,4 +234,4 @@ def _queue(discussion: Discussion, rank: int) -> str:
         reading = "So the host is mostly ahead of the device: work waits in the queue when it is launched."
     elif kernel.value < interval.value:
         reading = "So the host is the slower side: each kernel is done before the next one is launched."
-    return paragraph([discussion.say(QUEUE, rank=rank), reading])
+    return paragraph([discussion.say(wording("queue"), rank=rank), reading])

@@ -13,7 +13,7 @@ from hermes_agent.model.display import rank_list
 from hermes_agent.questions import advice, cases, causes, device, evidence_lookup, ranks, recording, steps
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.foreign import in_english
-from hermes_agent.questions.lexicon import lexicon
+from hermes_agent.questions.lexicon import lexicon, wording
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import MOST_PLACES, Question, read_question
 from tools.errors import UsageError
@@ -21,7 +21,6 @@ from tools.errors import UsageError
 NOT_UNDERSTOOD = "not_understood"
 NOT_MEASURABLE = "not_measurable"
 SUGGESTED = ("Why is it slow?", "What should I change first?", "Could it be the network?")
-LEAD = "I answer from measurements without a language model, and this question I did not understand. Ask for example:"
 CUT = f"Only the first {MOST_PLACES} ranks or steps of a question are read."
 
 Answering = Callable[[Discussion, Question], str | None]  # None: not meant after all, try the next
@@ -68,7 +67,9 @@ def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
             if text is not None:
                 return name, text
     suggested = bullets(f"“{example}”" for example in SUGGESTED)
-    return NOT_UNDERSTOOD, blocks([f"{LEAD}\n{suggested}", cases.for_text(discussion, question.text)])
+    return NOT_UNDERSTOOD, blocks(
+        [f"{wording('not_understood')}\n{suggested}", cases.for_text(discussion, question.text)]
+    )
 
 
 def _no_such_rank(discussion: Discussion, question: Question) -> str:

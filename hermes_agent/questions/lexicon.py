@@ -1,4 +1,4 @@
-"""Words by which questions are understood, as ``lexicon.yaml`` lists them."""
+"""Words by which questions are understood, and fixed texts of answers, as ``lexicon.yaml`` lists them."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ class Lexicon(BaseModel, extra="forbid", frozen=True):
     intents: dict[str, IntentWords]
     subjects: tuple[SubjectWords, ...]
     languages: dict[str, Language]
+    texts: dict[str, str]
 
 
 @lru_cache(maxsize=1)
@@ -47,3 +48,8 @@ def lexicon() -> Lexicon:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = files("hermes_agent.questions").joinpath("lexicon.yaml").read_text(encoding="utf-8")
     return Lexicon.model_validate(yaml.load(text, Loader=loader))
+
+
+def wording(name: str) -> str:
+    """A fixed text of the answers."""
+    return lexicon().texts[name]

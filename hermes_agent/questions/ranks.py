@@ -9,6 +9,7 @@ from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, rank_list
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.question import Question
 from tools.views.arrivals import arrivals, blame
@@ -26,11 +27,6 @@ YES_OR_NO = re.compile(
     r"^(is|are|was|were|does|do|could|can)\b.*\b(stragglers?|slow\w*|late|lag\w*|outliers?|behind|waited)\b"
 )
 ALONE = "Only {} was {}, so ranks cannot be compared. What it needs: the {} of the other ranks{}."
-OWN_TIME = (
-    "without exposed communication it takes {rank_time_ms:of=own} per step, and the ranks lie "
-    "{rank_spread_pct:of=own} apart."
-)
-NONE_STANDS_OUT = "no rank stands out: without exposed communication the ranks lie {rank_spread_pct:of=own} apart."
 EXCESS = "without exposed communication it differs from the median of the other ranks by {0}."
 
 
@@ -177,7 +173,7 @@ def _slowest(discussion: Discussion) -> str:
     cause, rank = top_cause_rank(discussion), whole.slowest
     even = discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
     elsewhere = cause is not None and (even or rank not in cause.ranks)
-    text = NONE_STANDS_OUT if even else f"rank {rank} is the slowest: {OWN_TIME}"
+    text = wording("none_stands_out") if even else f"rank {rank} is the slowest: {wording('own_time')}"
     lead = discussion.say(f"In the traced steps {text}" if elsewhere else text, rank=rank)
     detail = [
         "" if even else longer_in(discussion, rank),

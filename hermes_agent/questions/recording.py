@@ -5,6 +5,7 @@ from __future__ import annotations
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.display import plain, rank_list
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, span
 from hermes_agent.questions.question import Question
 from tools.views.operator_cost import tensor_shapes
@@ -12,12 +13,6 @@ from tools.views.profile import Profile
 from tools.views.work import operator_rows, operator_work
 
 LISTED = 5  # files, and operators with their shapes
-NOT_RECORDED = (
-    "The model's name and the batch size are not written into a trace as such; what shows is the shapes of operators."
-)
-NO_SHAPES = (
-    "No operator shapes are recorded, so the batch size cannot be read off. What it needs: `record_shapes=True`."
-)
 
 
 def what_is_recorded(discussion: Discussion, _: Question) -> str:
@@ -26,21 +21,23 @@ def what_is_recorded(discussion: Discussion, _: Question) -> str:
     ranks = capital(rank_list(discussion.ranks)) if discussion.ranks else ""
     settings = [quoted(f"{name}={value}") for name, value in run.layout.items() if value is not None]
     layout = f"Layout: {listed(settings) if settings else 'not recorded'}"
+    unknown = wording("model_not_recorded")
     if not profile.traced:
         time = discussion.say("A step takes {series_step_ms:statistic=median} as the median")
         rows = bullets([ranks, time, layout])
-        return blocks([f"No trace was read; this is what the records say of the run:\n{rows}", NOT_RECORDED])
+        return blocks([f"No trace was read; this is what the records say of the run:\n{rows}", unknown])
     files = [quoted(source.path.rsplit("/", 1)[-1]) for source in run.sources if source.status != "excluded"]
     more = " and more files" if len(files) > LISTED else ""
+    origin = f"Read from: {listed(files[:LISTED])}{more}" if files else ""
     steps = "Steps: none"
     if run.steps:
         time = discussion.say("{step_time_ms:statistic=median}")
         steps = f"{capital(span('step', run.steps))}, marked by {plain(run.step_origin)}, with a median of {time}"
-    origin = f"Read from: {listed(files[:LISTED])}{more}" if files else ""
     rows = bullets([origin, _devices(run.devices, profile), ranks, steps, layout])
     shapes = bullets(_shapes(discussion))
     seen = f"Shapes seen, in the operators with recorded inputs that take most time:\n{shapes}"
-    return blocks([f"What the recording says of the run:\n{rows}", NOT_RECORDED, seen if shapes else NO_SHAPES])
+    recorded = f"What the recording says of the run:\n{rows}"
+    return blocks([recorded, unknown, seen if shapes else wording("no_shapes")])
 
 
 def _devices(names: list[str], profile: Profile) -> str:

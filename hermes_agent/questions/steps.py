@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hermes_agent.model.display import PART_TITLES
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, paragraph, span
 from hermes_agent.questions.question import Question
 from tools.errors import UsageError
@@ -15,34 +16,15 @@ from tools.views.parts import PARTS
 from tools.views.profile import NO_TRACE, Profile
 
 COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
+RECORDED_PARTS = ("data_wait", "waiting", "gc")
 DRAINED = 1e-6  # a window longer than its marks by more than this share holds more than the step
 DEVICE_PARTS = ("compute", "exposed_communication")
 NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
 CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
-RECORDED_PARTS = {
-    "data_wait": "waiting for data",
-    "waiting": "waiting for other ranks, as far as the training marks it",
-    "gc": "collecting garbage",
-}
-NOT_RECORDED = (
-    "What the rest of the step goes into is not recorded. "
-    "What it needs: a trace of a few steps, `hermes-dx monitor profile RUN_FOLDER`."
-)
-TOO_FEW = (
-    "Too few steps were recorded to compare them; the longest takes {step_time_ms:statistic=max}. "
-    "What it needs: ten steps or more."
-)
-UNPROFILED = (
-    "The longest unprofiled step takes {series_step_ms:statistic=max}, where the median one takes "
-    "{series_step_ms:statistic=median}; only traced steps can be looked into."
-)
 IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
     "the longest takes {{{0}:statistic=max}}."
-)
-VARIATION = (
-    "The {} time varies by {{step_variation_pct}}; the steps far over the usual one number {{fluctuating_steps}}."
 )
 TRACED, RECORDED = (IN_THREE.format(metric) for metric in ("step_time_ms", "series_step_ms"))
 
@@ -66,7 +48,7 @@ def which_step(discussion: Discussion, question: Question) -> str:
     if question.steps:
         return blocks(_one_step(discussion, step) for step in question.steps)
     if len(known) < FEW_STEPS:
-        return discussion.say(TOO_FEW)
+        return discussion.say(wording("too_few"))
     series, recorded = step_series(profile), profile.series is not None
     traced = "traced step" if recorded else "step"
     spikes = series.fluctuating(profile.thresholds["fluctuation_pct"])
@@ -76,9 +58,9 @@ def which_step(discussion: Discussion, question: Question) -> str:
     coarse = [sentence for check in found if check.analyzer in COARSE_CHECKS for sentence in check.text]
     return blocks(
         [
-            discussion.say(UNPROFILED) if recorded else "",
+            discussion.say(wording("unprofiled")) if recorded else "",
             paragraph([lead, _one_step(discussion, slowest, "the slowest traced one" if recorded else "the slowest")]),
-            paragraph([discussion.say(VARIATION.format(traced)), *coarse]),
+            paragraph([discussion.say(wording("variation").format(traced)), *coarse]),
         ]
     )
 
@@ -93,7 +75,7 @@ def break_down(discussion: Discussion, question: Question) -> str:
     found = [text for rank in ranks if (text := _recorded_parts(discussion, rank))]
     if not found:
         raise UsageError(NO_TRACE)
-    return blocks([*found, NOT_RECORDED])
+    return blocks([*found, wording("rest_not_recorded")])
 
 
 def _duration(discussion: Discussion, rank: int | None) -> str:
@@ -183,7 +165,7 @@ def _recorded_parts(discussion: Discussion, rank: int) -> str:
     """The parts of a rank's step in its records; empty where they hold none, as in step logs."""
     facts = {part: discussion.measured("series_part_ms", part=part, rank=rank) for part in RECORDED_PARTS}
     rows = [
-        discussion.say(f"{RECORDED_PARTS[part]}: {{0}}", fact)
+        discussion.say(f"{wording('recorded_' + part)}: {{0}}", fact)
         for part, fact in facts.items()
         if fact is not None and (part == "data_wait" or fact.value > 0)
     ]
