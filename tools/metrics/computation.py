@@ -9,13 +9,12 @@ from tools.errors import UsageError
 from tools.intervals import IntervalSet, length
 from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank
 from tools.metrics.rank_speed import device_speed
-from tools.run.events import name_mask
 from tools.views.kernel_groups import group_rows, group_time
 from tools.views.kernels import kernel_table, spec_for
-from tools.views.operator_cost import MATH_OPERATORS, precision_of
+from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-from tools.views.roofline import roofline
+from tools.views.roofline import math_operators, roofline
 
 METRICS = MetricTable()
 
@@ -24,14 +23,11 @@ METRICS = MetricTable()
 def host_math_rows(profile: Profile, rank: int, precision: str) -> NDArray[np.int64]:
     """Rows of matrix operators inside the steps whose first floating operand has that type ("" for any type)."""
     view = profile.rank(rank)
-    names = view.events.frame["name"]
-    wanted = name_mask(names, np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool))
-    recorded = view.events.details.operators
+    recorded = math_operators(view)
     types = [precision_of(str(kind)) for kind in recorded["types"].cat.categories]
     fits = np.array([bool(kind) if not precision else kind == precision for kind in types], dtype=bool)
-    rows = recorded["row"].to_numpy()
-    chosen = np.append(fits, False)[recorded["types"].cat.codes.to_numpy()] & wanted[rows]
-    return view.in_steps(np.asarray(rows[chosen], dtype=np.int64))
+    chosen = np.append(fits, False)[recorded["types"].cat.codes.to_numpy()]
+    return view.in_steps(np.asarray(recorded["row"].to_numpy()[chosen], dtype=np.int64))
 
 
 @METRICS.define("ms", "{kernel_class} kernel time per step", "How long do kernels of a class run per step?")

@@ -30,9 +30,9 @@ def device_speed(profile: Profile) -> pd.DataFrame:
     because others slow them.
     """
     parts = [_medians(profile, rank) for rank in profile.ranks if rank.rank.has_device]
-    table = (
-        pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["key", "rank", "median_ns", "sum_ns"])
-    )
+    if not parts:
+        return pd.DataFrame(columns=list(SPEED_COLUMNS))
+    table = pd.concat(parts, ignore_index=True)
     table = table[table.groupby("key")["rank"].transform("nunique") > 1]
     if table.empty:
         return pd.DataFrame(columns=list(SPEED_COLUMNS))
@@ -123,8 +123,7 @@ def host_speed(profile: Profile) -> pd.DataFrame:
     """
     if len(profile.ranks) < 2:
         return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
-    tables = [_operators(view) for view in profile.ranks]
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
     means = table.groupby(["key", "rank"])["ns"].agg(["mean", "sum"]).reset_index()
     means = means[means.groupby("key")["rank"].transform("nunique") == len(profile.ranks)]
     if means.empty:
@@ -151,16 +150,12 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     rows = view.in_steps(view.host_compute_rows)
     rows = view.outermost(rows[~view.named("enclosing_operator")[rows]])
     rows = rows[view.end[rows] - view.start[rows] >= LEAST_NS]
-    alone = covered(view.activity.host_communication, view.start[rows], view.end[rows]) == 0
-    rows = rows[alone]
+    rows = rows[covered(view.activity.host_communication, view.start[rows], view.end[rows]) == 0]
     known = np.isin(rows, view.events.details.operators["row"].to_numpy())
     rows = rows[known] if known.any() else rows
-    names, details = view.events.frame["name"].cat, view.events.details.operators
-    shapes = np.full(len(view.kind), -1, dtype=np.int64)
-    shapes[details["row"].to_numpy()] = details["dims"].cat.codes.to_numpy()
-    pairs = pd.DataFrame({"name": names.codes.to_numpy()[rows], "dims": shapes[rows]})
+    names, texts = view.events.frame["name"].cat, view.events.details.operators["dims"].cat.categories
+    pairs = pd.DataFrame({"name": names.codes.to_numpy()[rows], "dims": _shapes(view, rows)})
     distinct = pairs.drop_duplicates().reset_index(drop=True)
-    texts = details["dims"].cat.categories
     keys = [
         f"{names.categories[name]} {texts[dims] if dims >= 0 else ''}"
         for name, dims in distinct.itertuples(index=False, name=None)

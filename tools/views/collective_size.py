@@ -44,10 +44,10 @@ def elements_of(dims: str) -> int:
     return total
 
 
-def type_of(types: str) -> str:
-    """The type name of the first input, "" when none was recorded."""
+def element_bytes_of(types: str) -> int:
+    """Bytes of one element of the first input, ``UNKNOWN`` when its type was not recorded."""
     first = _first(types)
-    return first if isinstance(first, str) else ""
+    return element_bytes(first) if isinstance(first, str) else UNKNOWN
 
 
 def bus_factor(kind: str, group_size: int) -> float:

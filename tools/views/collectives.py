@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tools.intervals import EMPTY, IntervalSet, intersect, union
 from tools.knowledge.name_patterns import collective_kind
 from tools.run.links import enclosing
-from tools.views.collective_size import UNKNOWN, element_bytes, elements_of, type_of
+from tools.views.collective_size import UNKNOWN, element_bytes, element_bytes_of, elements_of
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
@@ -62,13 +62,18 @@ def asking_spans(rank: RankProfile) -> IntervalSet:
 
 def _of_rank(rank: RankProfile, world_size: int | None) -> pd.DataFrame:
     rows = rank.communication_kernels if rank.rank.has_device else rank.host_collective_rows
-    asked = _asking_rows(rank, rows)
+    launched_by = np.full(len(rank.kind), -1, dtype=np.int64)
+    launched_by[rank.launches["device_row"].to_numpy()] = rank.launches["launch_row"].to_numpy()
+    asked = launched_by[rows]  # the runtime call that launched each kernel, -1 where not recorded
     table = pd.DataFrame({"rank": rank.rank.rank, "row": rows})
-    span = _enclosing_span(rank, rows, asked)
+    # The host span (``nccl:all_reduce``) around each launch; the row itself where it is the span; else -1.
+    spans = np.flatnonzero(rank.named("communication_span") & (rank.end > rank.start))
+    span = _around(rank, asked, spans) if rank.rank.has_device else rows
     recorded = _recorded(rank, rows, asked)
     shapes = _shapes(rank, span)
     own_kind, span_kind = _kinds(rank, rows), _kinds(rank, span)
-    table["kind"] = _first_known(recorded["kind"], span_kind, own_kind)
+    kind = recorded["kind"].where(recorded["kind"] != "", span_kind)
+    table["kind"] = kind.where(kind != "", own_kind)
     table["group"], table["members"] = recorded["group"], recorded["ranks"]
     size = recorded["group_size"]
     table["group_size"] = np.where(size > 0, size, world_size or UNKNOWN)
@@ -76,22 +81,6 @@ def _of_rank(rank: RankProfile, world_size: int | None) -> pd.DataFrame:
     table["step"] = rank.step_of(np.where(asked >= 0, asked, rows))
     table["start_ns"], table["end_ns"] = rank.start[rows], rank.end[rows]
     return table
-
-
-def _asking_rows(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The runtime call that launched each kernel, -1 where not recorded or on a rank without a device."""
-    links = rank.launches
-    result = np.full(len(rank.kind), -1, dtype=np.int64)
-    result[links["device_row"].to_numpy()] = links["launch_row"].to_numpy()
-    return result[rows]
-
-
-def _enclosing_span(rank: RankProfile, rows: NDArray[np.int64], asked: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The host span (``nccl:all_reduce``) around each launch; the row itself where it is the span; else -1."""
-    if not rank.rank.has_device:
-        return rows
-    spans = np.flatnonzero(rank.named("communication_span") & (rank.end > rank.start))
-    return _around(rank, asked, spans)
 
 
 def _around(rank: RankProfile, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -134,12 +123,8 @@ def _shapes(rank: RankProfile, span: NDArray[np.int64]) -> pd.DataFrame:
     if known.any():
         taken = operators.iloc[at[known]]
         result.loc[known, "elements"] = _mapped(taken["dims"].astype(str), elements_of).to_numpy()
-        result.loc[known, "element_bytes"] = _mapped(taken["types"].astype(str), _first_type_bytes).to_numpy()
+        result.loc[known, "element_bytes"] = _mapped(taken["types"].astype(str), element_bytes_of).to_numpy()
     return result
-
-
-def _first_type_bytes(types: str) -> int:
-    return element_bytes(type_of(types))
 
 
 def _bytes(table: pd.DataFrame, recorded: pd.DataFrame, shapes: pd.DataFrame) -> NDArray[np.int64]:
@@ -163,13 +148,6 @@ def _kinds(rank: RankProfile, rows: NDArray[np.int64]) -> pd.Series[str]:
 def _mapped(values: pd.Series[Any], function: Callable[[Any], Any]) -> pd.Series[Any]:
     """The function of every value, called once per distinct value."""
     return values.map({value: function(value) for value in values.unique()})
-
-
-def _first_known(*columns: pd.Series[str]) -> pd.Series[str]:
-    result = columns[0]
-    for column in columns[1:]:
-        result = result.where(result != "", column)
-    return result
 
 
 def _matches(table: pd.DataFrame) -> NDArray[np.int64]:

@@ -81,13 +81,9 @@ def message_cost(profile: Profile) -> MessageCost:
     for rank in profile.ranks:
         mine = table[table["rank"] == rank.rank.rank]
         under_way = union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
-        parts, steps = rank.parts, max(len(rank.rank.steps), 1)
-        exposed, beside = (
-            _ms(under_way, part, steps) for part in (parts.exposed_communication, parts.overlapped_communication)
+        exposed, overlapped = (
+            length(intersect(under_way, part)) / 1e6 / max(len(rank.rank.steps), 1)
+            for part in (rank.parts.exposed_communication, rank.parts.overlapped_communication)
         )
-        costs.append(MessageCost(rank.rank.rank, exposed, beside))
+        costs.append(MessageCost(rank.rank.rank, exposed, overlapped))
     return min(costs, key=lambda each: (each.exposed_ms, each.rank))
-
-
-def _ms(under_way: IntervalSet, part: IntervalSet, steps: int) -> float:
-    return length(intersect(under_way, part)) / 1e6 / steps

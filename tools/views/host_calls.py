@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
@@ -10,6 +12,8 @@ from tools.run.events import HOST_WORK, EventKind
 from tools.run.links import enclosing, parents
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
+
+Rows = NDArray[np.int64]
 
 
 @memoized
@@ -22,14 +26,9 @@ def host_calls(profile: Profile, rank: int) -> pd.DataFrame:
     view = profile.rank(rank)
     host = np.isin(view.kind, [int(kind) for kind in HOST_WORK]) & ~view.named("profiler_step")
     rows = view.in_steps(np.flatnonzero(host & view.on_training_thread))
-    start, end = view.start[rows], np.minimum(view.end[rows], _step_ends(view, rows))
-    own = end - start
-    for track in np.unique(view.track[rows]):
-        mine = np.flatnonzero(view.track[rows] == track)
-        parent = _around(start[mine], end[mine])
-        child = np.flatnonzero(parent >= 0)
-        np.subtract.at(own, mine[parent[child]], (end - start)[mine[child]])
-    return _table(view, rows, np.maximum(own, 0))
+    step = np.searchsorted(view.steps["start_ns"].to_numpy(), view.start[rows], side="right") - 1
+    end = np.minimum(view.end[rows], view.steps["end_ns"].to_numpy()[step])
+    return _table(view, rows, own_ns(view.track[rows], view.start[rows], end, _around))
 
 
 @memoized
@@ -40,7 +39,18 @@ def step_kernels(profile: Profile, rank: int) -> pd.DataFrame:
     return _table(view, rows, view.end[rows] - view.start[rows])
 
 
-def _around(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
+def own_ns(track: Rows, start: Rows, end: Rows, parents_of: Callable[[Rows, Rows], Rows] = parents) -> Rows:
+    """Duration of each event without that of the events inside it on its thread, never below 0."""
+    own = end - start
+    for number in np.unique(track):
+        mine = np.flatnonzero(track == number)
+        parent = parents_of(start[mine], end[mine])
+        child = np.flatnonzero(parent >= 0)
+        np.subtract.at(own, mine[parent[child]], (end - start)[mine[child]])
+    return np.maximum(own, 0)
+
+
+def _around(start: Rows, end: Rows) -> Rows:
     """The innermost event around that lasts as long, -1 at the top; a mark may outlive the frame that opens it."""
     parent = parents(start, end)
     outlives = np.flatnonzero((parent >= 0) & (end > end[parent]))
@@ -51,13 +61,7 @@ def _around(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int6
     return parent
 
 
-def _step_ends(view: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """End of the step in which each row starts."""
-    place = np.searchsorted(view.steps["start_ns"].to_numpy(), view.start[rows], side="right") - 1
-    return view.steps["end_ns"].to_numpy()[place]
-
-
-def _table(view: RankProfile, rows: NDArray[np.int64], own_ns: NDArray[np.int64]) -> pd.DataFrame:
+def _table(view: RankProfile, rows: Rows, own_ns: Rows) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "row": rows,
@@ -93,25 +97,25 @@ def most_grown(view: RankProfile, table: pd.DataFrame, step: int) -> str:
     return str(view.events.frame["name"].cat.categories[int(str(code))]) if float(extra.max()) > 0 else ""
 
 
-def outermost_operators(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def outermost_operators(rank: RankProfile, rows: Rows) -> Rows:
     """For each row the outermost framework operator around it on the same thread, else -1."""
     holding = _holding(rank, rows, np.flatnonzero(rank.kind == EventKind.OPERATOR))
     return enclosing(rank.events, rows, rank.outermost(holding))
 
 
-def surrounding_annotations(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def surrounding_annotations(rank: RankProfile, rows: Rows) -> Rows:
     """For each row the innermost annotation around it that is not a step mark, else -1."""
     marked = (rank.kind == EventKind.ANNOTATION) & ~rank.named("profiler_step")
     return enclosing(rank.events, rows, _holding(rank, rows, np.flatnonzero(marked)))
 
 
-def python_frames(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def python_frames(rank: RankProfile, rows: Rows) -> Rows:
     """For each row the innermost Python frame around it that is not a library's own, else -1."""
     own = (rank.kind == EventKind.PYTHON) & ~rank.named("library_frame")
     return enclosing(rank.events, rows, _holding(rank, rows, np.flatnonzero(own)))
 
 
-def commonest(rank: RankProfile, rows: NDArray[np.int64], weights: NDArray[np.int64]) -> str:
+def commonest(rank: RankProfile, rows: Rows, weights: Rows) -> str:
     """The name with the largest summed weight among the rows (-1 is none); "" when there is none."""
     known = rows >= 0
     if not known.any():
@@ -120,7 +124,7 @@ def commonest(rank: RankProfile, rows: NDArray[np.int64], weights: NDArray[np.in
     return str(rank.events.frame["name"].cat.categories[int(np.bincount(codes, weights=weights[known]).argmax())])
 
 
-def _holding(rank: RankProfile, rows: NDArray[np.int64], candidates: NDArray[np.int64]) -> NDArray[np.int64]:
+def _holding(rank: RankProfile, rows: Rows, candidates: Rows) -> Rows:
     """The candidates during which at least one of the rows starts: a few, where all would be many to search."""
     moments = np.sort(rank.start[rows])
     first = np.searchsorted(moments, rank.start[candidates], side="left")

@@ -66,6 +66,8 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
     view = profile.rank(rank)
     rows = view.in_steps(view.kernels)
     codes = view.events.frame["name"].cat.codes.to_numpy()[rows]
+    operators = np.full(len(view.start), -1, dtype=np.int64)
+    operators[view.launches["device_row"].to_numpy()] = view.launching_operators
     table = pd.DataFrame(
         {
             "row": rows,
@@ -74,7 +76,7 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
             "end_ns": view.end[rows],
             "duration_ns": view.end[rows] - view.start[rows],
             "name": codes,
-            "operator": _operators(view, rows),
+            "operator": operators[rows],
             "blocks": _from_details(view.events.details.kernels, "blocks", rows),
         }
     )
@@ -96,12 +98,6 @@ def _meaning(name: str) -> tuple[str, str, int, int]:
         arithmetic = arithmetic_of(name)
         return group, arithmetic.precision, arithmetic.unit, arithmetic.full_loads
     return group, "fp64" if PATTERNS["arithmetic_fp64"].search(name) else "", UNKNOWN, UNKNOWN
-
-
-def _operators(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    by_device_row = np.full(len(rank.start), -1, dtype=np.int64)
-    by_device_row[rank.launches["device_row"].to_numpy()] = rank.launching_operators
-    return by_device_row[rows]
 
 
 def _from_details(details: pd.DataFrame, column: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:

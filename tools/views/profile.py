@@ -57,7 +57,9 @@ class Profile:
         if self.run.records is None:
             return True
         used = self.run.records.system[["device_allocated_bytes", "device_utilisation_pct"]]
-        return bool((used.fillna(0.0) > 0).to_numpy().any()) or not _without_accelerator(self.run.records)
+        return bool((used.fillna(0.0) > 0).to_numpy().any()) or not all(
+            _cpu_only(self.run.records, rank) for rank in {each.rank for each in self.run.records.ranks}
+        )
 
     @property
     def ranks(self) -> tuple[RankProfile, ...]:
@@ -127,11 +129,6 @@ def memoized(
         return profile.memo(name, lambda: function(profile, *args, **kwargs))
 
     return once
-
-
-def _without_accelerator(records: MonitorRecords) -> bool:
-    """Whether the settings of every rank rule an accelerator out."""
-    return all(_cpu_only(records, rank) for rank in {each.rank for each in records.ranks})
 
 
 def _cpu_only(records: MonitorRecords, rank: int) -> bool:

@@ -33,7 +33,9 @@ def call_costs(rank: RankProfile, keys: list[tuple[int, int, int, bool]]) -> pd.
         for name, shape, kind, is_math in keys
     ]
     model = CostModel([(name, shape) for name, shape, _, _ in calls])
-    rows = [_math_row(model, *call[:3]) if call[3] else _streaming_row(*call[:3]) for call in calls]
+    rows = [
+        _math_row(model, *call) if is_math else (math.nan, streaming_bytes(*call), "", ()) for *call, is_math in calls
+    ]
     return pd.DataFrame(
         {
             "flops": np.array([row[0] for row in rows], dtype=float),
@@ -50,10 +52,6 @@ def _math_row(model: CostModel, name: str, dims: str, types: str) -> tuple[float
     widths = [TYPE_BYTES[kind] for kind in type_names(types) if kind in TYPE_BYTES]
     width = widths[0] if widths else math.nan if types else UNTYPED_BYTES
     return cost.flops, cost.elements * width, precision_of(types), cost.aligned_sizes
-
-
-def _streaming_row(name: str, dims: str, types: str) -> tuple[float, float, str, tuple[int, ...]]:
-    return math.nan, streaming_bytes(name, dims, types), "", ()
 
 
 # With arithmetic intensity AI, achieved P and B, the device's peaks and one threshold U:
@@ -94,17 +92,15 @@ def costed_kernels(profile: Profile, rank: int) -> pd.DataFrame:
     view = profile.rank(rank)
     kernels = kernel_table(profile, view.rank.rank)
     kernels = kernels[(kernels["operator"] >= 0) & (kernels["kernel_class"] != "communication").to_numpy()]
-    math_rows = _math_operator_rows(view)
-    around = enclosing(view.events, kernels["operator"].to_numpy(), math_rows)
+    around = enclosing(view.events, kernels["operator"].to_numpy(), math_operators(view)["row"].to_numpy())
     return kernels.assign(operator=np.where(around >= 0, around, kernels["operator"]), math=around >= 0)
 
 
-def _math_operator_rows(rank: RankProfile) -> NDArray[np.int64]:
-    recorded = rank.events.details.operators
-    names = rank.events.frame["name"]
+def math_operators(rank: RankProfile) -> pd.DataFrame:
+    """The recorded operators (``Details.operators``) that multiply matrices or convolve."""
+    recorded, names = rank.events.details.operators, rank.events.frame["name"]
     wanted = np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool)
-    rows = recorded["row"].to_numpy()
-    return np.asarray(rows[name_mask(names, wanted)[rows]], dtype=np.int64)
+    return recorded[name_mask(names, wanted)[recorded["row"].to_numpy()]]
 
 
 def _calls(rank: RankProfile, kernels: pd.DataFrame) -> pd.DataFrame:
@@ -142,7 +138,9 @@ def _with_costs(rank: RankProfile, calls: pd.DataFrame) -> pd.DataFrame:
 def _judged(table: pd.DataFrame, spec: DeviceSpec | None, threshold: float) -> pd.DataFrame:
     named = table["precision"].cat.codes.to_numpy()
     precision = np.where(named == 0, table["typed"].cat.codes.to_numpy(), named)
-    matrix = _on_matrix_unit(table["unit"].to_numpy(), precision)
+    unit, half = table["unit"].to_numpy(), [NAMED_PRECISIONS.index(kind) for kind in HALF_TYPES]
+    # Kernels that do not say: half types are taken to run on the matrix unit, wider types on the vector unit.
+    matrix = np.asarray((unit == MATRIX_UNIT) | ((unit == UNKNOWN) & np.isin(precision, half)))
     table = table.assign(precision=_named(precision, NAMED_PRECISIONS), matrix=matrix)
     if spec is None:
         return table.assign(peak_flops_per_s=np.nan, least_ns=np.nan, bound=_named(np.zeros(len(table)), BOUND_NAMES))
@@ -165,12 +163,6 @@ def _judged(table: pd.DataFrame, spec: DeviceSpec | None, threshold: float) -> p
 
 def _named(codes: NDArray[np.number], names: tuple[str, ...]) -> pd.Series[str]:
     return pd.Series(pd.Categorical.from_codes(codes.astype(np.int8), pd.Index(names)))
-
-
-def _on_matrix_unit(unit: NDArray[np.int8], precision: NDArray[np.int8]) -> NDArray[np.bool_]:
-    """Kernels that do not say: half types are taken to run on the matrix unit, wider types on the ordinary one."""
-    half = [NAMED_PRECISIONS.index(kind) for kind in HALF_TYPES]
-    return np.asarray((unit == MATRIX_UNIT) | ((unit == UNKNOWN) & np.isin(precision, half)))
 
 
 def _peaks(spec: DeviceSpec) -> NDArray[np.float64]:

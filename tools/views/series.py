@@ -170,8 +170,10 @@ def _from_records(run: Run) -> RunSeries | None:
     table = table.assign(begin_unix_ns=begin)
     traced = _traced(run, table)
     captured = table["captured"].to_numpy(dtype=bool) | traced
-    beside = _of_all_ranks(table, captured | _next_to(table["rank"], captured))
-    usual = ~(beside | table["first"].to_numpy(dtype=bool) | _settling(table))
+    near = captured | _next_to(table["rank"], captured)
+    # On every rank: where one is held up by its profiler the others wait for it.
+    near = np.asarray(table["step"].isin(table["step"][near]), dtype=bool)
+    usual = ~(near | table["first"].to_numpy(dtype=bool) | _settling(table))
     return RunSeries(table[usual], table[_of_these_traces(table, captured, traced)], "monitor", notes)
 
 
@@ -222,19 +224,14 @@ def _of_these_traces(table: pd.DataFrame, captured: NDArray[np.bool_], traced: N
     return of_these if of_these.any() else profiled
 
 
-def _of_all_ranks(table: pd.DataFrame, found: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """These steps on every rank: where one is held up by its profiler the others wait for it."""
-    return np.asarray(table["step"].isin(table["step"][found]), dtype=bool)
-
-
 def _next_to(ranks: pd.Series[int], captured: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The step before a profiled one, in which a profiler warms up, and the one after, in which it may still write."""
     number = ranks.to_numpy()
     same = number[1:] == number[:-1]
-    beside = np.zeros(len(captured), dtype=bool)
-    beside[:-1] |= captured[1:] & same
-    beside[1:] |= captured[:-1] & same
-    return beside
+    near = np.zeros(len(captured), dtype=bool)
+    near[:-1] |= captured[1:] & same
+    near[1:] |= captured[:-1] & same
+    return near
 
 
 def _settling(table: pd.DataFrame) -> NDArray[np.bool_]:

@@ -77,7 +77,7 @@ class StepSeries:
         """The drift, None with fewer than ``TREND_STEPS`` steps."""
         if len(self.ms) < TREND_STEPS:
             return None
-        place = _thinned(len(self.ms))
+        place = np.unique(np.linspace(0, len(self.ms) - 1, min(len(self.ms), COMPARED)).astype(np.int64))
         values = self.ms[place]
         first, second = np.triu_indices(len(place), k=1)
         difference = values[second] - values[first]
@@ -127,10 +127,6 @@ class StepSeries:
         phases = [np.median(self.ms[phase::period]) for phase in range(period)]
         excess = 100.0 * (float(max(phases)) - self.usual_ms) / self.usual_ms
         return Rhythm(period, excess, float(unbiased[period]))
-
-
-def _thinned(count: int) -> NDArray[np.int64]:
-    return np.unique(np.linspace(0, count - 1, min(count, COMPARED)).astype(np.int64))
 
 
 LEAST_STEPS = 20  # fewer tell no level, and no shares of it

@@ -7,7 +7,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import EventKind
-from tools.run.links import parents
+from tools.views.host_calls import own_ns
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
@@ -17,13 +17,16 @@ BACKWARD_NODE = "autograd::engine::evaluate_function: "
 @memoized
 def kernel_work(profile: Profile) -> pd.DataFrame:
     """Device kernels inside steps. Index name, columns ms and count, both per step and rank, most time first."""
-    return _mean([_kernels(view) for view in profile.ranks])
+    rows = {view: view.in_steps(view.kernels) for view in profile.ranks}
+    return _mean([_by_name(view, mine, view.end[mine] - view.start[mine]) for view, mine in rows.items()])
 
 
 @memoized
 def operator_work(profile: Profile) -> pd.DataFrame:
     """Operators of training threads inside steps by their own time (without operators inside them); same columns."""
-    return _mean([_operators(view) for view in profile.ranks])
+    rows = {view: operator_rows(view) for view in profile.ranks}
+    own = [own_ns(view.track[mine], view.start[mine], view.end[mine]) for view, mine in rows.items()]
+    return _mean([_by_name(view, mine, ns) for (view, mine), ns in zip(rows.items(), own, strict=True)])
 
 
 def similarity(a: pd.Series[float], b: pd.Series[float]) -> float:
@@ -41,22 +44,6 @@ def backward_nodes(table: pd.DataFrame) -> pd.Series[float]:
 def operator_rows(view: RankProfile) -> NDArray[np.int64]:
     """Rows of operators on training threads inside steps."""
     return view.in_steps(np.flatnonzero((view.kind == EventKind.OPERATOR) & view.on_training_thread))
-
-
-def _kernels(view: RankProfile) -> pd.DataFrame:
-    rows = view.in_steps(view.kernels)
-    return _by_name(view, rows, view.end[rows] - view.start[rows])
-
-
-def _operators(view: RankProfile) -> pd.DataFrame:
-    rows = operator_rows(view)
-    own = (view.end[rows] - view.start[rows]).copy()
-    for track in np.unique(view.track[rows]):
-        mine = np.flatnonzero(view.track[rows] == track)
-        parent = parents(view.start[rows[mine]], view.end[rows[mine]])
-        child = np.flatnonzero(parent >= 0)
-        np.subtract.at(own, mine[parent[child]], (view.end[rows[mine]] - view.start[rows[mine]])[child])
-    return _by_name(view, rows, np.maximum(own, 0))
 
 
 def _by_name(view: RankProfile, rows: NDArray[np.int64], ns: NDArray[np.int64]) -> pd.DataFrame:

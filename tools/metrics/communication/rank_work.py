@@ -11,11 +11,11 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.metrics.communication.collectives import measured
 from tools.metrics.measurement import Measurement, MetricTable
-from tools.run.events import name_mask
 from tools.views.collectives import collectives
-from tools.views.operator_cost import MATH_OPERATORS, CostModel
+from tools.views.operator_cost import CostModel
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
+from tools.views.roofline import math_operators
 
 METRICS = MetricTable()
 
@@ -80,10 +80,7 @@ def exchanged_bytes(profile: Profile) -> pd.Series[float]:
 
 def _operators(view: RankProfile) -> pd.DataFrame:
     """The rank's matrix operators of known cost inside steps, one row each."""
-    names = view.events.frame["name"]
-    wanted = name_mask(names, np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool))
-    recorded = view.events.details.operators
-    recorded = recorded[wanted[recorded["row"].to_numpy()]]
+    names, recorded = view.events.frame["name"], math_operators(view)
     step = view.step_of(recorded["row"].to_numpy())
     recorded, step = recorded[step >= 0], step[step >= 0]
     called = names.iloc[recorded["row"]].cat.codes.to_numpy()
