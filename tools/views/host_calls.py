@@ -47,7 +47,7 @@ def own_ns(track: Rows, start: Rows, end: Rows, parents_of: Callable[[Rows, Rows
         parent = parents_of(start[mine], end[mine])
         child = np.flatnonzero(parent >= 0)
         np.subtract.at(own, mine[parent[child]], (end - start)[mine[child]])
-    return np.maximum(own, 0)
+    return np.asarray(np.maximum(own, 0), dtype=np.int64)
 
 
 def _around(start: Rows, end: Rows) -> Rows:

@@ -100,7 +100,8 @@ def math_operators(rank: RankProfile) -> pd.DataFrame:
     """The recorded operators (``Details.operators``) that multiply matrices or convolve."""
     recorded, names = rank.events.details.operators, rank.events.frame["name"]
     wanted = np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool)
-    return recorded[name_mask(names, wanted)[recorded["row"].to_numpy()]]
+    operators: pd.DataFrame = recorded[name_mask(names, wanted)[recorded["row"].to_numpy()]]
+    return operators
 
 
 def _calls(rank: RankProfile, kernels: pd.DataFrame) -> pd.DataFrame:

@@ -8,7 +8,7 @@ from tests.collective_runs import RING, all_reduce, late_run
 from tests.synthetic import RankBuilder, profile_of
 from tools.knowledge.name_patterns import collective_kind
 from tools.run.model import Layout
-from tools.views.collective_size import UNKNOWN, bus_factor, element_bytes, elements_of, type_of
+from tools.views.collective_size import UNKNOWN, bus_factor, element_bytes, element_bytes_of, elements_of
 from tools.views.collectives import collectives, unmatched
 
 
@@ -164,7 +164,7 @@ def test_recorded_shapes_and_types_give_sizes_and_damaged_ones_nothing() -> None
     for damaged in ("", "[", "[[]]", "[]", "null", "[[-1]]", '[["x"]]', "[[1e3]]", "[" * 5000, f"[[{1 << 60}]]"):
         assert elements_of(damaged) == UNKNOWN
     assert (element_bytes("c10::BFloat16"), element_bytes("Long"), element_bytes("odd")) == (2, 8, UNKNOWN)
-    assert type_of('["float", ""]') == "float"
+    assert (element_bytes_of('["float", ""]'), element_bytes_of("[]")) == (4, UNKNOWN)
 
 
 def test_bus_factors_are_those_of_the_nccl_tests() -> None:
