@@ -12,7 +12,7 @@ from tools.metrics.measurement import Measurement, MetricTable
 from tools.views.profile import Profile
 from tools.whatif.critical_path import critical_path, family_savings
 from tools.whatif.families import FAMILIES, REMOVABLE
-from tools.whatif.predict import baseline
+from tools.whatif.predict import unchanged
 
 METRICS = MetricTable()
 
@@ -31,7 +31,7 @@ def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> 
 @METRICS.define("ms", "step time covered by the critical path", "How long are the steps on the critical path?")
 def critical_path_step_ms(profile: Profile) -> Measurement:
     """Mean time of the steps that the critical path covers: the slowest rank's wall time."""
-    window = baseline(profile).graph.window
+    window = unchanged(profile).graph.window
     steps = pd.DataFrame({"number": window.steps, "step_ms": window.step_ms})
     return _measured(profile, window.recorded_step_ms, lambda: steps, "steps on the critical path", None)
 
@@ -75,7 +75,7 @@ def _rows(profile: Profile, family: str, rank: int | None) -> pd.DataFrame:
 def _measured(
     profile: Profile, value: float, rows: Callable[[], pd.DataFrame], selector: str, rank: int | None
 ) -> Measurement:
-    window = baseline(profile).graph.window
+    window = unchanged(profile).graph.window
     ranks = window.ranks if rank is None else (rank,)
     span = (window.origin_ns, int(window.end_ns.max()))
     return Measurement(float(value), rows, selector, ranks, window.steps, span)

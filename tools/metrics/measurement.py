@@ -60,7 +60,7 @@ class MetricTable(dict[str, Metric]):
         return enter
 
 
-STATISTICS = ("mean", "median", "max")
+STATISTICS = ("mean", "median", "p95", "max")
 
 
 def of_rank(view: RankProfile, value: float, rows: Callable[[], pd.DataFrame], selector: str) -> Measurement:
@@ -102,12 +102,14 @@ def event_rows(view: RankProfile, rows: NDArray[np.int64]) -> pd.DataFrame:
 
 
 def over_steps(values: NDArray[np.float64], statistic: str) -> float:
-    """Mean, median or maximum over steps."""
+    """Mean, median, 95th percentile or maximum over steps."""
     match statistic:
         case "mean":
             return float(values.mean())
         case "median":
             return float(np.median(values))
+        case "p95":
+            return float(np.quantile(values, 0.95))
         case "max":
             return float(values.max())
         case _:

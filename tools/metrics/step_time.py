@@ -5,14 +5,12 @@ from __future__ import annotations
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable, of_ranks
+from tools.metrics.measurement import Measurement, MetricTable, of_ranks, over_steps
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
 METRICS = MetricTable()
-
-STATISTICS = ("median", "mean", "max", "p95")
 
 
 def _chosen(profile: Profile, rank: int | None, step: int | None) -> pd.DataFrame:
@@ -36,10 +34,7 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     """Step time over steps (median, mean, max or p95) of one rank, or of the slowest rank of each step."""
     table = _chosen(profile, rank, None)
     walls = table.groupby("number")["wall_ns"].max() / 1e6
-    if statistic not in STATISTICS:
-        raise UsageError(f"there is no statistic {statistic!r}; choose one of {', '.join(STATISTICS)}")
-    value = walls.quantile(0.95) if statistic == "p95" else walls.agg(statistic)
-    return _measured(profile, float(value), table, "steps of the run, longest rank of each")
+    return _measured(profile, over_steps(walls.to_numpy(), statistic), table, "steps of the run, longest rank of each")
 
 
 @METRICS.define("ms", "device backlog at the first recorded step", "How far behind the host was the device at first?")

@@ -46,7 +46,7 @@ STEPS = 3
 
 
 def capture_of(profile: Profile) -> str:
-    """What to record so that the parts of a step can be told, with the command for it."""
+    """What to record to get the parts of a step, with the command for it."""
     ranks = ",".join(str(rank) for rank in _suspects(profile))
     command = f"hermes-dx monitor profile RUN_FOLDER --ranks {ranks} --steps {STEPS}"
     return f"a trace of a few steps: `{command}` while the training runs under the monitor"

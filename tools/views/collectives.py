@@ -5,7 +5,7 @@ span (``gloo:all_reduce``). Point-to-point transfers are listed but never matche
 
 Columns of the table
     rank, row          whose it is, and its row in the rank's event table
-    kind               all_reduce, all_gather, ... ("" when the trace does not tell)
+    kind               all_reduce, all_gather, ... ("" when not recorded)
     group, members     recorded name and rank list of the group ("" when absent)
     group_size         -1 when neither recorded nor to be taken from the world size
     bytes              whole buffer as in the NCCL tests, -1 when unknown
@@ -176,7 +176,7 @@ def _together(chosen: pd.DataFrame, number: pd.Series[int], good: pd.Series[bool
     return together if float(together[good].mean() if good.any() else 0.0) > 0.25 else good
 
 
-# The trace does not tell when the partner was ready. The shortest transfer of the same size in the run is taken for the
+# When the partner was ready is not recorded. The shortest transfer of the same size in the run is taken for the
 # transfer itself, everything beyond it for waiting; what is exposed of it is time in which the rank did nothing else.
 
 

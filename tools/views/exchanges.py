@@ -1,6 +1,6 @@
 """Exposed exchanges of activations: all-to-alls whose result the next operator needs at once.
 
-No order of the same work hides them, unlike gradients, which nobody needs before the update: what is computed beside
+No order of the same work hides them, unlike gradients, which nobody needs before the update: what overlaps
 them has to come from another part of the batch (pipelined experts, or shards of the micro-batch).
 """
 
@@ -54,16 +54,16 @@ def pipelined_ns(profile: Profile, exposed_ns: float) -> float:
 
 
 # Between two of them the thread that computes gives up its core to the library's threads and gets it back late, so the
-# cost is told by what the ranks did meanwhile and not by how long one collective takes.
+# cost is what the ranks did meanwhile and not how long one collective takes.
 
 
 @dataclass(frozen=True)
 class MessageCost:
-    """Per step of one rank: time with such a collective under way, apart from computation and beside it."""
+    """Per step of one rank: time with such a collective under way, exposed and overlapped with compute."""
 
     rank: int
     exposed_ms: float
-    beside_ms: float
+    overlapped_ms: float
 
 
 def mergeable_messages(profile: Profile) -> pd.DataFrame:

@@ -76,7 +76,7 @@ def _alike(one: Counted, other: Counted, now_s: float) -> bool:
 
 US_PER_S = 1e6
 NS_PER_S = 1e9
-LEAST_S = 0.3  # less sampled time than this tells no rate
+LEAST_S = 0.3  # less sampled time than this gives no rate
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class HostRecords:
         return tuple(sorted(self._samples))
 
     def environment(self, rank: int) -> RankEnvironment | None:
-        """The settings that the rank told last; None where it told none."""
+        """The last recorded settings of the rank; None where there are none."""
         return last_environment(self.records.environments, rank)
 
     def flags(self, rank: int, flag: str) -> tuple[bool | str, ...]:

@@ -93,7 +93,7 @@ def misaligned_calls(calls: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _loads_known(profile: Profile, rank: int) -> NDArray[np.int64]:
-    """Matrix kernels whose loads are told by their names or by recorded sizes."""
+    """Matrix kernels whose loads are known from their names or from recorded sizes."""
     table = kernel_table(profile, rank)
     calls = roofline(profile, rank)
     sized = (calls["common_size"].to_numpy() > 0) & (_elements_per_load(calls) > 0)

@@ -46,10 +46,10 @@ def arithmetic_of(name: str) -> Arithmetic:
 
 
 def _full_loads(name: str, precision: str) -> int:
-    told = PATTERNS["elements_per_load"].search(name)
-    if told is None or precision not in PRECISION_BYTES:
+    match = PATTERNS["elements_per_load"].search(name)
+    if match is None or precision not in PRECISION_BYTES:
         return UNKNOWN
-    elements = int(told.group(1) or told.group(2))
+    elements = int(match.group(1) or match.group(2))
     return int(elements * PRECISION_BYTES[precision] >= FULL_LOAD_BYTES)
 
 
@@ -60,8 +60,8 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
     Columns: row, track, start_ns, end_ns, duration_ns, name (code of the name category), kernel_class (category),
     precision (category, "" unknown), unit (-1 unknown, 0 ordinary, 1 matrix), full_loads (-1 unknown, 0 operands read
     in narrow loads because they are not aligned, 1 aligned), operator (row of the innermost operator that launched
-    it, -1 unknown), blocks (-1 unknown). Precision, unit and loads are told only for classes that multiply matrices;
-    for the others precision tells fp64 from "".
+    it, -1 unknown), blocks (-1 unknown). Precision, unit and loads are given only for classes that multiply matrices;
+    for the others precision is fp64 or "".
     """
     view = profile.rank(rank)
     rows = view.in_steps(view.kernels)

@@ -1,7 +1,7 @@
 """Arithmetic and memory traffic that an operator needs at least, from its recorded shapes and types.
 
 One multiply-add counts as two operations. Traffic counts every operand and result once, which is the least a device
-without reuse between operators must move. An operator whose cost cannot be told from what is recorded has NaN.
+without reuse between operators must move. An operator whose cost is not known from what is recorded has NaN.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Activity:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The disjoint parts, and the overlapped communication (a share of compute) beside them."""
+    """The disjoint parts, and the overlapped communication (a share of compute)."""
 
     compute: IntervalSet
     exposed_communication: IntervalSet

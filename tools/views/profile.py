@@ -90,7 +90,7 @@ class Profile:
 
     @cached_property
     def series(self) -> RunSeries | None:
-        """The steps as monitor records or step logs tell them; None without either."""
+        """The steps of monitor records or step logs; None without either."""
         return series_of(self.run)
 
     @cached_property
@@ -133,9 +133,9 @@ def memoized(
 
 def _cpu_only(records: MonitorRecords, rank: int) -> bool:
     """By the accelerators that torch used; where older records do not hold that, by what torch was built for."""
-    told = flag_values(records.environments, rank, "accelerator")
-    if told:
-        return told == ("none",)
+    used = flag_values(records.environments, rank, "accelerator")
+    if used:
+        return used == ("none",)
     last = last_environment(records.environments, rank)
     if last is None or not (last.torch or "").endswith(CPU_BUILD):
         return False

@@ -76,7 +76,7 @@ def roofline(profile: Profile, rank: int) -> pd.DataFrame:
     Columns: operator (row), device_ns (sum of its kernels), math (bool, a matrix operator), flops, bytes (NaN
     unknown), precision, matrix (bool), sizes (text), common_size (largest divisor of all sizes that alignment
     concerns, 0 when there are none), peak_flops_per_s, least_ns (time at the peak that limits it), bound
-    ("memory_bound", "compute_bound", "underutilized", "" when it cannot be told). Without the device's figures
+    ("memory_bound", "compute_bound", "underutilized", "" when unknown). Without the device's figures
     ``bound`` is "" everywhere.
     """
     view = profile.rank(rank)

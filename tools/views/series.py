@@ -1,8 +1,4 @@
-"""Which steps of a step log the traces hold.
-
-A profiler counts its own steps from where it was begun, so their numbers need not be the script's. Durations tell: the
-place at which consecutive steps of the log last as long as those of the trace. Where several places fit none is taken.
-"""
+"""The steps of a run from monitor records or step logs, without those that a profiler touched."""
 
 from __future__ import annotations
 
@@ -22,11 +18,14 @@ from tools.views.step_shape import LEAST_STEPS as LEVEL_STEPS
 from tools.views.step_shape import Level, StepSeries, level_at
 
 ALIKE = 0.1  # of a step: a script's own clock and the profiler's span of a step differ by less
-COMPARED = 16  # steps of a trace; more tell no better
+COMPARED = 16  # steps of a trace; more are no surer
 
 
 def profiled_in_log(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
-    """For each row of the log (rank, wall_ms; in order) whether a trace holds that step, as far as durations tell."""
+    """For each row of the log (rank, wall_ms; in order) whether a trace holds that step.
+
+    A profiler counts its own steps, so durations decide: the one place at which consecutive steps last equally long.
+    """
     found = np.zeros(len(table), dtype=bool)
     numbers = table["rank"].to_numpy()
     walls = table["wall_ms"].to_numpy(dtype=np.float64)
@@ -110,7 +109,7 @@ class RunSeries:
 
     @property
     def ranks(self) -> tuple[int, ...]:
-        """The ranks that told their steps, ascending."""
+        """The ranks with recorded steps, ascending."""
         return tuple(sorted(self._by_rank))
 
     @cached_property
@@ -118,7 +117,7 @@ class RunSeries:
         return {int(table["rank"].iloc[0]): table.sort_values("step") for _, table in self.usual.groupby("rank")}
 
     def of(self, rank: int) -> pd.DataFrame:
-        """The usual steps of one rank, in order; empty when it told none."""
+        """The usual steps of one rank, in order; empty when none are recorded."""
         return self._by_rank.get(rank, self.usual.iloc[:0])
 
     def numbers(self, rank: int | None = None) -> tuple[int, ...]:
@@ -136,7 +135,7 @@ def series_of(run: Run) -> RunSeries | None:
 
 
 def require_steps(run: Run, paths: Sequence[Path]) -> None:
-    """Raises InputError where neither a trace nor a series tells any steps."""
+    """Raises InputError where neither a trace nor a series holds any steps."""
     names = ", ".join(map(str, paths))
     if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
         raise InputError(f"{names}: holds no training run: no time passes in its steps")
@@ -195,7 +194,7 @@ def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tupl
     same = table["rank"].to_numpy()[1:] == table["rank"].to_numpy()[:-1]
     if (same & (np.diff(table["step"].to_numpy()) <= 0)).any():
         table = table.assign(step=table.groupby("rank").cumcount())
-        notes.append("step numbers begin anew within the run: its steps are counted from 0 in order of time")
+        notes.append("step numbers restart within the run: its steps are counted from 0 in order of time")
     return table, tuple(notes)
 
 

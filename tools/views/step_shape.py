@@ -129,7 +129,7 @@ class StepSeries:
         return Rhythm(period, excess, float(unbiased[period]))
 
 
-LEAST_STEPS = 20  # fewer tell no level, and no shares of it
+LEAST_STEPS = 20  # fewer show no level
 LEAST_SHIFT = 0.1  # of the level before: what the live monitor calls a slow step too
 QUARTILES = (0.25, 0.75)  # of the levels: where these overlap, steps fluctuate
 
@@ -206,7 +206,7 @@ def periodic_stalls(series: StepSeries, limit_pct: float) -> Stalls | None:
     high = excess > max(limit_pct / 100.0 * usual, ROBUST_SPREADS * spread)
     if not high.any():
         return None
-    # A single step may be much longer than all others by chance; the second longest tells what is usual among them.
+    # A single step may be much longer than all others by chance; the second longest shows what is usual among them.
     reference = float(np.sort(excess[high])[-min(2, int(high.sum()))])
     long = np.flatnonzero(high & (excess >= LONG_SHARE * reference))
     if not len(long):

@@ -102,8 +102,8 @@ def large_transfers(profile: Profile, kind: str | None = None) -> pd.DataFrame:
     large = large if kind is None else large[large["kind"] == kind]
     if large["complete"].any():
         return large[large["complete"]]
-    telling = large[(large["ranks"] > 1) | large["prompt"]]
-    return telling if len(telling) else large
+    waitless = large[(large["ranks"] > 1) | large["prompt"]]
+    return waitless if len(waitless) else large
 
 
 def small_messages(profile: Profile) -> pd.DataFrame:

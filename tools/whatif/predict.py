@@ -14,13 +14,13 @@ from tools.whatif.replay import Program, Replay, changed, compile_program, recor
 # No prediction goes below this share of the recorded step: with nearly everything gone, what the trace does not show
 # would bind, and the replay knows nothing of it.
 FLOOR_SHARE = 0.05
-# A saving nearer to zero than this many of its standard errors is not told from chance (about 95 % confidence).
+# A saving nearer to zero than this many of its standard errors is within noise (about 95 % confidence).
 ERRORS_FROM_ZERO = 2.0
-# What mending brings differs from what a replay says by this share of the saving even where the change itself is
+# What a fix brings differs from what a replay says by this share of the saving even where the change itself is
 # exact: freed cores and buses make the rest of the step faster or slower. With it the interval from the cautious to
 # the hopeful view held the truth of four in five development runs (recorded pairs and generated ones).
 MODEL_ERROR_SHARE = 0.15
-NOT_SETTLED = "the recorded steps differ so much in length that a saving of this size cannot be told from chance"
+NOT_SETTLED = "the recorded steps differ so much in length that a saving of this size is within noise"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def _ratio(before_ms: float, after_ms: float) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Baseline:
+class Unchanged:
     """The graph of the run, compiled, with the replay of the run as it was."""
 
     graph: Graph
@@ -93,29 +93,29 @@ class Baseline:
 
 
 @memoized
-def baseline(profile: Profile) -> Baseline:
+def unchanged(profile: Profile) -> Unchanged:
     """The compiled graph and its identity replay; computed once per profile."""
     graph = graph_of(profile)
     program = compile_program(graph)
-    return Baseline(graph, program, run_program(graph, program, recorded(graph)))
+    return Unchanged(graph, program, run_program(graph, program, recorded(graph)))
 
 
 def replay(profile: Profile, change: Change) -> Replay:
     """The run replayed with the change applied."""
-    base = baseline(profile)
+    base = unchanged(profile)
     return run_program(base.graph, base.program, changed(profile, base.graph, change))
 
 
 def predict(profile: Profile, change: Change) -> Prediction:
     """The step time with the change alone."""
-    return _marginal(profile, (), change, baseline(profile).graph.window.recorded_step_ms)
+    return _marginal(profile, (), change, unchanged(profile).graph.window.recorded_step_ms)
 
 
 def savings(profile: Profile, changes: Sequence[Change]) -> list[Prediction]:
     """For each change what it adds once all the earlier ones are made, so that shared time is counted once."""
     results: list[Prediction] = []
     made: Change = ()
-    before_ms = baseline(profile).graph.window.recorded_step_ms
+    before_ms = unchanged(profile).graph.window.recorded_step_ms
     for change in changes:
         results.append(_marginal(profile, made, change, before_ms))
         before_ms = results[-1].step_ms_after
@@ -125,12 +125,12 @@ def savings(profile: Profile, changes: Sequence[Change]) -> list[Prediction]:
 
 def saved_ms(profile: Profile, change: Change) -> float:
     """Step time that the change alone saves, without an interval."""
-    base = baseline(profile)
+    base = unchanged(profile)
     return base.graph.window.recorded_step_ms - base.step_ms(replay(profile, change))
 
 
 def _marginal(profile: Profile, made: Change, change: Change, before_ms: float) -> Prediction:
-    base = baseline(profile)
+    base = unchanged(profile)
     window = base.graph.window
     after_ms = base.step_ms(replay(profile, (*made, *change)))
     cautious_ms = base.step_ms(replay(profile, (*made, *(part.cautious() for part in change))))

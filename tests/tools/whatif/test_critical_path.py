@@ -18,7 +18,7 @@ from tools.whatif.build import graph_of
 from tools.whatif.change import Scale
 from tools.whatif.critical_path import critical_path, family_savings
 from tools.whatif.graph import EdgeKind, NodeKind
-from tools.whatif.predict import baseline, predict
+from tools.whatif.predict import predict, unchanged
 
 WITH_DEVICE = (
     "kineto/resnet50_workers0.pt.trace.json.gz",
@@ -102,7 +102,7 @@ def test_idle_time_is_nobodys_work_and_gets_no_saving() -> None:
 @pytest.mark.parametrize("name", WITH_DEVICE)
 def test_on_recorded_runs_the_replay_reproduces_the_record_and_the_path_tiles_it(traces: Path, name: str) -> None:
     profile = loaded(traces / name)
-    base = baseline(profile)
+    base = unchanged(profile)
     window = base.graph.window
     assert base.missed_ms < 0.01 * window.recorded_step_ms
     assert base.graph.dropped == 0
@@ -121,7 +121,7 @@ def test_removing_the_loader_of_resnet_contains_what_more_workers_brought(traces
     rows = rank.loader_rows
     spans = np.column_stack((rank.start[rows], rank.end[rows]))
     prediction = predict(before, (Scale(0, int(rank.track[rows[0]]), spans),))
-    measured = baseline(before).graph.window.recorded_step_ms / baseline(after).graph.window.recorded_step_ms
+    measured = unchanged(before).graph.window.recorded_step_ms / unchanged(after).graph.window.recorded_step_ms
     assert measured == pytest.approx(1.25, abs=0.01)
     assert prediction.speedup_low < measured < prediction.speedup_high
     assert prediction.speedup_low < 1.26 < prediction.speedup_high

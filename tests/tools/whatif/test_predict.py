@@ -8,7 +8,7 @@ import pytest
 from tests.synthetic import RankBuilder, profile_of, to_ns
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale, Unblock
-from tools.whatif.predict import MODEL_ERROR_SHARE, baseline, predict, savings
+from tools.whatif.predict import MODEL_ERROR_SHARE, predict, savings, unchanged
 
 
 def scaled(profile: Profile, track: int, *spans_us: tuple[float, float], factor: float = 0.0, rank: int = 0) -> Scale:
@@ -219,6 +219,6 @@ def test_the_expected_step_lies_inside_a_finite_interval(lengths_us: list[float]
 
 
 def test_a_replay_without_change_ends_when_the_record_does() -> None:
-    base = baseline(profile_of(synchronising()))
+    base = unchanged(profile_of(synchronising()))
     assert base.missed_ms == 0.0
     assert np.array_equal(base.identity.end_ns, base.graph.nodes.end_ns)

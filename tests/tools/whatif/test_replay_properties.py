@@ -12,7 +12,7 @@ from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.critical_path import critical_path
 from tools.whatif.graph import Edges, Graph, NodeKind, Nodes, settle
-from tools.whatif.predict import baseline, replay
+from tools.whatif.predict import replay, unchanged
 from tools.whatif.replay import Times, compile_program, recorded, run_program
 from tools.whatif.window import Window
 
@@ -60,7 +60,7 @@ def runs(draw: st.DrawFn) -> Profile:
 @settings(max_examples=40, deadline=None)
 @given(runs())
 def test_a_replay_without_change_reproduces_every_recorded_moment(profile: Profile) -> None:
-    base = baseline(profile)
+    base = unchanged(profile)
     assert np.array_equal(base.identity.end_ns, base.graph.nodes.end_ns)
     assert base.missed_ms == 0.0
 
@@ -72,7 +72,7 @@ def test_time_taken_away_anywhere_never_delays_anything(
 ) -> None:
     span = np.array([[start_us, start_us + length_us]], dtype=np.int64) * 1000
     after = replay(profile, (Scale(0, track, span, factor),))
-    base = baseline(profile)
+    base = unchanged(profile)
     # Rounding to whole nanoseconds may cost half of one per node.
     assert (after.end_ns <= base.identity.end_ns + len(base.graph.nodes)).all()
 
@@ -83,7 +83,7 @@ def test_a_smaller_factor_never_gives_a_longer_run(profile: Profile, track: int,
     low, high = sorted((one, other))
     span = np.array([[0, 10**8]], dtype=np.int64)
     less, more = (replay(profile, (Scale(0, track, span, factor),)) for factor in (low, high))
-    assert less.finish_ns <= more.finish_ns + len(baseline(profile).graph.nodes)
+    assert less.finish_ns <= more.finish_ns + len(unchanged(profile).graph.nodes)
 
 
 @settings(max_examples=40, deadline=None)

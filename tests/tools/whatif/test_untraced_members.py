@@ -10,7 +10,7 @@ from tests.synthetic import RankBuilder, profile_of, to_ns
 from tools.run.model import Layout
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
-from tools.whatif.predict import baseline, predict
+from tools.whatif.predict import predict, unchanged
 
 COMPUTE_US, LATE_US, TRANSFER_US, STEP_US = 1_000.0, 3_000.0, 200.0, 4_000.0
 STEPS = 4
@@ -61,4 +61,4 @@ def test_any_other_collective_of_an_untraced_rank_lasts_as_long_as_it_did(lone_e
 
 
 def test_the_replay_of_the_unchanged_run_ends_as_recorded() -> None:
-    assert baseline(one_of_two_groups(LATE_US + TRANSFER_US + 20)).missed_ms == pytest.approx(0.0, abs=1e-3)
+    assert unchanged(one_of_two_groups(LATE_US + TRANSFER_US + 20)).missed_ms == pytest.approx(0.0, abs=1e-3)

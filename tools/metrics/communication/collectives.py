@@ -84,7 +84,7 @@ def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | 
 
 @METRICS.define("ms", "exposed transfer time per step", "How much exposed communication is not waiting?")
 def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
-    """Exposed communication per step without the waiting for late ranks that can be told from the traces."""
+    """Exposed communication per step without the waiting for stragglers that the traces show."""
     table = breakdown_of(profile, rank)
     value = float(table["exposed_communication_ns"].mean()) / 1e6 - _mean_wait_ms(profile, rank)
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)

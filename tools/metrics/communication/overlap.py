@@ -1,4 +1,4 @@
-"""Figures of overlap: what communication runs beside computation, what more could, and what would be left."""
+"""Figures of overlap: what communication overlaps with compute, what more could, and what would be left."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def idle_cores_pct(profile: Profile) -> Measurement:
     known = {} if records is None else {rank: records.idle_share(rank) for rank in records.ranks}
     shares = {rank: share for rank, share in known.items() if share is not None}
     if records is None or not shares:
-        raise UsageError("the records do not tell how busy the machines were")
+        raise UsageError("the records do not show how busy the machines were")
     rank = min(shares, key=lambda each: (shares[each], each))
     spans = records.spans(rank)
     return Measurement(
@@ -111,15 +111,15 @@ def _exchanged_ms(profile: Profile, rank: int | None) -> float:
 
 
 def _hideable_ns(profile: Profile, view: RankProfile) -> NDArray[np.float64]:
-    """Exposed communication of each step that fits beside its computation: reductions beside a part of it only."""
+    """Exposed communication of each step that its computation could hide: reductions behind a part of it only."""
     start, end = view.steps["start_ns"].to_numpy(), view.steps["end_ns"].to_numpy()
     free_ns = covered(subtract(view.parts.compute, view.parts.overlapped_communication), start, end)
     exposed = view.parts.exposed_communication
     reducing = intersect(exposed, _under_way(profile, view, REDUCING))
     others = subtract(subtract(exposed, reducing), _under_way(profile, view, NEEDED_AT_ONCE))
     reduced_ns = np.minimum(covered(reducing, start, end), BACKWARD_SHARE * free_ns)
-    beside: NDArray[np.float64] = np.minimum(reduced_ns + covered(others, start, end), free_ns)
-    return beside
+    hidden: NDArray[np.float64] = np.minimum(reduced_ns + covered(others, start, end), free_ns)
+    return hidden
 
 
 def _under_way(profile: Profile, view: RankProfile, kinds: tuple[str, ...]) -> IntervalSet:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -98,7 +100,7 @@ def small_message_exposed_ms(profile: Profile) -> Measurement:
 @METRICS.define("ms", "overlapped time per step of small collectives", "How long do small ones overlap with compute?")
 def small_message_beside_ms(profile: Profile) -> Measurement:
     """Time per step in which the same rank computes while one is under way."""
-    return _of_messages(profile, message_cost(profile).beside_ms, "collectives of 64 KiB and less beside computation")
+    return _of_messages(profile, message_cost(profile).overlapped_ms, "overlapped collectives of 64 KiB and less")
 
 
 @METRICS.define("ms", "fixed cost of one {kind} collective", "How long does a collective take however small it is?")
@@ -181,7 +183,7 @@ def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
     foreign = foreign_bytes_per_s(profile, rank)
     rates = [host_records(profile).per_second(rank, name) or 0.0 for name in COUNTERS]
     value = 100.0 * foreign.value / max(*rates, 1.0)
-    return Measurement(value, foreign.rows, foreign.selector, foreign.ranks, foreign.steps, source=MONITOR_FORMAT)
+    return replace(foreign, value=value)
 
 
 def _of_unknown_size(profile: Profile) -> bool:

@@ -59,7 +59,7 @@ def computing_steps(series: RunSeries, rank: int, limit_pct: float) -> pd.DataFr
 
 @METRICS.define("compilations", "recompilations of compiled regions", "How often were compiled regions recompiled?")
 def compiled_again(profile: Profile, rank: int) -> Measurement:
-    """How often compiled regions were compiled anew before the trace, at least: by the numbers of their versions."""
+    """How often compiled regions were recompiled before the trace, at least: by the numbers of their versions."""
     view = profile.rank(rank)
     rows = np.flatnonzero(view.named("compiled_region"))
     return of_events(view, versions(view).again, rows, "versions of compiled regions")
@@ -85,7 +85,7 @@ def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     stalls = rank_stalls(profile).get(rank)
     own = run_series(profile).of(rank)
     if stalls is None or "thread_cpu_ms" not in own or own["thread_cpu_ms"].isna().any():
-        raise UsageError(f"the records of rank {rank} do not tell whether it ran in long steps of a rhythm")
+        raise UsageError(f"the records of rank {rank} do not show whether it ran in periodic long steps")
     long = own["step"].isin(stalls.steps)
     ran, lasted = (float((own[name][long] - own[name][~long].median()).sum()) for name in ("thread_cpu_ms", "wall_ms"))
     table = own.loc[long, ["rank", "step", "wall_ms", "thread_cpu_ms"]].reset_index(drop=True)
@@ -104,7 +104,7 @@ def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
     inside = (place >= 0) & (at <= ends[np.maximum(place, 0)]) if len(ends) else np.zeros(len(at), dtype=bool)
     table = samples.loc[inside, ["rank", "unix_ns", "profiler_active"]].dropna().reset_index(drop=True)
     if table.empty:
-        raise UsageError(f"the records of rank {rank} do not tell whether a profiler ran in usual steps")
+        raise UsageError(f"the records of rank {rank} do not show whether a profiler ran in usual steps")
     value = 100.0 * float((table["profiler_active"] > 0).mean())
     numbers = records.series.numbers(rank)
     return Measurement(value, lambda: table, "samples of profiler_active", (rank,), numbers, source=MONITOR_FORMAT)

@@ -46,8 +46,8 @@ def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
     spans = intersect(view.covered(rows[brief]), view.parts.compute)
     repeated = rows[_repeated(view, rows, limit_ns, profile.thresholds["repeated_calls"])]
     calls = intersect(view.covered(repeated), view.parts.compute)
-    beside = np.isin(pauses[:, 0], view.end[repeated]) | np.isin(pauses[:, 1], view.start[repeated])
-    return HostDispatch(rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses[beside]))
+    adjacent = np.isin(pauses[:, 0], view.end[repeated]) | np.isin(pauses[:, 1], view.start[repeated])
+    return HostDispatch(rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses[adjacent]))
 
 
 def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls_per_step: float) -> NDArray[np.bool_]:
@@ -69,12 +69,12 @@ ALIKE = 0.5  # of the usual step's length that a traced one may differ by
 SWITCHES = 3  # intervals; of more, a tenth over each leaves no length that would not fit
 SWITCH_EARLY, SWITCH_LATE = 0.02, 0.1  # of an interval: what clocks round off, and waking up
 NEARBY = 3  # the windows around those lengths, the windows themselves included, over the windows
-REPEATED = "short outermost operators of kinds called very often, and the pauses beside them"
+REPEATED = "short outermost operators of kinds called very often, and the pauses next to them"
 
 
 @METRICS.define("ms", "time per step in repeated short operators", "How long are repeated short operators?")
 def short_operator_ms(profile: Profile, rank: int) -> Measurement:
-    """Time per step in short operators of kinds called very often and in the short pauses beside them.
+    """Time per step in short operators of kinds called very often and in the short pauses next to them.
 
     On a rank without a device. Where unprofiled steps are known it is the median of the traced steps that are like
     them, or the one nearest to them: recording stretches steps where there are many operators, some many times over.

@@ -56,7 +56,7 @@ class Lateness:
 
 
 def side_by_side(series: RunSeries, column: str) -> pd.DataFrame | None:
-    """One column of the series, a row per step that all ranks told, a column per rank; None where some never told."""
+    """One column of the series, a row per step of all ranks, a column per rank; None where some ranks lack it."""
     if column not in series.usual:
         return None
     table = series.usual.pivot_table(index="step", columns="rank", values=column, aggfunc="mean")
@@ -110,7 +110,7 @@ def data_wait_cost_ms(profile: Profile) -> Measurement:
     series = run_series(profile)
     cost = data_wait_cost(series)
     if cost is None:
-        raise UsageError("the series does not tell how long the ranks wait for data")
+        raise UsageError("the series does not hold how long the ranks wait for data")
     rows = cost.rename("cost_ms").reset_index()
     selector = "data wait on the way to the longest own time of each usual step"
     return Measurement(float(cost.mean()), lambda: rows, selector, series.ranks, series.numbers(), source=series.source)
@@ -122,7 +122,7 @@ def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
     series = run_series(profile)
     late = known_lateness(profile)
     if late is None or late.rank != rank:
-        raise UsageError(f"the records do not tell rank {rank} to take longer by itself than the others")
+        raise UsageError(f"the records do not show that rank {rank} itself takes longer than the others")
     rows = pd.DataFrame({"excess_ms": late.excess_ms, "cost_ms": late.cost_ms}).reset_index()
     return Measurement(
         late.mean_ms, lambda: rows, "own time by rank and step", series.ranks, series.numbers(rank),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pandas as pd
@@ -24,7 +25,7 @@ MOST_OBJECTS = 1 << 48  # more than any heap holds is a damaged record
 def host_records(profile: Profile) -> HostRecords:
     """The run's samples; UsageError when it has none."""
     if profile.host_records is None:
-        raise UsageError("the run has no samples of the monitor beside its steps")
+        raise UsageError("the run has no monitor samples along with its steps")
     return profile.host_records
 
 
@@ -75,9 +76,7 @@ def page_fault_ms(profile: Profile, rank: int) -> Measurement:
     """Estimated kernel time per usual step for page faults: their number times the threshold ``page_fault_us``."""
     faults = counter_per_step(profile, rank, "minor_faults")
     value = faults.value * profile.thresholds["page_fault_us"] / 1e3
-    return Measurement(
-        value, faults.rows, "page faults times the cost of one", (rank,), faults.steps, source=MONITOR_FORMAT
-    )
+    return replace(faults, value=value, selector="page faults times the cost of one")
 
 
 @METRICS.define("B", "bytes written in a usual step", "How much is written in a usual step?")
@@ -133,7 +132,7 @@ def sampled_cores(profile: Profile, rank: int, whose: str) -> Measurement:
     records = host_records(profile)
     busy, own = records.busy_cores(rank), records.own_cores(rank)
     if busy is None or own is None:
-        raise UsageError(f"the records do not tell how busy the machine of rank {rank} was")
+        raise UsageError(f"the records do not show how busy the machine of rank {rank} was")
     values = {"all": busy, "run": own, "foreign": max(busy - own, 0.0)}
     if whose not in values:
         raise UsageError(f"there is no {whose!r}; choose one of {', '.join(values)}")
@@ -164,14 +163,11 @@ def off_core_ms(profile: Profile, rank: int) -> Measurement:
     own = records.series.of(rank)
     delay = records.share(rank, "training_run_delay_us")
     if delay is None or own["thread_cpu_ms"].isna().all():
-        raise UsageError(f"the records of rank {rank} do not tell when its training thread ran")
+        raise UsageError(f"the records of rank {rank} do not show when its training thread ran")
     wall_ms = float(own["wall_ms"].mean())
     value = max(wall_ms * (1.0 - delay) - float(own["thread_cpu_ms"].mean()), 0.0)
-    rows = own[["rank", "step", "wall_ms", "thread_cpu_ms"]].reset_index(drop=True)
-    return Measurement(
-        value, lambda: rows, "wall minus running and waiting for a core", (rank,), records.series.numbers(rank),
-        source=MONITOR_FORMAT,
-    )  # fmt: skip
+    fields = ("rank", "wall_ms", "thread_cpu_ms")
+    return _measured(profile, rank, value, "wall minus running and waiting for a core", own, fields)
 
 
 @METRICS.define("ms", "blocked time per step of the in-process loader", "How long is an in-process loader blocked?")
@@ -191,7 +187,7 @@ def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
     left_ms = there["wall_ms"] * (1.0 - delay - share) - there["thread_cpu_ms"]
     blocked = min(max(left_ms / there["data_wait_ms"], 0.0), 1.0) if there["data_wait_ms"] > 0 else 0.0
     value = float(blocked * own["data_wait_ms"].mean())
-    return Measurement(value, off.rows, "blocked time of usual steps", (rank,), off.steps, source=MONITOR_FORMAT)
+    return replace(off, value=value, selector="blocked time of usual steps")
 
 
 def _waiting_share(profile: Profile, rank: int) -> float:
@@ -203,7 +199,7 @@ def _waiting_share(profile: Profile, rank: int) -> float:
     if profile.run.layout.world_size == 1:
         return 0.0
     if own["own_ms"].isna().any():
-        raise UsageError(f"the records of rank {rank} do not tell its own time")
+        raise UsageError(f"the records of rank {rank} do not hold its own time")
     return max(1.0 - float(own["own_ms"].sum()) / float(own["wall_ms"].sum()), 0.0)
 
 
@@ -221,25 +217,26 @@ def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
 @METRICS.define("objects", "objects tracked by the garbage collector", "How many objects must Python's GC visit?")
 def tracked_objects(profile: Profile, rank: int) -> Measurement:
     """Objects that Python's collector looks at in a full collection."""
-    told = host_records(profile).environment(rank)
-    if told is None or told.gc_tracked_objects is None or not 0 <= told.gc_tracked_objects <= MOST_OBJECTS:
+    recorded = host_records(profile).environment(rank)
+    count = None if recorded is None else recorded.gc_tracked_objects
+    if count is None or not 0 <= count <= MOST_OBJECTS:
         raise UsageError(f"the records of rank {rank} do not count the collector's objects")
-    rows = pd.DataFrame([{"rank": rank, "unix_ns": told.unix_ns, "gc_tracked_objects": told.gc_tracked_objects}])
-    return Measurement(
-        float(told.gc_tracked_objects), lambda: rows, "environment event", (rank,), source=MONITOR_FORMAT
-    )
+    return _of_environment(profile, rank, count, {"gc_tracked_objects": count})
 
 
 @METRICS.define("threads", "framework threads per operator", "How many threads work on one operator?")
 def operator_threads(profile: Profile, rank: int) -> Measurement:
     """Threads that the framework gives to one operator on this rank."""
-    told = host_records(profile).environment(rank)
-    if told is None or not 0 < told.threads.get("torch_intra", 0) <= MOST_THREADS:
-        raise UsageError(f"the records of rank {rank} do not tell the framework's threads")
-    rows = pd.DataFrame([{"rank": rank, "unix_ns": told.unix_ns, **told.threads}])
-    return Measurement(
-        float(told.threads["torch_intra"]), lambda: rows, "environment event", (rank,), source=MONITOR_FORMAT
-    )
+    recorded = host_records(profile).environment(rank)
+    if recorded is None or not 0 < recorded.threads.get("torch_intra", 0) <= MOST_THREADS:
+        raise UsageError(f"the records of rank {rank} do not hold the framework's thread count")
+    return _of_environment(profile, rank, recorded.threads["torch_intra"], recorded.threads)
+
+
+def _of_environment(profile: Profile, rank: int, value: float, shown: Mapping[str, int]) -> Measurement:
+    recorded = host_records(profile).environment(rank)
+    rows = pd.DataFrame([{"rank": rank, "unix_ns": recorded.unix_ns if recorded else -1, **shown}])
+    return Measurement(float(value), lambda: rows, "environment event", (rank,), source=MONITOR_FORMAT)
 
 
 def _known(field: str) -> None:

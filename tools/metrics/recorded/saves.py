@@ -89,7 +89,7 @@ def _holding(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) 
 
 # A saving that the training waits for first brings tensors to the host, in blocking copies of far more bytes than a
 # loss or a metric has, and then keeps the host from launching anything while it packs and writes them. It comes in
-# few steps; what is copied in most steps is offloaded or read, not saved; in ``FEW_STEPS`` that cannot be told. Where
+# few steps; what is copied in most steps is offloaded or read, not saved; ``FEW_STEPS`` do not show which. Where
 # Python frames are recorded they name it, or show that it is something else.
 
 

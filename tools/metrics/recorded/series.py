@@ -1,4 +1,4 @@
-"""Figures of the series: steps as monitor records or step logs tell them, without a profiler."""
+"""Figures of the series: steps from monitor records or step logs, without a profiler."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, MetricTable, over_steps
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.step_shape import Stalls, StepSeries, periodic_stalls
 
 METRICS = MetricTable()
 
-STATISTICS = ("mean", "median", "p95", "max")
+
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
 NEAR = 30  # usual steps around the profiled ones that are held against them
 SHOWN = ("rank", "step", "wall_ms", "data_wait_ms", "own_ms", "waiting_ms", "gc_ms", "thread_cpu_ms")
@@ -36,14 +36,14 @@ def step_series_of(series: RunSeries, rank: int | None = None) -> StepSeries:
 def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None = None) -> Measurement:
     """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
     series = run_series(profile)
-    return _measured(series, _statistic(step_series_of(series, rank).ms, statistic), rank, "usual steps")
+    return _measured(series, over_steps(step_series_of(series, rank).ms, statistic), rank, "usual steps")
 
 
 @METRICS.define("ms", "{statistic} {part} per unprofiled step", "How much of an unprofiled step goes into this part?")
 def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
     """Time of a rank's usual step in one part; ``own`` ends with the last gradient, ``rest`` is what follows."""
     series = run_series(profile)
-    return _measured(series, _statistic(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
+    return _measured(series, over_steps(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
 
 
 @METRICS.define("ms", "mean {part} of steps near the profiled ones", "How long is this part near the profiled steps?")
@@ -65,13 +65,13 @@ def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
 
 
 def part_ms(series: RunSeries, part: str, rank: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """The part of every usual step of a rank; UsageError when the source does not tell it."""
+    """The part of every usual step of a rank; UsageError when it is not recorded."""
     if part not in PARTS:
         raise UsageError(f"there is no part {part!r}; choose one of {', '.join(PARTS)}")
     own = _rank_table(series, rank)
     column = "own_ms" if part == "rest" else f"{part}_ms"
     if column not in own or own[column].isna().all():
-        raise UsageError(f"the records of rank {rank} do not tell {part}")
+        raise UsageError(f"the records of rank {rank} do not hold {part}")
     values = (own["wall_ms"] - own[column] if part == "rest" else own[column]).dropna()
     return np.asarray(values, dtype=np.float64)
 
@@ -159,9 +159,9 @@ def own_excess_pct(profile: Profile, rank: int) -> Measurement:
 
 
 def own_means(series: RunSeries) -> pd.Series[float]:
-    """Mean own time per rank; UsageError when the source does not tell it for every rank."""
+    """Mean own time per rank; UsageError when it is not recorded for every rank."""
     if "own_ms" not in series.usual or series.usual.groupby("rank")["own_ms"].count().min() == 0:
-        raise UsageError("the records do not tell the ranks' own time")
+        raise UsageError("the records do not hold the ranks' own time")
     return series.usual.groupby("rank")["own_ms"].mean()
 
 
@@ -170,7 +170,7 @@ def collector_cost_ms(profile: Profile) -> Measurement:
     """Time per usual step in Python's collector on the rank that collects longest in that step: the others wait."""
     series = run_series(profile)
     if "gc_ms" not in series.usual:
-        raise UsageError("step logs do not tell collections")
+        raise UsageError("step logs do not record garbage collections")
     longest = series.usual.groupby("step")["gc_ms"].max()
     rows = longest.rename("gc_ms").reset_index()
     selector = "longest collecting rank of each usual step"
@@ -184,7 +184,7 @@ def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     """The longest pause of Python's collector in the usual steps of a rank."""
     series = run_series(profile)
     if "gc_longest_ms" not in series.usual:
-        raise UsageError("step logs do not tell collections")
+        raise UsageError("step logs do not record garbage collections")
     return _measured(
         series, float(_rank_table(series, rank)["gc_longest_ms"].max()), rank, "collections in usual steps"
     )
@@ -195,7 +195,7 @@ def collector_runs_per_step(profile: Profile, rank: int) -> Measurement:
     """Collections per usual step of a rank, of all generations."""
     series = run_series(profile)
     if "gc_runs" not in series.usual:
-        raise UsageError("step logs do not tell collections")
+        raise UsageError("step logs do not record garbage collections")
     return _measured(series, float(_rank_table(series, rank)["gc_runs"].mean()), rank, "collections in usual steps")
 
 
@@ -218,20 +218,6 @@ def _of_stalls(profile: Profile, rank: int, value: float) -> Measurement:
     own = series.of(rank)
     table = own[own["step"].isin(numbers)]
     return Measurement(value, lambda: _shown(table), "long steps of a rhythm", (rank,), numbers, source=series.source)
-
-
-def _statistic(values: np.ndarray[tuple[int], np.dtype[np.float64]], statistic: str) -> float:
-    match statistic:
-        case "mean":
-            return float(np.mean(values))
-        case "median":
-            return float(np.median(values))
-        case "p95":
-            return float(np.quantile(values, 0.95))
-        case "max":
-            return float(np.max(values))
-        case _:
-            raise UsageError(f"there is no statistic {statistic!r}; choose one of {', '.join(STATISTICS)}")
 
 
 def _rank_table(series: RunSeries, rank: int) -> pd.DataFrame:
