@@ -18,8 +18,7 @@ from tools.knowledge.name_patterns import COLLECTIVE_KINDS
 from tools.metrics.idle import REASONS
 from tools.views.coarse import own_ms
 from tools.views.collectives import collectives
-from tools.views.host_calls import host_calls, names_by_time, step_kernels
-from tools.views.work import kernel_work
+from tools.views.work import host_calls, kernel_work, names_by_time, step_kernels
 
 LISTED = 5  # names in one table
 RANKS_LISTED = 8

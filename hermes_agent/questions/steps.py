@@ -11,9 +11,9 @@ from tools.errors import UsageError
 from tools.findings import Argument
 from tools.metrics.recorded.series import run_series
 from tools.views.coarse import step_series
-from tools.views.host_calls import host_calls, most_grown, step_kernels
 from tools.views.parts import PARTS
 from tools.views.profile import NO_TRACE, Profile
+from tools.views.work import host_calls, most_grown, step_kernels
 
 COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
 RECORDED_PARTS = ("data_wait", "waiting", "gc")

@@ -9,10 +9,9 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_events, of_rank, of_ranks
 from tools.run.events import HOST_WORK
-from tools.views.host_calls import by_step, host_calls, step_kernels
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.views.work import kernel_work, operator_work
+from tools.views.work import by_step, host_calls, kernel_work, operator_work, step_kernels
 
 METRICS = MetricTable()
 KERNELS, HOST_EVENTS = "device kernels of one name", "host events of one name"

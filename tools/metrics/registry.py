@@ -84,10 +84,11 @@ def fact_of(known: Mapping[str, Metric], profile: Profile, metric: str, argument
 
 
 def _path(profile: Profile, result: Measurement) -> str:
-    read = [each for each in profile.run.sources if _is_of(each.format, result.source)]
-    paths = [str(each.path) for each in read if not result.ranks or set(each.ranks) & set(result.ranks)]
+    other = (MONITOR_FORMAT, STEP_LOG_FORMAT)
+    paths = [
+        str(each.path)
+        for each in profile.run.sources
+        if (each.format == result.source if result.source else each.format not in other)
+        and (not result.ranks or set(each.ranks) & set(result.ranks))
+    ]
     return ", ".join(paths)
-
-
-def _is_of(found: str, wanted: str) -> bool:
-    return found == wanted if wanted else found not in (MONITOR_FORMAT, STEP_LOG_FORMAT)

@@ -8,8 +8,8 @@ Columns of the table
     kind               all_reduce, all_gather, ... ("" when not recorded)
     group, members     recorded name and rank list of the group ("" when absent)
     group_size         -1 when neither recorded nor to be taken from the world size
-    bytes              whole buffer as in the NCCL tests, -1 when unknown
-    step               step in which the host asked for it (its own start where the launch was not recorded), -1 outside
+    bytes              whole buffer that a rank ends or starts with, the larger one, as in the NCCL tests; -1 unknown
+    step               step in which the host asked for it (of its own start without a recorded launch), -1 outside
     sequence           its place among the rank's collectives of that group, kind and step
     start_ns, end_ns
     match              id shared by the same collective on several ranks, -1 when not matched
@@ -17,7 +17,9 @@ Columns of the table
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -27,9 +29,69 @@ from numpy.typing import NDArray
 from tools.intervals import EMPTY, IntervalSet, intersect, union
 from tools.knowledge.name_patterns import collective_kind
 from tools.run.links import enclosing
-from tools.views.collective_size import UNKNOWN, element_bytes, element_bytes_of, elements_of
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
+
+UNKNOWN = -1
+LARGEST_ELEMENTS = 1 << 48  # no buffer is larger; more is a damaged shape
+
+FP8_TYPES = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
+BYTES_OF: Mapping[str, int] = {
+    **dict.fromkeys(("byte", "char", "bool", "unsigned char", "signed char", "int8", "uint8", *FP8_TYPES), 1),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "short int", "int16"), 2),
+    **dict.fromkeys(("float", "float32", "int", "int32"), 4),
+    **dict.fromkeys(("double", "float64", "long", "long int", "int64", "complexfloat"), 8),
+    "complexdouble": 16,
+}
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element of a recorded type name, ``UNKNOWN`` when the name is not known."""
+    return BYTES_OF.get(dtype.strip().lower().removeprefix("c10::").removeprefix("torch."), UNKNOWN)
+
+
+def elements_of(dims: str) -> int:
+    """Elements of the first input of a recorded shape list (``[[5, 3], []]`` or a list of tensors ``[[[5], [3]]]``)."""
+    first = _first(dims)
+    if not isinstance(first, list) or not first:
+        return UNKNOWN
+    shapes = first if isinstance(first[0], list) else [first]
+    total = 0
+    for shape in shapes:
+        if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
+            return UNKNOWN
+        total += math.prod(shape)
+        if total > LARGEST_ELEMENTS:
+            return UNKNOWN
+    return total
+
+
+def element_bytes_of(types: str) -> int:
+    """Bytes of one element of the first input, ``UNKNOWN`` when its type was not recorded."""
+    first = _first(types)
+    return element_bytes(first) if isinstance(first, str) else UNKNOWN
+
+
+def bus_factor(kind: str, group_size: int) -> float:
+    """What turns algorithm bandwidth into bus bandwidth (NCCL tests, PERFORMANCE.md), so that peers compare."""
+    if group_size < 2:
+        return 1.0
+    match kind:
+        case "all_reduce":
+            return 2.0 * (group_size - 1) / group_size
+        case "all_gather" | "reduce_scatter" | "all_to_all" | "gather" | "scatter":
+            return (group_size - 1) / group_size
+        case _:
+            return 1.0
+
+
+def _first(text: str) -> object:
+    try:
+        values = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return values[0] if isinstance(values, list) and values else None
+
 
 PLACE = ["group", "members", "kind", "step"]  # what, with the sequence number, names one collective
 SAME_BYTES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")  # other kinds differ by rank

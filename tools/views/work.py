@@ -1,15 +1,135 @@
-"""How much time each name takes per step: kernels by duration, operators by their own time."""
+"""Own time by name: host calls, operators and kernels, and what is around a row."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.run.events import EventKind
-from tools.views.host_calls import own_ns
+from tools.run.events import HOST_WORK, EventKind
+from tools.run.links import enclosing, parents
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
+
+Rows = NDArray[np.int64]
+
+
+@memoized
+def host_calls(profile: Profile, rank: int) -> pd.DataFrame:
+    """One row per host event on a training thread of the rank that starts inside a step.
+
+    Columns: row, step (number), name (code of the name category), own_ns (its duration without the events inside it,
+    up to the step's end), duration_ns. Marks of whole steps are left out; what is inside them keeps its own time.
+    """
+    view = profile.rank(rank)
+    host = np.isin(view.kind, [int(kind) for kind in HOST_WORK]) & ~view.named("profiler_step")
+    rows = view.in_steps(np.flatnonzero(host & view.on_training_thread))
+    step = np.searchsorted(view.steps["start_ns"].to_numpy(), view.start[rows], side="right") - 1
+    end = np.minimum(view.end[rows], view.steps["end_ns"].to_numpy()[step])
+    return _table(view, rows, own_ns(view.track[rows], view.start[rows], end, _around))
+
+
+@memoized
+def step_kernels(profile: Profile, rank: int) -> pd.DataFrame:
+    """The same columns for the device kernels of the rank; here own_ns is the whole duration."""
+    view = profile.rank(rank)
+    rows = view.in_steps(view.kernels)
+    return _table(view, rows, view.end[rows] - view.start[rows])
+
+
+def own_ns(track: Rows, start: Rows, end: Rows, parents_of: Callable[[Rows, Rows], Rows] = parents) -> Rows:
+    """Duration of each event without that of the events inside it on its thread, never below 0."""
+    own = end - start
+    for number in np.unique(track):
+        mine = np.flatnonzero(track == number)
+        parent = parents_of(start[mine], end[mine])
+        child = np.flatnonzero(parent >= 0)
+        np.subtract.at(own, mine[parent[child]], (end - start)[mine[child]])
+    return np.asarray(np.maximum(own, 0), dtype=np.int64)
+
+
+def _around(start: Rows, end: Rows) -> Rows:
+    """The innermost event around that lasts as long, -1 at the top; a mark may outlive the frame that opens it."""
+    parent = parents(start, end)
+    outlives = np.flatnonzero((parent >= 0) & (end > end[parent]))
+    while len(outlives):
+        parent[outlives] = parent[parent[outlives]]
+        still = (parent[outlives] >= 0) & (end[outlives] > end[parent[outlives]])
+        outlives = outlives[still]
+    return parent
+
+
+def _table(view: RankProfile, rows: Rows, own_ns: Rows) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "step": view.step_of(rows),
+            "name": view.events.frame["name"].cat.codes.to_numpy()[rows],
+            "own_ns": own_ns,
+            "duration_ns": view.end[rows] - view.start[rows],
+        }
+    )
+
+
+def names_by_time(view: RankProfile, table: pd.DataFrame) -> list[str]:
+    """The distinct names of such a table, those with most own time first; untrusted text."""
+    total = table.groupby("name")["own_ns"].sum()
+    ordered = total.sort_values(ascending=False, kind="stable").index
+    return [str(view.events.frame["name"].cat.categories[code]) for code in ordered]
+
+
+def by_step(view: RankProfile, table: pd.DataFrame) -> pd.DataFrame:
+    """Own nanoseconds by name code (rows) and step number (columns, all steps of the rank); 0 where there is none."""
+    steps = [int(number) for number in view.steps["number"]]
+    sums = table.pivot_table(index="name", columns="step", values="own_ns", aggfunc="sum", fill_value=0, observed=True)
+    return sums.reindex(columns=steps, fill_value=0)
+
+
+def most_grown(view: RankProfile, table: pd.DataFrame, step: int) -> str:
+    """The name whose own time in a step exceeds its median over the rank's steps most; "" when none does."""
+    sums = by_step(view, table)
+    if sums.empty or step not in sums.columns:
+        return ""
+    extra = sums[step] - sums.median(axis=1)
+    code = extra.idxmax()
+    return str(view.events.frame["name"].cat.categories[int(str(code))]) if float(extra.max()) > 0 else ""
+
+
+def outermost_operators(rank: RankProfile, rows: Rows) -> Rows:
+    """For each row the outermost framework operator around it on the same thread, else -1."""
+    holding = _holding(rank, rows, np.flatnonzero(rank.kind == EventKind.OPERATOR))
+    return enclosing(rank.events, rows, rank.outermost(holding))
+
+
+def surrounding_annotations(rank: RankProfile, rows: Rows) -> Rows:
+    """For each row the innermost annotation around it that is not a step mark, else -1."""
+    marked = (rank.kind == EventKind.ANNOTATION) & ~rank.named("profiler_step")
+    return enclosing(rank.events, rows, _holding(rank, rows, np.flatnonzero(marked)))
+
+
+def python_frames(rank: RankProfile, rows: Rows) -> Rows:
+    """For each row the innermost Python frame around it that is not a library's own, else -1."""
+    own = (rank.kind == EventKind.PYTHON) & ~rank.named("library_frame")
+    return enclosing(rank.events, rows, _holding(rank, rows, np.flatnonzero(own)))
+
+
+def commonest(rank: RankProfile, rows: Rows, weights: Rows) -> str:
+    """The name with the largest summed weight among the rows (-1 is none); "" when there is none."""
+    known = rows >= 0
+    if not known.any():
+        return ""
+    codes = rank.events.frame["name"].cat.codes.to_numpy()[rows[known]]
+    return str(rank.events.frame["name"].cat.categories[int(np.bincount(codes, weights=weights[known]).argmax())])
+
+
+def _holding(rank: RankProfile, rows: Rows, candidates: Rows) -> Rows:
+    """The candidates during which at least one of the rows starts: a few, where all would be many to search."""
+    moments = np.sort(rank.start[rows])
+    first = np.searchsorted(moments, rank.start[candidates], side="left")
+    return candidates[np.searchsorted(moments, rank.end[candidates], side="left") > first]
+
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tools.views.collectives import SYNCHRONISING, collectives
 from tools.views.profile import Profile, memoized
@@ -26,7 +25,9 @@ ALIKE = ["kind", "bytes", "group_size", "step", "sequence"]  # what collectives 
 
 def with_parallel_groups(taking_part: pd.DataFrame) -> pd.DataFrame:
     """The matched rows, and the others with the match of a parallel group that waited for the same."""
-    matched, lone = taking_part[taking_part["match"] >= 0], taking_part[_may_wait(taking_part)]
+    unmatched = taking_part[taking_part["match"] < 0]
+    waits = unmatched["kind"].isin(SYNCHRONISING) & (unmatched["bytes"] > 0) & (unmatched["step"] >= 0)
+    matched, lone = taking_part[taking_part["match"] >= 0], unmatched[waits]
     if matched.empty or lone.empty:
         return matched
     joined = lone.drop(columns="match").merge(_meetings(matched), on=ALIKE)
@@ -35,10 +36,6 @@ def with_parallel_groups(taking_part: pd.DataFrame) -> pd.DataFrame:
     same = joined[came_meanwhile & (joined["apart"] <= joined["transfer_ns"])]
     nearest = same.sort_values(["op", "apart", "match"]).drop_duplicates("op")
     return pd.concat([matched, nearest[matched.columns]], ignore_index=True)
-
-
-def _may_wait(table: pd.DataFrame) -> pd.Series[bool]:
-    return (table["match"] < 0) & table["kind"].isin(SYNCHRONISING) & (table["bytes"] > 0) & (table["step"] >= 0)
 
 
 def _meetings(matched: pd.DataFrame) -> pd.DataFrame:
@@ -114,13 +111,14 @@ def _participants(part: RankGraph, first: int) -> pd.DataFrame:
 
 
 def _nodes(window: Window, parts: list[RankGraph], shared: pd.DataFrame, first_shared: int) -> Nodes:
-    columns: dict[str, list[NDArray[np.int64]]] = {name: [value] for name, value in _origin(window).items()}
+    origin = {"kind": int(NodeKind.ORIGIN), "rank": NONE, "track": NONE, "row": NONE, "own_ns": 0, "frozen": 1}
+    origin |= {"end_ns": window.origin_ns, "begin_ns": window.origin_ns}
+    columns = {name: [np.array([value], dtype=np.int64)] for name, value in origin.items()}
     for part in parts:
         stretches, ops = part.stretches, part.ops
         kind = np.where(stretches.wait >= 0, NodeKind.WAIT, NodeKind.HOST)
-        rank = np.full(len(stretches.track) + len(ops), part.rank.rank.rank)
         columns["kind"].append(np.concatenate((kind, np.full(len(ops), NodeKind.DEVICE))))
-        columns["rank"].append(rank)
+        columns["rank"].append(np.full(len(kind) + len(ops), part.rank.rank.rank))
         columns["track"].append(np.concatenate((stretches.track, ops.track)))
         columns["row"].append(np.concatenate((part.stretch_row, ops.row)))
         columns["end_ns"].append(np.concatenate((stretches.end_ns, ops.end_ns)))
@@ -152,12 +150,6 @@ def _nodes(window: Window, parts: list[RankGraph], shared: pd.DataFrame, first_s
         collective=collective,
         begin_ns=whole["begin_ns"],
     )
-
-
-def _origin(window: Window) -> dict[str, NDArray[np.int64]]:
-    values = {"kind": int(NodeKind.ORIGIN), "rank": NONE, "track": NONE, "row": NONE, "own_ns": 0, "frozen": 1}
-    values |= {"end_ns": window.origin_ns, "begin_ns": window.origin_ns}
-    return {name: np.array([value], dtype=np.int64) for name, value in values.items()}
 
 
 def _rank_links(part: RankGraph, first: int, window: Window, shared: pd.DataFrame) -> Edges:

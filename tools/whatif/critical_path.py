@@ -144,8 +144,11 @@ def critical_path(profile: Profile) -> CriticalPath:
     """The critical path of the run's representative steps; computed once per profile."""
     graph = graph_of(profile)
     path = walk(graph)
-    rank = _last_rank(graph, path)
-    steps = _bounds(profile, graph, rank)
+    ranks = graph.nodes.rank[path]
+    rank = int(ranks[ranks >= 0][-1])
+    steps = profile.rank(rank).steps
+    steps = steps[steps["number"].isin(graph.window.steps)].reset_index(drop=True)
+    steps["end_ns"] = np.minimum(steps["end_ns"], graph.window.end_ns[graph.window.ranks.index(rank)])
     segments = _in_steps(_segments(profile, graph, path), steps)
 
     def divide(by_event: bool) -> pd.DataFrame:
@@ -164,11 +167,9 @@ def family_savings(profile: Profile) -> tuple[FamilySaving, ...]:
     path_ms = critical_path(profile).ms()
     return tuple(
         FamilySaving(
-            family,
-            path_ms[family],
-            saved_ms(profile, family_change(profile, family)) if family in REMOVABLE else None,
+            each, path_ms[each], saved_ms(profile, family_change(profile, each)) if each in REMOVABLE else None
         )
-        for family in FAMILIES
+        for each in FAMILIES
     )
 
 
@@ -184,32 +185,19 @@ def walk(graph: Graph) -> Rows:
     return np.array(path[::-1], dtype=np.int64)
 
 
-def _bounds(profile: Profile, graph: Graph, rank: int) -> pd.DataFrame:
-    """The rank's steps in the window, the last one ending with the window."""
-    steps = profile.rank(rank).steps
-    steps = steps[steps["number"].isin(graph.window.steps)].reset_index(drop=True)
-    steps["end_ns"] = np.minimum(steps["end_ns"], graph.window.end_ns[graph.window.ranks.index(rank)])
-    return steps
-
-
-def _last_rank(graph: Graph, path: Rows) -> int:
-    ranks = graph.nodes.rank[path]
-    return int(ranks[ranks >= 0][-1])
-
-
 def _segments(profile: Profile, graph: Graph, path: Rows) -> pd.DataFrame:
     """Every node of the path as the delay before it and its own time; host time is still "cpu"."""
     nodes, edges = graph.nodes, graph.edges
     edge = binding_edges(graph)[path]
     start = nodes.end_ns[path] - nodes.own_ns[path]
-    place = _placed(nodes.rank[path], nodes.track[path])
-    kind = edges.kind[edge]
-    delay = np.where(kind == EdgeKind.COLLECTIVE, "communication", "idle")
+    known = np.maximum.accumulate(np.where(nodes.rank[path] >= 0, np.arange(len(path)), 0))
+    placed = path[known]  # a transfer lies where the path arrives from
+    delay = np.where(edges.kind[edge] == EdgeKind.COLLECTIVE, "communication", "idle")
     work = _families(profile, graph, path)
     table = pd.DataFrame(
         {
-            "rank": np.repeat(place[0], 2),
-            "track": np.repeat(place[1], 2),
+            "rank": np.repeat(nodes.rank[placed], 2),
+            "track": np.repeat(nodes.track[placed], 2),
             "row": np.repeat(nodes.row[path], 2),
             "start_ns": np.column_stack((start - edges.lag_ns[edge], start)).ravel(),
             "end_ns": np.column_stack((start, nodes.end_ns[path])).ravel(),
@@ -218,12 +206,6 @@ def _segments(profile: Profile, graph: Graph, path: Rows) -> pd.DataFrame:
         }
     )
     return table[table["end_ns"] > table["start_ns"]]
-
-
-def _placed(rank: Rows, track: Rows) -> tuple[Rows, Rows]:
-    """Rank and track of each node; a transfer lies where the path arrives from."""
-    known = np.maximum.accumulate(np.where(rank >= 0, np.arange(len(rank)), 0))
-    return rank[known], track[known]
 
 
 def _families(profile: Profile, graph: Graph, path: Rows) -> NDArray[np.str_]:

@@ -80,16 +80,12 @@ def _between(
             continue
         which = (own == stream) & (awaited == other)
         source = latest_before(ops, members[int(other)], launched[which], np.full(which.sum(), np.iinfo(np.int64).max))
-        target = _first_after(ops, members[int(stream)], asked[which])
+        mine = members[int(stream)]
+        place = np.searchsorted(np.maximum.accumulate(ops.call_start_ns[mine]), asked[which], side="left")
+        target = np.where(place < len(mine), mine[np.minimum(place, len(mine) - 1)], NONE)
         good = (source >= 0) & (target >= 0)
         pairs.append((source[good], target[good]))
     return pairs
-
-
-def _first_after(ops: Operations, members: Rows, asked: Rows) -> Rows:
-    called = np.maximum.accumulate(ops.call_start_ns[members])
-    place = np.searchsorted(called, asked, side="left")
-    return np.where(place < len(members), members[np.minimum(place, len(members) - 1)], NONE)
 
 
 def _communication_inputs(ops: Operations) -> Edges:
@@ -162,6 +158,8 @@ def rank_graph(rank: RankProfile, start_ns: int, end_ns: int) -> RankGraph:
     anchor = np.where(ops.host_track == main, np.minimum(ops.anchor_ns, end_ns), ops.anchor_ns)
     stretches = cut_threads([main, *others], start_ns, ends, spans, _marks(ops, anchor, handed))
     own, row = _own(stretches, waits, handed, ops)
+    launched = np.flatnonzero(ops.linked & ~ops.fixed)
+    source = stretches.ending_at(ops.host_track[launched], anchor[launched])
     thread = _thread_links(stretches, handed, len(waits.row))
     return RankGraph(
         rank=rank,
@@ -171,7 +169,7 @@ def rank_graph(rank: RankProfile, start_ns: int, end_ns: int) -> RankGraph:
         own_ns=own,
         ops=ops,
         thread=thread,
-        launch=_launch_links(stretches, ops, anchor, latency),
+        launch=link(source, launched, EdgeKind.LAUNCH, np.full(len(launched), latency)),
         device=device_edges(rank, ops, previous, gap_ns(ops, previous)),
         sync=_sync_links(stretches, waits),
     )
@@ -224,12 +222,6 @@ def _thread_links(stretches: Stretches, handed: Handovers, first: int) -> Edges:
     which = stretches.wait[target] - first
     source = stretches.ending_at(handed.other_track[which], handed.other_ns[which])
     return before.joined(link(source, target, EdgeKind.HANDOVER))
-
-
-def _launch_links(stretches: Stretches, ops: Operations, anchor: Rows, latency_ns: int) -> Edges:
-    launched = np.flatnonzero(ops.linked & ~ops.fixed)
-    source = stretches.ending_at(ops.host_track[launched], anchor[launched])
-    return link(source, launched, EdgeKind.LAUNCH, np.full(len(launched), latency_ns))
 
 
 def _sync_links(stretches: Stretches, waits: Waits) -> Edges:

@@ -70,26 +70,22 @@ def cut_threads(
 ) -> Stretches:
     """Stretches of each thread from ``start_ns`` on, cut at marks and waits, until ``ends[track]`` or the last."""
     parts = [_cut(track, start_ns, ends.get(track), waits, marks.get(track)) for track in tracks]
-    columns = [np.concatenate([part[column] for part in parts]) for column in range(4)] if parts else [_none()] * 4
+    columns = (
+        [np.concatenate([part[column] for part in parts]) for column in range(4)]
+        if parts
+        else [np.empty(0, dtype=np.int64)] * 4
+    )
     return Stretches(*columns)
-
-
-def _none() -> Rows:
-    return np.empty(0, dtype=np.int64)
 
 
 def _cut(track: int, start_ns: int, end_ns: int | None, waits: Spans, marks: Rows | None) -> list[Rows]:
     mine = np.flatnonzero(waits.track == track)
     mine = mine[np.argsort(waits.start_ns[mine], kind="stable")]
     begin, end = waits.start_ns[mine], waits.end_ns[mine]
-    plain = _none() if marks is None else marks
+    plain = np.empty(0, dtype=np.int64) if marks is None else marks
     place = np.searchsorted(begin, plain, side="right") - 1
-    inside = (
-        (place >= 0) & (plain > begin[np.maximum(place, 0)]) & (plain < end[np.maximum(place, 0)])
-        if len(mine)
-        else None
-    )
-    kept = plain if inside is None else plain[~inside]
+    at = np.maximum(place, 0)
+    kept = plain[~((place >= 0) & (plain > begin[at]) & (plain < end[at]))] if len(mine) else plain
     extra = np.array([start_ns] if end_ns is None else [start_ns, end_ns], dtype=np.int64)
     bounds = np.unique(np.concatenate((extra, begin, end, kept)))
     bounds = bounds[bounds >= start_ns]
@@ -126,7 +122,8 @@ def handovers(rank: RankProfile, main: int, others: list[int], start_ns: int, en
         work = busy(rank, other, start_ns, end_ns)
         if not len(work):
             continue
-        bursts = _bursts(work)
+        filled = merge(work, np.column_stack((work[:, 1], work[:, 1] + BURST_GAP_NS)))
+        bursts = np.column_stack((filled[:, 0], filled[:, 1] - BURST_GAP_NS))
         parts.append(_woken(main, other, idle, bursts, start_ns))
         if length(intersect(main_busy, work)) <= ALTERNATING_SHARE * length(work):
             parts.append(_awaited(main, other, idle, bursts))
@@ -143,11 +140,6 @@ def busy(rank: RankProfile, track: int, start_ns: int, end_ns: int) -> IntervalS
     encloses = rank.named("enclosing_operator")[rows]
     waiting = rank.covered(rank.host_collective_rows)
     return merge(union(begin[~encloses], end[~encloses]), subtract(union(begin[encloses], end[encloses]), waiting))
-
-
-def _bursts(work: IntervalSet) -> IntervalSet:
-    filled = merge(work, np.column_stack((work[:, 1], work[:, 1] + BURST_GAP_NS)))
-    return np.column_stack((filled[:, 0], filled[:, 1] - BURST_GAP_NS))
 
 
 def _woken(main: int, other: int, idle: IntervalSet, bursts: IntervalSet, start_ns: int) -> Rows:

@@ -18,6 +18,7 @@ from tools.whatif.threads import busy
 # latest of them has ended is the thread's own time; so a call that found its work done is all own time.
 
 
+DEVICE_WIDE = ("DeviceSynchronize", "CtxSynchronize", "QueueFinish")  # wait for every stream
 RETURN_NS = 50_000  # a waiting call returns within this time after the work it waited for
 BLOCKING_SHARE = 0.5  # a kernel that fills this share of its launching call was waited for
 FULL_QUEUE = 128  # pending operations from which on a long launch is taken to wait for a place in the queue
@@ -63,7 +64,7 @@ def _synchronising(rank: RankProfile, ops: Operations, start_ns: int, end_ns: in
     rows = np.flatnonzero(calls & (rank.start >= start_ns) & (rank.end <= end_ns) & (rank.end > rank.start))
     recorded = _recorded(rank, rows)
     free = rank.named("device_free")[rows]
-    everything = np.array([_is_device_wide(name) for name in rank.names(rows)], dtype=bool) | free
+    everything = np.array([any(word in name for word in DEVICE_WIDE) for name in rank.names(rows)], dtype=bool) | free
     launched = np.where(recorded["launched_ns"].to_numpy() >= 0, recorded["launched_ns"], rank.start[rows])
     stream = recorded["stream"].to_numpy()
     candidates = [latest_before(ops, mine, launched, rank.end[rows]) for mine in ops.streams()]
@@ -72,10 +73,6 @@ def _synchronising(rank: RankProfile, ops: Operations, start_ns: int, end_ns: in
     wanted = _wanted(rank, ops, rows, table, np.array(numbers, dtype=np.int64), stream, everything)
     which, wait = np.nonzero(wanted & (table >= 0))
     return Waits(rows, rank.track[rows].astype(np.int64), rank.start[rows], rank.end[rows], wait, table[which, wait])
-
-
-def _is_device_wide(name: str) -> bool:
-    return "DeviceSynchronize" in name or "CtxSynchronize" in name or "QueueFinish" in name
 
 
 def _wanted(

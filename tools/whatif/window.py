@@ -51,7 +51,9 @@ def choose_window(profile: Profile, budget: int = NODE_BUDGET) -> Window:
     starts, ends = (np.stack(side) for side in zip(*(_bounds(rank, numbers) for rank in ranks), strict=True))
     walls = (ends - starts).max(axis=0) / 1e6
     nodes = np.sum([_nodes(rank, numbers) for rank in ranks], axis=0)
-    first, count = _most_ordinary(walls, nodes, budget)
+    count = max(1, min(len(walls), int(budget // max(float(np.median(nodes)), 1.0))))
+    sums = np.convolve(walls, np.ones(count), mode="valid")
+    first = int(np.argmin(np.abs(sums / count - np.median(walls))))
     return Window(
         ranks=tuple(rank.rank.rank for rank in ranks),
         steps=tuple(int(number) for number in numbers[first : first + count]),
@@ -97,10 +99,3 @@ def _nodes(rank: RankProfile, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
     steps = rank.step_of(calls)
     counts = np.searchsorted(np.sort(steps), numbers, side="right") - np.searchsorted(np.sort(steps), numbers)
     return np.asarray(counts * NODES_PER_LAUNCH + NODES_PER_STEP, dtype=np.int64)
-
-
-def _most_ordinary(walls: NDArray[np.float64], nodes: NDArray[np.int64], budget: int) -> tuple[int, int]:
-    """First position and number of the steps to take."""
-    count = max(1, min(len(walls), int(budget // max(float(np.median(nodes)), 1.0))))
-    sums = np.convolve(walls, np.ones(count), mode="valid")
-    return int(np.argmin(np.abs(sums / count - np.median(walls)))), count

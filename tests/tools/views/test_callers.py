@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.synthetic import RankBuilder, profile_of
 from tools.run.events import EventKind
-from tools.views.host_calls import commonest, outermost_operators, python_frames, surrounding_annotations
+from tools.views.work import commonest, outermost_operators, python_frames, surrounding_annotations
 
 
 def test_the_outermost_operator_the_annotation_and_the_users_own_line_are_found() -> None:

@@ -8,8 +8,15 @@ from tests.collective_runs import RING, all_reduce, late_run
 from tests.synthetic import RankBuilder, profile_of
 from tools.knowledge.name_patterns import collective_kind
 from tools.run.model import Layout
-from tools.views.collective_size import UNKNOWN, bus_factor, element_bytes, element_bytes_of, elements_of
-from tools.views.collectives import collectives, unmatched
+from tools.views.collectives import (
+    UNKNOWN,
+    bus_factor,
+    collectives,
+    element_bytes,
+    element_bytes_of,
+    elements_of,
+    unmatched,
+)
 
 
 def test_a_kernel_that_carries_its_parameters_is_read_from_them() -> None:

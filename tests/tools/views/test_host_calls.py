@@ -6,8 +6,8 @@ import pytest
 
 from tests.synthetic import RankBuilder, profile_of
 from tools.run.events import EventKind
-from tools.views.host_calls import by_step, host_calls, most_grown, names_by_time
 from tools.views.profile import Profile
+from tools.views.work import by_step, host_calls, most_grown, names_by_time
 
 
 def profile(rank: RankBuilder) -> Profile:

@@ -10,9 +10,9 @@ from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.arrivals import arrivals
 from tools.views.collectives import collectives
-from tools.views.exchanges import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, moving
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, moving
 from tools.whatif.change import Change
 
 # Below the confidence of a verdict: shards make operators smaller, and what those then take, no trace of the whole

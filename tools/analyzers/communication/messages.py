@@ -12,9 +12,8 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
 from tools.views.collectives import asking_spans, collectives
-from tools.views.exchanges import NEEDED_AT_ONCE
 from tools.views.profile import Profile
-from tools.views.transfers import Fit, fits, small_messages, transfers
+from tools.views.transfers import NEEDED_AT_ONCE, Fit, fits, small_messages, transfers
 from tools.whatif.change import Scale
 
 MANY = 20.0  # small collectives per step from which merging them is a question at all

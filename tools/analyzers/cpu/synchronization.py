@@ -11,8 +11,8 @@ from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls, kernel_launches
-from tools.views.host_calls import commonest, outermost_operators, python_frames, surrounding_annotations
 from tools.views.profile import Profile
+from tools.views.work import commonest, outermost_operators, python_frames, surrounding_annotations
 from tools.whatif.change import Unblock
 
 NO_DEVICE = "no work on a device is recorded that the host could wait for"

@@ -23,8 +23,8 @@ from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.memory import allocation_rows, recomputed, recomputed_kernels
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.views.host_calls import commonest
 from tools.views.profile import Profile
+from tools.views.work import commonest
 from tools.whatif.change import Change, Scale, Unblock
 
 MEMORY_KNOWN_CAP, MEMORY_UNKNOWN_CAP = 0.85, 0.7  # without a figure for memory it may be forced by its lack

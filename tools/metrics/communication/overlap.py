@@ -11,10 +11,10 @@ from tools.metrics.communication.collectives import breakdown_of, exposed_transf
 from tools.metrics.measurement import Measurement, MetricTable
 from tools.run.model import MONITOR_FORMAT
 from tools.views.collectives import collectives
-from tools.views.exchanges import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
 from tools.views.host_records import TICKS_PER_S, HostRecords
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
 
 METRICS = MetricTable()
 

@@ -13,11 +13,18 @@ from tools.metrics.communication.collectives import measured, selector
 from tools.metrics.measurement import Measurement, MetricTable
 from tools.metrics.recorded.samples import host_records
 from tools.run.model import MONITOR_FORMAT
-from tools.views.collective_size import bus_factor
-from tools.views.collectives import collectives
-from tools.views.exchanges import mergeable_messages, message_cost
+from tools.views.collectives import bus_factor, collectives
 from tools.views.profile import Profile, memoized
-from tools.views.transfers import Fit, fits, large_transfers, small_messages, small_start_ns, transfers
+from tools.views.transfers import (
+    Fit,
+    fits,
+    large_transfers,
+    mergeable_messages,
+    message_cost,
+    small_messages,
+    small_start_ns,
+    transfers,
+)
 
 METRICS = MetricTable()
 
@@ -166,7 +173,7 @@ def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     step_s = float(records.series.of(rank)["wall_ms"].mean()) / 1e3
     if _of_unknown_size(profile):
         raise UsageError("some of the run's messages have no recorded size")
-    own = collective_wire_bytes(profile).value * _senders(profile, rank) / step_s
+    own = collective_wire_bytes(profile).value * len(records.neighbours(rank)) / step_s
     if own > FITS * max(rates):
         raise UsageError(f"the run's own bytes do not go over the interfaces that rank {rank} counts")
     spans = records.spans(rank)
@@ -182,8 +189,7 @@ def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of all bytes in the busier direction."""
     foreign = foreign_bytes_per_s(profile, rank)
     rates = [host_records(profile).per_second(rank, name) or 0.0 for name in COUNTERS]
-    value = 100.0 * foreign.value / max(*rates, 1.0)
-    return replace(foreign, value=value)
+    return replace(foreign, value=100.0 * foreign.value / max(*rates, 1.0))
 
 
 def _of_unknown_size(profile: Profile) -> bool:
@@ -192,8 +198,3 @@ def _of_unknown_size(profile: Profile) -> bool:
     inside = table[(table["step"] >= 0) & (table["group_size"] != 1)]
     silent = ~inside["kind"].isin(SILENT)
     return bool((((inside["bytes"] <= 0) & silent) | (inside["kind"] == "send_recv")).any())
-
-
-def _senders(profile: Profile, rank: int) -> int:
-    """Ranks on the machine that send over its interfaces."""
-    return len(host_records(profile).neighbours(rank))
