@@ -164,12 +164,9 @@ def critical_path(profile: Profile) -> CriticalPath:
 @memoized
 def family_savings(profile: Profile) -> tuple[FamilySaving, ...]:
     """Time on the path and saving by replay for each family; computed once per profile."""
-    path_ms = critical_path(profile).ms()
     return tuple(
-        FamilySaving(
-            each, path_ms[each], saved_ms(profile, family_change(profile, each)) if each in REMOVABLE else None
-        )
-        for each in FAMILIES
+        FamilySaving(each, ms, saved_ms(profile, family_change(profile, each)) if each in REMOVABLE else None)
+        for each, ms in critical_path(profile).ms().items()
     )
 
 

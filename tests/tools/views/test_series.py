@@ -66,7 +66,7 @@ def log_of(walls: list[float]) -> pd.DataFrame:
     return pd.DataFrame({"rank": 0, "step": range(len(walls)), "wall_ms": walls})
 
 
-def test_step_numbers_that_begin_anew_are_counted_on_with_a_note() -> None:
+def test_step_numbers_that_restart_are_counted_on_with_a_note() -> None:
     steps = step_rows(0, [50.0] * 20 + [60.0] * 20)
     steps["step"] = [*range(20), *range(20)]
     profile = recorded_profile(records_of([steps], {0: {"minor_faults": 400.0}}))
@@ -74,7 +74,7 @@ def test_step_numbers_that_begin_anew_are_counted_on_with_a_note() -> None:
     assert profile.series.numbers() == tuple(range(4, 40))
     assert profile.series.of(0)["begin_unix_ns"].is_monotonic_increasing
     assert len(profile.series.notes) == 1
-    assert "begin anew" in profile.series.notes[0]
+    assert "restart" in profile.series.notes[0]
     assert measure(profile, "counter_per_second", rank=0, field="minor_faults").value == pytest.approx(400.0)
     log = steps[["rank", "step", "wall_ms"]]
     series = series_of(replace(run_of(traced_rank(0)), step_log=log))
