@@ -1,4 +1,9 @@
-"""What the transfers of collectives take without waiting for late ranks, and what exposed exchanges cost."""
+"""What the transfers of collectives take without waiting for late ranks, and what exposed exchanges cost.
+
+Where several ranks' traces share a collective its transfer time is the shortest duration. From one rank's trace alone
+waiting cannot be taken out; ``prompt`` then marks the collectives that began right behind another one on the same
+stream, where the ranks had just left the previous collective together and so had little to wait for.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,6 @@ from tools.views.arrivals import arrivals, waits
 from tools.views.collectives import bus_factor, collectives
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-# Where several ranks' traces share a collective its transfer time is the shortest duration. From one rank's trace alone
-# waiting cannot be taken out; ``prompt`` then marks the collectives that began right behind another one on the same
-# stream, where the ranks had just left the previous collective together and so had little to wait for.
-
 
 LARGE_BYTES = 1 << 20  # from here on the link and not the start of the collective should set the duration
 SMALL_BYTES = 64 << 10  # 52 us at 10 Gb/s; starting a collective between hosts takes longer

@@ -1,4 +1,9 @@
-"""The dependency graph of some steps: arrays of nodes and edges, and the order in which it is replayed."""
+"""The dependency graph of some steps: arrays of nodes and edges, and the order in which it is replayed.
+
+A node is a stretch of time of one host thread, a device operation, or a collective's transfer. It starts when every
+edge into it allows: ``start = max(end[source] + lag)``; it ends ``own_ns`` later. A wait (a synchronising call, a
+thread that waits for another) is a node whose ``own_ns`` is what it lasted after the awaited thing had happened.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +15,6 @@ from numpy.typing import NDArray
 
 from tools.whatif.operations import Columns, Rows
 from tools.whatif.window import Window
-
-# A node is a stretch of time of one host thread, a device operation, or a collective's transfer. It starts when every
-# edge into it allows: ``start = max(end[source] + lag)``; it ends ``own_ns`` later. A wait (a synchronising call, a
-# thread that waits for another) is a node whose ``own_ns`` is what it lasted after the awaited thing had happened.
-
 
 ORIGIN = 0  # the node at the start of the window
 

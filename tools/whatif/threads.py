@@ -70,11 +70,7 @@ def cut_threads(
 ) -> Stretches:
     """Stretches of each thread from ``start_ns`` on, cut at marks and waits, until ``ends[track]`` or the last."""
     parts = [_cut(track, start_ns, ends.get(track), waits, marks.get(track)) for track in tracks]
-    columns = (
-        [np.concatenate([part[column] for part in parts]) for column in range(4)]
-        if parts
-        else [np.empty(0, dtype=np.int64)] * 4
-    )
+    columns = [np.concatenate([part[column] for part in parts]) for column in range(4)]
     return Stretches(*columns)
 
 

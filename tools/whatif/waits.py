@@ -1,4 +1,8 @@
-"""Where a host thread waits: for the device, or for a collective of a rank without one."""
+"""Where a host thread waits: for the device, or for a collective of a rank without one.
+
+A wait is a span of a host thread together with the operations it cannot end before. What the span lasts after the
+latest of them has ended is the thread's own time; so a call that found its work done is all own time.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +17,6 @@ from tools.run.events import EventKind
 from tools.views.rank_profile import RankProfile
 from tools.whatif.operations import NONE, Operations, Rows, latest_before, launched
 from tools.whatif.threads import busy
-
-# A wait is a span of a host thread together with the operations it cannot end before. What the span lasts after the
-# latest of them has ended is the thread's own time; so a call that found its work done is all own time.
-
 
 DEVICE_WIDE = ("DeviceSynchronize", "CtxSynchronize", "QueueFinish")  # wait for every stream
 RETURN_NS = 50_000  # a waiting call returns within this time after the work it waited for
