@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hermes_agent.llm.budget import Budget, BudgetExceeded
-from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, ResponseSchema, TextDelta
+from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, ResponseSchema
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.turn import Limits, take_turn
 from tools.agent_tools.tool import describe_faults
@@ -53,7 +53,7 @@ def ask_structured(
     cancelled: Callable[[], bool],
     *,
     limits: Limits | None = None,
-    emit: Callable[[Degraded], None] | None = None,
+    emit: Callable[[Degraded], None] = lambda _: None,
 ) -> Structured[Form]:
     """The model's answer to ``messages`` as a ``form``; at most two calls, nothing is shown before it fits.
 
@@ -61,11 +61,6 @@ def ask_structured(
     when it does not fit, the model is asked to correct it. Raises ModelError when there is no valid answer,
     BudgetExceeded when the budget does not allow the call, and Interrupted once ``cancelled``.
     """
-
-    def show(event: TextDelta | Degraded) -> None:
-        if emit is not None and isinstance(event, Degraded):
-            emit(event)
-
     schema, conversation, note, calls = strict_schema(form), tuple(messages), "", 0
     while True:
         if conversation and conversation[-1].role == "assistant":
@@ -78,7 +73,7 @@ def ask_structured(
                 conversation = (*conversation, _repair(str(error), schema))
         budget.check()
         request = ModelRequest(conversation, response_schema=ResponseSchema(form.__name__, schema))
-        reply = take_turn(model, request, limits or Limits(), budget, cancelled, show)
+        reply = take_turn(model, request, limits or Limits(), budget, cancelled, emit)
         if reply.reason == "cancelled":
             if reply.over_budget and not cancelled():
                 raise BudgetExceeded(reply.over_budget)

@@ -25,13 +25,6 @@ READ_RESULT = "read_result"
 
 
 @dataclass(frozen=True)
-class ModelText:
-    """The next piece of what the model writes."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class ToolStarted:
     """A tool begins; the arguments have been checked."""
 
@@ -56,7 +49,7 @@ class ToolFinished:
     detail: str = ""
 
 
-DialogueEvent: TypeAlias = ModelText | ToolStarted | ToolFinished | Degraded
+DialogueEvent: TypeAlias = ToolStarted | ToolFinished | Degraded
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hermes_agent.llm.budget import Budget, BudgetExceeded
-from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, TextDelta, ToolSpec
-from hermes_agent.llm.tool_calls import READ_RESULT, CallRunner, DialogueEvent, ModelText, ResultStore
+from hermes_agent.llm.model import ChatModel, Message, ModelRequest, ToolSpec
+from hermes_agent.llm.tool_calls import READ_RESULT, CallRunner, DialogueEvent, ResultStore
 from hermes_agent.llm.turn import Limits, Reply, take_turn
 from tools.agent_tools.tool import Tool
 from tools.errors import UsageError
@@ -91,10 +91,7 @@ class _Dialogue:
         if last and self.specs and self.limits.max_rounds > 1:
             messages = (*messages, Message("user", ANSWER_NOW))
         request = ModelRequest(messages, self.specs, tool_choice="none" if last and self.specs else "auto")
-        return take_turn(self.model, request, self.limits, self.budget, self.cancelled, self._pass_on)
-
-    def _pass_on(self, event: TextDelta | Degraded) -> None:
-        self.emit(ModelText(event.text) if isinstance(event, TextDelta) else event)
+        return take_turn(self.model, request, self.limits, self.budget, self.cancelled, self.emit)
 
     def _carry_out(self, reply: Reply, last: bool) -> tuple[Stop, str] | None:
         stop: tuple[Stop, str] | None = None

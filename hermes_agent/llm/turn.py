@@ -50,9 +50,9 @@ def take_turn(
     limits: Limits,
     budget: Budget,
     cancelled: Callable[[], bool],
-    emit: Callable[[llm.TextDelta | llm.Degraded], None],
+    emit: Callable[[llm.Degraded], None],
 ) -> Reply:
-    """Run one call to its end; text and degradations are passed on as they come, and the tokens are counted.
+    """Run one call to its end and count its tokens; features that the endpoint refused are passed on to ``emit``.
 
     The call ends early once ``cancelled`` or the time of the budget is over. Raises ModelError.
     """
@@ -69,7 +69,6 @@ def take_turn(
         match event:
             case llm.TextDelta():
                 texts.append(event.text)
-                emit(event)
             case llm.Degraded():
                 emit(event)
             case llm.ReasoningDelta():

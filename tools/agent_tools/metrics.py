@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
 from typing import get_type_hints
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, create_model
 
 from tools.agent_tools.context import MOST_ROWS, ToolContext, page
-from tools.agent_tools.tool import Arguments
+from tools.agent_tools.tool import Arguments, check_arguments
 from tools.errors import UsageError
-from tools.findings import Argument
 from tools.judgement.catalog import metrics
 from tools.metrics.measurement import Metric
 
@@ -44,25 +42,22 @@ def measure(context: ToolContext, asked: Measure) -> str:
     known = metrics().get(asked.metric)
     if known is None:
         raise UsageError(f"there is no metric {asked.metric!r}; list_metrics gives those there are")
-    arguments = _checked(known, asked.arguments)
+    called = f"{known.name}({_signature(known)})"
+    arguments = check_arguments(called, _arguments(known), asked.arguments).model_dump(exclude_unset=True)
     fact = context.measure(known.name, **arguments)
     scope = ", ".join(f"{name}={value}" for name, value in arguments.items())
     return context.say("{n0}: {0}", fact, names=(f"{known.name}({scope})",))
 
 
-def _checked(metric: Metric, given: Mapping[str, Argument]) -> dict[str, Argument]:
-    """The arguments as the metric's function declares them; raises UsageError naming those it takes."""
-    parameters = _parameters(metric)
+def _arguments(metric: Metric) -> type[Arguments]:
+    """The arguments that the metric's function declares."""
     hints = get_type_hints(metric.function)
-    missing = [name for name, each in parameters.items() if each.default is each.empty and name not in given]
-    unknown = [name for name in given if name not in parameters]
-    if missing or unknown:
-        what = f"needs {', '.join(missing)}" if missing else f"takes no {', '.join(unknown)}"
-        raise UsageError(f"{metric.name} {what}; its arguments are ({_signature(metric)})")
-    try:
-        return {name: TypeAdapter(hints[name]).validate_python(value) for name, value in given.items()}
-    except ValidationError as error:
-        raise UsageError(f"the arguments do not fit {metric.name}({_signature(metric)})") from error
+    fields = {
+        name: (hints[name], ... if each.default is each.empty else each.default)
+        for name, each in _parameters(metric).items()
+    }
+    model: type[Arguments] = create_model(metric.name, __base__=Arguments, **fields)  # type: ignore[call-overload]
+    return model
 
 
 def _signature(metric: Metric) -> str:

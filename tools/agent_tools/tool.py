@@ -41,13 +41,7 @@ class Tool:
 
     def check(self, given: Mapping[str, object] | str) -> Arguments:
         """The arguments, from a mapping or a JSON text; raises UsageError naming each fault and what is allowed."""
-        try:
-            if isinstance(given, str):
-                return self.arguments.model_validate_json(given)
-            return self.arguments.model_validate(given)
-        except ValidationError as error:
-            faults = describe_faults(error, self.arguments)
-            raise UsageError(f"the arguments of {self.name} do not fit: {faults}") from error
+        return check_arguments(self.name, self.arguments, given)
 
     def call(self, given: Mapping[str, object]) -> str:
         """Check the arguments and run the tool; raises HermesError with a sentence for the caller."""
@@ -76,6 +70,14 @@ def read_tool(function: Callable[[Context, ArgumentsType], str], arguments: type
         return function(context, asked)
 
     return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, run)
+
+
+def check_arguments(name: str, model: type[Arguments], given: Mapping[str, object] | str) -> Arguments:
+    """The arguments of what is called ``name``; raises UsageError naming each fault and what is allowed."""
+    try:
+        return model.model_validate_json(given) if isinstance(given, str) else model.model_validate(given)
+    except ValidationError as error:
+        raise UsageError(f"the arguments of {name} do not fit: {describe_faults(error, model)}") from error
 
 
 def describe_faults(error: ValidationError, model: type[BaseModel]) -> str:

@@ -129,9 +129,13 @@ def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
         (
             "measure",
             {"metric": "part_ms", "arguments": {"rank": 0}},
-            "part_ms needs part; its arguments are (part: str",
+            "the arguments of part_ms(part: str",
         ),
-        ("measure", {"metric": "part_ms", "arguments": {"part": "host", "gpu": 1}}, "part_ms takes no gpu"),
+        (
+            "measure",
+            {"metric": "part_ms", "arguments": {"part": "host", "gpu": 1}},
+            "gpu is unknown (known: part, rank, step)",
+        ),
         ("slowest_kernels", {"rank": 7}, "the run has no rank 7"),
         ("explain_cause", {"cause": "gremlins"}, "there is no cause 'gremlins'; the causes are"),
         ("rows_behind", {"id": "E99999"}, "there is nothing called 'E99999'"),

@@ -145,9 +145,17 @@ def test_metrics_are_listed_and_measured_by_name() -> None:
     ("name", "arguments", "told"),
     [
         ("measure", {"metric": "nope"}, "list_metrics gives those there are"),
-        ("measure", {"metric": "step_excess_ms"}, "needs step"),
-        ("measure", {"metric": "step_excess_ms", "arguments": {"step": "x"}}, "do not fit step_excess_ms(step: int"),
-        ("measure", {"metric": "step_excess_ms", "arguments": {"profile": 1, "step": 1}}, "takes no profile"),
+        ("measure", {"metric": "step_excess_ms"}, "step is missing"),
+        (
+            "measure",
+            {"metric": "step_excess_ms", "arguments": {"step": "x"}},
+            "step: should be a valid integer",
+        ),
+        (
+            "measure",
+            {"metric": "step_excess_ms", "arguments": {"profile": 1, "step": 1}},
+            "profile is unknown (known: step",
+        ),
         ("measure", {"metric": "part_ms", "arguments": {"part": ["host"]}}, "do not fit: arguments.part"),
         ("slowest_kernels", {}, "slowest_kernels do not fit: rank is missing"),
         ("slowest_kernels", {"rank": 5}, "the run has no rank 5"),
