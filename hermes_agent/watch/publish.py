@@ -56,7 +56,7 @@ class Publisher:
                 self._files.put_file(str(path), target)
             except OSError as error:
                 raise InputError(
-                    f"{self._url}: cannot take {path.name} ({type(error).__name__}); check the rights"
+                    f"{self._url}: cannot take {path.name} ({type(error).__name__}); check the permissions there"
                 ) from error
             self._sent[path] = seen
             count += 1

@@ -48,7 +48,7 @@ class Expansion:
                     yield piece
         except OSError as error:
             raise InputError(
-                f"{self.path}: cannot be read ({error.strerror or error}); check path and rights"
+                f"{self.path}: cannot be read ({error.strerror or error}); check its path and permissions"
             ) from error
 
     def _plain(self, file: BinaryIO) -> Iterator[bytes]:

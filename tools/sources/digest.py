@@ -31,7 +31,9 @@ def digest(path: Path, cache_dir: Path | None) -> str:
             value = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
         after = path.stat()
     except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error}); check path and rights") from error
+        raise InputError(
+            f"{path}: cannot be read ({error.strerror or error}); check its path and permissions"
+        ) from error
     if [after.st_size, after.st_mtime_ns, after.st_ctime_ns, after.st_ino] == stamp:
         _remember(path, cache_dir, stamp, value)
     return value

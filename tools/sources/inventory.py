@@ -107,7 +107,7 @@ def _exists_as_file(path: Path) -> bool:
             raise InputError(f"{path}: there is no such file or folder; check the path")
         return path.is_file()
     except OSError as error:
-        raise InputError(f"{path}: cannot be looked at ({error.strerror}); check path and rights") from error
+        raise InputError(f"{path}: cannot be opened ({error.strerror}); check its path and permissions") from error
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
@@ -117,7 +117,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
         entries = sorted(folder.iterdir())
         entries += [below for entry in entries if _is_own_folder(entry) for below in sorted(entry.iterdir())]
     except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror}); check the rights") from error
+        raise InputError(f"{folder}: cannot be listed ({error.strerror}); check its permissions") from error
     found: list[Path] = []
     other: list[Path] = []
     for entry in entries:
@@ -137,5 +137,5 @@ def _is_own_folder(entry: Path) -> bool:
 def _passed_over(folder: Path, other: list[Path]) -> str:
     names = ", ".join(entry.name for entry in other[:3]) + (", ..." if len(other) > 3 else "")
     if len(other) == 1:
-        return f"1 file in {folder} is no trace or lies outside of it and was passed over: {names}"
-    return f"{len(other)} files in {folder} are no traces or lie outside of it and were passed over: {names}"
+        return f"1 file in {folder} is no trace or lies outside of it and was skipped: {names}"
+    return f"{len(other)} files in {folder} are no traces or lie outside of it and were skipped: {names}"

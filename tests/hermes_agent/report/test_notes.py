@@ -13,7 +13,7 @@ def test_a_note_is_dropped_only_when_a_file_says_the_same_of_itself() -> None:
     source = diagnosis.run.sources[0].model_copy(
         update={"path": "run/a.json", "note": "its rank is not told; 0 was assumed"}
     )
-    clocks = "not all traces tell the time of day, so times of different ranks may not be comparable"
+    clocks = "not all traces record the time of day, so times of different ranks may not be comparable"
     told = diagnosis.model_copy(
         update={
             "run": diagnosis.run.model_copy(update={"sources": [source]}),

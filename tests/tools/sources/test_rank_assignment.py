@@ -110,7 +110,7 @@ def test_ranks_whose_clocks_cannot_be_compared_each_start_at_zero(tmp_path: Path
 
     assert [rank.events.frame["start_ns"][0] for rank in run.ranks] == [0, 0]
     assert run.origin_unix_ns is None
-    assert run.notes == ("not all traces tell the time of day, so times of different ranks may not be comparable",)
+    assert run.notes == ("not all traces record the time of day, so times of different ranks may not be comparable",)
 
 
 def test_traces_of_one_rank_of_jobs_of_different_size_are_not_joined(tmp_path: Path) -> None:

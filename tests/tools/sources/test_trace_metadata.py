@@ -45,5 +45,5 @@ def test_white_space_before_a_trace_is_passed_over_whatever_its_length(tmp_path:
 
 
 def test_a_path_that_no_file_can_have_is_refused_in_one_sentence() -> None:
-    with pytest.raises(InputError, match="cannot be looked at"):
+    with pytest.raises(InputError, match="cannot be opened"):
         take_inventory([Path("x" * 5000)], Limits())

@@ -211,7 +211,7 @@ class Walk:
             return
         self._take_whole_events(text)
         if closed < 0:
-            self.result.damage = self.expansion.damage or "the file ends, or is damaged, in the middle of the events"
+            self.result.damage = self.expansion.damage or "the file ends or is damaged in the middle of the events"
         elif last or closed < len(text) - 1:
             self._tail = bytearray(b'{"":0')
             self._extend_tail(text[closed + 1 :], last)

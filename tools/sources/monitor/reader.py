@@ -48,7 +48,7 @@ def read_monitor(folder: Path) -> MonitorRecords:
         files = plain_or_packed(records, STEP_FILES)
         anomalies, anomaly_notes = read_anomalies(plain_or_packed(records, ANOMALY_FILES)[:MOST_AGENTS])
     except OSError as error:
-        raise InputError(f"{records}: cannot be listed ({error.strerror}); check the rights") from error
+        raise InputError(f"{records}: cannot be listed ({error.strerror}); check its permissions") from error
     if not files:
         raise InputError(f"{folder}: holds no monitor records; they are written to {RECORDS}/rank*{STEPS} there")
     notes = [f"{records} holds more than {MOST_FILES} step files; the others were left out"] * (len(files) > MOST_FILES)

@@ -85,7 +85,7 @@ def read_steps(path: Path) -> RankSteps:
     rows = rows[first]
     lost = int(rows["sequence"][-1]) + 1 - len(rows) if len(rows) else 0
     if lost:
-        notes.append(f"{path}: {lost} steps passed faster than they could be written, or were cut off, and are missing")
+        notes.append(f"{path}: {lost} steps ended faster than they could be written, or were cut off; they are missing")
     possible = _possible(rows)
     if impossible := len(rows) - int(possible.sum()):
         notes.append(f"{path}: {impossible} steps have no possible duration or time and were left out")
@@ -105,7 +105,7 @@ def _content(path: Path, inside: Path) -> Beginning:
             raise StepFileError(f"{path}: lies outside of its folder or is no file; it was left out")
         content = beginning(path, LARGEST_BYTES)
     except OSError as error:
-        raise StepFileError(f"{path}: cannot be read ({error.strerror}); check the rights") from error
+        raise StepFileError(f"{path}: cannot be read ({error.strerror}); check its permissions") from error
     if content.more:
         why = content.damage or f"is larger than {LARGEST_BYTES} bytes"
         raise StepFileError(f"{path}: {why}; it was left out")
