@@ -16,11 +16,7 @@ from tools.views.rank_profile import RankProfile
 
 @memoized
 def blocking_calls(profile: Profile, rank: int) -> pd.DataFrame:
-    """Synchronising calls and blocking device-to-host copies of the training threads inside the steps.
-
-    Columns: row, start_ns, end_ns, read_back (bool), waited_ns (how long the device worked during the call),
-    burst (calls closer than the threshold ``burst_gap_us`` share one). Ordered by start.
-    """
+    """Synchronizing calls and read-backs in steps: row, start_ns, end_ns, read_back, waited_ns, burst; by start."""
     view = profile.rank(rank)
     explicit = np.flatnonzero(
         view.named("synchronization") & (view.kind == EventKind.RUNTIME) & view.on_training_thread

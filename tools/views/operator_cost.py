@@ -112,11 +112,7 @@ COPYING = ("aten::copy_", "aten::fill_", "aten::zero_")
 
 
 class CostModel:
-    """Costs of the operators of one run.
-
-    A forward convolution records neither stride nor output; its output's shape is taken from the gradient that some
-    backward convolution of the same run received for the same image and weight, where that is the same everywhere.
-    """
+    """Costs of a run's operators; forward convolutions take their output's shape from the matching backward one."""
 
     def __init__(self, recorded: list[tuple[str, str]]) -> None:
         self._outputs: dict[tuple[str, str], Shape | None] = {}

@@ -20,11 +20,7 @@ UNTYPED_BYTES = 4  # traces that record shapes but no types are older than mixed
 
 
 def call_costs(rank: RankProfile, keys: list[tuple[int, int, int, bool]]) -> pd.DataFrame:
-    """One row per key (name code, dims code, types code, whether a matrix operator).
-
-    Columns: flops, bytes (NaN unknown), typed (category, type of the operands), sizes (category, text like
-    "128 x 1000"), common_size (greatest common divisor of the sizes that alignment concerns, 0 when there are none).
-    """
+    """One row per key (codes of name, dims, types; math): flops, bytes, typed, sizes, common_size (0 without any)."""
     recorded = rank.events.details.operators
     names = rank.events.frame["name"].cat.categories
     dims, types = recorded["dims"].cat.categories, recorded["types"].cat.categories

@@ -18,11 +18,7 @@ Rows = NDArray[np.int64]
 
 @memoized
 def host_calls(profile: Profile, rank: int) -> pd.DataFrame:
-    """One row per host event on a training thread of the rank that starts inside a step.
-
-    Columns: row, step (number), name (code of the name category), own_ns (its duration without the events inside it,
-    up to the step's end), duration_ns. Marks of whole steps are left out; what is inside them keeps its own time.
-    """
+    """Host events of training threads in steps: row, step, name (code), own_ns (without inner events), duration_ns."""
     view = profile.rank(rank)
     host = np.isin(view.kind, [int(kind) for kind in HOST_WORK]) & ~view.named("profiler_step")
     rows = view.in_steps(np.flatnonzero(host & view.on_training_thread))

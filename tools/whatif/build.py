@@ -69,11 +69,7 @@ def build(profile: Profile, window: Window) -> Graph:
 
 
 def _shared(profile: Profile, parts: list[RankGraph], first: Rows) -> pd.DataFrame:
-    """Operations that are one collective on several ranks, or waited for the same as one, with its nodes.
-
-    Columns: op (node), rank, track, row, start_ns, end_ns, arrival (node), transfer (node), last_ns (last arrival),
-    transfer_ns.
-    """
+    """One row per member of a shared collective: op, rank, track, row, times, arrival and transfer (nodes) and more."""
     tables = [_participants(part, int(at)) for part, at in zip(parts, first[:-1], strict=True)]
     table = pd.concat(tables, ignore_index=True)
     known = collectives(profile) if len(parts) > 1 else None

@@ -15,11 +15,7 @@ HOPED = 1.5  # an estimated factor may be better than estimated; time that goes 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Time inside ``intervals`` on one track takes ``factor`` times as long (0: it is gone).
-
-    Works for host threads and device streams alike. ``kept_factor`` is the cautious view of the same change, used
-    for the pessimistic end of the predicted interval (nearer to 1 than ``factor``).
-    """
+    """Time inside ``intervals`` on one track takes ``factor`` times as long; ``kept_factor`` is the cautious view."""
 
     rank: int
     track: int
@@ -38,11 +34,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Unblock:
-    """The host no longer waits for the device in these synchronising calls (rows of the rank's event table).
-
-    A row may also be a span around such calls, for instance the ``aten::item`` that makes them. In the cautious view
-    ``kept_share`` of the calls, evenly spread, still wait.
-    """
+    """The host no longer waits in these calls, or in calls inside these spans; cautiously ``kept_share`` still do."""
 
     rank: int
     rows: NDArray[np.int64]

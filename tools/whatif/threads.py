@@ -106,11 +106,7 @@ class Handovers(Columns):
 
 
 def handovers(rank: RankProfile, main: int, others: list[int], start_ns: int, end_ns: int) -> Handovers:
-    """All hand-overs between the main training thread and the other threads that drive the device.
-
-    None is recorded. They are inferred from idleness: a thread that runs neither operators nor runtime calls while the
-    other one starts and finishes a burst of work has handed over to it.
-    """
+    """Waits between the main thread and others, inferred: a thread idles while another starts and finishes a burst."""
     main_busy = busy(rank, main, start_ns, end_ns)
     idle = complement(main_busy, start_ns, end_ns)
     parts = [np.empty((0, 5), dtype=np.int64)]

@@ -84,11 +84,7 @@ def _wanted(
     stream: Rows,
     everything: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """For every stream and call, whether the call waits for that stream (shape: streams, calls).
-
-    Recorded streams are followed. A call that names no stream waits for the operation that ended last before the
-    call returned, provided that it ended inside the call and shortly before its return.
-    """
+    """Whether each call waits for each stream: as recorded, else for what ended last inside and near its return."""
     known = numbers[:, None] == stream[None, :]
     ended = np.where(table >= 0, ops.end_ns[np.maximum(table, 0)], -1) if len(ops) else np.zeros(table.shape, np.int64)
     start, end = rank.start[rows], rank.end[rows]
@@ -199,12 +195,7 @@ def _starters(rank: RankProfile, spans: Rows) -> Rows:
 
 
 def _completed(rank: RankProfile, ops: Operations, main: int, start_ns: int, end_ns: int) -> Operations:
-    """The collectives with the end that the training thread saw.
-
-    A collective is over when the thread that waited for it resumes, even if the library's worker, short of a core,
-    closes its span later. So when the thread was idle for long while a collective ran, and none ended to wake it,
-    the one that had run longest ended at that moment.
-    """
+    """With the end that the training thread saw: a worker short of a core may close the collective's span later."""
     idle = complement(busy(rank, main, start_ns, end_ns), start_ns, end_ns)
     woken, _ = _awaited(ops, idle)
     silent = np.ones(len(idle), dtype=bool)

@@ -26,12 +26,7 @@ NAMED = ("data_wait_ms", "gc_ms")  # parts of a rank's own time that are causes 
 
 @dataclass(frozen=True, eq=False)
 class Lateness:
-    """By how much a rank's own time exceeds the median of the other ranks' in each usual step, in ms.
-
-    The excess is of own time without data wait, collections and waiting for a core. ``cost_ms`` is by how much the
-    longest own time of each step would be shorter without that: nothing where another rank takes longest for a reason
-    that has a name.
-    """
+    """Excess of own time, without named parts, over the other ranks' median by step; ``cost_ms`` is what steps lose."""
 
     rank: int
     others_ms: pd.Series[float]  # the median of the others' whole own time, by step
