@@ -23,20 +23,11 @@ class Ledger:
     """Facts by id, in the order in which they were first cited."""
 
     def __init__(self) -> None:
-        self._entries: dict[str, Entry] = {}
-        self._ids: dict[object, str] = {}
+        self._entries: dict[object, Entry] = {}
 
     def cite(self, fact: Fact) -> str:
         """The id of this fact; a new one when it was not cited before."""
-        if fact.key not in self._ids:
-            identifier = f"E{len(self._entries) + 1}"
-            self._ids[fact.key] = identifier
-            self._entries[identifier] = Entry(identifier, fact)
-        return self._ids[fact.key]
-
-    def entry(self, identifier: str) -> Entry | None:
-        """The entry of that id, if there is one."""
-        return self._entries.get(identifier)
+        return self._entries.setdefault(fact.key, Entry(f"E{len(self._entries) + 1}", fact)).id
 
     def entries(self) -> tuple[Entry, ...]:
         """All entries in order."""

@@ -99,13 +99,6 @@ def answer_tokens(window: int | None) -> int:
 
 
 def _messages(diagnosis: Diagnosis, limit_chars: int) -> tuple[Message, ...]:
-    facts = answer_facts(diagnosis, limit_chars)
-    asked = render(
-        "answer_facts",
-        diagnosis=facts.diagnosis,
-        evidence=facts.evidence,
-        cases=facts.cases,
-        not_checked=facts.not_checked,
-    )
+    asked = render("answer_facts", **answer_facts(diagnosis, limit_chars))
     rules = render("answer", most=MOST_STATEMENTS, statements=render("statements"))
     return Message("system", rules), Message("user", asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import case_fields, recalled_case
 from hermes_agent.evidence.citations import cited_ids
@@ -21,28 +20,13 @@ DEPTHS = (6, 3, 2, 1)  # numbers of causes, tried until the facts are short enou
 HOST_IN_FILE = re.compile(r"^(?P<host>[A-Za-z][\w.-]*?)_\d+\.\d+(?:\.\d+)*\.pt\.trace\.json")
 
 
-@dataclass(frozen=True)
-class Facts:
-    """The parts of the prompt ``answer_facts``."""
-
-    diagnosis: str
-    evidence: str
-    cases: str
-    not_checked: str
-
-    @property
-    def chars(self) -> int:
-        """Length of all parts together."""
-        return len(self.diagnosis) + len(self.evidence) + len(self.cases) + len(self.not_checked)
-
-
-def answer_facts(diagnosis: Diagnosis, limit_chars: int) -> Facts:
-    """The facts with as many causes as fit into ``limit_chars``, at least the first."""
-    for depth in DEPTHS[:-1]:
+def answer_facts(diagnosis: Diagnosis, limit_chars: int) -> dict[str, str]:
+    """The variables of the prompt ``answer_facts``, with as many causes as fit into ``limit_chars``, at least one."""
+    for depth in DEPTHS:
         facts = _facts(diagnosis, depth)
-        if facts.chars <= limit_chars:
-            return facts
-    return _facts(diagnosis, DEPTHS[-1])
+        if sum(map(len, facts.values())) <= limit_chars:
+            break
+    return facts
 
 
 def short_facts(diagnosis: Diagnosis, limit_chars: int) -> str:
@@ -62,24 +46,26 @@ def hosts_of(diagnosis: Diagnosis) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match["host"] for name in names if (match := HOST_IN_FILE.match(name))))
 
 
-def _facts(diagnosis: Diagnosis, depth: int) -> Facts:
+def _facts(diagnosis: Diagnosis, depth: int) -> dict[str, str]:
     lines = _diagnosis_lines(diagnosis, depth)
     not_checked = _not_checked(diagnosis)
     ids = dict.fromkeys(name for line in lines for name in cited_ids(line))
     evidence = [_evidence(record) for record in diagnosis.evidence if record.id in ids]
     cases = [_case(record) for record in diagnosis.cases[:depth]]
-    return Facts(
-        _fenced(lines, "diagnosis"),
-        _fenced(evidence, "evidence"),
-        _fenced(cases, "cases") if cases else "none is close enough",
-        _fenced(not_checked, "not checked") if not_checked else "nothing: every question could be answered",
-    )
+    return {
+        "diagnosis": _fenced(lines, "diagnosis"),
+        "evidence": _fenced(evidence, "evidence"),
+        "cases": _fenced(cases, "cases") if cases else "none is close enough",
+        "not_checked": _fenced(not_checked, "not checked") if not_checked else "nothing: every question was answered",
+    }
 
 
 def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
     lines = [f"Verdict: {diagnosis.verdict}", *diagnosis.answer]
     for place, cause in enumerate(diagnosis.causes[:depth], start=1):
-        lines += [f"Cause {place}, {_id(cause)}: {_title(cause)}. {cause.claim}"]
+        lines += [
+            f"Cause {place}, {_id(cause)}: {cause_title(cause.cause, cause.mechanism)} on {rank_list(cause.ranks)}. {cause.claim}"
+        ]
         lines += [f"Detail of cause {place}: {detail}" for detail in cause.details]
         lines += [f"Against cause {place}: {contrary}" for contrary in cause.against]
     for item in diagnosis.advice[:depth]:
@@ -94,10 +80,6 @@ def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
     return lines
 
 
-def _title(cause: CauseRecord) -> str:
-    return f"{cause_title(cause.cause, cause.mechanism)} on {rank_list(cause.ranks)}"
-
-
 def _id(cause: CauseRecord) -> str:
     return f"{cause.cause}:{cause.mechanism}" if cause.mechanism else cause.cause
 
@@ -106,13 +88,11 @@ def _claims(diagnosis: Diagnosis) -> list[str]:
     """The causes that may be called absent, and those that are open."""
     status = {check.analyzer: check.status for check in diagnosis.checks}
     found = {cause.cause for cause in diagnosis.causes}
-    absent: list[str] = []
-    unknown: list[str] = []
-    for name in causes():
+    claims: dict[str, list[str]] = {"absent": [], "open": []}
+    for name in (name for name in causes() if name not in found):
         of_cause = [status[check] for check in checks_for(name) if check in status]
-        if name not in found:
-            (absent if of_cause and "cannot_answer" not in of_cause else unknown).append(name)
-    return [f"Claim absent: {', '.join(absent) or 'none'}", f"Claim open: {', '.join(unknown) or 'none'}"]
+        claims["absent" if of_cause and "cannot_answer" not in of_cause else "open"].append(name)
+    return [f"Claim {claim}: {', '.join(names) or 'none'}" for claim, names in claims.items()]
 
 
 def _evidence(record: EvidenceRecord) -> str:

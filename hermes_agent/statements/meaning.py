@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.statements.context import CheckContext
 from hermes_agent.statements.record import Statement
-from hermes_agent.statements.slots import Segment, SlotKind, Template
+from hermes_agent.statements.slots import SlotKind, Template
 from hermes_agent.statements.subjects import is_predicted, kinds_of_figure, subjects_of_cause, subjects_of_figure
 from hermes_agent.statements.wording import groups_of, judging, vocabulary, words_of
 
@@ -33,7 +33,7 @@ def faults_of_meaning(statement: Statement, template: Template, context: CheckCo
         yield from _without_figure(segment, about, statement)
         places: dict[SlotKind, list[int]] = {"rank": found.ranks if found else [], "step": found.steps if found else []}
         for kind, own in places.items():
-            if not segment.numbers(kind) <= set(own):
+            if not _numbers(segment, kind) <= set(own):
                 yield f"what is said of a {kind} needs a figure of it in the same sentence, or a cause found there"
 
 
@@ -47,7 +47,7 @@ def _about(statement: Statement, template: Template, context: CheckContext) -> f
     return frozenset().union(*map(subjects_of_cause, named))
 
 
-def _without_figure(segment: Segment, about: frozenset[str], statement: Statement) -> Iterator[str]:
+def _without_figure(segment: Template, about: frozenset[str], statement: Statement) -> Iterator[str]:
     allowed = about | {"cost", "mean", "median", "maximum"}
     if about or statement.kind == "advice":
         allowed |= {"predicted", "saving"}
@@ -56,7 +56,7 @@ def _without_figure(segment: Segment, about: frozenset[str], statement: Statemen
             yield f"{word!r} needs a figure of that subject in its sentence, or the cause it belongs to"
 
 
-def _with_figure(segment: Segment, record: EvidenceRecord, context: CheckContext) -> Iterator[str]:
+def _with_figure(segment: Template, record: EvidenceRecord, context: CheckContext) -> Iterator[str]:
     own, kinds = subjects_of_figure(record), kinds_of_figure(record)
     groups = groups_of(words_of(segment.free))
     spoken = frozenset().union(*groups.values())
@@ -68,17 +68,17 @@ def _with_figure(segment: Segment, record: EvidenceRecord, context: CheckContext
     yield from _of_place(segment, record, context)
 
 
-def _names_subject(segment: Segment, record: EvidenceRecord, own: frozenset[str], spoken: frozenset[str]) -> bool:
+def _names_subject(segment: Template, record: EvidenceRecord, own: frozenset[str], spoken: frozenset[str]) -> bool:
     """Return whether the stretch says what the figure measures."""
     if "cause" in record.arguments and spoken & {"cost", "saving", "predicted", "faster"}:
         return True
     if not own:
         return bool(OF_STEP.intersection(segment.free.lower().replace(",", " ").split()))
-    return any(own & (spoken | subjects_of_cause(name)) for name in ("", *segment.causes()))
+    return any(own & (spoken | subjects_of_cause(name)) for name in ("", *segment.values("cause")))
 
 
-def _of_place(segment: Segment, record: EvidenceRecord, context: CheckContext) -> Iterator[str]:
-    ranks, steps = segment.numbers("rank"), segment.numbers("step")
+def _of_place(segment: Template, record: EvidenceRecord, context: CheckContext) -> Iterator[str]:
+    ranks, steps = _numbers(segment, "rank"), _numbers(segment, "step")
     own = _ranks_of(record)
     if ranks and own and not (ranks <= own if "rank" in record.arguments else ranks & own):
         yield f"{record.id} was measured on rank {', '.join(map(str, sorted(own)))}"
@@ -86,6 +86,11 @@ def _of_place(segment: Segment, record: EvidenceRecord, context: CheckContext) -
         yield f"{record.id} is of no single rank"
     if steps and steps != {record.arguments.get("step")} and steps != set(record.steps):
         yield f"{record.id} was not measured on that step"
+
+
+def _numbers(segment: Template, kind: SlotKind) -> set[int]:
+    """The ranks or steps that are named."""
+    return {int(value) for value in segment.values(kind)}
 
 
 def _ranks_of(record: EvidenceRecord) -> set[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -20,8 +21,7 @@ FORMS: tuple[tuple[SlotKind, re.Pattern[str]], ...] = (
     ("verdict", re.compile(r"(verdict)()")),
     ("than", re.compile(r"(than)()")),
 )
-SENTENCE_END = re.compile(r"(?<=[.;?!])\s+")
-MARK = re.compile(r"[,;:()]")
+MARK = re.compile(r"([.;?!](?=\s|$)|[,:()])")
 BEFORE, AFTER = " (\"'", " ),.;:?!\"'"
 
 
@@ -50,63 +50,36 @@ class Template:
         """The values of the slots of these kinds, in order."""
         return [part.value for part in self.parts if isinstance(part, Slot) and part.kind in kinds]
 
-    def segments(self) -> list[Segment]:
-        """The stretch of each figure, cut at ends of sentences and at the first comma or ``{than}`` behind a figure.
+    @property
+    def figure(self) -> str | None:
+        """The id of the first figure."""
+        return next(iter(self.values("evidence")), None)
+
+    def segments(self) -> list[Template]:
+        """The stretch of each figure, cut at ends of sentences and at the first mark or ``{than}`` behind a figure.
 
         Without such a mark the words between two figures belong to the second.
         """
-        result: list[Segment] = []
-        for sentence in self._sentences():
-            cut: list[list[str | Slot]] = [[]]
-            for part in sentence:
-                complete = any(isinstance(each, Slot) and each.kind == "evidence" for each in cut[-1])
-                if complete and isinstance(part, Slot) and part.kind == "than":
-                    cut.append([part])
-                elif complete and isinstance(part, str) and (mark := MARK.search(part)):
-                    cut[-1].append(part[: mark.start()])
-                    cut.append([part[mark.end() :]])
-                elif complete and isinstance(part, Slot) and part.kind == "evidence":
-                    cut.append([*_after_figure(cut[-1]), part])
-                else:
-                    cut[-1].append(part)
-            result += [Segment(tuple(parts)) for parts in cut if any(part != " " for part in parts)]
-        return result
-
-    def _sentences(self) -> list[list[str | Slot]]:
         cut: list[list[str | Slot]] = [[]]
+        for atom in self._atoms():
+            complete = Template(tuple(cut[-1])).figure
+            mark = atom.strip() if isinstance(atom, str) else f"{{{atom.kind}}}"
+            if (mark and mark in ".;?!") or (complete and mark and mark in ",:()"):
+                cut.append([])
+            elif complete and mark == "{than}":
+                cut.append([atom])
+            elif complete and mark == "{evidence}":
+                place = cut[-1].index(Slot("evidence", complete)) + 1
+                cut.append([*cut[-1][place:], atom])
+                del cut[-2][place:]
+            else:
+                cut[-1].append(atom)
+        return [Template(tuple(parts)) for parts in cut if any(part != " " for part in parts)]
+
+    def _atoms(self) -> Iterator[str | Slot]:
+        """Slots, marks and the words between them."""
         for part in self.parts:
-            if isinstance(part, Slot):
-                cut[-1].append(part)
-                continue
-            first, *rest = SENTENCE_END.split(part)
-            cut[-1].append(first)
-            cut += [[each] for each in rest]
-        return cut
-
-
-@dataclass(frozen=True)
-class Segment:
-    """The words and slots that belong to one figure, or a text without any."""
-
-    parts: tuple[str | Slot, ...]
-
-    @property
-    def free(self) -> str:
-        """The words."""
-        return " ".join(part for part in self.parts if isinstance(part, str))
-
-    @property
-    def figure(self) -> str | None:
-        """The id of the figure."""
-        return next((part.value for part in self.parts if isinstance(part, Slot) and part.kind == "evidence"), None)
-
-    def causes(self) -> list[str]:
-        """The causes named."""
-        return [part.value for part in self.parts if isinstance(part, Slot) and part.kind == "cause"]
-
-    def numbers(self, kind: SlotKind) -> frozenset[int]:
-        """The ranks or steps named."""
-        return frozenset(int(part.value) for part in self.parts if isinstance(part, Slot) and part.kind == kind)
+            yield from [part] if isinstance(part, Slot) else MARK.split(part)
 
 
 def parsed(text: str, cause: str | None) -> Template:
@@ -127,14 +100,6 @@ def parsed(text: str, cause: str | None) -> Template:
         parts.append(slot)
     parts.append(text[place:])
     return Template(tuple(part for part in parts if part), tuple(faults))
-
-
-def _after_figure(parts: list[str | Slot]) -> list[str | Slot]:
-    """What stands behind the figure of a stretch, taken out of it."""
-    place = next(i for i, part in enumerate(parts) if isinstance(part, Slot) and part.kind == "evidence")
-    rest = parts[place + 1 :]
-    del parts[place + 1 :]
-    return rest
 
 
 def _slot(text: str, cause: str | None) -> Slot | None:

@@ -168,13 +168,17 @@ def test_no_tool_is_offered_while_the_diagnosis_is_put_into_words() -> None:
     assert model.requests[0].tools == ()
 
 
+def chars(facts: dict[str, str]) -> int:
+    return sum(map(len, facts.values()))
+
+
 def test_the_facts_hold_every_id_that_they_name_and_fit_into_the_window() -> None:
     facts = answer_facts(diagnosis(), 30_000)
-    assert f"\n{COST}: 40.0 ms = cause_impact_ms(" in facts.evidence
-    assert "cpu.operator_compilation: " in facts.not_checked
-    short = answer_facts(diagnosis(), facts.chars - 1)
-    assert short.chars < facts.chars
-    assert "Cause 1, slow_data_processing:too_few_workers: " in short.diagnosis
+    assert f"\n{COST}: 40.0 ms = cause_impact_ms(" in facts["evidence"]
+    assert "cpu.operator_compilation: " in facts["not_checked"]
+    short = answer_facts(diagnosis(), chars(facts) - 1)
+    assert chars(short) < chars(facts)
+    assert "Cause 1, slow_data_processing:too_few_workers: " in short["diagnosis"]
 
 
 def test_a_small_window_leaves_room_for_the_answer() -> None:
