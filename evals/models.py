@@ -1,4 +1,4 @@
-"""A model beside the template baseline: live with its exchanges recorded, or played from a recording."""
+"""A model in addition to the template baseline: live with its exchanges recorded, or played from a recording."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hermes_agent.statements.answer import write_answer
 from hermes_agent.statements.facts import hosts_of
 from tools.errors import ModelError, UsageError
 
-FORMS = "live (the configured model), record:FOLDER (the same, exchanges kept there) or replay:FOLDER"
+FORMS = "live (the configured model), record:FOLDER (the same, exchanges saved there) or replay:FOLDER"
 
 NO_MODEL = "no model is configured to ask; set llm.model in hermes-dx.toml or HERMES_DX_LLM_MODEL"
 
@@ -48,7 +48,7 @@ class ModelChoice:
     attempts: int = 1
 
     def file(self, case_id: str, attempt: int) -> Path | None:
-        """The exchanges of one attempt (from 0); None when they are not kept."""
+        """The exchanges of one attempt (from 0); None when they are not saved."""
         if self.folder is None:
             return None
         return self.folder / (f"{case_id}.{attempt + 1}.jsonl" if attempt else f"{case_id}.jsonl")

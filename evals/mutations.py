@@ -22,8 +22,8 @@ from hermes_agent.evidence.index import evidence_index
 from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
 from hermes_agent.model.request import Request
 from hermes_agent.statements.checks import faults_of
-from hermes_agent.statements.context import CheckContext, names_of
-from hermes_agent.statements.record import Statement
+from hermes_agent.statements.context import CheckContext, claim_of, names_of
+from hermes_agent.statements.record import Claim, Statement
 from hermes_agent.workflow.diagnose import diagnose
 from tools.knowledge.taxonomy import causes
 
@@ -59,7 +59,9 @@ def true_statements(diagnosis: Diagnosis) -> list[Statement]:
         _said("", "cause", name, "present", each.evidence[:3])
         for name, each in zip(found, diagnosis.causes, strict=True)
     ]
-    said += [_said("", "cause", name, claim) for name, claim in _claims(diagnosis).items() if claim != "present"]
+    said += [
+        _said("", "cause", name, claim) for name, claim in _claims(diagnosis).items() if claim in ("absent", "open")
+    ]
     for record in diagnosis.evidence:
         said += [_said(text, "symptom") for text in _phrased(record)]
     said += [_said(f"First, {{{item.id}}}.", "advice") for item in diagnosis.advice]
@@ -153,15 +155,9 @@ def _other_subjects(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corr
             yield _made("subject", statement.model_copy(update={"text": statement.text.replace(own.id, other.id, 1)}))
 
 
-def _claims(diagnosis: Diagnosis) -> dict[str, str]:
+def _claims(diagnosis: Diagnosis) -> dict[str, Claim | None]:
     """Each cause with the claim that holds for it."""
-    context = context_of(diagnosis)
-    claims = {}
-    for name in causes():
-        checks = context.checks_of(name)
-        is_open = not checks or any(check.status == "cannot_answer" for check in checks)
-        claims[name] = "present" if context.found(name) else "open" if is_open else "absent"
-    return claims
+    return {name: claim_of(diagnosis, name) for name in causes()}
 
 
 def _phrased(record: EvidenceRecord) -> Iterator[str]:

@@ -103,7 +103,7 @@ class Session:
 
     @property
     def cache_dir(self) -> Path:
-        """Where results are kept."""
+        """The folder of stored results."""
         return self.request.cache_dir or self.settings.cache_dir
 
     def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool] = never) -> Answer:

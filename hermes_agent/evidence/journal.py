@@ -1,7 +1,7 @@
-"""Figures and cases that answers added to a diagnosis, kept so that their ids mean the same in every later call.
+"""Figures and cases that answers added to a diagnosis, stored so that their ids mean the same in every later call.
 
 One file per diagnosis, one JSON line per record, appended under a lock: two programs that ask at the same time never
-give one id twice. What cannot be kept is still numbered for the session.
+give one id twice. What cannot be stored is still numbered for the session.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
 
 try:
     import fcntl
-except ImportError:  # not on this system: writers are not kept apart
+except ImportError:  # not on this system: writers are not locked out
     fcntl = None  # type: ignore[assignment]
 
 RecordT = TypeVar("RecordT", EvidenceRecord, CaseRecord)
 FOLDER = "measured"
-KEPT_LINES = 4_000  # of one diagnosis; the oldest go first
-KEPT_FILES = 256
+MOST_LINES = 4_000  # of one diagnosis; the oldest go first
+MOST_FILES = 256
 LONGEST_FILE = 64 * 2**20  # bytes; a larger one was not written here
-PARTIAL = ".part"
 
 
 class _Line(BaseModel):
@@ -55,56 +54,58 @@ class Journal:
 
     def evidence(self) -> tuple[EvidenceRecord, ...]:
         """The figures known by now; those that others add later are seen at the next addition."""
-        self._read_once()
+        self._refresh(only_once=True)
         return tuple(line.evidence for line in self._lines if line.evidence is not None)
 
     def cases(self) -> tuple[CaseRecord, ...]:
         """The cases known by now."""
-        self._read_once()
+        self._refresh(only_once=True)
         return tuple(line.case for line in self._lines if line.case is not None)
 
     def add_evidence(
         self, same: Callable[[EvidenceRecord], bool], make: Callable[[str], EvidenceRecord], last: int
     ) -> EvidenceRecord:
         """The record that is the same already, else ``make`` of the next id; ``last`` is the last of the diagnosis."""
-        with self._locked():
-            self._refresh()
-            known = self.evidence()
-            return _first(same, known) or self._append(make(_next("E", known, last)))
+        return self._add("E", self.evidence, same, make, last)
 
     def add_case(self, same: Callable[[CaseRecord], bool], make: Callable[[str], CaseRecord], last: int) -> CaseRecord:
         """Likewise for a case."""
+        return self._add("C", self.cases, same, make, last)
+
+    def _add(
+        self,
+        letter: str,
+        records: Callable[[], tuple[RecordT, ...]],
+        same: Callable[[RecordT], bool],
+        make: Callable[[str], RecordT],
+        last: int,
+    ) -> RecordT:
         with self._locked():
             self._refresh()
-            known = self.cases()
-            return _first(same, known) or self._append(make(_next("C", known, last)))
-
-    def _append(self, record: RecordT) -> RecordT:
-        line = _Line(evidence=record) if isinstance(record, EvidenceRecord) else _Line(case=record)
-        self._lines.append(line)
-        if self._path is None:
+            known: tuple[RecordT, ...] = records()
+            if (found := next((record for record in known if same(record)), None)) is not None:
+                return found
+            record = make(f"{letter}{max([last, *(int(each.id[1:]) for each in known)]) + 1}")
+            line = _Line(evidence=record) if isinstance(record, EvidenceRecord) else _Line(case=record)
+            self._lines.append(line)
+            if self._path is not None:
+                with suppress(OSError):
+                    self._store(self._path, line)
+                    self._size = self._path.stat().st_size
             return record
-        with suppress(OSError):
-            if len(self._lines) > KEPT_LINES:
-                self._shorten(self._path)
-            else:
-                _write_line(self._path, line.model_dump_json())
-            self._size = self._path.stat().st_size
-        return record
 
-    def _shorten(self, path: Path) -> None:
-        self._lines = self._lines[-(KEPT_LINES // 2) :]
-        partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+    def _store(self, path: Path, line: _Line) -> None:
+        if len(self._lines) <= MOST_LINES:
+            _append_line(path, line.model_dump_json())
+            return
+        self._lines = self._lines[-(MOST_LINES // 2) :]
+        partial = path.with_name(f"{path.name}.{os.getpid()}.part")
         partial.write_text("".join(f"{line.model_dump_json()}\n" for line in self._lines), encoding="utf-8")
         partial.replace(path)
 
-    def _read_once(self) -> None:
-        if self._size < 0:
-            self._refresh()
-
-    def _refresh(self) -> None:
-        """Takes in what others have added."""
-        if self._path is None:
+    def _refresh(self, only_once: bool = False) -> None:
+        """Reads what others have added."""
+        if self._path is None or (only_once and self._size >= 0):
             return
         try:
             size = self._path.stat().st_size
@@ -126,7 +127,7 @@ class Journal:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             if not self._path.exists():
-                _tidy(self._path.parent)
+                _remove_oldest(self._path.parent)
             lock = (self._path.parent / "lock").open("a")
         except OSError:
             yield
@@ -137,7 +138,7 @@ class Journal:
             yield
 
 
-def _write_line(path: Path, text: str) -> None:
+def _append_line(path: Path, text: str) -> None:
     """One more line, on a new line even where a program died in the middle of the last."""
     with path.open("ab+") as file:
         torn = False
@@ -147,29 +148,20 @@ def _write_line(path: Path, text: str) -> None:
         file.write(f"{chr(10) if torn else ''}{text}\n".encode())
 
 
-def _first(same: Callable[[RecordT], bool], records: tuple[RecordT, ...]) -> RecordT | None:
-    return next((record for record in records if same(record)), None)
-
-
-def _next(letter: str, records: tuple[RecordT, ...], last: int) -> str:
-    return f"{letter}{max([last, *(int(record.id[1:]) for record in records)]) + 1}"
-
-
 def _parsed(text: str) -> _Line | None:
     """One line; None when it is damaged."""
     try:
         line = _Line.model_validate_json(text)
     except ValidationError:
         return None
-    record = line.evidence or line.case
-    letter = "E" if line.evidence else "C"
+    record, letter = line.evidence or line.case, "E" if line.evidence else "C"
     fits = record is not None and record.id.startswith(letter) and record.id[1:].isascii() and record.id[1:].isdigit()
     return line if fits else None
 
 
-def _tidy(folder: Path) -> None:
-    """Before one more file: the oldest go."""
+def _remove_oldest(folder: Path) -> None:
+    """Make room for one more file."""
     with suppress(OSError):  # another program may be clearing the same folder
-        kept = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
-        for path in kept[: max(len(kept) - KEPT_FILES + 1, 0)]:
+        files = sorted(folder.glob("*.jsonl"), key=lambda path: path.stat().st_mtime)
+        for path in files[: max(len(files) - MOST_FILES + 1, 0)]:
             path.unlink(missing_ok=True)

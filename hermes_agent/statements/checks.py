@@ -6,13 +6,20 @@ from collections.abc import Iterator
 
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.diagnosis import CauseRecord, EvidenceRecord
-from hermes_agent.statements.context import CheckContext
+from hermes_agent.statements.context import CheckContext, claim_of
 from hermes_agent.statements.meaning import faults_of_meaning
-from hermes_agent.statements.record import TEXT_CHARS, Statement
+from hermes_agent.statements.record import TEXT_CHARS, Claim, Statement
 from hermes_agent.statements.slots import Template, parsed
 from hermes_agent.statements.subjects import subjects_of_cause, subjects_of_figure
 from hermes_agent.statements.wording import faults_of_wording, plain_text
 from tools.knowledge.taxonomy import causes
+
+TRUTH: dict[Claim | None, str] = {
+    "present": "the diagnosis found {0}; its claim is present",
+    "absent": "the diagnosis did not find {0}; its claim is absent",
+    "open": "the diagnosis did not find {0}, which could not be checked in this run; its claim is open",
+    None: "the diagnosis did not find {0}, but its checks are not clean; make no claim about it",
+}
 
 
 def template_of(statement: Statement) -> Template:
@@ -96,17 +103,9 @@ def _of_claim(statement: Statement, context: CheckContext) -> Iterator[str]:
     if statement.cause is None or statement.claim is None:
         yield "a statement of kind cause needs a cause and a claim"
         return
-    found, checks = context.found(statement.cause), context.checks_of(statement.cause)
-    is_open = not checks or any(check.status == "cannot_answer" for check in checks)
-    match statement.claim:
-        case "present" if found is None:
-            yield f"the diagnosis did not find {statement.cause}"
-        case "absent" if found is not None:
-            yield f"the diagnosis found {statement.cause}"
-        case "absent" if is_open:
-            yield f"{statement.cause} could not be checked in this run; its claim is open"
-        case "open" if found is not None or not is_open:
-            yield f"{statement.cause} was checked in this run; its claim is {'present' if found else 'absent'}"
+    holds, found = claim_of(context.diagnosis, statement.cause), context.found(statement.cause)
+    if statement.claim != holds:
+        yield TRUTH[holds].format(statement.cause)
     if found is not None:
         for name in statement.evidence:
             record = context.index.evidence.get(name)

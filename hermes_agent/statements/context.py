@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
+from hermes_agent.statements.record import Claim
 from tools.analyzers.registry import checks_for
 
 IN_CODE = re.compile(r"`([^`\n]{1,200})`")
@@ -24,19 +25,33 @@ class CheckContext:
 
     def found(self, name: str | None) -> CauseRecord | None:
         """The finding of a cause, with its mechanism where one is named."""
-        cause, _, mechanism = (name or "").partition(":")
-        fits = (each for each in self.diagnosis.causes if each.cause == cause and mechanism in ("", each.mechanism))
-        return next(fits, None)
+        return found_cause(self.diagnosis, name)
 
     def open_check(self, name: str) -> CheckRecord | None:
         """The check of that name, if it could not be answered."""
         return next((c for c in self.diagnosis.checks if c.analyzer == name and c.status == "cannot_answer"), None)
 
-    def checks_of(self, name: str) -> list[CheckRecord]:
-        """The checks that look for a cause."""
-        cause, _, mechanism = name.partition(":")
-        wanted = checks_for(cause, mechanism or None)
-        return [check for check in self.diagnosis.checks if check.analyzer in wanted]
+
+def found_cause(diagnosis: Diagnosis, name: str | None) -> CauseRecord | None:
+    """The finding of ``slow_link`` or ``operator_dispatch:small_operators``."""
+    cause, _, mechanism = (name or "").partition(":")
+    return next((each for each in diagnosis.causes if each.cause == cause and mechanism in ("", each.mechanism)), None)
+
+
+def checks_of(diagnosis: Diagnosis, name: str) -> list[CheckRecord]:
+    """The checks that look for a cause."""
+    cause, _, mechanism = name.partition(":")
+    return [check for check in diagnosis.checks if check.analyzer in checks_for(cause, mechanism or None)]
+
+
+def claim_of(diagnosis: Diagnosis, name: str) -> Claim | None:
+    """The claim that holds for a cause; None where a check found something that is not among the causes."""
+    if found_cause(diagnosis, name) is not None:
+        return "present"
+    statuses = {check.status for check in checks_of(diagnosis, name)}
+    if not statuses or "cannot_answer" in statuses:
+        return "open"
+    return "absent" if statuses == {"clean"} else None
 
 
 def names_of(

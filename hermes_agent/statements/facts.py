@@ -11,7 +11,7 @@ from hermes_agent.evidence.figures import written
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.display import cause_title, plain, rank_list
-from tools.analyzers.registry import checks_for
+from hermes_agent.statements.context import claim_of
 from tools.knowledge.taxonomy import causes
 
 LINE_CHARS = 1_200
@@ -63,9 +63,8 @@ def _facts(diagnosis: Diagnosis, depth: int) -> dict[str, str]:
 def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
     lines = [f"Verdict: {diagnosis.verdict}", *diagnosis.answer]
     for place, cause in enumerate(diagnosis.causes[:depth], start=1):
-        lines += [
-            f"Cause {place}, {_id(cause)}: {cause_title(cause.cause, cause.mechanism)} on {rank_list(cause.ranks)}. {cause.claim}"
-        ]
+        title = cause_title(cause.cause, cause.mechanism)
+        lines.append(f"Cause {place}, {_id(cause)}: {title} on {rank_list(cause.ranks)}. {cause.claim}")
         lines += [f"Detail of cause {place}: {detail}" for detail in cause.details]
         lines += [f"Against cause {place}: {contrary}" for contrary in cause.against]
     for item in diagnosis.advice[:depth]:
@@ -86,13 +85,9 @@ def _id(cause: CauseRecord) -> str:
 
 def _claims(diagnosis: Diagnosis) -> list[str]:
     """The causes that may be called absent, and those that are open."""
-    status = {check.analyzer: check.status for check in diagnosis.checks}
-    found = {cause.cause for cause in diagnosis.causes}
-    claims: dict[str, list[str]] = {"absent": [], "open": []}
-    for name in (name for name in causes() if name not in found):
-        of_cause = [status[check] for check in checks_for(name) if check in status]
-        claims["absent" if of_cause and "cannot_answer" not in of_cause else "open"].append(name)
-    return [f"Claim {claim}: {', '.join(names) or 'none'}" for claim, names in claims.items()]
+    of_cause = {name: claim_of(diagnosis, name) for name in causes()}
+    names = {claim: [name for name in of_cause if of_cause[name] == claim] for claim in ("absent", "open")}
+    return [f"Claim {claim}: {', '.join(found) or 'none'}" for claim, found in names.items()]
 
 
 def _evidence(record: EvidenceRecord) -> str:

@@ -1,4 +1,4 @@
-"""The form in which a model's paragraphs are kept, after what the templates say."""
+"""The form in which a model's paragraphs are stored, after what the templates say."""
 
 from __future__ import annotations
 

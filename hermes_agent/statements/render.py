@@ -7,7 +7,7 @@ from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, EvidenceRecord
 from hermes_agent.model.display import cause_title, rank_list
 from hermes_agent.statements.checks import template_of
-from hermes_agent.statements.context import CheckContext
+from hermes_agent.statements.context import CheckContext, checks_of
 from hermes_agent.statements.record import Statement
 from hermes_agent.statements.slots import Slot, Template
 
@@ -93,7 +93,7 @@ def _claim(statement: Statement, name: str, context: CheckContext) -> str:
     if statement.claim == "present" and found is not None:
         place = context.diagnosis.causes.index(found) + 1
         return f"Cause {place}: {title} on {rank_list(found.ranks)}{_cost(found, context)}."
-    checks = context.checks_of(name)
+    checks = checks_of(context.diagnosis, name)
     names = ", ".join(f"`{check.analyzer}`" for check in checks)
     if statement.claim == "absent":
         return f"{title}: checked and not found ({names})."

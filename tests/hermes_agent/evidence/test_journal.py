@@ -1,4 +1,4 @@
-"""What answers added to a diagnosis, kept between programs."""
+"""What answers added to a diagnosis, stored for other programs."""
 
 from __future__ import annotations
 
@@ -97,14 +97,14 @@ def test_an_id_that_is_none_is_not_taken_in(tmp_path: Path, name: str) -> None:
 def test_a_long_journal_forgets_the_oldest_and_goes_on_counting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "KEPT_LINES", 10)
+    monkeypatch.setattr(module, "MOST_LINES", 10)
     path = tmp_path / "j.jsonl"
     own = ledger(path)
     names = [own.cite(fact(number)) for number in range(25)]
     assert names == [f"E{LAST + 1 + number}" for number in range(25)]
-    kept = [record.id for record in ledger(path).added()]
-    assert len(kept) <= 10
-    assert kept[-1] == names[-1]
+    stored = [record.id for record in ledger(path).added()]
+    assert len(stored) <= 10
+    assert stored[-1] == names[-1]
 
 
 def test_a_folder_that_cannot_be_written_costs_only_the_memory(tmp_path: Path) -> None:
