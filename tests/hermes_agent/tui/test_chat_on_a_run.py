@@ -32,7 +32,7 @@ async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(tmp_pat
     app = HermesChat(openings(Request(paths=(), cache_dir=tmp_path), settings))
     async with app.run_test(size=WIDE) as pilot:
         await typed(pilot, "/demo", wait_s=60.0)
-        assert "1. heavy data transforms" in said(app)
+        assert "1. Heavy data transforms" in said(app)
         assert app.controller.diagnosis.causes[0].ranks == [1]
         await typed(pilot, "which rank is the slowest?", wait_s=60.0)
         assert "Rank 1 is the slowest" in said(app)
