@@ -47,6 +47,7 @@ def open_chat(request: Request, chosen: Settings) -> int:
 
 def openings(request: Request, chosen: Settings) -> Openings:
     """Return the ways to open a session; ``request`` is that of the command line, perhaps without a run."""
+    from hermes_agent.demo.data import demo_run
     from hermes_agent.tui.work import Openings
 
     def session(wanted: Request) -> ChatSession:
@@ -58,11 +59,6 @@ def openings(request: Request, chosen: Settings) -> Openings:
         here = tuple(local(each, request.cache_dir) for each in paths)
         return session(replace(request, paths=here, baseline=(), steps=None, ranks=()))
 
-    def demo() -> ChatSession:
-        from hermes_agent.demo.data import demo_run
-
-        return path((demo_run(),))
-
     given = (lambda: session(request)) if request.paths else None
     title = request.paths[0].resolve().name if request.paths else ""
-    return Openings(path, demo, given, title, chosen.llm.model)
+    return Openings(path, lambda: path((demo_run(),)), given, title, chosen.llm.model)

@@ -99,11 +99,13 @@ def _watch(folder: Path, args: argparse.Namespace) -> int:
 
 def _print_lines(agent: NodeAgent, poll: Poll, args: argparse.Namespace) -> None:
     from hermes_agent.evidence.printable import printable
-    from hermes_agent.watch.view import line_of
+    from hermes_agent.watch import journal, view
 
     while True:
         for noticed in poll():
-            print(_json_line(noticed) if args.json else printable(line_of(noticed)), flush=True)
+            record = journal.line_of(noticed.anomaly, time.time_ns(), noticed.foreign)
+            record["capture"] = asdict(noticed.capture) if noticed.capture else None
+            print(json.dumps(record) if args.json else printable(view.line_of(noticed)), flush=True)
         if args.until_end and agent.seen_any and not agent.alive:
             return
         time.sleep(agent.pause_s)
@@ -123,13 +125,6 @@ def _draw(agent: NodeAgent, poll: Poll, until_end: bool) -> None:
                 live.update(picture(agent.snapshot()), refresh=True)
             time.sleep(agent.pause_s)
         live.update(picture(agent.snapshot()), refresh=True)
-
-
-def _json_line(noticed: Noticed) -> str:
-    from hermes_agent.watch.journal import line_of
-
-    line = line_of(noticed.anomaly, time.time_ns(), noticed.foreign)
-    return json.dumps({**line, "capture": asdict(noticed.capture) if noticed.capture else None})
 
 
 def _profile(folder: Path, args: argparse.Namespace) -> int:

@@ -77,12 +77,11 @@ def table_text(rows: list[Row]) -> str:
 
 
 def _clock(row: Row) -> str:
-    uncertainty = row["clock_uncertainty_ns"]
+    offset, uncertainty = row["clock_offset_ns"], row["clock_uncertainty_ns"]
     if row["clock_method"] == "none" and uncertainty is None:
         return "not aligned"
-    offset_us = float(str(row["clock_offset_ns"])) / 1e3
     spread = "unknown" if uncertainty is None else f"{float(str(uncertainty)) / 1e3:.1f}"
-    return f"{offset_us:+.1f} ± {spread} us"
+    return f"{float(str(offset)) / 1e3:+.1f} ± {spread} us"
 
 
 def _mark(row: Row) -> str:

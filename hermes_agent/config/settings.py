@@ -16,10 +16,10 @@ from hermes_agent.config.sources import (
     Values,
     absolute,
     environment_values,
-    home_folder,
     merged,
     settings_files,
     user_folder,
+    xdg_folder,
 )
 from tools.errors import UsageError
 
@@ -150,7 +150,7 @@ class Settings(_Section):
         """
         files = settings_files(cwd, env)
         values: Values = {
-            "cache_dir": str(_default_cache(env)),
+            "cache_dir": str(xdg_folder(env, "XDG_CACHE_HOME", ".cache")),
             "cases": {"private_dir": str(user_folder(env) / "cases")},
         }
         for file in reversed(files):
@@ -258,11 +258,6 @@ def _faults(error: ValidationError) -> list[str]:
         reason = fault["msg"].removeprefix("Value error, ")
         phrases.append(f"{name} is not a setting" if unknown else f"{name}: {reason}")
     return phrases
-
-
-def _default_cache(env: Mapping[str, str]) -> Path:
-    base = Path(env.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else home_folder(env) / ".cache") / "hermes-dx"
 
 
 def _names_endpoint(values: Values) -> bool:

@@ -43,13 +43,18 @@ class SettingsFile:
 
 
 def user_folder(env: Mapping[str, str]) -> Path:
-    """The user's configuration folder for Hermes."""
-    base = Path(env.get("XDG_CONFIG_HOME", ""))
-    return (base if base.is_absolute() else home_folder(env) / ".config") / "hermes-dx"
+    """Return the user's configuration folder for Hermes."""
+    return xdg_folder(env, "XDG_CONFIG_HOME", ".config")
+
+
+def xdg_folder(env: Mapping[str, str], variable: str, usual: str) -> Path:
+    """Return Hermes's folder below the one that a variable names, or below the usual one in the home."""
+    base = Path(env.get(variable, ""))
+    return (base if base.is_absolute() else home_folder(env) / usual) / "hermes-dx"
 
 
 def home_folder(env: Mapping[str, str]) -> Path:
-    """The user's home."""
+    """Return the user's home."""
     return Path(env["HOME"]) if env.get("HOME") else Path.home()
 
 
@@ -86,9 +91,9 @@ def environment_values(kind: type[BaseModel], env: Mapping[str, str]) -> Values:
         if not text or not name.startswith(PREFIX) or name in NOT_SETTINGS:
             continue  # set to nothing is not set, as usual in a shell
         if name in known:
-            _put(values, known[name], text)
+            values = merged(values, _nested(known[name], text))
         elif name.startswith(f"{PREFIX}THRESHOLDS_"):
-            _put(values, ("thresholds", name.removeprefix(f"{PREFIX}THRESHOLDS_").lower()), text)
+            values = merged(values, {"thresholds": {name.removeprefix(f"{PREFIX}THRESHOLDS_").lower(): text}})
         else:
             _check_spelling(name, [*known, *NOT_SETTINGS])
     return values
@@ -167,9 +172,5 @@ def _secrets(values: Mapping[str, object], above: str) -> Iterator[str]:
             yield from _secrets(value, f"{above}{name}.")
 
 
-def _put(values: Values, path: tuple[str, ...], text: str) -> None:
-    for name in path[:-1]:
-        inner = values.setdefault(name, {})
-        assert isinstance(inner, dict)
-        values = inner
-    values[path[-1]] = text
+def _nested(path: tuple[str, ...], text: str) -> Values:
+    return {path[0]: _nested(path[1:], text) if path[1:] else text}

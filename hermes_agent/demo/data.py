@@ -1,8 +1,6 @@
-"""The bundled recorded run: a real two-process training, slow, and the same training after the fix.
+"""The bundled run of ``python -m evals.lab record heavy_transform``: a two-process training before and after a fix.
 
-Recorded with ``python -m evals.lab record heavy_transform``. Each folder holds the Kineto trace and the step log
-of both ranks, ``run.json`` (what ran on what) and ``measured.json`` (step time over steps without a profiler);
-``measured.json`` above them holds both step times and the speedup.
+Each folder holds traces, step logs, ``run.json`` (the setup) and ``measured.json`` (the unprofiled step time).
 """
 
 from __future__ import annotations
@@ -14,12 +12,12 @@ from tools.errors import InputError
 
 
 def demo_run() -> Path:
-    """The folder of the slow run; raises InputError when the package was installed without its data."""
+    """Return the folder of the slow run; raises InputError when the package was installed without its data."""
     return _folder("slow")
 
 
 def demo_fixed_run() -> Path:
-    """The folder of the same training after the fix."""
+    """Return the folder of the same training after the fix."""
     return _folder("fixed")
 
 

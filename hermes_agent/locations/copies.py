@@ -23,22 +23,17 @@ _temporary: set[Path] = set()
 
 def new_folder(cache_dir: Path | None) -> Path:
     """Return an empty private folder to copy into; it is removed at exit unless ``store`` moves it."""
-    folder = _in_cache(cache_dir) or Path(tempfile.mkdtemp(prefix="hermes-dx-"))
+    folder = None
+    if cache_dir is not None:
+        with suppress(OSError):
+            (cache_dir / FOLDER).mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=cache_dir / FOLDER))
+    folder = folder or Path(tempfile.mkdtemp(prefix="hermes-dx-"))
     if not _temporary:
         atexit.unregister(remove_temporary)
         atexit.register(remove_temporary)
     _temporary.add(folder)
     return folder
-
-
-def _in_cache(cache_dir: Path | None) -> Path | None:
-    if cache_dir is None:
-        return None
-    try:
-        (cache_dir / FOLDER).mkdir(parents=True, exist_ok=True)
-        return Path(tempfile.mkdtemp(prefix=PARTIAL, dir=cache_dir / FOLDER))
-    except OSError:
-        return None
 
 
 def remove_temporary() -> None:

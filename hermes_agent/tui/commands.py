@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.locations.places import name_of, place
 from hermes_agent.tui import sections, tables
-from hermes_agent.tui.prose import IDENTIFIER
+from hermes_agent.tui.messages import IDENTIFIER
 from hermes_agent.tui.screens import HelpScreen, TableScreen
 from tools.errors import UsageError
 
@@ -167,11 +167,16 @@ def write_report(diagnosis: Diagnosis, argument: str) -> str:
 
     Raises UsageError when the file cannot be written.
     """
+    from hermes_agent.report.markdown import render_markdown
+
     overwrite = argument.startswith(f"{OVERWRITE} ")
     path = Path(argument.removeprefix(OVERWRITE).strip() if overwrite else argument).expanduser()
-    text = _rendered(diagnosis, path)
+    form = path.suffix.lower()
+    if form not in (".md", ".json"):
+        raise UsageError(f"{path}: the name has to end in .md (Markdown) or .json.")
     if path.is_dir():
         raise UsageError(f"{path} is a folder; name a file.")
+    text = render_markdown(diagnosis) if form == ".md" else f"{diagnosis.model_dump_json(by_alias=True, indent=2)}\n"
     existed = path.exists()
     try:
         with path.open("w" if overwrite else "x", encoding="utf-8") as file:
@@ -181,18 +186,6 @@ def write_report(diagnosis: Diagnosis, argument: str) -> str:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}; name another file.") from error
     return f"{'Replaced' if existed else 'Wrote'} {path}."
-
-
-def _rendered(diagnosis: Diagnosis, path: Path) -> str:
-    match path.suffix.lower():
-        case ".md":
-            from hermes_agent.report.markdown import render_markdown
-
-            return render_markdown(diagnosis)
-        case ".json":
-            return diagnosis.model_dump_json(by_alias=True, indent=2) + "\n"
-        case _:
-            raise UsageError(f"{path}: the name has to end in .md (Markdown) or .json.")
 
 
 COMMANDS: tuple[Command, ...] = (

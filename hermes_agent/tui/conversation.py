@@ -12,8 +12,7 @@ from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
 from hermes_agent.model.display import PART_TITLES
 from hermes_agent.tui import sections
 from hermes_agent.tui.glyphs import Glyphs
-from hermes_agent.tui.messages import AnswerMessage, PlainMessage, SectionMessage
-from hermes_agent.tui.prose import plain
+from hermes_agent.tui.messages import AnswerMessage, PlainMessage, SectionMessage, plain
 
 PARTS = tuple(PART_TITLES)
 PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")

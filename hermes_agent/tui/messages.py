@@ -1,9 +1,12 @@
-"""The messages of the conversation. Those with citations can be focused, and open the record of a citation."""
+"""The messages of the conversation, and the gate for their text: cleaned, never markup, citations as links.
+
+A message with citations can be focused, and opens the record of a citation.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -12,19 +15,61 @@ from textual.binding import Binding, BindingType
 from textual.containers import VerticalGroup
 from textual.content import Content
 from textual.message import Message
+from textual.style import Style
 from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from hermes_agent.evidence.citations import CITATION
 from hermes_agent.llm.sanitize import clean
-from hermes_agent.tui.prose import CHOSEN_STYLE, Citation, citations, linked, plain, prose
 from hermes_agent.tui.sections import Section
 
 if TYPE_CHECKING:
     from hermes_agent.session import Answer
 
+IDENTIFIER = re.compile(r"[EAC]\d+")
+CODE = re.compile(r"`([^`\n]+)`")
+LINK_STYLE = "$text-accent underline"
+CHOSEN_STYLE = "reverse bold"
+CODE_STYLE = "$text-warning"
 WORKING = "working on it ..."
 CHECKED = "written by the model, checked against the evidence"
+
+
+@dataclass(frozen=True)
+class Citation:
+    """An id inside a text, from character ``start`` to ``end``."""
+
+    id: str
+    start: int
+    end: int
+
+
+def plain(text: str) -> Content:
+    """Return outside text as it may be shown: no control or escape characters, no markup."""
+    return Content(clean(text))
+
+
+def prose(text: str) -> Content:
+    """Return a sentence of ours: names in back quotes are set off."""
+    content = plain(text)
+    for match in CODE.finditer(content.plain):
+        content = content.stylize(CODE_STYLE, *match.span())
+    return content
+
+
+def citations(text: str) -> Iterator[Citation]:
+    """Yield the ids cited in a text, in order; ``[E1, C2]`` holds two."""
+    for group in CITATION.finditer(text):
+        for match in IDENTIFIER.finditer(text, *group.span()):
+            yield Citation(match.group(), match.start(), match.end())
+
+
+def linked(content: Content) -> Content:
+    """Return the content with every citation a link that opens its record."""
+    for each in citations(content.plain):
+        content = content.stylize(LINK_STYLE, each.start, each.end)
+        content = content.stylize(Style.from_meta({"@click": f"app.cite('{each.id}')"}), each.start, each.end)
+    return content
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,8 @@ from hermes_agent.model.events import (
     StageStarted,
 )
 from hermes_agent.tui.glyphs import Glyphs
-from hermes_agent.tui.prose import plain as outside
+from hermes_agent.tui.messages import plain as outside
 
-StageState = Literal["waiting", "running", "done"]
 STAGES = tuple(Stage)
 STAGE_TITLES = {
     Stage.LOAD: "load the run",
@@ -65,11 +64,9 @@ class Progress:
     stored: bool = False
     over: bool = False
 
-    def state(self, stage: Stage) -> StageState:
+    def state(self, stage: Stage) -> Literal["waiting", "running", "done"]:
         """Return the state of a stage."""
-        if self.running is stage:
-            return "running"
-        return "done" if stage in self.finished else "waiting"
+        return "running" if self.running is stage else "done" if stage in self.finished else "waiting"
 
 
 def advance(progress: Progress, event: Event) -> Progress:
@@ -115,14 +112,9 @@ def hierarchy(progress: Progress, glyphs: Glyphs) -> Content:
         for family, members in groupby(checks, key=_family):
             lines.append(Content(f"  {FAMILY_TITLES.get(family, plain(family))}").stylize(MUTED))
             lines += [_check(each, glyphs) for each in members]
-    entries = (("found", "found"), ("clean", "clean"), ("cannot_answer", "cannot answer"))
-    lines.append(
-        Content("  ").join(
-            Content.assemble((glyphs.mark(status), STATUS_STYLES[status]), f" {words}").stylize_before(MUTED)
-            for status, words in entries
-        )
-    )
-    return Content("\n").join(lines)
+    signs_of = ((glyphs.mark(status), style, plain(status)) for status, style in STATUS_STYLES.items())
+    key = [Content.assemble((sign, style), f" {words}").stylize_before(MUTED) for sign, style, words in signs_of]
+    return Content("\n").join([*lines, Content("  ").join(key)])
 
 
 def _family(check: CheckLine) -> str:

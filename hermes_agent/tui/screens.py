@@ -14,8 +14,7 @@ from textual.widget import Widget
 from textual.widgets import DataTable, Static
 
 from hermes_agent.llm.sanitize import one_line
-from hermes_agent.tui.messages import PlainMessage
-from hermes_agent.tui.prose import plain
+from hermes_agent.tui.messages import PlainMessage, plain
 from hermes_agent.tui.tables import TableView
 
 if TYPE_CHECKING:

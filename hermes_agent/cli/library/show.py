@@ -26,8 +26,7 @@ def run(args: argparse.Namespace) -> int:
 
     cases = library(settings())
     if args.id in causes():
-        _print_playbook(args.id, [case for case in cases if case.cause == args.id], args.json)
-        return ExitCode.OK
+        return _print_playbook(args.id, [case for case in cases if case.cause == args.id], args.json)
     case = next((case for case in cases if case.id == args.id), None)
     if case is None:
         raise UsageError(
@@ -54,14 +53,14 @@ def _text(case: Case) -> str:
     return "\n".join(map(printable, lines))
 
 
-def _print_playbook(cause: str, cases: list[Case], as_json: bool) -> None:
+def _print_playbook(cause: str, cases: list[Case], as_json: bool) -> int:
     """The page, and below it the team's own cases of that cause."""
     from case_library.playbook import case_list, printed, read_playbook
 
     page = printed(read_playbook(cause))
     if as_json:
         print_json({"cause": cause, "page": page, "cases": [case.id for case in cases]})
-        return
-    print(page, end="")
-    if own := [case for case in cases if case.private]:
-        print(f"\n## Private cases\n\n{case_list(own)}")
+    else:
+        own = [case for case in cases if case.private]
+        print(page, end=f"\n## Private cases\n\n{case_list(own)}\n" if own else "")
+    return ExitCode.OK

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from textual.style import Style
 
-from hermes_agent.tui.messages import markdown_parser, without_link_marks
-from hermes_agent.tui.prose import citations, linked, plain, prose
+from hermes_agent.tui.messages import citations, linked, markdown_parser, plain, prose, without_link_marks
 from tests.hermes_agent.tui.fake_session import HOSTILE
 
 
