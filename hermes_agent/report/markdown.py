@@ -7,10 +7,9 @@ import re
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
-from hermes_agent.model.display import cause_heading, rank_list
-from hermes_agent.report.text import EFFORTS, MARKS, interval_meaning, notes_of
+from hermes_agent.model.display import cause_heading
+from hermes_agent.report.text import COLUMNS, EFFORTS, MARKS, cause_facts, cause_lines, interval_meaning, notes_of
 
-PART_COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
 CELL_CHARS = 400
 MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!])")
 
@@ -36,11 +35,11 @@ def _breakdown(diagnosis: Diagnosis) -> str:
     if not diagnosis.breakdown:
         return ""
     lines = ["## Time per step (ms, mean over steps)", ""]
-    lines.append("| rank | " + " | ".join(name.replace("_", " ") for name in PART_COLUMNS) + " |")
-    lines.append("|" + "---|" * (len(PART_COLUMNS) + 1))
+    lines.append("| rank | " + " | ".join(name.replace("_", " ") for name in COLUMNS) + " |")
+    lines.append("|" + "---|" * (len(COLUMNS) + 1))
     for row in diagnosis.breakdown:
         if row.step is None:
-            values = " | ".join(f"{getattr(row, f'{name}_ms'):.2f}" for name in PART_COLUMNS)
+            values = " | ".join(f"{getattr(row, f'{name}_ms'):.2f}" for name in COLUMNS)
             lines.append(f"| {row.rank} | {values} |")
     return "\n".join(lines)
 
@@ -50,16 +49,9 @@ def _causes(diagnosis: Diagnosis) -> str:
         return ""
     lines = ["## Causes, largest saving first", ""]
     for place, cause in enumerate(diagnosis.causes, start=1):
-        lines.append(
-            f"{place}. **{cause_heading(cause.cause, cause.mechanism)}** ({rank_list(cause.ranks)}, "
-            f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step, "
-            f"confidence {cause.confidence:.2f}): {cause.claim}"
-        )
-        lines += [f"   - {detail}" for detail in cause.details]
-        lines += [f"   - Symptom: {symptom}" for symptom in cause.symptoms]
-        lines += [f"   - Against: {contrary}" for contrary in cause.against]
-        if cause.disproved_by:
-            lines.append(f"   - Disproved by: {cause.disproved_by}.")
+        title = cause_heading(cause.cause, cause.mechanism)
+        lines.append(f"{place}. **{title}** ({cause_facts(cause, diagnosis)}): {cause.claim}")
+        lines += [f"   - {line}" for line in cause_lines(cause)]
     return "\n".join(lines)
 
 

@@ -192,14 +192,7 @@ class _Page:
             faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
             gain = f" Predicted step: {item.predicted_step_ms:.3g} ms, {faster}."
         lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
-        return lines + [f"{INDENT}{masked}" for masked in self._masked(cause)]
-
-    def _masked(self, cause: CauseRecord) -> list[str]:
-        if not cause.masked_by:
-            return []
-        fixes = "that fix" if len(cause.masked_by) == 1 else "those fixes"
-        masked = f"Masked by {numbered('cause', cause.masked_by)}; saves {cause.then_ms_per_step:.1f} ms after {fixes}"
-        return [f"{masked}."]
+        return [*lines, *(f"{INDENT}{masked}" for masked in _masked(cause))]
 
     def _breakdown(self, ranks: int) -> str:
         rows = [row for row in self.diagnosis.breakdown if row.step is None]
@@ -242,20 +235,11 @@ class _Page:
         return "\n".join([self._heading("Causes, largest saving first"), *blocks])
 
     def _cause(self, place: int, cause: CauseRecord) -> str:
-        where = "" if set(cause.ranks) == all_ranks(self.diagnosis) else f", {rank_list(cause.ranks)}"
-        facts = (
-            f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}; "
-            f"confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
-        )
         title = f"{place}. {cause_heading(cause.cause, cause.mechanism)}"
         named = f"({'/'.join(filter(None, (cause.cause, cause.mechanism)))})"
-        said = [cause.claim, *self._masked(cause), *cause.details]
-        said += [f"Symptom: {symptom}" for symptom in cause.symptoms]
-        said += [f"Against: {contrary}" for contrary in cause.against]
-        said += [f"Where: {cause.where}."] if cause.where else []
-        said += [f"Disproved by: {cause.disproved_by}."] if cause.disproved_by else []
-        first = self._wrap(f"{title} {named}: {facts}", INDENT, "").replace(title, self.style(title, "cause"), 1)
-        return "\n".join([first, *(self._wrap(text, INDENT) for text in said)])
+        first = self._wrap(f"{title} {named}: {cause_facts(cause, self.diagnosis)}", INDENT, "")
+        said = (cause.claim, *cause_lines(cause))
+        return "\n".join([first.replace(title, self.style(title, "cause"), 1), *(self._wrap(t, INDENT) for t in said)])
 
     def _advice(self) -> str:
         if not self.diagnosis.advice:
@@ -307,6 +291,32 @@ class _Page:
     def _notes(self) -> str:
         notes = [self._wrap(note, "  ", "- ") for note in notes_of(self.diagnosis)]
         return "\n".join([self._heading("Notes"), *notes]) if notes else ""
+
+
+def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:
+    """Saving, share, ranks where not all, confidence and method of a cause."""
+    where = "" if set(cause.ranks) == all_ranks(diagnosis) else f", {rank_list(cause.ranks)}"
+    saving = f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}"
+    return f"{saving}; confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
+
+
+def cause_lines(cause: CauseRecord) -> list[str]:
+    """The lines below a cause's claim: details, symptoms, evidence against it, and what would disprove it."""
+    return [
+        *_masked(cause),
+        *cause.details,
+        *(f"Symptom: {symptom}" for symptom in cause.symptoms),
+        *(f"Against: {contrary}" for contrary in cause.against),
+        *([f"Where: {cause.where}."] if cause.where else []),
+        *([f"Disproved by: {cause.disproved_by}."] if cause.disproved_by else []),
+    ]
+
+
+def _masked(cause: CauseRecord) -> list[str]:
+    if not cause.masked_by:
+        return []
+    fixes = "that fix" if len(cause.masked_by) == 1 else "those fixes"
+    return [f"Masked by {numbered('cause', cause.masked_by)}; saves {cause.then_ms_per_step:.1f} ms after {fixes}."]
 
 
 def _joined(blocks: list[str]) -> str:
