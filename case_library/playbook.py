@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from case_library.library import CaseError, load_cases
-from tools.knowledge.taxonomy import Optimization, causes
+from tools.knowledge.taxonomy import EFFORTS, Optimization, causes
 
 if TYPE_CHECKING:
     from case_library.schema import Case
@@ -26,7 +26,6 @@ PLAYBOOKS = Path(__file__).parent / "playbooks"
 SECTIONS = ("How it looks", "Look-alikes", "How to fix", "How to verify", "Cases")
 BLOCKS = ("taxonomy", "advice", "cases")
 RENEW = "run `python -m case_library.playbook --write`"
-EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
 CONFIDENCE = ("high", "medium", "low")
 BLOCK = re.compile(r"<!-- (?P<name>[a-z]+) -->\n.*?<!-- end -->", re.DOTALL)
 

@@ -14,8 +14,8 @@ from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question
 from hermes_agent.questions.subjects import Subject, subject_of
-from hermes_agent.report.text import EFFORTS
 from tools.errors import UsageError
+from tools.knowledge.taxonomy import EFFORTS
 
 CAUSES_LISTED = 3
 FURTHER = 4  # changes listed by title

@@ -18,10 +18,9 @@ from hermes_agent.questions.advice import in_full
 from hermes_agent.questions.discussion import Discussion, cited
 from hermes_agent.questions.prose import blocks, capital, listed, paragraph, quoted_from
 from hermes_agent.questions.question import Question
-from hermes_agent.report.text import EFFORTS
 from tools.errors import InputError, UsageError
 from tools.judgement.catalog import measurement, metrics
-from tools.knowledge.taxonomy import causes
+from tools.knowledge.taxonomy import EFFORTS, causes
 from tools.metrics.measurement import Measurement
 
 ROWS_SHOWN = 20

@@ -8,7 +8,8 @@ from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
 from hermes_agent.model.display import cause_heading
-from hermes_agent.report.text import COLUMNS, EFFORTS, MARKS, cause_facts, cause_lines, interval_meaning, notes_of
+from hermes_agent.report.lines import COLUMNS, MARKS, cause_facts, cause_lines, interval_meaning, notes_of
+from tools.knowledge.taxonomy import EFFORTS
 
 CELL_CHARS = 400
 MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!])")

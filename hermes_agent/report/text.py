@@ -7,14 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis, SourceRecord
-from hermes_agent.model.display import cause_heading, cause_title, counted, numbered, rank_list
+from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis
+from hermes_agent.model.display import cause_heading, cause_title, counted
+from hermes_agent.report.lines import COLUMNS, MARKS, cause_facts, cause_lines, interval_meaning, masked, notes_of
+from tools.knowledge.taxonomy import EFFORTS
 
 Style = Callable[[str, str], str]  # (text, style name) -> text
 
-EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
-MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
-COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
 HEADS = ("wall", "compute", "comm.", "copies", "data wait", "host", "idle")
 CLASSES_SHOWN = 8
 NOTES_SHOWN = 2
@@ -62,12 +61,6 @@ def render_text(diagnosis: Diagnosis, width: int = 100, style: Style = unstyled,
         return page.everything()
     screens = (page.screen(room) for room in ROOMS)
     return next((text for text in screens if text.count("\n") <= SCREEN_LINES), page.screen(ROOMS[-1]))
-
-
-def all_ranks(diagnosis: Diagnosis) -> set[int]:
-    """The traced ranks, those of the records where there is no trace."""
-    recorded = diagnosis.run.recorded
-    return set(diagnosis.run.ranks or (recorded.ranks if recorded else ()))
 
 
 class _Page:
@@ -192,7 +185,7 @@ class _Page:
             faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
             gain = f" Predicted step: {item.predicted_step_ms:.3g} ms, {faster}."
         lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
-        return [*lines, *(f"{INDENT}{masked}" for masked in _masked(cause))]
+        return [*lines, *(f"{INDENT}{line}" for line in masked(cause))]
 
     def _breakdown(self, ranks: int) -> str:
         rows = [row for row in self.diagnosis.breakdown if row.step is None]
@@ -293,53 +286,5 @@ class _Page:
         return "\n".join([self._heading("Notes"), *notes]) if notes else ""
 
 
-def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:
-    """Saving, share, ranks where not all, confidence and method of a cause."""
-    where = "" if set(cause.ranks) == all_ranks(diagnosis) else f", {rank_list(cause.ranks)}"
-    saving = f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}"
-    return f"{saving}; confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
-
-
-def cause_lines(cause: CauseRecord) -> list[str]:
-    """The lines below a cause's claim: details, symptoms, evidence against it, and what would disprove it."""
-    return [
-        *_masked(cause),
-        *cause.details,
-        *(f"Symptom: {symptom}" for symptom in cause.symptoms),
-        *(f"Against: {contrary}" for contrary in cause.against),
-        *([f"Where: {cause.where}."] if cause.where else []),
-        *([f"Disproved by: {cause.disproved_by}."] if cause.disproved_by else []),
-    ]
-
-
-def _masked(cause: CauseRecord) -> list[str]:
-    if not cause.masked_by:
-        return []
-    fixes = "that fix" if len(cause.masked_by) == 1 else "those fixes"
-    return [f"Masked by {numbered('cause', cause.masked_by)}; saves {cause.then_ms_per_step:.1f} ms after {fixes}."]
-
-
 def _joined(blocks: list[str]) -> str:
     return "\n\n".join(block for block in blocks if block) + "\n"
-
-
-def interval_meaning(diagnosis: Diagnosis) -> tuple[str, ...]:
-    """The meaning of the ranges in the advice; empty without any."""
-    if not any(item.interval for item in diagnosis.advice):
-        return ()
-    return (f"Ranges are {diagnosis.interval_covers_pct:.0f} % prediction intervals.",)
-
-
-def notes_of(diagnosis: Diagnosis) -> list[str]:
-    """Notes on the files and on what was assumed, each once."""
-    noted = [source for source in diagnosis.run.sources if source.note]
-    partial = [f"{source.path}: {source.note}" for source in noted]
-    others = [note for note in diagnosis.notes if not any(_repeats(source, note) for source in noted)]
-    return list(dict.fromkeys([*partial, *others]))
-
-
-def _repeats(source: SourceRecord, note: str) -> bool:
-    """Return whether the note says no more of the file than the file's own note."""
-    name = source.path.rsplit("/", 1)[-1]
-    rest = note.removeprefix(name).lstrip(": ") if note.startswith(name) else ""
-    return source.note in note or (bool(rest) and rest in source.note)

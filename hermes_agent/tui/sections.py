@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.model.display import cause_heading, cause_title, counted, plain, rank_list
-from hermes_agent.report.text import EFFORTS
+from tools.knowledge.taxonomy import EFFORTS
 
 NUMBER = re.compile(r"\d+")
 CASES_SHOWN = 3

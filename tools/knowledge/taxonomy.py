@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
+
 
 @dataclass(frozen=True)
 class Name:
@@ -22,7 +24,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Optimization:
-    """One change to make. ``effort``: 1 minutes, 2 hours, 3 days. ``{ranks}`` in the title stands for the ranks."""
+    """One change to make. ``effort`` is a key of ``EFFORTS``; ``{ranks}`` in the title stands for the ranks."""
 
     optimization: str
     how: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.request import Request
-from hermes_agent.report.text import notes_of
+from hermes_agent.report.lines import notes_of
 from hermes_agent.workflow.diagnose import diagnose
 
 
