@@ -22,9 +22,8 @@ def connect(settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] 
     llm = settings.llm
     if llm.model is None:
         return None
-    endpoint = Endpoint(
-        llm.base_url, llm.model, settings.key_text(), llm.timeout_s, llm.temperature, settings.is_loopback
-    )
+    key, loopback = settings.key_text(), settings.is_loopback
+    endpoint = Endpoint(llm.base_url, llm.model, key, llm.timeout_s, llm.temperature, loopback)
     model = EndpointModel(endpoint, capabilities_of(settings), RetryPolicy(llm.max_retries))
     return RedactedModel(model, Redactor(hosts, users)) if settings.redacts else model
 

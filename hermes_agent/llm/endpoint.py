@@ -87,12 +87,10 @@ class EndpointModel:
     def _exchange(
         self, request: ModelRequest, capabilities: Capabilities, cancelled: Callable[[], bool]
     ) -> Iterator[ModelEvent]:
-        prompt_tokens = self._fitting(request, capabilities)
+        prompt_tokens = self._fitting(request, capabilities.context_window)
         schema = request.response_schema
-        forced = schema is not None and structured_mode(capabilities) == "forced_tool"
-        reply = ReplyAssembler(
-            prompt_tokens, schema.name if schema and forced else None, capabilities.parallel_calls or forced
-        )
+        forced = schema.name if schema and structured_mode(capabilities) == "forced_tool" else None
+        reply = ReplyAssembler(prompt_tokens, forced, capabilities.parallel_calls or forced is not None)
         body = encode(request, self._endpoint.model, capabilities, self._endpoint.temperature)
         for chunk in _interruptible(lambda: self._chunks(body), cancelled):
             if chunk is None:
@@ -163,14 +161,14 @@ class EndpointModel:
 
         response.iter_bytes = bounded  # type: ignore[method-assign]
 
-    def _fitting(self, request: ModelRequest, capabilities: Capabilities) -> int:
+    def _fitting(self, request: ModelRequest, window: int | None) -> int:
         """Estimated tokens of the prompt; raises ModelError when they cannot fit the window."""
         tokens = request_tokens(request)
-        window = capabilities.context_window
-        if window is not None and tokens + (request.max_tokens or 0) > window:
+        wanted = tokens + (request.max_tokens or 0)
+        if window is not None and wanted > window:
             raise ModelError(
-                f"The question needs about {tokens + (request.max_tokens or 0):,} tokens and {self.name!r} takes "
-                f"{window:,}; narrow it, or choose a model with a larger context."
+                f"The question needs about {wanted:,} tokens and {self.name!r} takes {window:,}; "
+                "narrow it, or choose a model with a larger context."
             )
         return tokens
 

@@ -78,7 +78,6 @@ class RetryPolicy:
 
     max_retries: int = 3
     sleep: Callable[[float], None] = time.sleep
-    now: Callable[[], float] = time.time
 
     def wait_s(self, error: APIError, attempt: int) -> float | None:
         """Seconds to wait before attempt ``attempt + 1`` (0 is the first), or None to give up."""
@@ -96,9 +95,7 @@ class RetryPolicy:
     def pause(self, seconds: float, cancelled: Callable[[], bool]) -> bool:
         """Sleep in short slices; False when the user broke it off meanwhile."""
         left = seconds
-        while left > 0:
-            if cancelled():
-                return False
+        while left > 0 and not cancelled():
             self.sleep(min(left, SLICE_S))
             left -= SLICE_S
         return not cancelled()
@@ -109,7 +106,7 @@ class RetryPolicy:
             seconds = float(header)
         except ValueError:
             try:
-                seconds = parsedate_to_datetime(header).timestamp() - self.now()
+                seconds = parsedate_to_datetime(header).timestamp() - time.time()
             except (ValueError, OverflowError):
                 return None
         return max(seconds, 0.0) if seconds == seconds else None

@@ -35,7 +35,6 @@ _ADDRESS = (
     r"|(?<![\w.-])(?:[A-Za-z0-9-]+\.)+(?:local|internal|lan|intra|corp|cluster|svc|home)(?![\w-])"
     r"|(?<![\w.-])(?:[A-Za-z0-9-]+\.){2,}(?:com|org|net|edu|gov|de|cn|uk|fr|ch|eu|jp|io|ai|cloud)(?![\w-])"
 )
-_NOTHING = r"(?!)"
 
 
 class Redactor:
@@ -51,7 +50,7 @@ class Redactor:
         self._originals: dict[str, str] = {}
         self._counts: dict[str, int] = {}
         self._names: dict[str, str] = {}
-        self._pattern = _pattern(_NOTHING)
+        self._pattern = _pattern(r"(?!)")
         self._learn("host", hosts)
         self._learn("user", users)
 

@@ -23,7 +23,6 @@ _TEMPLATE_MARKS = re.compile(
     r"|<(?=/?(?:s|think|tool_call|tool_response|start_of_turn|end_of_turn|bos|eos)>)|<(?=<\s*/?SYS>>)",
     re.IGNORECASE,
 )
-_SPACE = re.compile(r"\s+")
 _LABEL = re.compile(r"[^A-Za-z0-9_.:, -]")
 CUT_MARK = " … (cut)"
 DIGEST_CHARS = 12
@@ -44,7 +43,7 @@ def clean(text: str, limit: int | None = None) -> str:
 
 def one_line(text: str, limit: int) -> str:
     """``text`` as a single harmless line."""
-    return _SPACE.sub(" ", clean(text, limit)).strip()
+    return " ".join(clean(text, limit).split())
 
 
 def fence(text: str, label: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -88,22 +89,19 @@ class ResultStore:
 
     def reader(self) -> Tool:
         """The tool with which the model reads on in a result that it was shown the start of."""
+        return read_tool(read_result, _Lines).bind(self._results)
 
-        def read_result(store: ResultStore, asked: _Lines) -> str:
-            """Reads on in an earlier tool result by handle: lines from `offset`, all or those that contain a text."""
-            return store.read(asked.handle, asked.offset, asked.limit, asked.contains)
 
-        return read_tool(read_result, _Lines).bind(self)
-
-    def read(self, handle: str, offset: int, limit: int, contains: str) -> str:
-        """A page of the result's lines that contain a text; raises UsageError naming the handles there are."""
-        if handle not in self._results:
-            raise UsageError(f"There is no result {handle!r}; there are: {', '.join(self._results) or 'none yet'}.")
-        lines = [line for line in self._results[handle].text.splitlines() if contains.lower() in line.lower()]
-        page = lines[offset : offset + limit]
-        if not page:
-            return f"{handle} has {len(lines)} such lines; none from line {offset} on."
-        return "\n".join([f"{handle}, lines {offset} to {offset + len(page) - 1} of {len(lines)}:", *page])
+def read_result(results: Mapping[str, StoredResult], asked: _Lines) -> str:
+    """Reads on in an earlier tool result by handle: lines from `offset`, all or those that contain a text."""
+    if asked.handle not in results:
+        raise UsageError(f"There is no result {asked.handle!r}; there are: {', '.join(results) or 'none yet'}.")
+    lines = [line for line in results[asked.handle].text.splitlines() if asked.contains.lower() in line.lower()]
+    page = lines[asked.offset : asked.offset + asked.limit]
+    if not page:
+        return f"{asked.handle} has {len(lines)} such lines; none from line {asked.offset} on."
+    last = asked.offset + len(page) - 1
+    return "\n".join([f"{asked.handle}, lines {asked.offset} to {last} of {len(lines)}:", *page])
 
 
 @dataclass(frozen=True)
@@ -123,13 +121,11 @@ class CallRunner:
         tools: Mapping[str, Tool],
         store: ResultStore,
         emit: Callable[[DialogueEvent], None],
-        clock: Callable[[], float],
         text_chars: int,
     ) -> None:
         self._tools = {**tools, READ_RESULT: store.reader()}
         self._store = store
         self._emit = emit
-        self._clock = clock
         self._text_chars = text_chars
         self._seen: dict[str, str] = {}  # what came of a call, by name and arguments
 
@@ -155,18 +151,17 @@ class CallRunner:
 
     def _run(self, call: ToolCall, tool: Tool, asked: Arguments, key: str) -> Answered:
         self._emit(ToolStarted(call.id, call.name, asked.model_dump(mode="json", exclude_unset=True)))
-        start = self._clock()
+        start = time.monotonic()
         self._seen[key] = "the failure above"
         try:
             text = tool.function(asked)
         except HermesError as error:
-            what, advice = str(error), "change the arguments or use another tool"
-            return self._failed(call, what, advice, self._clock() - start)
+            return self._failed(call, str(error), "change the arguments or use another tool", time.monotonic() - start)
         except Exception as error:  # the outermost boundary of a tool: a defect in one must not end the dialogue
             _LOG.exception("tool %s failed on %s", call.name, asked)
-            what, advice = f"internal error {type(error).__name__}", "use another tool"
-            return self._failed(call, what, advice, self._clock() - start)
-        seconds = self._clock() - start
+            what = f"internal error {type(error).__name__}"
+            return self._failed(call, what, "use another tool", time.monotonic() - start)
+        seconds = time.monotonic() - start
         stored = self._store.put(call.name, text)
         self._seen[key] = stored.handle
         size = len(text.encode("utf-8", "replace"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -39,7 +38,6 @@ def run_dialogue(
     *,
     limits: Limits | None = None,
     store: ResultStore | None = None,
-    clock: Callable[[], float] = time.monotonic,
 ) -> DialogueResult:
     """Let the model answer the last message with the help of ``tools``.
 
@@ -50,7 +48,7 @@ def run_dialogue(
     if wrong:
         raise UsageError(f"The tool {tools[wrong[0]].name} cannot be registered as {wrong[0]}.")
     bounds, results = limits or Limits(), store or ResultStore()
-    runner = CallRunner(tools, results, emit, clock, bounds.tool_text_chars)
+    runner = CallRunner(tools, results, emit, bounds.tool_text_chars)
     offered = (*tools.values(), results.reader()) if tools else ()
     specs = tuple(ToolSpec(tool.name, tool.description, tool.schema) for tool in offered)
     return _Dialogue(model, list(messages), specs, runner, budget, emit, cancelled, bounds).run()

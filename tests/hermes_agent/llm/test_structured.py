@@ -79,7 +79,7 @@ def test_what_does_not_fit_is_named(form: type[BaseModel], text: str, fault: str
 
 def test_a_second_fault_is_an_error_and_not_a_third_try() -> None:
     model = ScriptedModel(["It is rank 3.", "Rank 3!", '{"rank": 3}'])
-    with pytest.raises(ModelError, match="no usable structured answer, even after one repair"):
+    with pytest.raises(ModelError, match="no usable answer, even after one repair"):
         asked(model)
     assert len(model.requests) == 2
 

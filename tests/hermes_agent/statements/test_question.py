@@ -263,7 +263,7 @@ def test_the_answer_from_templates_comes_before_the_models_words(tmp_path: Path,
 
 @pytest.mark.parametrize(
     ("answer", "reason"),
-    [(said("The step takes 3 ms."), "no usable structured answer"), (refused(503, "busy"), "failed on its side")],
+    [(said("The step takes 3 ms."), "no usable answer"), (refused(503, "busy"), "failed on its side")],
 )
 def test_a_session_falls_back_to_its_own_answer_and_says_why(tmp_path: Path, answer: Answer, reason: str) -> None:
     with serving(answer) as endpoint, session_with(tmp_path, endpoint.url) as session:
