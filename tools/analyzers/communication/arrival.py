@@ -13,7 +13,7 @@ from tools.views.collectives import collectives, unmatched
 from tools.views.profile import Profile
 
 CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late
-CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still tell
+CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still resolve
 EXPLAINED = 0.5  # the rank's own excess explains its lateness when it is at least this share of it
 
 
@@ -94,9 +94,11 @@ def _most_patient(profile: Profile) -> int:
 def _claim(profile: Profile, late: tuple[int, ...], waiting: Fact) -> Sentence:
     if len(late) > 1:
         patient = _most_patient(profile)
-        return say(f"{_named(late)} come last to their collectives: rank {patient} waits {{0}} per step.", waiting)
+        return say(
+            f"{_named(late).capitalize()} are stragglers: rank {patient} waits {{0}} per step for them.", waiting
+        )
     return say(
-        f"{_named(late)} comes last to its collectives: the other ranks wait {{0}} per step for it alone, "
+        f"{_named(late).capitalize()} is the straggler: the other ranks wait {{0}} per step for it, "
         "{1} of all their waiting.",
         waiting,
         measure(profile, "wait_share_pct", rank=late[0]),
@@ -135,7 +137,7 @@ def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Exces
         ]
         lone = measure(profile, "lone_arrivals", rank=rank)
         if lone.value:
-            sentences.append(say(f"rank {rank} stands apart from all other ranks in {{0}} collectives.", lone))
+            sentences.append(say(f"rank {rank} arrives apart from all other ranks in {{0}} collectives.", lone))
     return tuple(sentences)
 
 
@@ -144,13 +146,15 @@ def _against(
 ) -> tuple[Sentence, ...]:
     against = []
     if len(profile.step_ms) == 1:
-        against.append(say("Only one step was recorded, so this may be that step's accident."))
+        against.append(say("Only one step was recorded, so this may be chance."))
     if not explained:
         text = "What the rank does longer inside the recorded steps explains less than half of its lateness."
-        against.append(say(text if any(own.values()) else "Nothing takes longer there inside the recorded steps."))
+        against.append(
+            say(text if any(own.values()) else "Nothing takes longer on that rank inside the recorded steps.")
+        )
         against += [sentence for rank in late for sentence in _older(profile, rank)]
     if len(profile.ranks) < (profile.run.layout.world_size or 0):
-        against.append(say("Not all ranks of the job were traced; a rank that is missing may come later still."))
+        against.append(say("Not all ranks of the job were traced; a rank that was not traced may be later still."))
     return (*against, *left_out(profile))
 
 
@@ -171,7 +175,7 @@ SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less i
     causes=("straggler", "data_skew"),
 )
 def arrival_skew(profile: Profile) -> Check | None:
-    """A straggler or data skew, told apart by who is waited for from step to step; else a late rank not traced."""
+    """A straggler or data skew, by who is waited for in each step; else a late rank that was not traced."""
     if collectives(profile).empty:
         return None
     answer = _between_traced(profile)
@@ -182,7 +186,7 @@ def arrival_skew(profile: Profile) -> Check | None:
 def _between_traced(profile: Profile) -> Check:
     if len(profile.ranks) < 2:
         return cannot_answer(
-            "there is one rank's trace only: waiting for a late rank and transfer cannot be told apart",
+            "there is one rank's trace only: waiting for a straggler and slow transfer look alike",
             "the traces of the other ranks for the same steps",
         )
     if arrivals(profile).empty:
@@ -227,7 +231,7 @@ def _data_skew(profile: Profile, wait_pct: float) -> Finding:
     return Finding(
         cause="data_skew",
         claim=say(
-            "The ranks wait {0} per step for each other, and the rank that comes last changes from step to step.",
+            "The ranks wait {0} per step for each other, and the rank that arrives last changes from step to step.",
             waiting,
         ),
         confidence=confidence(

@@ -16,10 +16,10 @@ from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchang
 from tools.whatif.change import Change
 
 # Below the confidence of a verdict: shards make operators smaller, and what those then take, no trace of the whole
-# batch tells. With eight shards GPT3-13B was slower than without any (Hermes, USENIX ATC'25).
+# batch shows. With eight shards GPT3-13B was slower than without any (Hermes, USENIX ATC'25).
 CAP = 0.45
 AT_ONCE = say("The next operator needs their result: no order of the same work hides them, only shards of it do.")
-SMALLER = say("Shards make operators smaller, which may take back what they hide; the trace does not tell that.")
+SMALLER = say("Shards make operators smaller, which may take back what they hide; the trace does not show that.")
 
 
 def exchange_finding(profile: Profile) -> Finding | None:
@@ -72,8 +72,8 @@ def _in_shards(profile: Profile, saved_ms: float) -> Change:
 
 LINK_BOUND_CAP = 0.45  # a hypothesis: the collectives overlap as they come, and the link has no pause left to use
 NO_CORE = say("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
-NO_CORE_CAP = 0.45  # a hypothesis: work that a busy core would have to do beside its own hides nothing
-LONE_CAP = 0.45  # one rank's trace alone cannot tell waiting, which no overlap removes, from transfer
+NO_CORE_CAP = 0.45  # a hypothesis: work that a busy core would have to do in addition to its own hides nothing
+LONE_CAP = 0.45  # one rank's trace alone cannot separate waiting, which no overlap removes, from transfer
 UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
 
 
@@ -91,7 +91,7 @@ def exposed(profile: Profile) -> Check | None:
     share, overlap = measure(profile, "movable_transfer_pct"), measure(profile, "communication_overlap_pct")
     support = (
         _amount(profile),
-        say("{0} of the communication runs beside computation.", overlap),
+        say("{0} of the communication overlaps with compute.", overlap),
     )
     limit, least_overlap = profile.thresholds["communication_exposed_pct"], profile.thresholds["poor_overlap_pct"]
     exchange = exchange_finding(profile)
@@ -139,7 +139,7 @@ def _poor_overlap(profile: Profile, share: Fact, hideable_pct: float) -> Finding
     return Finding(
         cause="poor_overlap",
         claim=say(
-            "Exposed communication that could run beside computation takes {0} of the step, and only {1} of all"
+            "Exposed communication that could overlap with compute takes {0} of the step, and only {1} of all"
             " communication does; computation could hide {2} more per step.",
             share,
             overlap,

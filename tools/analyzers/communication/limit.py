@@ -12,15 +12,13 @@ from tools.views.transfers import Fit, fits, transfers
 
 SOME_OVERLAP_PCT = 10.0  # of the communication: with less, nothing shows that the schedule overlaps at all
 MOST = 0.5  # of the exposed transfer
-UNTRACED = say("Not of all ranks that meet a trace shows this, so a part of it may be waiting for another rank.")
-UNTRACED_REASON = (
-    "no traces of all ranks that meet show it: waiting for one of the others would look like slow transfer"
-)
+UNTRACED = say("Not all ranks were traced, so a part of it may be waiting for another rank.")
+UNTRACED_REASON = "not all ranks were traced: waiting for one of the others would look like slow transfer"
 UNTRACED_NEEDS = "whole traces of all ranks of a group for the same steps"
 
 
 def all_traced(profile: Profile) -> bool:
-    """Whether waiting for late ranks can be told from transfer: every rank that takes part was traced."""
+    """Whether waiting for late ranks can be separated from transfer: every rank that takes part was traced."""
     table = transfers(profile)
     if len(table):
         return bool(table["complete"].all())

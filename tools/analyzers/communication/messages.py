@@ -17,9 +17,9 @@ from tools.views.transfers import NEEDED_AT_ONCE, Fit, fits, small_messages, tra
 from tools.whatif.change import Scale
 
 MANY = 20.0  # small collectives per step from which merging them is a question at all
-SHARED_CORE = 0.5  # of the time beside computation: two threads on one core get half of it each
+SHARED_CORE = 0.5  # of the time that overlaps with compute: two threads on one core get half of it each
 LEAST, MOST = 0.5, 1.3  # of the estimate: what the merged messages expose, and how many cores are free, is not known
-FREE_CORES = say("A part of it runs beside computation, and costs less where cores are free.")
+FREE_CORES = say("A part of it overlaps with compute, and costs less where cores are free.")
 
 
 def small_on_host(profile: Profile) -> Check | None:
@@ -27,20 +27,20 @@ def small_on_host(profile: Profile) -> Check | None:
     if profile.run.has_device or len(profile.ranks) < 2 or small_messages(profile).empty or _checked(profile):
         return None
     count, start = measure(profile, "small_message_count"), measure(profile, "small_message_start_ms")
-    exposed, beside = measure(profile, "small_message_exposed_ms"), measure(profile, "small_message_beside_ms")
+    exposed, overlapped = measure(profile, "small_message_exposed_ms"), measure(profile, "small_message_beside_ms")
     step_ms = profile.mean_step_ms
-    saved_ms = max(exposed.value + _taken(profile) * beside.value - start.value, 0.0)
+    saved_ms = max(exposed.value + _taken(profile) * overlapped.value - start.value, 0.0)
     saved_pct = 100.0 * saved_ms / step_ms
     if count.value < MANY or saved_pct < profile.thresholds["cause_share_pct"]:
         return None
     text = (
         "A step has {0} collectives so small that starting them, {1} each, is their cost: while they are under way a"
-        " rank does nothing else for {2} per step, and beside its computation they run for {3}."
+        " rank does nothing else for {2} per step, and they overlap with its compute for {3}."
     )
     return found(
         Finding(
             cause="small_packet",
-            claim=say(text, count, start, exposed, beside),
+            claim=say(text, count, start, exposed, overlapped),
             confidence=confidence(
                 (saved_pct, profile.thresholds["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8
             ),
@@ -67,7 +67,7 @@ def _checked(profile: Profile) -> bool:
 
 
 def _taken(profile: Profile) -> float:
-    """Which share of the computation beside the library's threads is lost to them: none where cores are idle."""
+    """Share of the compute that is lost to the library's overlapping threads: none where cores are idle."""
     idle = measured(profile, "idle_cores_pct")
     return SHARED_CORE * (1.0 - (0.0 if idle is None else idle.value) / 100.0)
 
@@ -196,7 +196,7 @@ def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, 
     return Finding(
         cause="small_packet",
         claim=say(
-            "Most of the {0} collectives of a step are so short that starting them is their cost; asking for them "
+            "Most of the {0} collectives of a step are so short that starting them is their cost; launching them "
             "alone holds the device up for {1} per step.",
             shape.facts[0],
             held_up,

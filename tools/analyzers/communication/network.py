@@ -20,14 +20,14 @@ SOCKET_SHARE = 0.5  # of what the collectives have to send must be counted on in
 
 
 def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> bool:
-    """Whether the collectives go over the kernel's sockets, as far as variables and counted bytes tell.
+    """Whether the collectives go over the kernel's sockets, as far as variables and counted bytes show.
 
     NCCL and HCCL prefer InfiniBand, shared memory and links between devices; without a sign they are held to do so.
     """
     if (profile.run.layout.world_size or len(profile.run.ranks) + 1) < 2:
         return False
-    told = records.environment(rank)
-    if told is not None and _sockets_forced(told):
+    machine = records.environment(rank)
+    if machine is not None and _sockets_forced(machine):
         return True
     own = measured(profile, "collective_wire_bytes")
     rates = [records.per_second(rank, name) for name in ("net_sent_bytes", "lo_sent_bytes")]
@@ -36,8 +36,8 @@ def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> boo
     return sum(rate or 0.0 for rate in rates) >= SOCKET_SHARE * own.value / (records.series.mean_ms / 1e3)
 
 
-def _sockets_forced(told: RankEnvironment) -> bool:
-    return told.variables.get("NCCL_IB_DISABLE") == "1" or told.variables.get("NCCL_NET", "").lower() == "socket"
+def _sockets_forced(machine: RankEnvironment) -> bool:
+    return machine.variables.get("NCCL_IB_DISABLE") == "1" or machine.variables.get("NCCL_NET", "").lower() == "socket"
 
 
 VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
@@ -55,7 +55,7 @@ FASTER = 2.0
 
 @dataclass(frozen=True)
 class _Choice:
-    """The interface that the collectives are told to use, and another one of the same machine."""
+    """The interface that a variable makes the collectives use, and another one of the same machine."""
 
     used: str
     other: str
@@ -91,8 +91,8 @@ def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact, alo
     return Finding(
         cause="bandwidth_contention",
         claim=say(
-            "Besides the run's collectives {0} go over the same network, {1} of all bytes, while {2} of the step is"
-            " exposed transfer: the link's bandwidth is shared.",
+            "Other traffic of {0} shares the network with the run's collectives, {1} of all bytes; {2} of the step is"
+            " exposed transfer.",
             foreign,
             share,
             exposed,
@@ -121,7 +121,7 @@ def _alone_share(profile: Profile, foreign: Fact, senders: int) -> float:
 
 
 def _bus_bytes_per_s(profile: Profile) -> float | None:
-    """How fast large collectives are; None where none were recorded, or waiting cannot be told from transfer."""
+    """How fast large collectives are; None where none were recorded, or waiting cannot be separated from transfer."""
     table = large_transfers(profile)
     return float(table["bus_bytes_per_s"].median()) if len(table) and bool(table["complete"].all()) else None
 
@@ -133,7 +133,7 @@ def _bus_bytes_per_s(profile: Profile) -> float | None:
     needs=(Need.RECORDS,),
 )
 def interface(profile: Profile) -> Check:
-    """Whether a setting keeps the run on one network while another one lies idle."""
+    """Whether a setting keeps the run on one network while another one is idle."""
     records = profile.host_records
     assert records is not None
     known = {rank: each for rank in records.ranks if (each := records.environment(rank))}
@@ -146,7 +146,7 @@ def interface(profile: Profile) -> Check:
         return clean(say("No setting keeps the collectives from a network interface known to serve."))
     limit = profile.thresholds["communication_exposed_pct"]
     if exposed is None or exposed.value < limit:
-        text = "The run is told which interface to use, and its transfers are hardly exposed."
+        text = "A variable sets the network interface, and its transfers are hardly exposed."
         return clean(say(text))
     return found(_wrong_interface(profile, choices, exposed))
 
@@ -154,7 +154,7 @@ def interface(profile: Profile) -> Check:
 def _wrong_interface(profile: Profile, choices: dict[int, _Choice], exposed: Fact) -> Finding:
     choice = next(iter(choices.values()))
     change = _on_the_other(profile, min(each.other_bytes_per_s for each in choices.values()))
-    claim = "The run is told to use the interface {n0} while the machine has {n1} as well"
+    claim = "The run is set to use the interface {n0} while the machine has {n1} as well"
     left_ms = (1.0 - LEFT) * measure(profile, "exposed_transfer_ms").value
     by_share = saving(profile, left_ms, 0.4, 1.3, "exposed transfer of the trace, less what is left of it")
     return Finding(
@@ -186,17 +186,17 @@ def _on_the_other(profile: Profile, bytes_per_s: float) -> Change:
     return scaled(profile, None, min(own / (SUSTAINED * bytes_per_s), 1.0 / FASTER), LARGE_BYTES)
 
 
-def _unused(profile: Profile, records: HostRecords, rank: int, told: RankEnvironment) -> _Choice | None:
+def _unused(profile: Profile, records: HostRecords, rank: int, machine: RankEnvironment) -> _Choice | None:
     """The interface that a variable makes the collectives use, and another one of the machine.
 
     The other one must be a network of its own and known to be no slower; where both say the same speed, the used one
     must be seen to deliver far less than that.
     """
-    used = _named(profile, told)
-    if used not in told.interfaces or used.startswith(JOINED) or not carried_by_sockets(profile, records, rank):
+    used = _named(profile, machine)
+    if used not in machine.interfaces or used.startswith(JOINED) or not carried_by_sockets(profile, records, rank):
         return None
-    speed = told.interfaces[used].speed_mbit or 0
-    speeds = {name: each.speed_mbit or 0 for name, each in told.interfaces.items() if _own_network(name, used)}
+    speed = machine.interfaces[used].speed_mbit or 0
+    speeds = {name: each.speed_mbit or 0 for name, each in machine.interfaces.items() if _own_network(name, used)}
     best = max(speeds, key=lambda name: (speeds[name], name), default="")
     if not best or not speed or speeds[best] < speed:
         return None
@@ -205,11 +205,11 @@ def _unused(profile: Profile, records: HostRecords, rank: int, told: RankEnviron
     return choice if faster or _delivers_less(profile, speed) else None
 
 
-def _named(profile: Profile, told: RankEnvironment) -> str:
+def _named(profile: Profile, machine: RankEnvironment) -> str:
     """The interface that a variable names for the collectives' library; "" where none does."""
     gloo = profile.run.layout.backend == "gloo" or not profile.run.has_device
     names = VARIABLES[:1] if gloo else VARIABLES[1:]
-    named = next((told.variables[name] for name in names if told.variables.get(name)), "")
+    named = next((machine.variables[name] for name in names if machine.variables.get(name)), "")
     return "" if named.startswith("^") else named.lstrip("=").split(",")[0]
 
 

@@ -12,7 +12,7 @@ from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
 COUNTED_SEGMENTS = 1000  # fewer segments than this are no sample
-COUNTED_AGAIN = 20  # what is sent again less often happens on any network, and tells no rate
+COUNTED_AGAIN = 20  # fewer retransmissions happen on any network and show no rate
 ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet makes the adapter send a window again
 ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
 PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
@@ -53,7 +53,7 @@ def retransmission(profile: Profile) -> Check:
         worst = worst_of(values(raised))
         return found(_adapter(profile, records, raised[worst], worst))
     facts = tuple(shares.values())[:1] or tuple(adapters.values())[:1]
-    return clean(say("Hardly anything is sent a second time: {0}.", *facts))
+    return clean(say("Hardly anything is retransmitted: {0}.", *facts))
 
 
 def _counted(records: HostRecords, rank: int, field: str) -> float:
@@ -120,7 +120,7 @@ def _lost_ms(profile: Profile, exposed: Fact | None) -> float:
 
 
 def _exposed(profile: Profile) -> Fact | None:
-    """Exposed communication per step on the rank with the least of it: the others wait for that one besides."""
+    """Exposed communication per step on the rank with the least of it: the others wait for that one as well."""
     facts = [
         fact
         for rank in profile.run.rank_numbers

@@ -17,7 +17,7 @@ from tools.views.transfers import LARGE_BYTES, large_transfers, transfers
 
 BETWEEN: Mapping[str, tuple[str, ...]] = {"NCCL_IB_DISABLE": ("1",), "NCCL_NET": ("socket", "Socket", "SOCKET")}
 INSIDE: Mapping[str, tuple[str, ...]] = {"NCCL_P2P_DISABLE": ("1",), "NCCL_SHM_DISABLE": ("1",)}
-TOLD = "The run was started with {n0} set so that the library does not take the fastest way between the ranks."
+CLOSED = "The run was started with {n0} set so that the library does not take the fastest way between the ranks."
 IF_ANY = "The run was started with {n0} set, which keeps the library from InfiniBand, if there is any."
 
 
@@ -26,8 +26,8 @@ def slow_way(profile: Profile, inside: bool) -> str:
     if not profile.run.has_device:
         return ""
     closing = {**BETWEEN, **INSIDE} if inside else BETWEEN
-    told = settings(profile).values()
-    return next((name for name, values in closing.items() if any(own.get(name) in values for own in told)), "")
+    known = settings(profile).values()
+    return next((name for name, values in closing.items() if any(own.get(name) in values for own in known)), "")
 
 
 def faster_way(profile: Profile, variable: str) -> bool:
@@ -38,9 +38,9 @@ def faster_way(profile: Profile, variable: str) -> bool:
     return any(records.level(rank, "rdma_retransmits") is not None for rank in records.ranks)
 
 
-def told_way(profile: Profile, variable: str) -> tuple[Sentence, ...]:
+def closed_way(profile: Profile, variable: str) -> tuple[Sentence, ...]:
     """The sentence that names the variable, if there is one."""
-    text = TOLD if faster_way(profile, variable) else IF_ANY
+    text = CLOSED if faster_way(profile, variable) else IF_ANY
     return (say(text, names=(variable,)),) if variable else ()
 
 
@@ -80,7 +80,7 @@ def inside_one_machine(profile: Profile, kind: str, usual: float) -> Finding:
         ranks=profile.run.rank_numbers,
         steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(*told_way(profile, slow_way(profile, inside=True)), *_details(profile, kind)),
+        details=(*closed_way(profile, slow_way(profile, inside=True)), *_details(profile, kind)),
         disproved_by="the communication library's own test on these machines giving the same bandwidth",
         signals=(
             "bandwidth of large collectives far below the link",
@@ -98,7 +98,7 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
     return Finding(
         cause="network_configuration" if avoidable else "slow_link",
         mechanism="socket_fallback" if avoidable else None,
-        claim=say(_told(profile, bandwidth.value), bandwidth, exposed, names=(kind,)),
+        claim=say(_bandwidth_claim(profile, bandwidth.value), bandwidth, exposed, names=(kind,)),
         confidence=confidence(
             (_below(profile, bandwidth.value, usual), 1.0),
             (exposed.value, profile.thresholds["communication_exposed_pct"]),
@@ -107,7 +107,7 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
         ranks=profile.run.rank_numbers,
         steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(*told_way(profile, variable), *_details(profile, kind), _without_order(profile)),
+        details=(*closed_way(profile, variable), *_details(profile, kind), _without_order(profile)),
         against=(UNKNOWN_LINK,),
         disproved_by="the communication library's own test on these machines giving the same bandwidth",
         signals=("bandwidth of large collectives far below the link",),
@@ -116,16 +116,16 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
     )
 
 
-def _told(profile: Profile, bytes_per_s: float) -> str:
+def _bandwidth_claim(profile: Profile, bytes_per_s: float) -> str:
     """What is said of the bandwidth: ranks of one machine need no link between machines, so none is blamed."""
     if not below_any_network(profile, bytes_per_s):
         return (
             "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
             " exposed communication takes {1} of the step."
         )
-    told = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
+    subject = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
     return (
-        f"{told}: large {{n0}} collectives reach {{0}} on the bus, a lower bandwidth than any network that"
+        f"{subject}: large {{n0}} collectives reach {{0}} on the bus, a lower bandwidth than any network that"
         " training usually runs over, and exposed communication takes {1} of the step."
     )
 
@@ -161,7 +161,7 @@ def _without_order(profile: Profile) -> Sentence:
 
 
 ONE_RANK = say("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
-ONE_RANK_CAP = 0.45  # one rank cannot tell waiting from transfer: a hypothesis, below the confidence of a verdict
+ONE_RANK_CAP = 0.45  # one rank cannot separate waiting from transfer: a hypothesis, below the confidence of a verdict
 BUSY_REASON = (
     "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as well"
 )

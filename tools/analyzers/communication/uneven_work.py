@@ -143,7 +143,7 @@ def _experts(profile: Profile) -> Finding:
     return Finding(
         cause="moe_imbalance",
         claim=say(
-            "Ranks that exchange tokens by all-to-all have unequal work: the rank with most has {0} more than the mean"
+            "Expert load is imbalanced across ranks: the rank with most has {0} more than the mean"
             " and computes {1} longer, and the others wait for it in the exchange.",
             uneven,
             spread,

@@ -46,7 +46,7 @@ def small_operators(profile: Profile) -> Check:
     chosen = affected(shares, profile.thresholds["noted_pct"])
     if not chosen:
         facts = (idle_share(profile, worst, "dispatch"), measure(profile, "launch_queue_length", rank=worst))
-        text = "The device waits for {0} of the step between close launches; typically {1} are queued before it."
+        text = "The device waits for {0} of the step between close launches; the median launch-queue depth is {1}."
         return clean(say(text, *facts))
     return found(_launch_bound(profile, chosen, worst))
 
@@ -71,7 +71,7 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
         mechanism="small_operators",
         claim=say(
             "The device waits {0} per step ({1}) for the host to launch the next operator: each step makes {2}, one"
-            " every {3}, while a typical kernel runs {4}.",
+            " every {3}, while the median kernel runs {4}.",
             amount,
             share,
             launches,
@@ -82,7 +82,7 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
         ranks=ranks,
         steps=amount.steps,
         change=removal(profile, ranks, "dispatch", *_left(profile)),
-        details=(say("{0} of the launches find nothing queued before the device.", empty),),
+        details=(say("{0} of the launches find an empty launch queue.", empty),),
         against=(*_too_few(launches), *_against(kernel, interval, queue)),
         disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
         signals=SIGNALS,
@@ -103,10 +103,10 @@ def _too_few(launches: Fact) -> tuple[Sentence, ...]:
 def _against(kernel: Fact, interval: Fact, queue: Fact) -> tuple[Sentence, ...]:
     sentences = []
     if kernel.value > interval.value:
-        text = "A typical kernel ({0}) runs longer than the time between launches ({1})."
+        text = "The median kernel ({0}) runs longer than the time between launches ({1})."
         sentences.append(say(text, kernel, interval))
     if queue.value >= 1:
-        text = "Typically {0} are queued before the device, so the host is ahead for part of the step."
+        text = "The median launch-queue depth is {0}, so the host is ahead for part of the step."
         sentences.append(say(text, queue))
     return tuple(sentences)
 
@@ -127,7 +127,7 @@ def _on_host(profile: Profile) -> Check:
     if share.value < limit:
         text = (
             "Short operators that a step calls over and over ({0} of {1})"
-            + (" and the pauses beside them" if calls.value else "")
+            + (" and the pauses around them" if calls.value else "")
             + " take {2} of the step."
         )
         return clean(say(text, calls, count, share))
@@ -135,7 +135,7 @@ def _on_host(profile: Profile) -> Check:
     amount = measure(profile, "short_operator_ms", rank=worst)
     reads = measure(profile, "host_group_count", group="reads", rank=worst)
     text = (
-        "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses beside them:"
+        "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses around them:"
         " {2} of the {3} that it calls."
     )
     return found(

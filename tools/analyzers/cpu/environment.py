@@ -1,6 +1,6 @@
 """What forward operators spend on noting where they were called, as autograd's anomaly detection has them do.
 
-Every operator that puts a node into autograd's graph formats the Python stack; nothing in the trace tells the moment.
+Every operator that puts a node into autograd's graph formats the Python stack; the trace does not show the moment.
 But an operator that only makes a view of a tensor does nothing else, so what it takes is what noting takes.
 """
 
@@ -24,11 +24,11 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale
 
-SEVERAL = 5  # views, fewer of which tell no usual time
+SEVERAL = 5  # views, fewer of which show no usual time
 
 
 def noting_spans(rank: RankProfile, track: int) -> IntervalSet:
-    """The ends of the forward operators of a thread, as long as noting takes; empty where no views tell that."""
+    """The ends of the forward operators of a thread, as long as noting takes; empty where no views show it."""
     rows = _with_node(rank, track)
     views = rows[rank.named("view_operator")[rows]]
     if len(views) < SEVERAL:
@@ -82,11 +82,11 @@ def environment(profile: Profile) -> Check:
     """Debugging settings in the recorded environment; only what a source recorded can be seen."""
     variables = settings(profile)
     records = profile.host_records
-    told = {} if records is None else {rank: records.environment(rank) for rank in records.ranks}
-    if not any(variables.values()) and not any(told.values()):
+    recorded = {} if records is None else {rank: records.environment(rank) for rank in records.ranks}
+    if not any(variables.values()) and not any(recorded.values()):
         return cannot_answer(
             "the sources hold no environment variables",
-            "env.json beside the trace, written by `hermes-dx env > env.json` where the training runs",
+            "env.json next to the trace, written by `hermes-dx env > env.json` where the training runs",
         )
     findings = [finding for name in SLOW_SETTINGS if (finding := _setting(profile, name, variables)) is not None]
     if records is not None:
@@ -97,7 +97,7 @@ def environment(profile: Profile) -> Check:
 
 
 def settings(profile: Profile) -> dict[int, dict[str, str]]:
-    """Variables of each rank, from the environment file and from what the monitor told."""
+    """Variables of each rank, from the environment file and from what the monitor recorded."""
     found_on: dict[int, dict[str, str]] = {}
     for rank in profile.run.ranks:
         found_on[rank.rank] = {name: value for name, value in rank.metadata.items() if VARIABLE.match(name)}
@@ -108,11 +108,11 @@ def settings(profile: Profile) -> dict[int, dict[str, str]]:
     if records is None:
         return found_on
     for number in records.ranks:
-        if (told := records.environment(number)) is not None:
+        if (recorded := records.environment(number)) is not None:
             levels = [each for each in records.flags(number, "distributed_debug") if isinstance(each, str)]
             raised = [level for level in levels if level != "OFF"]
             debug = {"TORCH_DISTRIBUTED_DEBUG": raised[-1]} if raised else {}
-            found_on[number] = {**found_on.get(number, {}), **told.variables, **debug}
+            found_on[number] = {**found_on.get(number, {}), **recorded.variables, **debug}
     return found_on
 
 
@@ -159,7 +159,7 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
     looking = tuple(scale for view in views for scale in shortened(view, rows[view.rank.rank], 0.0, 0.5))
     change = (*looking, *(scale for view in views for scale in _noting(view)))
     facts = tuple(measure(profile, "host_span_ms", rank=rank, pattern=CHECKING) for rank in traced[:1])
-    details = (say("Looking at gradients for numbers that are none takes {0} per step.", *facts),) if facts else ()
+    details = (say("Checking gradients for NaN takes {0} per step.", *facts),) if facts else ()
     return [
         Finding(
             cause="profiling_overhead",
@@ -184,9 +184,9 @@ def _noting(view: RankProfile) -> Change:
 
 def _versions(records: HostRecords) -> list[Finding]:
     """Ranks that run other versions of the framework or of Python than the rest."""
-    told = {rank: each for rank in records.ranks if (each := records.environment(rank)) is not None}
+    recorded = {rank: each for rank in records.ranks if (each := records.environment(rank)) is not None}
     for what in ("torch", "python"):
-        versions = {rank: getattr(each, what) for rank, each in told.items() if getattr(each, what)}
+        versions = {rank: getattr(each, what) for rank, each in recorded.items() if getattr(each, what)}
         if len(set(versions.values())) < 2:
             continue
         counts = Counter(versions.values()).most_common(2)

@@ -21,7 +21,7 @@ OPEN = (
     "What else ran on that rank's cores is not in the trace: another process, too many threads of its own, a quota and"
     " a second Python thread look alike."
 )
-NO_WAITING = "a rank's host takes longer for the same operators, but the records tell that it hardly waits for a core"
+NO_WAITING = "a rank's host takes longer for the same operators, but it hardly waits for a core by the records"
 EVEN = "All calls are slower alike, as on a processor with a lower clock."
 
 
@@ -57,7 +57,7 @@ def host_speed(profile: Profile) -> Check:
         return cannot_answer(
             NO_WAITING, "the traces with Python frames (with_stack=True), and the frequencies of the cores"
         )
-    text = "A host takes {0} per step longer for the same operators; the records tell that it waits for a core {1}."
+    text = "A host takes {0} per step longer for the same operators; by the records it waits for a core {1}."
     return clean(say(text, excess, waited))
 
 
@@ -99,7 +99,7 @@ def _finding(profile: Profile, rank: int) -> Finding:
         change=shortened(view, launching_rows(view), factor, (1.0 + factor) / 2),
         details=(
             say(
-                "{0} of that is no even slowness, as its fastest calls do not show it: single calls were held up.",
+                "{0} of that is in single slow calls: the fastest calls are as fast as elsewhere.",
                 held_up,
             ),
         ),

@@ -78,7 +78,7 @@ def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         steps=amount.steps,
         change=tuple(Unblock(rank, blocking_calls(profile, rank)["row"].to_numpy()) for rank in ranks),
         details=(
-            say("In these calls the host stands still for {0} per step while the device works.", waited),
+            say("In these calls the host blocks for {0} per step while the device works.", waited),
             *(_place(names) if len(names) > 1 else ()),
         ),
         disproved_by="the step is as long when the result is read once at the end of several steps",
@@ -124,7 +124,7 @@ def launch_blocking(profile: Profile) -> Check:
             change=tuple(Unblock(rank, kernel_launches(profile, rank).blocked) for rank in blocked),
             details=(
                 say("The device is idle for {0} of the step.", idle_share(profile, worst, "all")),
-                say("Typically {0} are queued.", measure(profile, "launch_queue_length", rank=worst)),
+                say("Median launch-queue depth: {0}.", measure(profile, "launch_queue_length", rank=worst)),
             ),
             disproved_by="CUDA_LAUNCH_BLOCKING (or its like) is unset and no code synchronises after each launch",
             signals=("synchronising calls in step with launches", "launch queue length near zero"),

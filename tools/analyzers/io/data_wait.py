@@ -67,9 +67,9 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
     view = profile.rank(worst)
     kind = loader_kind(view)
     cause, mechanism, ceiling = _diagnosis(profile, ranks, worst, kind)
-    told = loader_reading(profile, worst, kind)
-    if told is not None:
-        cause, mechanism, ceiling = _with_records(profile, ranks, kind, told, mechanism)
+    by_records = loader_reading(profile, worst, kind)
+    if by_records is not None:
+        cause, mechanism, ceiling = _with_records(profile, ranks, kind, by_records, mechanism)
     waiting = measure(profile, "loader_wait_steps", rank=worst)
     return Finding(
         cause=cause,
@@ -92,10 +92,10 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
             say("The loader's spans last {0} per step.", measure(profile, "loader_span_ms", rank=worst)),
             say("The wait is seen in {0}.", waiting),
             *_inside(profile, worst),
-            *(() if told is None else told.sentences),
+            *(() if by_records is None else by_records.sentences),
             *_spared(profile, ranks),
         ),
-        against=_against(profile, worst, cause, kind) if told is None else (),
+        against=_against(profile, worst, cause, kind) if by_records is None else (),
         disproved_by="the same batch, held in memory and used again for every step, gives the same step time",
         signals=_signals(kind),
         hints={"loader": kind},
@@ -118,7 +118,7 @@ KIND_NAMES = {
 
 
 def loader_kind(view: RankProfile) -> str:
-    """``single`` (in the training process), ``workers`` or ``other`` when the spans' names do not tell."""
+    """``single`` (in the training process), ``workers`` or ``other`` when the spans' names do not show it."""
     rows = view.in_steps(view.loader_rows)
     if view.named("single_process_loader")[rows].any():
         return "single"
@@ -143,13 +143,13 @@ def _diagnosis(profile: Profile, ranks: tuple[int, ...], rank: int, kind: str) -
 
 
 def _with_records(
-    profile: Profile, ranks: tuple[int, ...], kind: str, told: LoaderReading, traced: str | None
+    profile: Profile, ranks: tuple[int, ...], kind: str, by_records: LoaderReading, traced: str | None
 ) -> tuple[str, str | None, float]:
     """Records decide between reading and processing; that other ranks' like loaders keep up speaks against workers."""
-    mechanism = told.mechanism
+    mechanism = by_records.mechanism
     if mechanism == "too_few_workers" and (traced == "heavy_transform" or _same_kind_spared(profile, ranks, kind)):
         mechanism = "heavy_transform"
-    return told.cause, mechanism, told.at_most
+    return by_records.cause, mechanism, by_records.at_most
 
 
 def _same_kind_spared(profile: Profile, ranks: tuple[int, ...], kind: str) -> bool:

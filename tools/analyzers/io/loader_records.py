@@ -18,7 +18,7 @@ BUSY_PCT = 65.0  # of a worker's time: it computes
 WAITING_PCT = 35.0  # a worker that is waited for and yet runs less than this waits itself, for bytes
 BLOCKED = 0.5  # of the time in a loader within the training process
 SPARE_CORES = 0.5
-PREFETCHED = 2  # batches that a DataLoader asks of each worker ahead of time, unless told otherwise
+PREFETCHED = 2  # batches that a DataLoader asks of each worker ahead of time, by default
 SATURATED = 0.8  # of the cores that the workers may use
 
 
@@ -33,7 +33,7 @@ class LoaderReading:
 
 
 def loader_reading(profile: Profile, rank: int, kind: str) -> LoaderReading | None:
-    """None where the records do not tell what the loader does."""
+    """None where the records do not show what the loader does."""
     records = profile.host_records
     if records is None or rank not in records.ranks:
         return None
@@ -49,7 +49,7 @@ def _workers(profile: Profile, records: HostRecords, rank: int) -> LoaderReading
         return bound
     text = "The loader's workers run for {0} of the time"
     if _busiest_pct(records, rank, busy) < WAITING_PCT:
-        sentence = say(f"{text}, although a batch is waited for: they wait themselves.", busy)
+        sentence = say(f"{text}, although the step waits for a batch: they are blocked, as in reading.", busy)
         return LoaderReading("slow_data_reading", None, (sentence,), 0.85)
     if busy.value < BUSY_PCT:
         return None
@@ -64,13 +64,13 @@ def _workers(profile: Profile, records: HostRecords, rank: int) -> LoaderReading
 def _bound(profile: Profile, records: HostRecords, rank: int, busy: Fact) -> LoaderReading | None:
     """Workers that may use fewer cores than there are, and share what they may use with each other or the training."""
     allowed = measured(profile, "sampled_level", rank=rank, field="children_allowed_cores")
-    told = records.environment(rank)
+    machine = records.environment(rank)
     used, own = records.share(rank, "children_cpu_us"), records.share(rank, "process_cpu_us")
     spare = spare_cores(records, rank, granted=False)
-    if allowed is None or told is None or not told.cores or used is None or own is None or spare is None:
+    if allowed is None or machine is None or not machine.cores or used is None or own is None or spare is None:
         return None
-    shared = own if len(told.allowed_cores) <= allowed.value else 0.0
-    if allowed.value >= told.cores or spare < SPARE_CORES or used + shared < SATURATED * allowed.value:
+    shared = own if len(machine.allowed_cores) <= allowed.value else 0.0
+    if allowed.value >= machine.cores or spare < SPARE_CORES or used + shared < SATURATED * allowed.value:
         return None
     text = (
         "The loader's workers run for {0} of the time and are bound to {1} of the machine's cores; the run leaves"
@@ -117,24 +117,24 @@ def _busiest_pct(records: HostRecords, rank: int, busy: Fact) -> float:
 
 
 def spare_cores(records: HostRecords, rank: int, granted: bool = True) -> float | None:
-    """Cores of the rank's machine that the run leaves unused, or of its quota where that is less; None if not told.
+    """Cores of the rank's machine that the run leaves unused, or of its quota where that is less; None if not recorded.
 
     With ``granted`` only cores count that some rank of the machine may use. What other processes use counts as unused:
     they are not there every day.
     """
-    told, own = records.environment(rank), records.own_cores(rank)
-    if told is None or not told.cores or own is None:
+    machine, own = records.environment(rank), records.own_cores(rank)
+    if machine is None or not machine.cores or own is None:
         return None
     others = [each for rank in records.neighbours(rank) if (each := records.environment(rank)) is not None]
     allowed = set().union(*(each.allowed_cores for each in others)) if granted else set()
-    return min(told.cores, len(allowed) or told.cores, told.quota_cores or told.cores) - own
+    return min(machine.cores, len(allowed) or machine.cores, machine.quota_cores or machine.cores) - own
 
 
-UNREAD = 0.65  # that data is waited for is measured; whether for reading or for processing is not told
-OPEN = "Whether batches are slow to read or slow to make is not told by the records."
+UNREAD = 0.65  # that data is waited for is measured; whether for reading or for processing is not recorded
+OPEN = "Whether batches are slow to read or slow to make is not recorded."
 OTHERS_OPEN = (
     "Whether other ranks compute as long meanwhile is not recorded, and then the step loses nothing to it;"
-    " `monitor.watch_model(model)` tells each rank's own time."
+    " `monitor.watch_model(model)` records each rank's own time."
 )
 METHOD = "data wait as far as it makes the longest own time longer"
 METHOD_AT_MOST = "the longest data wait of each step, which is the most that it can cost"
@@ -157,8 +157,8 @@ def recorded_data_wait(profile: Profile) -> Check:
 
 
 def _waits(profile: Profile, series: RunSeries) -> dict[int, Fact]:
-    told = {rank: measured(profile, "series_part_ms", part="data_wait", rank=rank) for rank in series.ranks}
-    return {rank: fact for rank, fact in told.items() if fact is not None}
+    waits = {rank: measured(profile, "series_part_ms", part="data_wait", rank=rank) for rank in series.ranks}
+    return {rank: fact for rank, fact in waits.items() if fact is not None}
 
 
 def _starved(series: RunSeries, rank: int) -> bool:
@@ -177,13 +177,13 @@ def _kind(profile: Profile, rank: int) -> str:
 
 def _finding(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst: int, cost: Fact) -> Finding:
     wait = measure(profile, "series_part_ms", part="data_wait", rank=worst)
-    told = _read(profile, series, ranks, worst)
+    reading = _read(profile, series, ranks, worst)
     least_ms, limit_pct = least_data_wait_ms(series), profile.thresholds["data_wait_pct"]
     unsure = least_ms is not None and 100.0 * least_ms < limit_pct * series.mean_ms
-    against = (() if told.sentences else (say(OPEN),)) + ((say(OTHERS_OPEN),) if unsure else ())
+    against = (() if reading.sentences else (say(OPEN),)) + ((say(OTHERS_OPEN),) if unsure else ())
     return Finding(
-        cause=told.cause,
-        mechanism=told.mechanism,
+        cause=reading.cause,
+        mechanism=reading.mechanism,
         claim=say(
             f"The training thread of rank {worst} waits {{0}} per step for its data loader"
             + (", others do not" if len(ranks) < len(series.ranks) else "")
@@ -193,11 +193,11 @@ def _finding(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst:
         ),
         confidence=confidence(
             (100.0 * cost.value / series.mean_ms, limit_pct),
-            at_most=min(told.at_most, BEHIND_DEVICE) if unsure else told.at_most,
+            at_most=min(reading.at_most, BEHIND_DEVICE) if unsure else reading.at_most,
         ),
         ranks=ranks,
         saving=_saving(profile, cost, least_ms),
-        details=told.sentences,
+        details=reading.sentences,
         against=against,
         disproved_by="the same batch, held in memory and used again for every step, gives the same step time",
         signals=("data wait",),
@@ -213,10 +213,10 @@ def _saving(profile: Profile, cost: Fact, least_ms: float | None) -> Saving:
 
 def _read(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst: int) -> LoaderReading:
     """What the loader does; that other ranks' loaders keep up speaks against the number of workers."""
-    told = loader_reading(profile, worst, _kind(profile, worst))
-    if told is None:
+    reading = loader_reading(profile, worst, _kind(profile, worst))
+    if reading is None:
         return LoaderReading("slow_data_processing", None, (), UNREAD)
     spared = [rank for rank in series.ranks if rank not in ranks and _kind(profile, rank) == _kind(profile, worst)]
-    if told.mechanism == "too_few_workers" and spared:
-        return LoaderReading(told.cause, "heavy_transform", told.sentences, told.at_most)
-    return told
+    if reading.mechanism == "too_few_workers" and spared:
+        return LoaderReading(reading.cause, "heavy_transform", reading.sentences, reading.at_most)
+    return reading

@@ -33,12 +33,12 @@ def uploads(profile: Profile) -> Check:
     if not chosen:
         text = (
             "Copies to the device that nothing hides take {0} of the step; preparing pageable ones takes another {1}"
-            " in the usual step and {2} in the worst."
+            " in the median step and {2} in the worst."
         )
         return clean(say(text, share, prepared, longest))
     pageable = bool(len(upload_calls(profile, worst)))
-    text = "Copies to the device run for {0} of the usual step ({1}) while nothing computes" + (
-        ", and the host stands still in them because their memory is pageable." if pageable else "."
+    text = "Copies to the device run for {0} of the median step ({1}) while nothing computes" + (
+        ", and the host blocks in them because their memory is pageable." if pageable else "."
     )
     return found(
         Finding(
@@ -49,7 +49,7 @@ def uploads(profile: Profile) -> Check:
             ranks=chosen,
             steps=share.steps,
             change=_removal(profile, chosen),
-            details=(say("Preparing pageable copies keeps the device idle for {0} in the usual step.", prepared),),
+            details=(say("Preparing pageable copies keeps the device idle for {0} in the median step.", prepared),),
             disproved_by="the step is as long with batches that already lie on the device",
             signals=("host-to-device copies on the critical path",)
             + (("pageable host-to-device copies on the critical path",) if pageable else ()),
@@ -58,7 +58,7 @@ def uploads(profile: Profile) -> Check:
 
 
 def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    """Prefetched copies run beside kernels and are gone from the path; cautiously half of their time stays."""
+    """Prefetched copies overlap with kernels and are gone from the path; cautiously half of their time stays."""
     views = [profile.rank(rank) for rank in ranks]
     copies = tuple(scale for view in views for scale in shortened(view, upload_rows(view), 0.0, 0.5))
     return (*copies, *removal(profile, ranks, "upload", 0.0, 0.5))

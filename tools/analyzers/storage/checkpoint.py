@@ -36,18 +36,18 @@ def periodic_stall(profile: Profile) -> Check:
     stalls = rank_stalls(profile)
     if not stalls:
         facts = (measure(profile, "series_variation_pct"), measure(profile, "series_long_steps"))
-        text = "No long steps come again at one distance: the step time varies by {0}, {1} are far over the usual one."
+        text = "No periodic stalls: the step time varies by {0}, {1} are far above the median."
         return clean(say(text, *facts))
     worst = max(stalls, key=lambda rank: (stalls[rank].cost_ms, -rank))
     cost = measure(profile, "stall_cost_ms", rank=worst)
     small = 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms
     if small or _filled_by_other(series, stalls[worst]):
-        text = "Long steps come again every {0}; they cost {1} of the mean step, or it is not saving that fills them."
+        text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
         return clean(say(text, measure(profile, "stall_period_steps", rank=worst), cost))
     writers = _writers(profile, series, stalls)
     ran = None if writers else _running(profile, stalls)
     if ran is not None:
-        text = "Long steps come again every {0}, but the training thread computes for {1} of what they take longer."
+        text = "Long steps recur every {0}, but the training thread computes for {1} of what they take longer."
         return clean(say(text, measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran))
     return found(_finding(profile, series, stalls, worst, cost, writers))
 
@@ -95,7 +95,7 @@ def _finding(
         cause="checkpoint_stall",
         mechanism="slow_storage" if blocked else _mechanism(profile, writers),
         claim=say(
-            "Every {0} a step takes {1} longer than usual, which adds {2} to the mean step"
+            "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step"
             + _what(bool(writers), blocked),
             measure(profile, "stall_period_steps", rank=worst),
             measure(profile, "stall_excess_ms", rank=worst),

@@ -28,7 +28,7 @@ def step_writes(profile: Profile) -> Check:
     blocked = {rank: _steadily_blocked_ms(profile, records, rank) for rank in records.ranks}
     known = {rank: ms for rank, ms in blocked.items() if ms is not None}
     if not known:
-        return not_recorded("the records do not tell when the training thread ran")
+        return not_recorded("the records do not show when the training thread ran")
     shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in known.items()}
     worst = worst_of(shares)
     off = measure(profile, "off_core_ms", rank=worst)
@@ -65,7 +65,7 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, lost_ms: floa
 
 
 def _steadily_blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float | None:
-    """Blocked time per step without stalls that come now and then; None where it is not told, 0 where it is other."""
+    """Blocked time per step without occasional stalls; None where it is not recorded, 0 where it is other."""
     off = measured(profile, "off_core_ms", rank=rank)
     if off is None or rank not in profile.run.rank_numbers or profile.rank(rank).rank.has_device:
         return None

@@ -12,12 +12,12 @@ from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
 NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
-NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps tell how often it happens
+NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps show how often it happens
 SEVERAL_CAP, ONCE_CAP = 0.45, 0.35  # hypotheses: by copies and pauses alone, in several steps and in one
 OPEN = "What the host does in these pauses is not recorded; computing or writing out results would look the same."
 RARE = "So few steps are recorded that the saving may come far more seldom than in them."
 NOT_TOLD = (
-    "a large copy to the host in so few steps may be what every step does, and no Python frame tells what it is for"
+    "a large copy to the host in so few steps may be what every step does, and no Python frame shows what it is for"
 )
 NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
 
@@ -57,7 +57,7 @@ def traced_saves(profile: Profile) -> Check:
 
 
 def _otherwise(profile: Profile, rank: int) -> bool:
-    """Whether the frames tell what the host does in the pauses, and none of them saves."""
+    """Whether the frames show what the host does in the pauses, and none of them saves."""
     found = saves(profile, rank)
     return not len(found.frames) and 100.0 * length(found.framed) > NAMED_PCT * length(found.moments)
 
@@ -109,5 +109,5 @@ def _cost(profile: Profile, rank: int) -> Fact:
 
 
 def _later(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    """The state is still copied, but packed and written beside the training."""
+    """The state is still copied, but packed and written in parallel with the training."""
     return tuple(Scale(rank, saves(profile, rank).track, saves(profile, rank).moments) for rank in ranks)

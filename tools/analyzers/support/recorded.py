@@ -26,7 +26,7 @@ def behind_device(finding: Finding) -> Finding:
 
 
 def measured(profile: Profile, metric: str, **arguments: Argument) -> Fact | None:
-    """The figure, None where the records do not tell it."""
+    """The figure, None where it is not recorded."""
     try:
         return measure(profile, metric, **arguments)
     except UsageError:
@@ -34,7 +34,7 @@ def measured(profile: Profile, metric: str, **arguments: Argument) -> Fact | Non
 
 
 def by_rank(profile: Profile, records: HostRecords, metric: str, **arguments: Argument) -> dict[int, Fact]:
-    """The figure of every sampled rank that tells it."""
+    """The figure of every sampled rank that has it."""
     found = {rank: measured(profile, metric, rank=rank, **arguments) for rank in records.ranks}
     return {rank: fact for rank, fact in found.items() if fact is not None}
 

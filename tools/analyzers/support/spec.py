@@ -1,4 +1,4 @@
-"""A check beside its function: what it asks, what it can find, and the views of the run it needs."""
+"""A check next to its function: what it asks, what it can find, and the views of the run it needs."""
 
 from __future__ import annotations
 
