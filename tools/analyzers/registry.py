@@ -106,8 +106,9 @@ def checks_for(cause: str, mechanism: str | None = None) -> tuple[str, ...]:
 
 
 def has_own_check(mechanism: str | None) -> bool:
-    """Whether some check looks for this mechanism by itself, or none of its cause's checks covers it."""
-    return mechanism in UNWATCHED or any(mechanism in spec.mechanisms for spec in CHECKS)
+    """Whether a mechanism is looked for by other checks than its cause as a whole, or by none."""
+    own = [cause.id for cause in causes().values() if mechanism in cause.mechanisms]
+    return any(checks_for(cause, mechanism) != checks_for(cause) for cause in own)
 
 
 def unwatched_causes() -> tuple[str, ...]:

@@ -38,7 +38,7 @@ def test_the_step_time_comes_from_the_records(recorded: Discussion) -> None:
 
 def test_the_slowest_rank_is_named_by_its_own_time(recorded: Discussion) -> None:
     found = reply(recorded, "Which rank is the slowest?")
-    assert "Rank 1 takes longest itself" in found.text
+    assert "Rank 1 takes longest by itself" in found.text
     assert "90.0 ms" in found.text
 
 
