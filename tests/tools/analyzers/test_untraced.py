@@ -78,7 +78,7 @@ def test_what_blocks_a_thread_that_may_have_waited_for_others_is_not_said() -> N
     (cause,) = ranking(profile_of(waiting, waiting)).causes
     assert (cause.finding.cause, cause.finding.mechanism) == ("slow_data_processing", None)
     assert cause.finding.confidence <= 0.65
-    assert any("not told by the records" in sentence.template for sentence in cause.finding.against)
+    assert any("is not recorded" in sentence.template for sentence in cause.finding.against)
 
 
 def test_a_rank_that_takes_longer_for_no_named_reason_is_a_straggler() -> None:
