@@ -84,9 +84,9 @@ def test_a_fault_at_step_200_is_noticed_within_ten_steps_and_the_right_rank_prof
     assert not (trace.parent / "rank0.pt.trace.json.gz").exists()
     records = read_monitor(run_folder)
     assert list(records.captures.loc[records.captures["request"] == changes[0].capture.request, "rank"]) == [1]
-    told = records.anomalies[records.anomalies["kind"] == "change"]
-    assert 1 in set(told["rank"])
-    assert set(told["foreign"]) == {"other-training 350 %"}
+    reported = records.anomalies[records.anomalies["kind"] == "change"]
+    assert 1 in set(reported["rank"])
+    assert set(reported["foreign"]) == {"other-training 350 %"}
     assert records.steps.groupby("rank").size().to_dict() == {0: 300, 1: 300}
 
 

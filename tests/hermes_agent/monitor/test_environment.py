@@ -21,7 +21,7 @@ from tools.sources.monitor.reader import read_monitor
 
 
 def test_only_variables_that_matter_are_told_and_no_secrets() -> None:
-    told = variables(
+    reported = variables(
         {
             "OMP_NUM_THREADS": "1",
             "NCCL_DEBUG": "INFO",
@@ -42,13 +42,13 @@ def test_only_variables_that_matter_are_told_and_no_secrets() -> None:
             "JAX_secret": "s",
         }
     )
-    assert told.pop("LD_PRELOAD") == "libjemalloc.so.2:libnuma.so"
-    assert told.pop("TORCHINDUCTOR_CACHE_DIR") == "(path)"
-    assert told == {"OMP_NUM_THREADS": "1", "NCCL_DEBUG": "INFO", "PYTHONMALLOC": "debug", "TORCH_LOGS": "x" * 200}
+    assert reported.pop("LD_PRELOAD") == "libjemalloc.so.2:libnuma.so"
+    assert reported.pop("TORCHINDUCTOR_CACHE_DIR") == "(path)"
+    assert reported == {"OMP_NUM_THREADS": "1", "NCCL_DEBUG": "INFO", "PYTHONMALLOC": "debug", "TORCH_LOGS": "x" * 200}
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "reported"),
     [
         ("eth0", "eth0"),
         ("=eth0:1,bond0", "=eth0:1,bond0"),
@@ -69,8 +69,8 @@ def test_only_variables_that_matter_are_told_and_no_secrets() -> None:
         ("/home/alice/libalice", "(path)"),
     ],
 )
-def test_paths_and_addresses_in_values_are_not_told(value: str, told: str) -> None:
-    assert variables({"TORCH_LOGS": value}) == {"TORCH_LOGS": told}
+def test_paths_and_addresses_in_values_are_not_recorded(value: str, reported: str) -> None:
+    assert variables({"TORCH_LOGS": value}) == {"TORCH_LOGS": reported}
 
 
 def test_every_variable_that_a_setting_is_judged_by_is_told() -> None:
@@ -89,14 +89,14 @@ def test_the_environment_is_recorded_and_read(run_folder: Path, monkeypatch: pyt
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     with Monitor(run_folder, rank=2, options=options()) as monitor:
         monitor.step()
-    told = last_environment(read_monitor(run_folder).environments, 2)
-    assert told is not None
-    assert told.python == platform.python_version()
-    assert told.variables["OMP_NUM_THREADS"] == "3"
-    assert told.gc_thresholds == gc.get_threshold()
-    assert told.gc_tracked_objects is not None
-    assert told.gc_tracked_objects > 1000
-    assert told.allowed_cores == tuple(sorted(os.sched_getaffinity(0)))
+    reported = last_environment(read_monitor(run_folder).environments, 2)
+    assert reported is not None
+    assert reported.python == platform.python_version()
+    assert reported.variables["OMP_NUM_THREADS"] == "3"
+    assert reported.gc_thresholds == gc.get_threshold()
+    assert reported.gc_tracked_objects is not None
+    assert reported.gc_tracked_objects > 1000
+    assert reported.allowed_cores == tuple(sorted(os.sched_getaffinity(0)))
     assert last_environment(read_monitor(run_folder).environments, 0) is None
 
 

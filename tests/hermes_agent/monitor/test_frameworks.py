@@ -1,4 +1,4 @@
-"""What torch tells of profilers and compilations."""
+"""What torch reports of profilers and compilations."""
 
 from __future__ import annotations
 

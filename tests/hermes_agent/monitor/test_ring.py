@@ -74,7 +74,7 @@ def test_a_record_that_does_not_fit_its_slot_is_left_out(ring: RingWriter) -> No
     reader = RingReader(ring.path)
     write(ring, 3)
     SEQUENCE.pack_into(ring.map, RECORDS_AT + RAW.size, 77)
-    assert [row.step for row in reader.new()] == [100]  # nor can the one after it be told
+    assert [row.step for row in reader.new()] == [100]  # nor can the one after it be reported
 
 
 def test_a_request_reaches_the_rank_and_its_answer_the_agent(ring: RingWriter) -> None:

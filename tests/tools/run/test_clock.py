@@ -1,4 +1,4 @@
-"""Clocks are aligned by what ranks did together, and only as far as that tells."""
+"""Clocks are aligned by what ranks did together, and only as far as that goes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment beside a trace becomes part of the run, and never more than that."""
+"""The environment next to a trace becomes part of the run, and never more than that."""
 
 from __future__ import annotations
 

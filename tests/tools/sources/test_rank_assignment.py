@@ -1,4 +1,4 @@
-"""A trace's rank is the recorded one, else the one its name tells, else assumed and said so."""
+"""A trace's rank is the recorded one, else the one in its name, else assumed and said so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records and step logs beside the traces become part of the run, and nothing else does."""
+"""records and step logs next to the traces become part of the run, and nothing else does."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def logged(folder: Path, rank: int = 0, steps: int = 20) -> Path:
     return path
 
 
-def test_records_and_logs_are_read_and_told_as_sources(tmp_path: Path) -> None:
+def test_records_and_logs_are_read_and_listed_as_sources(tmp_path: Path) -> None:
     monitored(traced(tmp_path))
     logged(tmp_path)
     run = load_run([tmp_path])
@@ -75,7 +75,7 @@ def test_a_single_trace_brings_its_folder_and_a_capture_its_run_folder(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("told", "reason"),
+    ("reported", "reason"),
     [
         pytest.param({"world_size": 4}, "another number of ranks", id="a larger job"),
         pytest.param({"rank": 3, "world_size": 8}, "another number of ranks", id="a rank there is not"),
@@ -83,8 +83,8 @@ def test_a_single_trace_brings_its_folder_and_a_capture_its_run_folder(tmp_path:
         pytest.param({"begin_ns": BEGIN_NS + 1800 * 10**9}, "more than a minute", id="half an hour later"),
     ],
 )
-def test_records_of_another_run_are_left_out_with_a_note(tmp_path: Path, told: dict[str, int], reason: str) -> None:
-    monitored(traced(tmp_path), **told)
+def test_records_of_another_run_are_left_out_with_a_note(tmp_path: Path, reported: dict[str, int], reason: str) -> None:
+    monitored(traced(tmp_path), **reported)
     run = load_run([tmp_path])
     assert run.records is None
     assert any(reason in note for note in run.notes)

@@ -85,11 +85,11 @@ def test_a_damaged_large_file_is_read_carefully_in_the_end(tmp_path: Path) -> No
 
 def test_progress_is_told_in_bytes_of_the_file(tmp_path: Path) -> None:
     path = write_trace(tmp_path / "t.json", events(300))
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
 
-    read_shared(path, SMALL, 2, lambda done, total: told.append((done, total)))
+    read_shared(path, SMALL, 2, lambda done, total: reported.append((done, total)))
 
-    assert told[-1] == (path.stat().st_size, path.stat().st_size)
+    assert reported[-1] == (path.stat().st_size, path.stat().st_size)
 
 
 @dataclass(frozen=True)

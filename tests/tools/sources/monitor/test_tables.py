@@ -109,18 +109,18 @@ def read(tmp_path: Path) -> tuple[MonitorRecords, pd.DataFrame]:
     """Two starts of rank 0, an older file of rank 1, rank 2 with a workload, rank 3 that did no step."""
     rng = np.random.default_rng(5)
     rows = [[step_row(rng, number) for number in range(count)] for count in (7, 4, 6, 9)]
-    told = Workload(batch_size=8, flops_per_step=3e12, peak_flops_per_s=1e15)
+    reported = Workload(batch_size=8, flops_per_step=3e12, peak_flops_per_s=1e15)
     write(tmp_path, 0, rows[0], events_of(0, 2))
     write(tmp_path, 0, rows[1], events_of(0, 1), start_ns=2 * 10**15)
     write(tmp_path, 1, rows[2], [], workload=TOLD_NOTHING, without=NEWER)
-    write(tmp_path, 2, rows[3], events_of(2, 3), workload=told)
+    write(tmp_path, 2, rows[3], events_of(2, 3), workload=reported)
     write(tmp_path, 3, [], events_of(3, 0))
     older = [{name: value for name, value in row.items() if name not in NEWER} for row in rows[2]]
     starts = [
         (0, 0, rows[0], NO_WORKLOAD),
         (0, 1, rows[1], NO_WORKLOAD),
         (1, 0, older, TOLD_NOTHING),
-        (2, 0, rows[3], told),
+        (2, 0, rows[3], reported),
     ]
     steps = [expected_step(rank, attempt, row, work) for rank, attempt, own, work in starts for row in own]
     return read_monitor(tmp_path), pd.DataFrame(steps)
