@@ -59,10 +59,8 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
         return _ordered(exact or chosen, "For that, change this first:")
     if advice:
         return _ordered(advice, "Change this first:")
-    if discussion.diagnosis.verdict == "healthy":
-        return f"{discussion.diagnosis.headline} Nothing was found that would be worth changing."
-    lead = "No cause was found that could be advised on; ask what could not be checked."
-    return f"{discussion.diagnosis.headline} {lead}"
+    healthy = discussion.diagnosis.verdict == "healthy"
+    return f"{discussion.diagnosis.headline} {wording('nothing_to_change' if healthy else 'no_advice')}"
 
 
 def in_full(item: AdviceRecord) -> str:

@@ -31,12 +31,7 @@ LACK = re.compile(r"\b(not?|un\w+|poor|bad|missing|lack\w*|without|too (few|litt
 LACKING = {"no_tensor_core", "poor_overlap", "no_prefetch", "pageable_copy"}  # causes that are the lack of their words
 CURES = re.compile(r"\b(cuda graphs?|num workers|fusion|dynamo|torch compile)\b")  # a fix, not a sign of the cause
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
-NOT_FOUND: dict[Kind, str] = {
-    "open": "Not assessable from these sources: {}.",
-    "other": "Not {} on this evidence: the check that looks for it found something else.",
-    "absent": "No check for {} was made on this run; the nearest checks say the following.",
-    "clean": "No sign of {}: it was looked for.",
-}
+NOT_FOUND: tuple[Kind, ...] = ("open", "other", "absent", "clean")
 
 
 def suspect(discussion: Discussion, question: Question) -> str | None:
@@ -90,11 +85,7 @@ def how_sure(discussion: Discussion, _: Question) -> str:
     """The verdict, for each cause how well it is supported and what would disprove it, and what is open."""
     diagnosis = discussion.diagnosis
     names = [f"`{each.analyzer}`" for each in _open_checks(discussion)]
-    still_open = (
-        f"What could not be answered from these sources: {listed(names)}; “What could you not check?” says why."
-        if names
-        else ALL_ANSWERED
-    )
+    still_open = wording("open_checks").format(listed(names)) if names else ALL_ANSWERED
     rated = bullets(_confidence(discussion, each) for each in diagnosis.causes[:RATED])
     return blocks([paragraph([wording(f"verdict_{diagnosis.verdict}"), wording("certain_figures")]), rated, still_open])
 
@@ -115,10 +106,7 @@ def _no_communication(discussion: Discussion, subject: Subject) -> str:
     families = {family_of(cause) for cause in subject.causes}
     communicates = families <= {"communication", "parallel"} and "communication" in families
     none = no_collectives(discussion) if communicates and discussion.material.profile().traced else ""
-    return none and (
-        f"Not {subject.title}, as far as training communicates. {none} So no time of theirs is lost to it. "
-        "Data read over a network is another matter: that shows as waiting for data."
-    )
+    return none and wording("no_communication").format(title=subject.title, none=none)
 
 
 def _lead(subject: Subject, kinds: set[Kind]) -> str:
@@ -157,7 +145,7 @@ def _verdict(status: CauseStatus, record: CauseRecord, words: str) -> str:
 
 
 def _why_not_first(discussion: Discussion, record: CauseRecord) -> str:
-    """Why a cause that was found is not the first: lower confidence ranks behind, then what costs less."""
+    """The reason why a cause is not the first: lower confidence ranks behind, then what costs less."""
     first = discussion.diagnosis.causes[0]
     own, top = discussion.impact(record), discussion.impact(first)
     if own is None or top is None:
@@ -200,12 +188,17 @@ def _unwatched(subject: Subject, found: Sequence[CauseStatus]) -> str:
 
 def _not_found(discussion: Discussion, subject: Subject, found: Sequence[CauseStatus]) -> list[str]:
     """The evidence against the causes that were not found; causes with the same answer share one paragraph."""
-    names: dict[tuple[Kind, str], list[str]] = {}
+    names: dict[tuple[str, str], list[str]] = {}
     for kind in NOT_FOUND:
         for each in found:
             if each.kind == kind:
-                names.setdefault((kind, _checked(discussion, each)), []).append(_name(subject, each))
-    return [paragraph([NOT_FOUND[kind].format(listed(group, "or")), text]) for (kind, text), group in names.items()]
+                names.setdefault((wording(f"not_found_{kind}"), _checked(discussion, each)), []).append(
+                    _name(subject, each)
+                )
+    return [
+        paragraph([wording(f"not_found_{kind}").format(listed(group, "or")), text])
+        for (kind, text), group in names.items()
+    ]
 
 
 def _checked(discussion: Discussion, status: CauseStatus) -> str:

@@ -73,7 +73,7 @@ def no_collectives(discussion: Discussion) -> str:
 
 
 def launch_queue(discussion: Discussion, question: Question) -> str:
-    """How far the host is ahead of the device, and why the device is idle, on the rank named or the most idle one."""
+    """The host's lead over the device and the reasons of idle time, on the rank named or the most idle one."""
     views = discussion.material.profile().ranks
     joined = [view.rank.rank for view in views if len(view.in_steps(view.launches["launch_row"].to_numpy()))]
     ranks = [rank for rank in question.ranks or joined if rank in joined]
@@ -94,10 +94,7 @@ def how_busy(discussion: Discussion, question: Question) -> str:
     ranks.sort(key=lambda rank: discussion.measure("device_busy_pct", rank=rank).value)
     rows = []
     for rank in ranks[:RANKS_LISTED]:
-        where = f"of rank {rank} " if len(views) > 1 else ""
-        text = (
-            f"The device {where}runs kernels for {{device_busy_pct}} of the step and is idle for {{device_idle_pct}}."
-        )
+        text = wording("busy_share").format(where=f"of rank {rank} " if len(views) > 1 else "")
         rows.append(discussion.say(text, rank=rank))
     if len(ranks) == 1:
         return paragraph([*rows, wording("busy")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pandas as pd
 
@@ -16,7 +16,7 @@ from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CheckRecord, 
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list
 from hermes_agent.questions.advice import in_full
 from hermes_agent.questions.discussion import Discussion, cited
-from hermes_agent.questions.prose import blocks, capital, listed, paragraph, quoted_from
+from hermes_agent.questions.prose import blocks, capital, listed, paragraph, quoted_from, span
 from hermes_agent.questions.question import Question
 from tools.errors import InputError, UsageError
 from tools.judgement.catalog import measurement, metrics
@@ -133,13 +133,13 @@ def _evidence(discussion: Discussion, record: EvidenceRecord) -> Shown:
     try:
         again = _measure_again(discussion, record)
     except UsageError as error:
-        shown = _shown(record.id, title, [*lines, f"Measured again: not possible any more, {error}"])
-        return Shown(shown.id, shown.title, shown.lines, agrees=False)
+        lines.append(f"Measured again: not possible any more, {error}")
+        return replace(_shown(record.id, title, lines), agrees=False)
     agrees = math.isclose(again.value, record.value, rel_tol=SAME, abs_tol=0.0)
     verdict = "the same" if agrees else "NOT what is stored: the files or the program have changed since"
     lines += [f"Measured again: {again.value!r} {record.unit}, {verdict}", *_origin(record)]
     shown = _shown(record.id, f"{title}: {written(record.value, record.unit)}", lines)
-    return Shown(shown.id, shown.title, shown.lines, _table(again.rows()), again.value, agrees)
+    return replace(shown, table=_table(again.rows()), again=again.value, agrees=agrees)
 
 
 def _measure_again(discussion: Discussion, record: EvidenceRecord) -> Measurement:
@@ -162,11 +162,8 @@ def _origin(record: EvidenceRecord) -> list[str]:
 
 
 def _steps(steps: list[int]) -> str:
-    first, last = min(steps), max(steps)
-    if len(steps) == 1:
-        return f"step {first}"
-    whole = len(set(steps)) == last - first + 1
-    return f"steps {first} to {last}" if whole else f"{len(steps)} of the steps {first} to {last}"
+    whole = len(set(steps)) == max(steps) - min(steps) + 1
+    return span("step", steps) if whole else f"{len(steps)} of the {span('step', steps)}"
 
 
 def _table(rows: pd.DataFrame) -> Table:

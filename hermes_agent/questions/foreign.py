@@ -64,7 +64,6 @@ def _placed(question: str, words: str) -> str:
     steps = [f"step {first or second}" for first, second in STEP.findall(words)]
     if not (where := ranks + steps) or question not in OF_A_PLACE:
         return question
-    if question == "Where does the time go?":
-        return f"Break down {' '.join(where)}"
+    place = " ".join(where) if question == "Where does the time go?" else where[0]
     step_of = "a step of " if ranks and question == "How long does a step take?" else ""
-    return OF_A_PLACE[question].format(step_of + where[0])
+    return OF_A_PLACE[question].format(step_of + place)

@@ -75,36 +75,26 @@ def which_rank(discussion: Discussion, question: Question) -> str:
 
 
 def why_wait(discussion: Discussion, question: Question) -> str:
-    """How long ranks wait in collectives, for whom, and what that rank does meanwhile."""
+    """The time ranks wait in collectives, the rank they wait for, and what it does meanwhile."""
     ranks, profile = discussion.diagnosis.run.ranks, discussion.material.profile()
     if question.ranks:
         return which_rank(discussion, question)
     if none := no_collectives(discussion):
         return f"{none} So no rank waits for another inside them."
     if len(ranks) == 1:
-        return discussion.say(
-            f"Only {rank_list(ranks)} was traced: it spends {{part_ms:part=exposed_communication}} per step in exposed "
-            "communication; how much of that is waiting for other ranks is not assessable from this data. "
-            "What it needs: the traces of the other ranks for the same steps."
-        )
+        return discussion.say(wording("one_rank_waits").format(ranks=rank_list(ranks)))
     if arrivals(profile).empty:
-        return discussion.say(
-            "No collective could be matched across the ranks: {unmatched_collectives} have no counterpart, so nobody "
-            "can be named."
-        )
+        return discussion.say(wording("unmatched"))
     wait = discussion.measure("exposed_wait_ms")
     if wait.value <= 0:
         return discussion.say("Ranks do not wait for each other in the steps that were recorded: {0} per step.", wait)
     last = int(str(blame(profile)["share"].idxmax()))
     share = discussion.measure("wait_share_pct", rank=last)
-    lead = (
-        "In collectives a rank waits {0} per step, as the mean over ranks, for a rank that arrives later; {1} of the "
-        f"waiting is for rank {last}."
-    )
+    lead = wording("waits").format(rank=last)
     doing = [longer_in(discussion, last), _causes_on(discussion, last), _other_cause(discussion, last)]
     uneven = share.value < max(200.0 / len(ranks), MOST_PCT)
-    several = "No single rank is waited for most of the time, so look for what varies between ranks rather than at one."
-    return blocks([discussion.say(lead, wait, share), paragraph([f"Rank {last}:", *doing]), several if uneven else ""])
+    several = wording("no_single_rank") if uneven else ""
+    return blocks([discussion.say(lead, wait, share), paragraph([f"Rank {last}:", *doing]), several])
 
 
 def top_cause_rank(discussion: Discussion) -> CauseRecord | None:
@@ -129,6 +119,10 @@ def _title(discussion: Discussion, cause: CauseRecord) -> str:
     return f"its {which} cause, {cause_title(cause.cause, cause.mechanism)},"
 
 
+def _located(discussion: Discussion, cause: CauseRecord) -> str:
+    return f"{_title(discussion, cause)} is on {rank_list(cause.ranks)}"
+
+
 def _top_cause_ranks(discussion: Discussion) -> str:
     """The ranks to look at, and why: the claim of the cause and what it makes other ranks do."""
     cause = top_cause_rank(discussion)
@@ -143,8 +137,7 @@ def _other_cause(discussion: Discussion, rank: int) -> str:
     cause = top_cause_rank(discussion)
     if cause is None or rank in cause.ranks:
         return ""
-    where = f"{_title(discussion, cause)} is on {rank_list(cause.ranks)}"
-    return f"That is of the traced steps; the diagnosis looks elsewhere: {where}."
+    return f"That is of the traced steps; the diagnosis looks elsewhere: {_located(discussion, cause)}."
 
 
 def _causes_on(discussion: Discussion, rank: int) -> str:
@@ -190,10 +183,8 @@ def _slowest(discussion: Discussion) -> str:
 def _verdict(discussion: Discussion, rank: int, words: str) -> str:
     """Yes or no. Late is whom the others wait for; slow is who takes longer without exposed communication."""
     profile, cause = discussion.material.profile(), top_cause_rank(discussion)
-    by_diagnosis = ""
-    if cause is not None and rank in cause.ranks:
-        where = f"{_title(discussion, cause)} is on {rank_list(cause.ranks)}"
-        by_diagnosis = f"Yes by the diagnosis: {where}."
+    blamed = cause is not None and rank in cause.ranks
+    by_diagnosis = f"Yes by the diagnosis: {_located(discussion, cause)}." if cause is not None and blamed else ""
     if LATE.search(words) and not arrivals(profile).empty:
         return _late(discussion, rank, by_diagnosis)
     excess = discussion.measure("rank_excess_pct", rank=rank)
@@ -205,7 +196,7 @@ def _verdict(discussion: Discussion, rank: int, words: str) -> str:
 
 
 def _late(discussion: Discussion, rank: int, by_diagnosis: str) -> str:
-    """Whether the waiting in collectives is for this rank."""
+    """Yes or no, by the share of the waiting in collectives that is for this rank."""
     last = int(str(blame(discussion.material.profile())["share"].idxmax()))
     own = discussion.measure("wait_share_pct", rank=rank)
     named = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)

@@ -55,7 +55,7 @@ def require_series(a: Profile, b: Profile) -> None:
 
 
 def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
-    """What two traced runs do not record and was taken to be the same."""
+    """Notes on what two traced runs do not record and was taken to be the same."""
     notes = []
     if not (_devices(a) and _devices(b)) and not (_host_only(a) and _host_only(b)):
         notes.append("At least one run does not name its devices; that they are the same was assumed.")
@@ -124,7 +124,7 @@ def _layout(a: Profile, b: Profile) -> str:
 
 
 def _no_series(profile: Profile, which: str) -> str:
-    """Why a run's records hold no step time; empty where they do."""
+    """The reason why a run's records hold no step time; empty where they do."""
     if profile.series is not None:
         return ""
     if profile.run.records is None and profile.run.step_log is None:
@@ -151,7 +151,7 @@ def _listed(values: Sequence[object]) -> str:
 
 
 def _host_only(profile: Profile) -> bool:
-    """Whether neither the trace nor the records of the run hold a device."""
+    """True where neither the trace nor the records of the run hold a device."""
     records = profile.run.records
     if profile.run.has_device or _devices(profile) or records is None:
         return not (profile.run.has_device or _devices(profile))

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 from hermes_agent import questions
+from hermes_agent.questions.causes import NOT_FOUND
 from hermes_agent.questions.intents import ANSWERS
 from hermes_agent.questions.lexicon import lexicon
 from tools.knowledge.taxonomy import causes
@@ -22,6 +23,7 @@ def test_every_text_is_used_and_every_text_that_is_used_exists() -> None:
     used |= {f"idle_{reason}" for reason in REASONS}
     used |= {f"verdict_{verdict}" for verdict in ("problem", "healthy", "inconclusive")}
     used |= {f"recorded_{part}" for part in ("data_wait", "waiting", "gc")}
+    used |= {f"not_found_{kind}" for kind in NOT_FOUND} | {"nothing_to_change", "no_advice"}
     assert used == set(lexicon().texts)
 
 

@@ -1,4 +1,4 @@
-"""A trace of a few steps beside records of many: both are told, the unprofiled steps and the diagnosis first."""
+"""A trace of a few steps next to records of many: both are given, the unprofiled steps and the diagnosis first."""
 
 from __future__ import annotations
 

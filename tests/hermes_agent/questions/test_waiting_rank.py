@@ -1,4 +1,4 @@
-"""A rank that waits is told what it waits for, and whose doing that is."""
+"""A rank that waits: what it waits for, and which rank causes it."""
 
 from __future__ import annotations
 
