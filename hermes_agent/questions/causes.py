@@ -192,13 +192,9 @@ def _not_found(discussion: Discussion, subject: Subject, found: Sequence[CauseSt
     for kind in NOT_FOUND:
         for each in found:
             if each.kind == kind:
-                names.setdefault((wording(f"not_found_{kind}"), _checked(discussion, each)), []).append(
-                    _name(subject, each)
-                )
-    return [
-        paragraph([wording(f"not_found_{kind}").format(listed(group, "or")), text])
-        for (kind, text), group in names.items()
-    ]
+                key = wording(f"not_found_{kind}"), _checked(discussion, each)
+                names.setdefault(key, []).append(_name(subject, each))
+    return [paragraph([lead.format(listed(group, "or")), text]) for (lead, text), group in names.items()]
 
 
 def _checked(discussion: Discussion, status: CauseStatus) -> str:
