@@ -12,6 +12,7 @@ from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, Diagnosis, Ev
 from hermes_agent.statements.record import Claim
 from tools.analyzers.registry import checks_for
 
+FIGURE = re.compile(r"\d\s*(?:[mnuµ]?s|%|x|[kKMGT]?i?B)\b|%")
 IN_CODE = re.compile(r"`([^`\n]{1,200})`")
 
 
@@ -57,9 +58,12 @@ def claim_of(diagnosis: Diagnosis, name: str) -> Claim | None:
 def names_of(
     diagnosis: Diagnosis, evidence: Iterable[EvidenceRecord], tool_texts: Iterable[str] = ()
 ) -> frozenset[str]:
-    """The names that may be quoted: devices, hosts, arguments of figures, and code in results of tools."""
+    """The names that may be quoted: devices, hosts, arguments of figures, and code in results of tools.
+
+    A name that reads as a figure is none.
+    """
     recorded = diagnosis.run.recorded
     names = [*diagnosis.run.devices, *(recorded.hosts if recorded else ())]
     names += [value for record in evidence for value in record.arguments.values() if isinstance(value, str)]
     names += [name for text in tool_texts for name in IN_CODE.findall(text)]
-    return frozenset(quoted(name) for name in names)
+    return frozenset(quoted(name) for name in names if re.match("[A-Za-z_]", name) and not FIGURE.search(name))

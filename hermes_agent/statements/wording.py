@@ -79,8 +79,11 @@ def words_of(text: str) -> list[str]:
 
 
 def groups_of(words: list[str]) -> dict[str, frozenset[str]]:
-    """The groups of each word that belongs to some, by word."""
-    found = {word: frozenset(name for name, group in vocabulary().groups.items() if _in(word, group)) for word in words}
+    """The groups of each word that belongs to some, by word: those that list it, else those that list its stem."""
+    found = {}
+    for word in words:
+        listed = frozenset(name for name, group in vocabulary().groups.items() if word in group)
+        found[word] = listed or frozenset(name for name, group in vocabulary().groups.items() if _in(word, group))
     return {word: groups for word, groups in found.items() if groups}
 
 

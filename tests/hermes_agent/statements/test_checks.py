@@ -1,0 +1,92 @@
+"""Statements about a made-up run whose loader keeps the device waiting: what passes, how it reads, what is refused."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes_agent.evidence.citations import wrong_citations
+from hermes_agent.evidence.index import evidence_index
+from hermes_agent.statements.checks import faults_of
+from hermes_agent.statements.context import CheckContext, names_of
+from hermes_agent.statements.record import Statement
+from hermes_agent.statements.render import rendered
+from tests.hermes_agent.statements.slow_loader import diagnosis, id_of, statement
+
+CONTEXT = CheckContext(diagnosis(), evidence_index(diagnosis()), names_of(diagnosis(), diagnosis().evidence))
+CAUSE = "slow_data_processing"
+GAIN = id_of("predicted_speedup", cause=CAUSE)
+LOW = id_of("predicted_speedup", cause=CAUSE, bound="low")
+DATA, HOST = id_of("part_pct", part="data_wait"), id_of("part_pct", part="host")
+WAIT = id_of("part_ms", part="data_wait", rank=0)
+
+
+@pytest.mark.parametrize(
+    ("made", "text"),
+    [
+        (statement(f"A step would run about {{{GAIN}}} faster."), f"A step would run about 1.67x [{GAIN}] faster."),
+        (
+            statement(f"A step would run {{{LOW}}} faster."),
+            f"A step would run 1.16x [{LOW}] (low end of the range) faster.",
+        ),
+        (
+            statement(f"Waiting for data fills {{{DATA}}}, {{than}} the host program with {{{HOST}}}.", "comparison"),
+            f"Waiting for data fills 40.0 % [{DATA}], more than the host program with 4.47 % [{HOST}].",
+        ),
+        (
+            statement("Pinned copies run with the step.", "explanation", "slow_data_fetching"),
+            "In general, not about this run: Pinned copies run with the step.",
+        ),
+        (statement("This one shows first in the data, one of the loaders.", "cause", CAUSE, "present"), None),
+        (statement("Could the batches be read ahead?", "question"), "Could the batches be read ahead?"),
+        (
+            statement(f"The loader’s wait – in use – is {{{WAIT}}}."),
+            f"The loader's wait - in use - is 40.0 ms [{WAIT}].",
+        ),
+    ],
+)
+def test_true_statements_pass_and_read_well(made: Statement, text: str | None) -> None:
+    assert faults_of(made, CONTEXT) == []
+    assert text is None or rendered(made, CONTEXT) == text
+    assert wrong_citations(rendered(made, CONTEXT), CONTEXT.index) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        (statement(f"Steps run {{{GAIN}}} faster."), "is predicted: say would or could"),
+        (statement(f"A step would run {{{GAIN}}} slower."), "says nothing of 'slower'"),
+        (statement(f"The host program fills {{{DATA}}}."), "says nothing of 'host'"),
+        (statement(f"A step takes {{{WAIT}}}."), "what it measures: part_ms"),
+        (statement(f"Waiting for data fills {{{DATA}}}, {{than}} the step."), "a comparison has two figures"),
+        (statement(f"{{name:made_up}} waits {{{WAIT}}} for data."), "no evidence and no tool result has the name"),
+        (statement(f"{{name:0}} waits {{{WAIT}}} for data."), "no evidence and no tool result has the name"),
+        (statement("The network is in use.", "explanation"), "'network' needs a figure"),
+        (statement("The network is in use.", "advice", None, None, "A1"), "'network' needs a figure"),
+        (statement("", "cause", "operator_dispatch", "absent"), "its claim is present"),
+        (statement("", "cause", CAUSE, "present", HOST), "is no evidence of slow_data_processing"),
+        (statement("Garbage collection stops {rank:0}.", "explanation", "garbage_collection"), "was not found"),
+        (statement(f"The loader takes {{{WAIT}}}.", "symptom", "slow_link"), "the diagnosis did not find slow_link"),
+        (statement(f"The loader takes {{{WAIT}}}.", "symptom", None, "present"), "only a statement of kind cause"),
+    ],
+)
+def test_false_statements_are_refused_with_a_reason(made: Statement, reason: str) -> None:
+    assert reason in "; ".join(faults_of(made, CONTEXT))
+
+
+TOKENS = """data the waits {E1} {E6} {E7} {E9} {rank:0} {rank:9999999} {step:0} {than} {cause} {cause:straggler} {A1}
+{C1} {A1:how} {verdict} {open:memory.peak} {name:x} {} , . ( ) : ? \x1b ½ \u200b { } would faster network slow - /"""
+WORDS = st.sampled_from(TOKENS.replace("\n", " ").split(" "))
+KINDS = st.sampled_from(["cause", "symptom", "comparison", "advice", "explanation", "question"])
+CAUSES = st.sampled_from([None, CAUSE, f"{CAUSE}:too_few_workers", "slow_link", "", ":", "x:y"])
+CLAIMS = st.sampled_from([None, "present", "absent", "open"])
+
+
+@given(st.lists(WORDS, max_size=12), KINDS, CAUSES, CLAIMS, st.lists(st.sampled_from(["E1", "A1", "", "C7", "é"])))
+def test_whatever_a_model_returns_is_refused_or_rendered(
+    words: list[str], kind: str, cause: str | None, claim: str | None, ids: list[str]
+) -> None:
+    made = statement(" ".join(words), kind, cause, claim, *ids)
+    if not faults_of(made, CONTEXT):
+        assert wrong_citations(rendered(made, CONTEXT), CONTEXT.index) == []
