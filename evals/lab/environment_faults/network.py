@@ -1,4 +1,4 @@
-"""Random packet loss at a port, by whichever way the kernel and the installed programs permit."""
+"""Ranks on hosts of their own, joined by links whose rate, loss and other users are known."""
 
 from __future__ import annotations
 
@@ -17,69 +17,17 @@ LOAD_RANDOM = f"32 0 0 {2**32 - 4096 + 56}"
 TC_ACT_OK, TC_ACT_SHOT = 0, 2
 
 
-@dataclass(frozen=True)
-class Way:
-    """One way to lose packets that arrive at a port."""
+def lose(port: Port, loss_pct: float) -> None:
+    """Drop that share of the packets arriving at ``port``, so that the sender learns of a loss as from a real network.
 
-    name: str
-    needs: str  # program
-    commands: tuple[tuple[str, ...], ...]
-
-
-def lose(port: Port, loss_pct: float) -> str:
-    """Drop that share of the packets arriving at ``port``; gives the name of the way that worked.
-
-    Raises EnvironmentFaultError with each way's complaint when none does.
+    Raises EnvironmentFaultError where the kernel does not permit a classic BPF filter at ingress.
     """
-    complaints: list[str] = []
-    for way in ways(port, loss_pct / 100):
-        complaint = not_installed(way.needs) or _complaint(way)
-        if not complaint:
-            return way.name
-        complaints.append(f"{way.name}: {complaint}")
-    raise EnvironmentFaultError(f"packets cannot be lost at random here ({'; '.join(complaints)})")
-
-
-def ways(port: Port, share: float) -> tuple[Way, ...]:
-    """In order of preference. All act on arrival, so that the sender learns of a loss as from a real network."""
-    inside = ("ip", "netns", "exec", port.namespace)
-    tc = ("tc", "-n", port.namespace)
-    ingress = (*tc, "qdisc", "replace", "dev", port.interface, "clsact")
-    limit = round(share * (2**32 - 1))
+    limit = round(loss_pct / 100 * (2**32 - 1))
     program = f"4,{LOAD_RANDOM},37 0 1 {limit},6 0 0 {TC_ACT_OK},6 0 0 {TC_ACT_SHOT}"
-    at_ingress = (*tc, "filter", "add", "dev", port.interface, "ingress")
-    return (
-        Way("tc bpf", "tc", (ingress, (*at_ingress, "bpf", "direct-action", "bytecode", program))),
-        Way("iptables", "iptables", ((*inside, *_iptables(port, share)),)),
-        Way("nftables", "nft", _nftables(inside, port, share)),
-    )
-
-
-def _iptables(port: Port, share: float) -> tuple[str, ...]:
-    return (
-        *("iptables", "-A", "INPUT", "-i", port.interface, "-m", "statistic", "--mode", "random"),
-        *("--probability", f"{share:.6f}", "-j", "DROP"),
-    )
-
-
-def _nftables(inside: tuple[str, ...], port: Port, share: float) -> tuple[tuple[str, ...], ...]:
-    nft = (*inside, "nft", "add")
-    hook = f"{{ type filter hook ingress device {port.interface} priority 0 ; }}"
-    one_in = round(1 / share)
-    return (
-        (*nft, "table", "netdev", "lab"),
-        (*nft, "chain", "netdev", "lab", "arriving", hook),
-        (*nft, "rule", "netdev", "lab", "arriving", "numgen", "random", "mod", str(one_in), "0", "drop"),
-    )
-
-
-def _complaint(way: Way) -> str:
-    try:
-        for command in way.commands:
-            run(*command)
-    except EnvironmentFaultError as error:
-        return str(error)
-    return ""
+    tc = ("tc", "-n", port.namespace)
+    run(*tc, "qdisc", "replace", "dev", port.interface, "clsact")
+    bpf = ("bpf", "direct-action", "bytecode", program)
+    run(*tc, "filter", "add", "dev", port.interface, "ingress", *bpf)
 
 
 Chosen = Literal["fast", "slow"]
@@ -114,13 +62,6 @@ class LinkedHosts:
         except EnvironmentFaultError as error:
             return f"network namespaces with shaped links are not permitted here ({error})"
 
-    def loss_way(self) -> str:
-        """How packets are lost on this machine; empty when none are to be lost. Raises EnvironmentFaultError."""
-        if not self.loss_pct:
-            return ""
-        with self._hosts(2) as (_, way):
-            return way
-
     @property
     def interface(self) -> str:
         """The interface the training is configured to use."""
@@ -128,7 +69,7 @@ class LinkedHosts:
 
     @contextmanager
     def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:
-        with self._hosts(ranks) as (hosts, _), self._other_job(hosts):
+        with self._hosts(ranks) as hosts, self._other_job(hosts):
             yield tuple(self._placement(rank, host) for rank, host in enumerate(hosts))
 
     def _placement(self, rank: int, host: str) -> Placement:
@@ -141,20 +82,20 @@ class LinkedHosts:
         return Placement(("ip", "netns", "exec", host, *entering("--host", f"node-{rank}")), environment)
 
     @contextmanager
-    def _hosts(self, ranks: int) -> Iterator[tuple[list[str], str]]:
-        """The namespaces, linked as asked, and the way packets are lost."""
+    def _hosts(self, ranks: int) -> Iterator[list[str]]:
+        """The namespaces, linked as asked."""
         if self.use == "slow" and self.slow_rate_mbit is None:
             raise EnvironmentFaultError("the slow network is to be used, but slow_rate_mbit gives it no rate")
         with ExitStack() as stack:
             hosts = [stack.enter_context(namespace(f"host{rank}")) for rank in range(ranks)]
             middle = stack.enter_context(namespace("switch")) if ranks > 2 else None
-            way = self._network(hosts, middle, "fast", self.rate_mbit)
+            self._network(hosts, middle, "fast", self.rate_mbit)
             if self.slow_rate_mbit is not None:
-                way = self._network(hosts, middle, "slow", self.slow_rate_mbit)
-            yield hosts, way
+                self._network(hosts, middle, "slow", self.slow_rate_mbit)
+            yield hosts
 
-    def _network(self, hosts: Sequence[str], middle: str | None, kind: Chosen, rate_mbit: float) -> str:
-        """Lay one network between all hosts; gives the way packets are lost on it."""
+    def _network(self, hosts: Sequence[str], middle: str | None, kind: Chosen, rate_mbit: float) -> None:
+        """Lay one network between all hosts."""
         interface = FAST_INTERFACE if kind == "fast" else SLOW_INTERFACE
         ports = [Port(host, interface) for host in hosts]
         cables = _cables(ports, middle)
@@ -164,8 +105,8 @@ class LinkedHosts:
             address(port, f"{host_address(kind, rank)}/24")
         if middle is not None:
             switch(middle, tuple(far.interface for _, far in cables))
-        found = [lose(port, self.loss_pct) for port in ports] if self.loss_pct else []
-        return "".join(dict.fromkeys(found))
+        for port in ports if self.loss_pct else ():
+            lose(port, self.loss_pct)
 
     def _rate(self, port: Port, hosts: Sequence[str], kind: Chosen, rate_mbit: float) -> float:
         slow = self.slow_host is not None and kind == "fast" and port.namespace == hosts[self.slow_host]
