@@ -72,9 +72,6 @@ def _taken(profile: Profile) -> float:
     return SHARED_CORE * (1.0 - (0.0 if idle is None else idle.value) / 100.0)
 
 
-MANY_MESSAGES = 20.0  # collectives per step from which merging them is a question at all
-
-
 @check(
     *("communication.small_packet", "Many small messages", "Do many small collectives cost more than their data?"),
     causes=("small_packet",),
@@ -180,7 +177,7 @@ def _many_short(profile: Profile) -> Check:
     held_up = measure(profile, "collective_host_ms")
     spent_ms = float(duration_us.loc[short.index].sum()) / 1e3 / steps * _exposed_share(profile) + held_up.value
     saved_pct = 100.0 * spent_ms / profile.median_step_ms
-    if count < MANY_MESSAGES or len(short) < 0.5 * len(table) or saved_pct < profile.thresholds["noted_pct"]:
+    if count < MANY or len(short) < 0.5 * len(table) or saved_pct < profile.thresholds["noted_pct"]:
         return clean(shape)
     return found(_short_ones(profile, shape, held_up, count, saved_pct))
 
@@ -201,9 +198,7 @@ def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, 
             shape.facts[0],
             held_up,
         ),
-        confidence=confidence(
-            (saved_pct, profile.thresholds["noted_pct"]), (count, MANY_MESSAGES), at_most=ONE_RANK_CAP
-        ),
+        confidence=confidence((saved_pct, profile.thresholds["noted_pct"]), (count, MANY), at_most=ONE_RANK_CAP),
         ranks=profile.run.rank_numbers,
         steps=shape.facts[0].steps,
         change=(*scaled(profile, None, 1.0 / count, longest_us=limit_us), *asking),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
-from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.recorded import host_saving, measured, overlapped
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
@@ -14,7 +14,6 @@ from tools.metrics.recorded.series import part_ms
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
-from tools.whatif.change import Change
 
 PATTERN = "garbage_collection"
 APART = 1.3  # times the worst rank's own pauses: what all cost together when they do not collect in the same steps
@@ -124,13 +123,8 @@ def _pauses(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: flo
         confidence=confidence((share_pct, profile.thresholds["cause_share_pct"])),
         ranks=ranks,
         steps=tuple(int(step) for step in np.unique(view.step_of(span_rows(view, PATTERN)))),
-        change=_removal(profile, ranks),
+        # Collections cannot be done without, but rarer: a tenth remains at best, half in the cautious view.
+        change=shortened_on(profile, ranks, lambda view: span_rows(view, PATTERN), 0.1, 0.5),
         disproved_by="the steps are as long with gc.disable() for a few hundred steps",
         signals=("gen-2 collections inside steps", "host pauses that differ by rank and step"),
     )
-
-
-def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    """Collections cannot be done without, but rarer: a tenth remains at best, half in the cautious view."""
-    views = [profile.rank(rank) for rank in ranks]
-    return tuple(scale for view in views for scale in shortened(view, span_rows(view, PATTERN), 0.1, 0.5))

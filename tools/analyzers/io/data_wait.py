@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from tools.analyzers.io.loader_records import LoaderReading, loader_reading, recorded_data_wait
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
-from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.whatif.change import Change
 
 EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is what the loader does
 
@@ -87,7 +86,8 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         * (0.5 + 0.5 * waiting.value / len(view.steps)),
         ranks=ranks,
         steps=_waiting_steps(profile, view),
-        change=_removal(profile, ranks),
+        # Cautiously half of each span stays, for workers share the cores and hand batches over.
+        change=shortened_on(profile, ranks, lambda view: view.in_steps(view.loader_rows), 0.0),
         details=(
             say("The loader's spans last {0} per step.", measure(profile, "loader_span_ms", rank=worst)),
             say("The wait is seen in {0}.", waiting),
@@ -199,9 +199,3 @@ def _waiting_steps(profile: Profile, view: RankProfile) -> tuple[int, ...]:
     table = view.breakdown
     waiting = table["data_wait_ns"] * 100.0 > table["wall_ns"] * profile.thresholds["noted_pct"]
     return tuple(int(step) for step in table["number"][waiting])
-
-
-def _removal(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    """The loader's spans vanish; cautiously half of each stays, for workers share the cores and hand batches over."""
-    views = [profile.rank(rank) for rank in ranks]
-    return tuple(scale for view in views for scale in shortened(view, view.in_steps(view.loader_rows), 0.0, 0.5))
