@@ -2,19 +2,179 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
+import tempfile
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import asdict, dataclass, replace
+from importlib.resources import files
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from case_library.library import BUNDLED_CASES, CaseError, parse_case
-from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, EmbeddingError
+from case_library.library import (
+    BUNDLED_CASES,
+    CaseError,
+    case_files,
+    parse_case,
+    parse_private,
+    private_contents,
+    read_case_bytes,
+)
+from case_library.retrieval.cards import CaseCard, card_of, document
+from case_library.retrieval.embedding_choice import (
+    HASHED,
+    EmbeddingChoice,
+    EmbeddingError,
+    open_embedding,
+    stored_weights,
+    version,
+)
 from case_library.retrieval.query import CaseHit, CaseQuery, Recall
 
+LAYOUT_VERSION = 4
+CACHED = 4  # indexes that stay in the cache, the newest
+MANIFEST = "manifest.json"
+CARDS = "cards.json"
+EMBEDDING = "embedding.json"
+LEFT_OUT = "left_out.json"
+STORE = "chroma"
+READ_BY_INDEX = (
+    ("tools.knowledge", "causes.yaml"),
+    ("case_library.retrieval", "lexicon.txt"),
+    ("case_library.retrieval", "filler.txt"),
+)
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A private copy of the index; ``notes`` are sentences for people about how it came about."""
+
+    home: tempfile.TemporaryDirectory[str]
+    contents: Mapping[Path, bytes]
+    notes: tuple[str, ...]
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the copy until it is closed."""
+        return Path(self.home.name) / "index"
+
+    def cards(self) -> tuple[CaseCard, ...]:
+        """The cards of the cases in id order."""
+        rows = json.loads((self.folder / CARDS).read_text(encoding="utf-8"))
+        return tuple(CaseCard(**{**row, "signals": tuple(row["signals"])}) for row in rows)
+
+
+def take_snapshot(
+    cases_folder: Path,
+    cache_dir: Path | None,
+    embedding: EmbeddingChoice = HASHED,
+    private_folder: Path | None = None,
+) -> Snapshot:
+    """A private copy of the cached index of a folder; built, and cached for others, where there is none that is whole.
+
+    Raises ``CaseError`` if a case file that has to be indexed is not right; a private one that is not is left out, and
+    the notes say so. Raises ``EmbeddingError`` if the embedding chosen cannot be used.
+    """
+    own = private_contents(private_folder)
+    contents = {path: read_case_bytes(path) for path in case_files(cases_folder)} | own
+    home = tempfile.TemporaryDirectory(prefix="hermes-cases-")
+    target = Path(home.name) / "index"
+    notes: list[str] = []
+    cached = None if cache_dir is None else cache_dir / "case-index" / index_key(contents, embedding, own)
+    if cached is None:
+        _build(target, contents, own, embedding)
+    elif not (existed := cached.is_dir()) or not _copy_whole(cached, target):
+        shutil.rmtree(target, ignore_errors=True)
+        _build(target, contents, own, embedding)
+        if existed:
+            notes.append(f"The case index in {cached} was damaged; it has been rebuilt from the case files.")
+        notes += _publish(target, cached)
+    return Snapshot(home, contents, (*notes, *json.loads((target / LEFT_OUT).read_text(encoding="utf-8"))))
+
+
+def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
+    """Changes with any case and which are private, the taxonomy, the lexicon, the embedding, the layout or Chroma's."""
+    import chromadb
+
+    digest = hashlib.sha256()
+    parts = [f"{LAYOUT_VERSION} {version(embedding)} {chromadb.__version__}".encode()]
+    for package, name in READ_BY_INDEX:
+        parts.append(files(package).joinpath(name).read_bytes())
+    for path, content in contents.items():
+        parts += [b"private" if path in own else b"", path.name.encode(), content]
+    for part in parts:
+        digest.update(len(part).to_bytes(8, "big") + part)
+    return digest.hexdigest()[:32]
+
+
+def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes], choice: EmbeddingChoice) -> None:
+    from case_library.retrieval.chroma_store import build_store
+
+    public = [parse_case(path, content) for path, content in contents.items() if path not in own]
+    private = parse_private(own, {case.id for case in public})
+    cases = [*public, *private.cases]
+    embedded = cases if choice.embeds_private else public
+    texts = [document(case) for case in embedded]
+    stored = stored_weights(choice, texts)
+    embedding = open_embedding(choice, stored)
+    (folder / STORE).mkdir(parents=True)
+    build_store(folder / STORE, embedding, [case.id for case in embedded], texts)
+    _write_json(folder / CARDS, [asdict(card_of(case)) for case in cases])
+    _write_json(folder / EMBEDDING, stored)
+    _write_json(folder / LEFT_OUT, private.left_out)
+    _write_json(folder / MANIFEST, _checksums(folder))
+
+
+def _write_json(path: Path, content: object) -> None:
+    path.write_text(json.dumps(content, separators=(",", ":")), encoding="utf-8")
+
+
+def _checksums(folder: Path) -> dict[str, str]:
+    inside = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != MANIFEST)
+    return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in inside}
+
+
+def _copy_whole(cached: Path, target: Path) -> bool:
+    """Copy first and check the copy, so that no other process can change what was checked."""
+    try:
+        shutil.copytree(cached, target)
+    except OSError:
+        return False
+    return _is_whole(target)
+
+
+def _is_whole(folder: Path) -> bool:
+    try:
+        return bool(json.loads((folder / MANIFEST).read_text(encoding="utf-8")) == _checksums(folder))
+    except (OSError, ValueError):
+        return False
+
+
+def _publish(built: Path, cached: Path) -> tuple[str, ...]:
+    """Put a copy into the cache in one step; the first of two processes wins."""
+    try:
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".building-", dir=cached.parent) as place:
+            shutil.copytree(built, Path(place) / "new")
+            if cached.exists() and not _is_whole(cached):
+                cached.rename(Path(place) / "damaged")
+            if not cached.exists():
+                (Path(place) / "new").rename(cached)
+        others = [path for path in cached.parent.iterdir() if path != cached and not path.name.startswith(".")]
+        for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[CACHED - 1 :]:
+            shutil.rmtree(path, ignore_errors=True)
+    except OSError as error:
+        if _is_whole(cached):
+            return ()
+        reason = error.strerror or type(error).__name__
+        return (f"The case index cannot be cached in {cached.parent} ({reason}); it is built again each time.",)
+    return ()
+
+
 if TYPE_CHECKING:
-    from case_library.retrieval.snapshot import Snapshot
+    pass
     from case_library.schema import Case
 
 __all__ = ["CaseHit", "CaseIndex", "CaseQuery", "Recall"]
@@ -31,7 +191,8 @@ class CaseIndex:
         from case_library.retrieval.chroma_store import ChromaStore
         from case_library.retrieval.embedding_choice import open_embedding
         from case_library.retrieval.ranker import CaseRanker
-        from case_library.retrieval.snapshot import EMBEDDING, STORE
+
+        pass
 
         embedding = open_embedding(choice, json.loads((snapshot.folder / EMBEDDING).read_text(encoding="utf-8")))
         cards = snapshot.cards()
@@ -58,7 +219,7 @@ class CaseIndex:
         say so if the embedding cannot be used and the hashed one stands in for it.
         Raises ``CaseError`` if a case file is not right, ``CaseIndexError`` if Chroma fails.
         """
-        from case_library.retrieval.snapshot import take_snapshot
+        pass
 
         try:
             return cls(take_snapshot(cases_folder, cache_dir, embedding, private_folder), embedding)

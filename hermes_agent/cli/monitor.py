@@ -64,9 +64,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _watch(folder: Path, args: argparse.Namespace) -> int:
     from hermes_agent.watch.agent import AgentOptions, NodeAgent
-    from hermes_agent.watch.publish import Publisher
     from hermes_agent.watch.requests import RequestLimits
-    from hermes_agent.watch.view import PrometheusExport
+    from hermes_agent.watch.view import PrometheusExport, Publisher
 
     limits = RequestLimits(steps=args.steps, per_hour=args.captures_per_hour)
     agent = NodeAgent(folder, AgentOptions(capture=not args.no_capture, limits=limits))

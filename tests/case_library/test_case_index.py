@@ -12,8 +12,7 @@ import pytest
 
 from case_library.library import BUNDLED_CASES, CaseError, case_files, read_case_bytes
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
-from case_library.retrieval.recall import CaseIndex, CaseQuery
-from case_library.retrieval.snapshot import CACHED, index_key, take_snapshot
+from case_library.retrieval.recall import CACHED, CaseIndex, CaseQuery, index_key, take_snapshot
 from tests.case_library.toy_weights import toy_weights
 
 SYNC = CaseQuery(text="loss.item() synchronizes in every step")

@@ -10,7 +10,8 @@ from functools import lru_cache
 
 from tools.findings import Argument, Fact
 from tools.judgement import savings
-from tools.metrics import labels, registry
+from tools.metrics import registry
+from tools.metrics import registry as labels
 from tools.metrics.measurement import Measurement, Metric
 from tools.views.profile import Profile
 

@@ -34,7 +34,7 @@ class Metric:
     """A named measurement: its unit, the words for its value, and the question it answers.
 
     The function takes a profile and JSON scalars by name, so that a fact can be stored and measured again. ``label``
-    is a noun phrase that may name arguments in braces (``{part} share of the step``), see ``tools.metrics.labels``.
+    is a noun phrase that may name arguments in braces (``{part} share of the step``), see ``tools.metrics.registry``.
     """
 
     name: str

@@ -12,7 +12,7 @@ from tools.sources.monitor.reader import read_monitor
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 
 from hermes_agent.locations.places import error_text, without_credentials
-from hermes_agent.watch.publish import Publisher
+from hermes_agent.watch.view import Publisher
 
 
 def test_records_and_traces_are_copied_once_and_again_when_they_grow(run_folder: Path, tmp_path: Path) -> None:

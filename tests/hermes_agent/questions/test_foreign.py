@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.questions.foreign import in_english
-from hermes_agent.questions.intents import reply
+from hermes_agent.questions.intents import in_english, reply
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
 from tests.hermes_agent.questions.test_intents import ASKED

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from hermes_agent.evidence.citations import wrong_citations
 from hermes_agent.evidence.index import evidence_index
+from hermes_agent.statements.attempt import rendered
 from hermes_agent.statements.checks import faults_of
 from hermes_agent.statements.context import CheckContext, names_of
 from hermes_agent.statements.record import Statement
-from hermes_agent.statements.render import rendered
 from tests.hermes_agent.statements.slow_loader import diagnosis, id_of, statement
 
 CONTEXT = CheckContext(diagnosis(), evidence_index(diagnosis()), names_of(diagnosis(), diagnosis().evidence))

@@ -17,8 +17,7 @@ from hermes_agent.questions.material import Cancelled
 from hermes_agent.questions.prose import capital
 from hermes_agent.session import Session
 from hermes_agent.statements.attempt import Accepted, Declined
-from hermes_agent.statements.question import ModelAnswers
-from hermes_agent.statements.tools import remembering, tools_for
+from hermes_agent.statements.question import ModelAnswers, remembering, tools_for
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, call_chunk, end_chunk, refused, said, serving
 from tests.hermes_agent.statements.slow_loader import (
     INJECTION,

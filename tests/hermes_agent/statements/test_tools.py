@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.evidence.citations import cited_ids, wrong_citations
-from hermes_agent.statements.tools import tools_for
+from hermes_agent.statements.question import tools_for
 from tests.hermes_agent.statements.slow_loader import diagnosis, discussion, id_of
 from tools.errors import UsageError
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
-from tools.agent_tools.registry import RUN_TOOLS
+from tools.agent_tools.run_tools import RUN_TOOLS
 from tools.errors import UsageError
 from tools.findings import Argument, Fact
 from tools.judgement.catalog import measure

@@ -9,9 +9,9 @@ import pytest
 
 from tools.run.events import DETAIL_COLUMNS, EventTable
 from tools.run.packing import DamagedError, pack, read_header, unpack
+from tools.sources.files import RunCache
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
-from tools.sources.trace_cache import RunCache
 
 REAL = ("hta/amd_trace.json.gz", "hta/cpu_only.json.gz", "param/dlrm_8rank/worker1.pt.trace.json.gz")
 
