@@ -22,11 +22,8 @@ from torch.utils.data import DataLoader, Sampler
 from evals.lab.plan import Plan, read_plan
 from evals.lab.scenarios import Training
 from evals.lab.script_options import Heap, Saving, SideThread, StepLines
-from evals.lab.workloads.experts import Experts
-from evals.lab.workloads.images import Images
-from evals.lab.workloads.sounds import Sounds
-from evals.lab.workloads.stages import Stages
-from evals.lab.workloads.tokens import Tokens
+from evals.lab.workloads.classifiers import Images, Sounds
+from evals.lab.workloads.language import Experts, Stages, Tokens
 from evals.lab.workloads.workload import Batch, Workload
 from hermes_agent.cli.env import environment
 from hermes_agent.monitor import Monitor, Options

@@ -1,22 +1,210 @@
-"""Makes a synthetic run: traces on disk, and the true step time with and without its faults."""
+"""Makes a synthetic run: traces, the monitor's records, and the true step time with and without its faults."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evals.synthetic.faults import inject_all
 from evals.synthetic.healthy import healthy_step
 from evals.synthetic.items import Call, Collective, Item, Pause, Work
-from evals.synthetic.kineto import write_trace
+from evals.synthetic.kineto import BASE_NS, write_trace
 from evals.synthetic.layout import simulated_ranks
 from evals.synthetic.models import Place
-from evals.synthetic.records import first_traced_step, write_records
 from evals.synthetic.simulate import RankClock, Row, simulate
-from evals.synthetic.spec import SyntheticSpec
+from evals.synthetic.spec import FaultSpec, SyntheticSpec
+from hermes_agent.demo.data import demo_fixed_run
+from hermes_agent.monitor.format import (
+    CAPTURE_ENDED,
+    CAPTURED,
+    FIELDS,
+    FIRST,
+    STEPS_MAGIC,
+    UNKNOWN_DEPTH,
+    Description,
+    Workload,
+)
+from tools.errors import InputError
+
+WARM_UP = 4
+MOST_DEVIATION = 4.0  # in standard deviations; what is beyond came from the machine, not from the training
+
+
+@cache
+def recorded_shape(folder: Path | None = None) -> NDArray[np.float64]:
+    """Deviations of recorded steps from their rank's median, with mean 0 and standard deviation 1.
+
+    ``folder`` is a run folder with ``steps_rank*.jsonl``, by default the bundled recorded run without a fault. Raises
+    InputError when it holds too few steps.
+    """
+    run = demo_fixed_run() if folder is None else folder
+    logs = [_steps_ms(file) for file in sorted(run.glob("steps_rank*.jsonl"))]
+    relative = [log / np.median(log) - 1.0 for log in logs if len(log) > 1]
+    if not relative or sum(len(each) for each in relative) < 20:
+        raise InputError(f"{run} holds too few logged steps to learn their scatter from; name another recorded run")
+    together = np.concatenate(relative)
+    deviations = np.clip((together - together.mean()) / together.std(), -MOST_DEVIATION, MOST_DEVIATION)
+    return np.asarray((deviations - deviations.mean()) / deviations.std())
+
+
+def _steps_ms(file: Path) -> NDArray[np.float64]:
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
+    return np.array([row["wall_ms"] for row in rows[WARM_UP:]], dtype=float)
+
+
+# Steps scatter as those of a recorded training do. A rank's own time is what it would take alone; all ranks leave a
+# step together, when the last one is done, so the others wait. A fault shows only in what it does to the process: time
+# in the loader, pauses of the collector, time off the CPU.
+
+
+CODES = {"Q": "<u8", "q": "<i8", "I": "<u4", "i": "<i4"}
+DTYPE = np.dtype([(name, CODES[code]) for name, code in FIELDS])
+TOGETHER_SHARE = 0.03  # of a healthy step: what follows the last gradient, on all ranks alike
+FIRST_FACTOR, CAPTURED_FACTOR = 5.0, 1.2
+SCATTER_SHARE = 0.4  # of the spec's noise: a step averages over its kernels
+SAMPLES = 12  # of process and machine, over the run
+HOST_CORES, TICKS_PER_S = 96, 100
+PULSES = {"garbage_collection": 2, "checkpoint": 3}  # one step in so many is hit, by so many times the share
+IN_LOADER = ("loader_single_process", "loader_transform", "loader_workers", "loader_reading")
+OFF_CPU = ("host_contention", "unrecorded_stall", "checkpoint", "loader_workers", "loader_reading")
+Table = NDArray[np.float64]  # (steps, ranks), in ms
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happened in every step of every rank; times in ms. ``extra_ms`` is by kind of fault."""
+
+    own_ms: Table
+    wall_ms: Table
+    extra_ms: dict[str, Table]
+    end_ns: NDArray[np.int64]
+
+
+def first_traced_step(spec: SyntheticSpec) -> int:
+    """Number of the first step in the traces: with records, near the end of what was recorded."""
+    return 10 if spec.records is None else spec.records.steps - spec.steps - 3
+
+
+def write_records(spec: SyntheticSpec, step_ms: float, healthy_ms: float, folder: Path) -> None:
+    """Writes ``monitor/rank*.steps`` and ``.events.jsonl`` for all ranks."""
+    target = folder / "monitor"
+    target.mkdir(parents=True, exist_ok=True)
+    course = _course(spec, step_ms, healthy_ms)
+    for rank in range(spec.ranks):
+        about = _description(spec, rank)
+        stem = target / about.stem
+        stem.with_suffix(".steps").write_bytes(about.pack(STEPS_MAGIC) + _rows(spec, course, rank).tobytes())
+        lines = (json.dumps(event) + "\n" for event in _events(spec, course, rank))
+        stem.with_suffix(".events.jsonl").write_text("".join(lines), encoding="utf-8")
+
+
+def _course(spec: SyntheticSpec, step_ms: float, healthy_ms: float) -> Course:
+    assert spec.records is not None
+    steps = spec.records.steps
+    rng = np.random.default_rng([spec.seed, 21])
+    scatter = 1.0 + SCATTER_SHARE * spec.noise * rng.choice(recorded_shape(), (steps, spec.ranks))
+    drift = 1.0 + spec.drift * np.arange(steps)[:, None] / max(spec.steps, 1)
+    own = (1.0 - TOGETHER_SHARE) * healthy_ms * scatter * drift
+    extra = {fault.kind: _extra_ms(spec, fault, healthy_ms, rng) for fault in spec.faults}
+    added = sum(extra.values(), np.zeros_like(own))
+    mean_added = float(added.max(axis=1).mean())
+    if mean_added > 0:  # as much as the simulation of the traced steps says that it costs
+        scale = max(step_ms - healthy_ms, 0.0) / mean_added
+        extra, added = {kind: table * scale for kind, table in extra.items()}, added * scale
+    own = own + added
+    own[0] *= FIRST_FACTOR
+    traced = slice(first_traced_step(spec), first_traced_step(spec) + spec.steps)
+    own[traced] *= CAPTURED_FACTOR if spec.traced_ranks != () else 1.0
+    together = TOGETHER_SHARE * healthy_ms * (1.0 + 0.05 * rng.random((steps, spec.ranks)))
+    wall = own.max(axis=1, keepdims=True) + together
+    return Course(own, wall, extra, BASE_NS + (np.cumsum(wall.max(axis=1)) * 1e6).astype(np.int64))
+
+
+def _extra_ms(spec: SyntheticSpec, fault: FaultSpec, healthy_ms: float, rng: np.random.Generator) -> Table:
+    """What the fault adds to each rank's own time, before it is scaled to what the simulation says."""
+    assert spec.records is not None
+    step = np.arange(spec.records.steps)[:, None] - first_traced_step(spec)
+    rank = np.arange(spec.ranks)[None, :]
+    hit = np.isin(rank, list(range(spec.ranks) if fault.ranks is None else fault.ranks)) & (step == step)
+    if fault.steps is not None:  # the pattern of the traced steps, again and again
+        hit &= np.isin(step % spec.steps, fault.steps)
+    if fault.kind == "garbage_collection":
+        hit &= (rank + step) % 2 == 0
+    elif fault.kind == "checkpoint":
+        hit &= step % 3 == 2
+    size = fault.strength * healthy_ms * PULSES.get(fault.kind, 1)
+    return np.where(hit, size * (1.0 + 0.08 * rng.standard_normal(hit.shape)).clip(0.2), 0.0)
+
+
+def _description(spec: SyntheticSpec, rank: int) -> Description:
+    assert spec.records is not None
+    host, local = divmod(rank, spec.records.ranks_per_host)
+    return Description(rank, spec.ranks, local, f"node{host:03d}", 4000 + local, BASE_NS, 4096, Workload(batch_size=32))
+
+
+def _rows(spec: SyntheticSpec, course: Course, rank: int) -> NDArray[np.void]:
+    wall = course.wall_ms[:, rank]
+    rows = np.zeros(len(wall), DTYPE)
+    collected, stolen = _of(course, ("garbage_collection",), rank), _of(course, OFF_CPU, rank)
+    rows["sequence"] = rows["step"] = np.arange(len(wall))
+    rows["end_unix_ns"] = course.end_ns
+    rows["wall_us"] = wall * 1e3
+    rows["own_us"] = course.own_ms[:, rank] * 1e3
+    rows["data_wait_us"] = 120 + _of(course, IN_LOADER, rank) * 1e3
+    rows["gc_us"] = rows["gc_longest_us"] = collected * 1e3
+    rows["gc_runs"] = collected > 0
+    rows["thread_cpu_us"] = 0.96 * (wall - stolen).clip(0) * 1e3
+    rows["voluntary_switches"] = 6
+    rows["involuntary_switches"] = 1 + _of(course, ("host_contention",), rank)
+    rows["fetches"], rows["samples"] = 1, 32
+    rows["in_flight"] = rows["result_queue"] = rows["pinned_queue"] = UNKNOWN_DEPTH
+    first = first_traced_step(spec)
+    rows["flags"][0] |= FIRST
+    if spec.traced_ranks is None or rank in spec.traced_ranks:
+        rows["flags"][first : first + spec.steps] |= CAPTURED
+        rows["flags"][first + spec.steps] |= CAPTURE_ENDED
+    return rows
+
+
+def _of(course: Course, kinds: tuple[str, ...], rank: int) -> NDArray[np.float64]:
+    """What the faults of these kinds add to the rank's steps, in ms."""
+    chosen = [table[:, rank] for kind, table in course.extra_ms.items() if kind in kinds]
+    return sum(chosen, np.zeros(len(course.end_ns)))
+
+
+def _events(spec: SyntheticSpec, course: Course, rank: int) -> Iterator[dict[str, Any]]:
+    collected = _of(course, ("garbage_collection",), rank)
+    for step in np.flatnonzero(collected > 1.0):
+        fields = {"step": int(step), "end_unix_ns": int(course.end_ns[step]), "generation": 2}
+        yield {"event": "gc", **fields, "pause_us": int(collected[step] * 1e3), "collected": 0}
+    stolen_us = np.cumsum(_of(course, ("host_contention",), rank)) * 1e3
+    elapsed_us = np.cumsum(course.wall_ms[:, rank]) * 1e3
+    for step in np.unique(np.linspace(0, len(elapsed_us) - 1, SAMPLES).astype(int)):
+        yield _sample(spec, rank, int(step), int(course.end_ns[step]), float(elapsed_us[step]), float(stolen_us[step]))
+
+
+def _sample(
+    spec: SyntheticSpec, rank: int, step: int, unix_ns: int, elapsed_us: float, stolen_us: float
+) -> dict[str, Any]:
+    assert spec.records is not None
+    used_us = 0.96 * (elapsed_us - stolen_us)
+    sample: dict[str, Any] = {"event": "system", "unix_ns": unix_ns, "step": step, "threads": 40.0}
+    sample |= {"process_cpu_us": round(1.05 * used_us), "training_cpu_us": round(used_us)}
+    sample |= {"training_run_delay_us": round(0.002 * elapsed_us + stolen_us), "throttled_us": 0}
+    sample |= {"allowed_cores": HOST_CORES, "cores": HOST_CORES}
+    if rank % spec.records.ranks_per_host == 0:  # one rank of a host reports the host
+        total = elapsed_us / 1e6 * TICKS_PER_S * HOST_CORES
+        busy = min(1.0, spec.records.ranks_per_host / HOST_CORES + (0.9 if stolen_us else 0.0))
+        sample |= {"cpu_total_ticks": round(total), "cpu_idle_ticks": round(total * (1.0 - busy)), "cpu_steal_ticks": 0}
+    return sample
+
 
 HOST_NOISE = 0.12  # relative spread of host times
 

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evals.synthetic.generate import fixed_step_ms, generate, true_step_ms
+from evals.synthetic.generate import first_traced_step, fixed_step_ms, generate, recorded_shape, true_step_ms
 from evals.synthetic.layout import ParallelLayout, layout_of, simulated_ranks
-from evals.synthetic.records import first_traced_step, recorded_shape
 from evals.synthetic.spec import SyntheticSpec
 from tools.errors import InputError
 from tools.sources.monitor.reader import read_monitor

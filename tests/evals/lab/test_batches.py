@@ -48,7 +48,7 @@ def test_a_sample_is_the_same_however_it_is_stored(data: Data, tmp_path: Path) -
 
 
 def test_images_are_cut_and_filled_up_again(tmp_path: Path) -> None:
-    from evals.lab.workloads.images import Images
+    from evals.lab.workloads.classifiers import Images
 
     images = Images.__new__(Images)
     batch = (torch.ones(2, 3, 48, 48), torch.zeros(2))

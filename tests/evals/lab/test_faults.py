@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evals.lab.fault import SPLITS, Fault, fault, faults, healthy, label, variant
-from evals.lab.healthy import RUNS
+from evals.lab.job import RUNS
 from tools.errors import UsageError
 from tools.knowledge.taxonomy import causes
 

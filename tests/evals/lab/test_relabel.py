@@ -10,8 +10,7 @@ import pytest
 from evals.case_files import lab_cases
 from evals.lab.__main__ import main
 from evals.lab.fault import fault, label
-from evals.lab.job import every_job
-from evals.lab.relabel import relabel
+from evals.lab.job import every_job, relabel
 from tools.errors import InputError
 
 DEBUG = "distributed_debug/images-strong"

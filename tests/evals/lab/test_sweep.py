@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.__main__ import main
+from evals.lab.__main__ import Sweep, complete, main
 from evals.lab.fault import fault
 from evals.lab.job import Control, Job, Pair, jobs, jobs_of_faults
 from evals.lab.launch import Launched, LaunchError
 from evals.lab.plan import Plan
 from evals.lab.scenarios import Scenario
-from evals.lab.sweep import Sweep, complete
 from hermes_agent.monitor.format import PREAMBLE, STEPS_MAGIC
 from tools.errors import UsageError
 
@@ -171,7 +170,7 @@ def test_an_unknown_fault_is_a_usage_error(capsys: pytest.CaptureFixture[str], t
 
 
 def test_what_needs_a_gpu_says_so_where_there_is_none(tmp_path: Path) -> None:
-    from evals.lab.sweep import has_gpu
+    from evals.lab.__main__ import has_gpu
 
     if has_gpu():
         pytest.skip("this machine has a GPU")

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from evals.lab.environment_faults.commands import EnvironmentFaultError
-from evals.lab.environment_faults.namespaces import counters
-from evals.lab.environment_faults.network import LinkedHosts
+from evals.lab.environment_faults.network import LinkedHosts, counters
 from evals.lab.environment_faults.placement import Placement
 from tests.evals.lab.environment_faults.burning import python, skip_where_missing, started
 

@@ -1,0 +1,190 @@
+"""Classifiers with data parallelism: of images of waves and noise, and of waveforms of mixed tones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import torch
+import torch.nn.functional as functional
+from numpy.typing import NDArray
+from torch import nn
+
+from evals.lab.data_parallel import DataParallelStep
+from evals.lab.layers import activation, computed_in, recomputed
+from evals.lab.losses import logistic_loss
+from evals.lab.samples import Samples, write_samples
+from evals.lab.scenarios import Training
+from evals.lab.workloads.workload import Batch
+
+IMAGE_CLASSES = 16
+IMAGES_PER_RANK = 48
+SIDE = 48
+WIDTHS = (32, 64, 128, 256)
+
+
+def raw_images(rank: int, side: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Images (n, 3, side, side) and their classes: a wave per class, with noise, different on each rank."""
+    rng = np.random.default_rng(1000 + rank)
+    labels = rng.integers(0, IMAGE_CLASSES, IMAGES_PER_RANK)
+    axis = np.linspace(0, 2 * np.pi, side)
+    waves = np.sin((labels[:, None] + 1) * axis)[:, None, :, None] * np.cos(axis)[None, None, None, :]
+    noise = rng.normal(0, 40, (IMAGES_PER_RANK, 3, side, side))
+    return np.clip(128 + 80 * waves + noise, 0, 255).astype(np.uint8), labels
+
+
+def prepared_image(image: torch.Tensor, side: int) -> torch.Tensor:
+    """A raw image denoised, resized and normalised: uint8 (3, n, n) to float (3, side, side)."""
+    pixels = image.float().div(255)[None]
+    kernel = torch.full((3, 1, 7, 7), 1 / 49, dtype=torch.float32)
+    smooth = functional.conv2d(pixels, kernel, padding=3, groups=3)
+    small = functional.interpolate(smooth, size=(side, side), mode="bicubic", antialias=True, align_corners=False)
+    mean, deviation = small.mean(dim=(2, 3), keepdim=True), small.std(dim=(2, 3), keepdim=True)
+    return ((small - mean) / deviation)[0]
+
+
+class ImageBlock(nn.Module):
+    """Convolution, normalisation, activation and pooling."""
+
+    def __init__(self, inputs: int, outputs: int, act: nn.Module) -> None:
+        super().__init__()
+        groups = 8 if outputs % 8 == 0 else 1
+        self.layers = nn.Sequential(
+            nn.Conv2d(inputs, outputs, 3, padding=1), nn.GroupNorm(groups, outputs), act, nn.MaxPool2d(2)
+        )
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """(n, inputs, s, s) to (n, outputs, s/2, s/2)."""
+        result: torch.Tensor = self.layers(images)
+        return result
+
+
+def image_network(training: Training) -> nn.Sequential:
+    """A classifier of about 0.4 million parameters for images of any side from 16 on, the same on every rank."""
+    torch.manual_seed(7)
+    program, blocks = training.program, len(WIDTHS)
+    widths = [3, *(width - 1 if program.odd_width else width for width in WIDTHS)]
+    layers: list[nn.Module] = []
+    for place in range(blocks):
+        block: nn.Module = ImageBlock(widths[place], widths[place + 1], activation(place < program.chained_blocks))
+        block = recomputed(block) if place < program.recomputed_blocks else block
+        layers.append(computed_in(block, torch.float64) if place >= blocks - program.double_blocks else block)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], IMAGE_CLASSES))
+
+
+class Images(DataParallelStep):
+    """The workload ``images``."""
+
+    def __init__(self, training: Training) -> None:
+        self.batch = 24 if training.device == "cpu" else 384
+        super().__init__(training, image_network(training), logistic_loss)
+        self._side = max(training.data.sizes, default=SIDE)
+
+    def write(self, folder: Path, rank: int) -> None:
+        """As they are, or prepared once."""
+        data = self._training.data
+        images, labels = raw_images(rank, data.raw_size)
+        if rank not in data.raw_on:
+            prepared = [prepared_image(image, self._side) for image in torch.from_numpy(images)]
+            write_samples(folder, torch.stack(prepared).numpy(), labels, data)
+        else:
+            write_samples(folder, images, labels, data)
+
+    def samples(self, folder: Path) -> Samples:
+        """Images (3, side, side) with their class."""
+        side = self._side
+        return Samples(folder, self._training.data, lambda image: prepared_image(torch.from_numpy(image), side))
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """Cut to a smaller side; filled with zeros at the right and below."""
+        images, labels = batch
+        cut = images[:, :, :size, :size].contiguous()
+        return functional.pad(cut, (0, filled - size, 0, filled - size)) if filled > size else cut, labels
+
+
+SOUND_CLASSES = 40
+SOUNDS_PER_RANK = 60
+BANDS, FRAMES = 64, 160
+WIDTH, BLOCKS = 128, 3
+WINDOW, HOP = 126, 64
+
+
+def raw_sounds(rank: int, samples: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Waveforms (n, samples) and their classes: two tones per class, with noise, different on each rank."""
+    rng = np.random.default_rng(3000 + rank)
+    labels = rng.integers(0, SOUND_CLASSES, SOUNDS_PER_RANK)
+    time = np.linspace(0, 1, samples)[None]
+    pitch = 20.0 * (1 + labels[:, None])
+    tones = np.sin(2 * np.pi * pitch * time) + np.sin(5 * np.pi * pitch * time)
+    noise = rng.normal(0, 25, (SOUNDS_PER_RANK, samples))
+    return np.clip(128 + 40 * tones + noise, 0, 255).astype(np.uint8), labels
+
+
+def prepared_sound(wave: torch.Tensor, frames: int) -> torch.Tensor:
+    """A waveform filtered, thinned out and turned into a spectrogram: uint8 (samples,) to float (BANDS, frames)."""
+    tones = torch.fft.rfft(wave.float() - 128)
+    tones[frames * HOP // 2 :] = 0
+    smooth = torch.fft.irfft(tones, len(wave))[None, None]
+    thin = functional.interpolate(smooth, size=frames * HOP, mode="linear", align_corners=False)[0, 0]
+    window = torch.hann_window(WINDOW, dtype=torch.float32)
+    power = torch.stft(thin, WINDOW, HOP, window=window, return_complex=True).abs().square()[:, :frames]
+    level = power.add(1e-3).log()
+    return (level - level.mean()) / level.std()
+
+
+class SoundBlock(nn.Module):
+    """A dilated convolution over time and a mixing of its channels, with their shortcut."""
+
+    def __init__(self, width: int, dilation: int, act: nn.Module) -> None:
+        super().__init__()
+        self.norm = nn.GroupNorm(1, width)
+        self.over_time = nn.Conv1d(width, 2 * width, 3, padding=dilation, dilation=dilation)
+        self.act, self.mixed = act, nn.Conv1d(2 * width, width, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, width, frames) to the same."""
+        result: torch.Tensor = x + self.mixed(self.act(self.over_time(self.norm(x))))
+        return result
+
+
+def sound_network(training: Training) -> nn.Sequential:
+    """A classifier of about 0.4 million parameters for any number of frames, the same on every rank."""
+    torch.manual_seed(7)
+    program = training.program
+    width = WIDTH - 1 if program.odd_width else WIDTH
+    layers: list[nn.Module] = [nn.Conv1d(BANDS, width, 5, padding=2)]
+    for place in range(BLOCKS):
+        block: nn.Module = SoundBlock(width, 3**place, activation(place < program.chained_blocks))
+        block = recomputed(block) if place < program.recomputed_blocks else block
+        layers.append(computed_in(block, torch.float64) if place >= BLOCKS - program.double_blocks else block)
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(width, SOUND_CLASSES))
+
+
+class Sounds(DataParallelStep):
+    """The workload ``sounds``."""
+
+    def __init__(self, training: Training) -> None:
+        self.batch = 20 if training.device == "cpu" else 512
+        super().__init__(training, sound_network(training), logistic_loss)
+        self._frames = max(training.data.sizes, default=FRAMES)
+
+    def write(self, folder: Path, rank: int) -> None:
+        """As waveforms, or prepared once."""
+        data = self._training.data
+        waves, labels = raw_sounds(rank, data.raw_size)
+        if rank not in data.raw_on:
+            prepared = torch.stack([prepared_sound(wave, self._frames) for wave in torch.from_numpy(waves)])
+            write_samples(folder, prepared.numpy(), labels, data)
+        else:
+            write_samples(folder, waves, labels, data)
+
+    def samples(self, folder: Path) -> Samples:
+        """Spectrograms (BANDS, frames) with their class."""
+        frames = self._frames
+        return Samples(folder, self._training.data, lambda wave: prepared_sound(torch.from_numpy(wave), frames))
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """Cut to fewer frames; filled with zeros at the end."""
+        sounds, labels = batch
+        cut = sounds[:, :, :size].contiguous()
+        return functional.pad(cut, (0, filled - size)) if filled > size else cut, labels

@@ -1,0 +1,314 @@
+"""Language models on made-up texts: with data parallelism, with experts over the ranks, and cut into two stages."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed as dist
+import torch.nn.functional as functional
+from numpy.typing import NDArray
+from torch import nn
+from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
+
+from evals.lab.data_parallel import DataParallelStep
+from evals.lab.layers import activation, computed_in, recomputed
+from evals.lab.losses import token_loss
+from evals.lab.samples import Samples, write_samples
+from evals.lab.scenarios import Training
+from evals.lab.workloads.workload import Batch
+
+VOCABULARY = 512
+SEQUENCES_PER_RANK = 64
+LENGTH = 96
+WIDTH, HEADS, BLOCKS = 160, 4, 2
+WORD = re.compile(r"\w+")
+
+
+def raw_texts(rank: int, words: int) -> NDArray[np.uint8]:
+    """Texts (n, bytes) of made-up words, filled with blanks, different on each rank."""
+    rng = np.random.default_rng(2000 + rank)
+    stems = ["".join(rng.choice(list("aeioubdfgklmnprst"), 7)) for _ in range(400)]
+    texts = [" ".join(rng.choice(stems, words)).encode() for _ in range(SEQUENCES_PER_RANK)]
+    return np.stack([np.frombuffer(text.ljust(words * 8), np.uint8) for text in texts])
+
+
+def tokenise(text: NDArray[np.uint8], length: int) -> torch.Tensor:
+    """Text normalised and cut into words, each word a number: the first ``length`` of them, in turn where fewer."""
+    plain = unicodedata.normalize("NFKC", text.tobytes().decode()).lower()
+    numbers = [zlib.crc32(word.encode()) % VOCABULARY for word in WORD.findall(plain)]
+    return torch.tensor((numbers * (length // len(numbers) + 1))[:length])
+
+
+class AttentionBlock(nn.Module):
+    """Causal attention and a feed-forward layer, each with its shortcut."""
+
+    def __init__(self, width: int, act: nn.Module) -> None:
+        super().__init__()
+        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.forth, self.act, self.back = nn.Linear(width, 4 * width), act, nn.Linear(4 * width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, tokens, width) to the same."""
+        heads = HEADS if x.shape[-1] % HEADS == 0 else 1
+        parts = self.mixed(self.before(x)).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+        seen = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).flatten(2))
+        result: torch.Tensor = x + self.back(self.act(self.forth(self.between(x))))
+        return result
+
+
+def token_network(training: Training) -> nn.Sequential:
+    """A language model of about 0.7 million parameters, the same on every rank."""
+    torch.manual_seed(7)
+    program = training.program
+    width = WIDTH - 1 if program.odd_width else WIDTH
+    layers: list[nn.Module] = [nn.Embedding(VOCABULARY, width)]
+    for place in range(BLOCKS):
+        block: nn.Module = AttentionBlock(width, activation(place < program.chained_blocks))
+        block = recomputed(block) if place < program.recomputed_blocks else block
+        layers.append(computed_in(block, torch.float64) if place >= BLOCKS - program.double_blocks else block)
+    return nn.Sequential(*layers, nn.LayerNorm(width), nn.Linear(width, VOCABULARY))
+
+
+class Tokens(DataParallelStep):
+    """The workload ``tokens``."""
+
+    def __init__(self, training: Training) -> None:
+        self.batch = 8 if training.device == "cpu" else 128
+        super().__init__(training, token_network(training), token_loss)
+        self._length = max(training.data.sizes, default=LENGTH)
+
+    def write(self, folder: Path, rank: int) -> None:
+        """As text, or as numbers."""
+        data = self._training.data
+        texts = raw_texts(rank, data.raw_size)
+        prepared = torch.stack([tokenise(text, self._length) for text in texts])
+        following = prepared.roll(-1, dims=1).numpy()
+        write_samples(folder, texts if rank in data.raw_on else prepared.numpy(), following, data)
+
+    def samples(self, folder: Path) -> Samples:
+        """Sequences with, at each place, the next token."""
+        length = self._length
+        return Samples(folder, self._training.data, lambda text: tokenise(text, length))
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """Cut to fewer tokens; filled up with tokens that count nothing."""
+        tokens, following = (each[:, :size].contiguous() for each in batch)
+        if filled <= size:
+            return tokens, following
+        return functional.pad(tokens, (0, filled - size)), functional.pad(following, (0, filled - size), value=-1)
+
+
+EXPERT_LENGTH = 96
+SHAPES = ((128, 2, 2), (160, 2, 4), (96, 3, 2))  # width, layers, experts a rank
+EXPERT_WIDTH = 9  # times the width
+
+
+class Exchange(torch.autograd.Function):
+    """Rows to the rank that computes them: ``sent`` and ``received`` rows per rank."""
+
+    @staticmethod
+    def forward(ctx: object, rows: torch.Tensor, sent: list[int], received: list[int]) -> torch.Tensor:
+        """Rows of all ranks for this one, in the order of the ranks."""
+        ctx.sizes = (sent, received)  # type: ignore[attr-defined]
+        return exchanged(rows, sent, received)
+
+    @staticmethod
+    def backward(ctx: object, grown: torch.Tensor) -> tuple[torch.Tensor, None, None]:
+        """The gradients travel back."""
+        sent, received = ctx.sizes  # type: ignore[attr-defined]
+        return exchanged(grown, received, sent), None, None
+
+
+def exchanged(rows: torch.Tensor, sent: list[int], received: list[int]) -> torch.Tensor:
+    """One all-to-all of rows."""
+    result = rows.new_empty(sum(received), *rows.shape[1:])
+    dist.all_to_all_single(result, rows.contiguous(), received, sent)
+    return result
+
+
+class ExpertLayer(nn.Module):
+    """Each token goes to one expert; a router with fixed random weights and a share of hot tokens decides."""
+
+    def __init__(self, width: int, experts: int, hot_share: float) -> None:
+        super().__init__()
+        ranks, rank = dist.get_world_size(), dist.get_rank()
+        self._experts, self._ranks, self._hot_share = experts, ranks, hot_share
+        self.norm = nn.LayerNorm(width)
+        generator = torch.Generator().manual_seed(50 + rank)
+        self.experts = nn.ModuleList([_expert(width, generator) for _ in range(experts)])
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, tokens, width) to the same."""
+        rows = self.norm(x).flatten(0, 1)
+        chosen = self._route(rows)
+        order = torch.argsort(chosen, stable=True)
+        counts = torch.bincount(chosen, minlength=self._ranks * self._experts)
+        coming = torch.empty_like(counts)
+        dist.all_to_all_single(coming, counts)
+        sent = counts.view(self._ranks, -1).sum(1).tolist()
+        received = coming.view(self._ranks, -1).sum(1).tolist()
+        here = Exchange.apply(rows[order], sent, received)
+        back = Exchange.apply(self._compute(here, coming), received, sent)
+        shaped: torch.Tensor = x + torch.zeros_like(rows).index_copy(0, order, back).view_as(x)
+        return shaped
+
+    def _route(self, rows: torch.Tensor) -> torch.Tensor:
+        """The expert of each row: as many rows for each, but for the hot ones, which the first rank's experts get."""
+        count, experts = len(rows), self._ranks * self._experts
+        key = (rows.detach() @ torch.ones(rows.shape[1], 1, dtype=rows.dtype)).flatten()
+        even = torch.argsort(torch.argsort(key)) * experts // count
+        hot = torch.arange(count) % 100 < round(self._hot_share * 100)
+        return torch.where(hot, even % self._experts, even)
+
+    def _compute(self, rows: torch.Tensor, coming: torch.Tensor) -> torch.Tensor:
+        """The rows of this rank's experts, which lie by sender and then by expert."""
+        pieces = rows.split(coming.tolist())
+        computed: list[torch.Tensor] = [rows] * len(pieces)
+        for place, expert in enumerate(self.experts):
+            mine = range(place, len(pieces), self._experts)
+            result = expert(torch.cat([pieces[each] for each in mine]))
+            for each, part in zip(mine, result.split([len(pieces[each]) for each in mine]), strict=True):
+                computed[each] = part
+        return torch.cat(computed)
+
+
+class AttentionLayer(nn.Module):
+    """Causal attention with its shortcut."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(width)
+        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, tokens, width) to the same."""
+        parts = self.mixed(self.norm(x)).unflatten(-1, (3, 4, -1)).permute(2, 0, 3, 1, 4)
+        seen = nn.functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
+        result: torch.Tensor = x + self.out(seen.transpose(1, 2).flatten(2))
+        return result
+
+
+def expert_network(training: Training) -> nn.Sequential:
+    """The part of the experts is this rank's own; all else is the same on every rank."""
+    torch.manual_seed(7)
+    width, blocks, experts = SHAPES[training.shape]
+    layers: list[nn.Module] = [nn.Embedding(VOCABULARY, width)]
+    for _ in range(blocks):
+        layers += [AttentionLayer(width), ExpertLayer(width, experts, training.parallel.hot_share)]
+    return nn.Sequential(*layers, nn.Linear(width, VOCABULARY))
+
+
+class Experts(DataParallelStep):
+    """The workload ``experts``."""
+
+    batch = 8
+
+    def __init__(self, training: Training) -> None:
+        model = expert_network(training)
+        own = [name for name, _ in model.named_parameters() if ".experts." in name]
+        model._ddp_params_and_buffers_to_ignore = own  # type: ignore[assignment]
+        super().__init__(training, model, token_loss)
+
+    def write(self, folder: Path, rank: int) -> None:
+        """As numbers."""
+        prepared = torch.stack([tokenise(text, EXPERT_LENGTH) for text in raw_texts(rank, 100)])
+        write_samples(folder, prepared.numpy(), prepared.roll(-1, dims=1).numpy(), self._training.data)
+
+    def samples(self, folder: Path) -> Samples:
+        """Sequences with, at each place, the next token."""
+        return Samples(folder, self._training.data, lambda text: tokenise(text, EXPERT_LENGTH))
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """Cut to fewer tokens."""
+        return batch[0][:, :size], batch[1][:, :size]
+
+
+def _expert(width: int, generator: torch.Generator) -> nn.Sequential:
+    expert = nn.Sequential(nn.Linear(width, EXPERT_WIDTH * width), nn.GELU(), nn.Linear(EXPERT_WIDTH * width, width))
+    with torch.no_grad():
+        for each in expert.parameters():
+            each.copy_(torch.randn(each.shape, generator=generator) * 0.02)
+    return expert
+
+
+STAGE_LENGTH = 64
+STAGE_BLOCKS = 6
+WIDTHS = (160, 192, 128)
+
+
+class FeedForward(nn.Module):
+    """A feed-forward layer with its shortcut: few operators, as every micro-batch passes all of them."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.LayerNorm(width), nn.Linear(width, 4 * width), activation(False), nn.Linear(4 * width, width)
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, tokens, width) to the same."""
+        result: torch.Tensor = x + self.layers(x)
+        return result
+
+
+class Stages:
+    """The workload ``stages``: both ranks draw the same batch; the first needs its tokens, the last its targets."""
+
+    batch = 16
+
+    def __init__(self, training: Training) -> None:
+        self._training = training
+        self._rank, ranks = dist.get_rank(), dist.get_world_size()
+        self._last = self._rank == ranks - 1
+        stage = part(training, self._rank)
+        self.learns = stage
+        kinds: dict[str, Any] = {"gpipe": ScheduleGPipe, "1f1b": Schedule1F1B}
+        self._schedule = kinds[training.parallel.schedule](
+            PipelineStage(stage, self._rank, ranks, torch.device(training.device)),
+            n_microbatches=training.parallel.micro_batches,
+            loss_fn=lambda scores, targets: token_loss(scores, targets, 0.0),
+        )
+        self._optimizer = torch.optim.SGD(stage.parameters(), lr=0.01, momentum=0.9)
+
+    def write(self, folder: Path, rank: int) -> None:
+        """The same on every rank."""
+        prepared = torch.stack([tokenise(text, STAGE_LENGTH) for text in raw_texts(0, 100)])
+        write_samples(folder, prepared.numpy(), prepared.roll(-1, dims=1).numpy(), self._training.data)
+
+    def samples(self, folder: Path) -> Samples:
+        """Sequences with, at each place, the next token."""
+        return Samples(folder, self._training.data, lambda text: tokenise(text, STAGE_LENGTH))
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """Cut to fewer tokens."""
+        return batch[0][:, :size], batch[1][:, :size]
+
+    def step(self, batch: Batch) -> torch.Tensor:
+        """All micro-batches through both stages and back, then the update; gives the mean loss on the last stage."""
+        self._optimizer.zero_grad()
+        losses: list[torch.Tensor] = []
+        if self._last:
+            self._schedule.step(target=batch[1], losses=losses)
+        else:
+            self._schedule.step(batch[0])
+        self._optimizer.step()
+        return torch.stack(losses).mean().detach() if losses else torch.zeros(())
+
+
+def part(training: Training, rank: int) -> nn.Sequential:
+    """The blocks of one stage; the first also embeds, the last also scores."""
+    torch.manual_seed(7)
+    width, first = WIDTHS[training.shape], training.parallel.first_stage_blocks
+    blocks: list[nn.Module] = [FeedForward(width) for _ in range(STAGE_BLOCKS)]
+    embed, score = nn.Embedding(VOCABULARY, width), nn.Linear(width, VOCABULARY)
+    if rank == 0:
+        return nn.Sequential(embed, *blocks[:first])
+    return nn.Sequential(*blocks[first:], nn.LayerNorm(width), score)
