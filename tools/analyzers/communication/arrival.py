@@ -22,33 +22,36 @@ def late_ranks(profile: Profile) -> tuple[int, ...]:
 
     None when the waiting differs so much from step to step that it may be chance.
     """
-    late = _candidates(profile)
-    steady = late and steadiness(profile, late) >= profile.thresholds["straggler_steadiness"]
-    return late if steady else ()
-
-
-def _candidates(profile: Profile) -> tuple[int, ...]:
     table = blame(profile).sort_values("share", ascending=False, kind="stable")
-    lead = profile.thresholds["straggler_lead"]
-    shares = table["share"].tolist()
-    if shares[0] > 0 and shares[0] >= lead * shares[1]:
-        return (int(table.index[0]),)
+    lead, shares = profile.thresholds["straggler_lead"], table["share"].tolist()
     together = table[table["waited_ns"] * lead <= table["waited_ns"].max()]
-    few = 0 < len(together) <= len(table) // 2
-    return tuple(sorted(int(rank) for rank in together.index)) if few else ()
+    late: tuple[int, ...] = ()
+    if shares[0] > 0 and shares[0] >= lead * shares[1]:
+        late = (int(table.index[0]),)
+    elif len(together) <= len(table) // 2:
+        late = tuple(sorted(int(rank) for rank in together.index))
+    return late if late and steadiness(profile, late) >= profile.thresholds["straggler_steadiness"] else ()
 
 
 def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
     """The finding for ranks that are late together (usually one)."""
-    waiting = _waiting(profile, late)
+    named = f"rank {late[0]}" if len(late) == 1 else f"ranks {', '.join(map(str, late[:-1]))} and {late[-1]}"
+    claim = _claim(profile, late, named.capitalize())
+    waiting, limits = claim.facts[0], profile.thresholds
+    led = int(blame(profile)["steps"].loc[list(late)].sum())
     own = {rank: excesses(profile, rank) for rank in late}
     explained = all(sum(each.fact.value for each in own[rank]) >= EXPLAINED * waiting.value for rank in late)
     parts = [each for rank in late for each in own[rank]]
     change = tuple(scale for rank in late for scale in removal(profile, rank, own[rank])) if explained else ()
     return Finding(
         cause="straggler",
-        claim=_claim(profile, late, waiting),
-        confidence=_confidence(profile, late, waiting),
+        claim=claim,
+        confidence=confidence(
+            (100.0 * waiting.value / profile.median_step_ms, limits["cause_share_pct"]),
+            (measure(profile, "collective_wait_pct").value, limits["collective_wait_pct"]),
+            (steadiness(profile, late), limits["straggler_steadiness"]),
+            at_most=CAP_BY_STEPS.get(len(profile.step_ms), 0.95) * led / len(profile.step_ms),
+        ),
         ranks=late,
         steps=waiting.steps,
         change=change,
@@ -56,7 +59,7 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
         impact_method="" if change else "exposed waiting for the late rank, mean per step",
         details=_details(profile, late, own),
         against=_against(profile, late, own, explained),
-        disproved_by=f"collectives of equal duration on all ranks with {_named(late)} unchanged, or another rank late",
+        disproved_by=f"collectives of equal duration on all ranks with {named} unchanged, or another rank late",
         signals=(
             "R_wait = 1 - T_avg/T_max of a collective is high",
             "one rank has the shortest collective and arrives last",
@@ -68,52 +71,19 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
 
 def left_out(profile: Profile) -> tuple[Sentence, ...]:
     """That some collectives have no counterpart, when there are such."""
-    if not unmatched(profile):
-        return ()
-    lonely = measure(profile, "unmatched_collectives")
-    return (say("{0} collectives have no counterpart on another traced rank and are left out.", lonely),)
+    text = "{0} collectives have no counterpart on another traced rank and are left out."
+    return (say(text, measure(profile, "unmatched_collectives")),) if unmatched(profile) else ()
 
 
-def _named(ranks: tuple[int, ...]) -> str:
-    if len(ranks) == 1:
-        return f"rank {ranks[0]}"
-    return f"ranks {', '.join(str(rank) for rank in ranks[:-1])} and {ranks[-1]}"
-
-
-def _waiting(profile: Profile, late: tuple[int, ...]) -> Fact:
-    """What the others wait per step: for the one late rank, or the mean where several are late together."""
-    if len(late) == 1:
-        return measure(profile, "exposed_wait_ms", last_rank=late[0])
-    return measure(profile, "exposed_wait_ms", rank=_most_patient(profile))
-
-
-def _most_patient(profile: Profile) -> int:
-    return int(blame(profile)["waited_ns"].sort_values(kind="stable").index[-1])
-
-
-def _claim(profile: Profile, late: tuple[int, ...], waiting: Fact) -> Sentence:
+def _claim(profile: Profile, late: tuple[int, ...], named: str) -> Sentence:
+    """What the others wait per step for the one late rank, or the most patient rank for several."""
     if len(late) > 1:
-        patient = _most_patient(profile)
-        return say(
-            f"{_named(late).capitalize()} are stragglers: rank {patient} waits {{0}} per step for them.", waiting
-        )
-    return say(
-        f"{_named(late).capitalize()} is the straggler: the other ranks wait {{0}} per step for it, "
-        "{1} of all their waiting.",
-        waiting,
-        measure(profile, "wait_share_pct", rank=late[0]),
-    )
-
-
-def _confidence(profile: Profile, late: tuple[int, ...], waiting: Fact) -> float:
-    limits, steps = profile.thresholds, len(profile.step_ms)
-    led = int(blame(profile)["steps"].loc[list(late)].sum())
-    return confidence(
-        (100.0 * waiting.value / profile.median_step_ms, limits["cause_share_pct"]),
-        (measure(profile, "collective_wait_pct").value, limits["collective_wait_pct"]),
-        (steadiness(profile, late), limits["straggler_steadiness"]),
-        at_most=CAP_BY_STEPS.get(steps, 0.95) * led / steps,
-    )
+        patient = int(blame(profile)["waited_ns"].sort_values(kind="stable").index[-1])
+        waiting = measure(profile, "exposed_wait_ms", rank=patient)
+        return say(f"{named} are stragglers: rank {patient} waits {{0}} per step for them.", waiting)
+    facts = measure(profile, "exposed_wait_ms", last_rank=late[0]), measure(profile, "wait_share_pct", rank=late[0])
+    text = f"{named} is the straggler: the other ranks wait {{0}} per step for it, {{1}} of all their waiting."
+    return say(text, *facts)
 
 
 def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Excess, ...]]) -> tuple[Sentence, ...]:
@@ -121,16 +91,12 @@ def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Exces
     sentences = [say("R_wait over all shared collectives is {0}.", measure(profile, "wait_ratio_pct"))]
     mean = measure(profile, "collective_ms")
     for rank in late:
-        inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
-        sentences.append(
-            say(
-                f"Inside collectives rank {rank} spends {{0}} per step, the mean of all ranks is {{1}}; "
-                "in {2} steps most of the waiting is for it.",
-                inside,
-                mean,
-                led,
-            )
+        text = (
+            f"Inside collectives rank {rank} spends {{0}} per step, the mean of all ranks is {{1}}; "
+            "in {2} steps most of the waiting is for it."
         )
+        inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
+        sentences.append(say(text, inside, mean, led))
         sentences += [
             say(f"rank {rank} spends {{0}} per step more than the others in {PART_NAMES[each.part]}.", each.fact)
             for each in own[rank]
@@ -149,21 +115,15 @@ def _against(
         against.append(say("Only one step was recorded, so this may be chance."))
     if not explained:
         text = "What the rank does longer inside the recorded steps explains less than half of its lateness."
-        against.append(
-            say(text if any(own.values()) else "Nothing takes longer on that rank inside the recorded steps.")
-        )
-        against += [sentence for rank in late for sentence in _older(profile, rank)]
+        nothing = "Nothing takes longer on that rank inside the recorded steps."
+        against.append(say(text if any(own.values()) else nothing))
+        resolved_ns = CLOCK_MARGIN * float(arrivals(profile)["end_spread_ns"].median())
+        lags = {rank: measure(profile, "step_start_lag_ms", rank=rank) for rank in late}
+        older = "rank {rank} began the recorded steps {{0}} after the others: its delay is older."
+        against += [say(older.format(rank=rank), lag) for rank, lag in lags.items() if lag.value * 1e6 > resolved_ns]
     if len(profile.ranks) < (profile.run.layout.world_size or 0):
         against.append(say("Not all ranks of the job were traced; a rank that was not traced may be later still."))
     return (*against, *left_out(profile))
-
-
-def _older(profile: Profile, rank: int) -> tuple[Sentence, ...]:
-    """That the rank began the recording late, where the clocks agree well enough to say so."""
-    lag = measure(profile, "step_start_lag_ms", rank=rank)
-    if lag.value * 1e6 <= CLOCK_MARGIN * float(arrivals(profile)["end_spread_ns"].median()):
-        return ()
-    return (say(f"rank {rank} began the recorded steps {{0}} after the others: its delay is older.", lag),)
 
 
 SKEW_STEPS = 8  # fewer steps cannot show that the late rank changes as a rule
@@ -206,41 +166,33 @@ def _between_traced(profile: Profile) -> Check:
     led = sorted(blame(profile)["steps"].tolist(), reverse=True)
     if sum(led) >= SKEW_STEPS and led[1] >= SKEW_SHARE * sum(led):
         return found(_data_skew(profile, wait_pct))
-    return cannot_answer(
-        "the ranks wait for each other, but not steadily for the same one in the few steps recorded",
-        "a longer recording, twenty steps or more, of all ranks",
-        *_support(profile, ratio),
-    )
+    reason = "the ranks wait for each other, but not steadily for the same one in the few steps recorded"
+    return cannot_answer(reason, "a longer recording, twenty steps or more, of all ranks", *_support(profile, ratio))
 
 
 def _support(profile: Profile, ratio: Fact) -> tuple[Sentence, ...]:
-    idle = measure(profile, "exposed_wait_ms")
-    matched = measure(profile, "matched_collectives")
+    text = "Of the time inside {0} collectives that several ranks share, {1} is waiting."
     return (
-        say("A rank only waits for a later one for {0} per step.", idle),
-        say("Of the time inside {0} collectives that several ranks share, {1} is waiting.", matched, ratio),
+        say("A rank only waits for a later one for {0} per step.", measure(profile, "exposed_wait_ms")),
+        say(text, measure(profile, "matched_collectives"), ratio),
         *left_out(profile),
     )
 
 
 def _data_skew(profile: Profile, wait_pct: float) -> Finding:
-    waiting, ratio = measure(profile, "exposed_wait_ms"), measure(profile, "collective_wait_pct")
-    counts = blame(profile)["steps"]
-    leading = [int(rank) for rank in counts.index[counts > 0]]
-    change = balance(profile)
+    waiting, counts, change = measure(profile, "exposed_wait_ms"), blame(profile)["steps"], balance(profile)
+    leading = tuple(int(rank) for rank in counts.index[counts > 0])
+    text = "The ranks wait {0} per step for each other, and the rank that arrives last changes from step to step."
     return Finding(
         cause="data_skew",
-        claim=say(
-            "The ranks wait {0} per step for each other, and the rank that arrives last changes from step to step.",
-            waiting,
-        ),
+        claim=say(text, waiting),
         confidence=confidence(
             (wait_pct, profile.thresholds["cause_share_pct"]),
-            (ratio.value, profile.thresholds["collective_wait_pct"]),
+            (measure(profile, "collective_wait_pct").value, profile.thresholds["collective_wait_pct"]),
             (len(leading), 2.0),
             at_most=0.7,
         ),
-        ranks=tuple(leading),
+        ranks=leading,
         steps=waiting.steps,
         change=change,
         impact_ms=None if change else waiting.value,

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pandas as pd
+
 from tools.analyzers.communication.limit import UNTRACED, all_traced, link_bound, order_suffices, overlap_known
-from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, found, say
+from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, found, measure_ranks, say
 from tools.analyzers.support.changes import hidden
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
@@ -11,13 +15,15 @@ from tools.metrics.registry import measure
 from tools.views.arrivals import arrivals
 from tools.views.collectives import collectives
 from tools.views.profile import Profile
-from tools.views.rank_profile import RankProfile
 from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, moving
 from tools.whatif.change import Change
 
-# Below the confidence of a verdict: shards make operators smaller, and what those then take, no trace of the whole
-# batch shows. With eight shards GPT3-13B was slower than without any (Hermes, USENIX ATC'25).
+# Hypotheses, below the confidence of a verdict. Shards make operators smaller, and what those then take, no trace of
+# the whole batch shows: with eight GPT3-13B was slower than without any (Hermes, USENIX ATC'25). A link without a
+# pause has none left to use, a busy core has its own work to do, and one rank's trace cannot separate waiting, which
+# no overlap removes, from transfer.
 CAP = 0.45
+UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
 AT_ONCE = say("The next operator needs their result: no order of the same work hides them, only shards of it do.")
 SMALLER = say("Shards make operators smaller, which may take back what they hide; the trace does not show that.")
 
@@ -32,20 +38,22 @@ def exchange_finding(profile: Profile) -> Finding | None:
     saved_pct = 100.0 * saved.value / profile.mean_step_ms
     if saved_pct < limits["noted_pct"]:
         return None
+    text = (
+        "Exposed all-to-alls take {0} of the step; computing one shard of the batch while another is exchanged "
+        "could hide {1} of them per step."
+    )
+    shown_ns = {view.rank.rank: exposed_exchange_ns(profile, view) for view in profile.ranks}
+    hidden_share = saved.value / max(sum(shown_ns.values()) / len(shown_ns) / 1e6, 1e-9)
+    less_ms = {rank: hidden_share * own_ns / 1e6 for rank, own_ns in shown_ns.items()}
     return Finding(
         cause="poor_overlap",
-        claim=say(
-            "Exposed all-to-alls take {0} of the step; computing one shard of the batch while another is exchanged "
-            "could hide {1} of them per step.",
-            share,
-            saved,
-        ),
+        claim=say(text, share, saved),
         confidence=confidence(
             (share.value, limits["communication_exposed_pct"]), (saved_pct, limits["noted_pct"]), at_most=CAP
         ),
         ranks=profile.run.rank_numbers,
         steps=share.steps,
-        change=_in_shards(profile, saved.value),
+        change=_hidden(profile, exchange_rows(profile), less_ms),
         against=(AT_ONCE, SMALLER, *(() if all_traced(profile) else (UNTRACED,))),
         disproved_by="a run with two to four shards whose step is not shorter",
         signals=("long serial chain of communication then computation",),
@@ -53,28 +61,19 @@ def exchange_finding(profile: Profile) -> Finding | None:
     )
 
 
-def _in_shards(profile: Profile, saved_ms: float) -> Change:
-    """Every rank's exchanges show less, by the same share of what each of them shows."""
-    shown_ns = [exposed_exchange_ns(profile, rank) for rank in profile.ranks]
-    share = saved_ms / max(sum(shown_ns) / len(shown_ns) / 1e6, 1e-9)
-    table = exchange_rows(profile)
+def _hidden(profile: Profile, table: pd.DataFrame, less_ms: Mapping[int, float]) -> Change:
+    """Of these collectives each rank exposes so much less per step."""
+    rows = {
+        view.rank.rank: table["row"].to_numpy()[(table["rank"] == view.rank.rank).to_numpy()] for view in profile.ranks
+    }
     return tuple(
         part
-        for rank, own_ns in zip(profile.ranks, shown_ns, strict=True)
-        for part in hidden(
-            rank,
-            table["row"].to_numpy()[(table["rank"] == rank.rank.rank).to_numpy()],
-            moving(profile, rank),
-            share * own_ns / 1e6,
-        )
+        for view in profile.ranks
+        for part in hidden(view, rows[view.rank.rank], moving(profile, view), less_ms[view.rank.rank])
     )
 
 
-LINK_BOUND_CAP = 0.45  # a hypothesis: the collectives overlap as they come, and the link has no pause left to use
 NO_CORE = say("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
-NO_CORE_CAP = 0.45  # a hypothesis: work that a busy core would have to do in addition to its own hides nothing
-LONE_CAP = 0.45  # one rank's trace alone cannot separate waiting, which no overlap removes, from transfer
-UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
 
 
 @check(
@@ -89,20 +88,16 @@ def exposed(profile: Profile) -> Check | None:
     if collectives(profile).empty:
         return _without_collectives(profile)
     share, overlap = measure(profile, "movable_transfer_pct"), measure(profile, "communication_overlap_pct")
-    support = (
-        _amount(profile),
-        say("{0} of the communication overlaps with compute.", overlap),
-    )
-    limit, least_overlap = profile.thresholds["communication_exposed_pct"], profile.thresholds["poor_overlap_pct"]
-    exchange = exchange_finding(profile)
-    if share.value < limit:
+    support = (_amount(profile), say("{0} of the communication overlaps with compute.", overlap))
+    limits, exchange = profile.thresholds, exchange_finding(profile)
+    if share.value < limits["communication_exposed_pct"]:
         return clean(*support) if exchange is None else found(exchange)
     hideable = measure(profile, "hideable_communication_ms")
     hideable_pct = 100.0 * hideable.value / float(measure(profile, "part_ms", part="wall").value)
-    if overlap.value >= least_overlap or hideable_pct < profile.thresholds["noted_pct"]:
+    if overlap.value >= limits["poor_overlap_pct"] or hideable_pct < limits["noted_pct"]:
         bound = say("Computation that runs alone could hide at most {0} more.", hideable)
         return Check("", "found", () if exchange is None else (exchange,), support=(*support, bound))
-    order = _poor_overlap(profile, share, hideable_pct)
+    order = _poor_overlap(profile, share, overlap, hideable, hideable_pct)
     return found(*((order,) if exchange is None else (order, exchange)))
 
 
@@ -124,67 +119,52 @@ def _amount(profile: Profile) -> Sentence:
     return say(text, whole, share)
 
 
-def _poor_overlap(profile: Profile, share: Fact, hideable_pct: float) -> Finding:
-    limits = profile.thresholds
-    overlap, hideable = (
-        measure(profile, "communication_overlap_pct"),
-        measure(profile, "hideable_communication_ms"),
+def _poor_overlap(profile: Profile, share: Fact, overlap: Fact, hideable: Fact, hideable_pct: float) -> Finding:
+    limits, table = profile.thresholds, collectives(profile)
+    kept = 1.0 if profile.run.has_device else limits["host_overlap_share"]
+    by_rank = measure_ranks(profile, (view.rank.rank for view in profile.ranks), "hideable_communication_ms")
+    less_ms = {rank: kept * fact.value for rank, fact in by_rank.items()}
+    text = (
+        "Exposed communication that could overlap with compute takes {0} of the step, and only {1} of all"
+        " communication does; computation could hide {2} more per step."
     )
-    sure = confidence(
-        (share.value, limits["communication_exposed_pct"]),
-        (limits["poor_overlap_pct"], max(overlap.value, 1e-9)),
-        (hideable_pct, limits["noted_pct"]),
-        at_most=_cap(profile),
-    )
+    left = measure(profile, "left_exposed_pct")
+    # A slow link explains what is exposed only where no order of the work could hide it.
+    link = () if order_suffices(profile) else ("slow_link",)
+    others = ("bandwidth_contention", "rdma_retransmission", "network_configuration", *link)
     return Finding(
         cause="poor_overlap",
-        claim=say(
-            "Exposed communication that could overlap with compute takes {0} of the step, and only {1} of all"
-            " communication does; computation could hide {2} more per step.",
-            share,
-            overlap,
-            hideable,
+        claim=say(text, share, overlap, hideable),
+        confidence=confidence(
+            (share.value, limits["communication_exposed_pct"]),
+            (limits["poor_overlap_pct"], max(overlap.value, 1e-9)),
+            (hideable_pct, limits["noted_pct"]),
+            at_most=_cap(profile),
         ),
-        confidence=sure,
         ranks=profile.run.rank_numbers,
         steps=share.steps,
-        change=_hidden(profile),
+        change=_hidden(profile, table[~table["kind"].isin(NEEDED_AT_ONCE)], less_ms),
         details=(
             say("A step has {0} collectives.", measure(profile, "collective_count")),
-            say("With all of that hidden {0} of the step would be exposed transfer.", _left(profile)),
+            say("With all of that hidden {0} of the step would be exposed transfer.", left),
         ),
         against=_against(profile),
         disproved_by="a run with overlap turned on (smaller or earlier buckets, prefetch) whose step is not shorter",
         signals=("exposed communication is a large share of the step while overlap is small",),
-        symptom_of=_explained_by(profile),
+        symptom_of=("small_packet", *others, "pipeline_bubble", "pipeline_imbalance"),
     )
 
 
 def _cap(profile: Profile) -> float:
-    if link_bound(profile):
-        return LINK_BOUND_CAP
-    if not overlap_known(profile):
-        return NO_CORE_CAP
+    if link_bound(profile) or not overlap_known(profile):
+        return CAP
     if all_traced(profile):
         return HIGHEST
-    return LONE_CAP if arrivals(profile).empty else UNTRACED_CAP
-
-
-def _left(profile: Profile) -> Fact:
-    return measure(profile, "left_exposed_pct")
-
-
-def _explained_by(profile: Profile) -> tuple[str, ...]:
-    """A slow link explains what is exposed only where no order of the work could hide it."""
-    others = ("bandwidth_contention", "rdma_retransmission", "network_configuration")
-    link = () if order_suffices(profile) else ("slow_link",)
-    return ("small_packet", *others, *link, "pipeline_bubble", "pipeline_imbalance")
+    return CAP if arrivals(profile).empty else UNTRACED_CAP
 
 
 def _against(profile: Profile) -> tuple[Sentence, ...]:
-    against = []
-    if not all_traced(profile):
-        against.append(UNTRACED)
+    against = [] if all_traced(profile) else [UNTRACED]
     if not overlap_known(profile):
         against.append(NO_CORE)
     elif not profile.run.has_device:
@@ -196,17 +176,3 @@ def _against(profile: Profile) -> tuple[Sentence, ...]:
         )
         against.append(say(text, measure(profile, "link_busy_pct")))
     return tuple(against)
-
-
-def _hidden(profile: Profile) -> Change:
-    """Every rank's movable exposed transfer shrinks by what its lone computation could hide."""
-    return tuple(scale for rank in profile.ranks for scale in _hidden_on(profile, rank))
-
-
-def _hidden_on(profile: Profile, rank: RankProfile) -> Change:
-    number = rank.rank.rank
-    hideable_ms = measure(profile, "hideable_communication_ms", rank=number).value
-    kept = 1.0 if profile.run.has_device else profile.thresholds["host_overlap_share"]
-    table = collectives(profile)
-    rows = table["row"].to_numpy()[((table["rank"] == number) & ~table["kind"].isin(NEEDED_AT_ONCE)).to_numpy()]
-    return hidden(rank, rows, moving(profile, rank), kept * hideable_ms)

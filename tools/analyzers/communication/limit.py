@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.answers import confidence, say
+from tools.analyzers.support.answers import confidence, measure_all, say
 from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.recorded import measured
 from tools.findings import Finding
@@ -27,10 +27,9 @@ def all_traced(profile: Profile) -> bool:
 
 def link_bound(profile: Profile) -> bool:
     """Whether collectives overlap and follow each other without a pause: the link is the limit, not their order."""
-    overlap = measure(profile, "communication_overlap_pct").value
-    return (
-        overlap >= SOME_OVERLAP_PCT and measure(profile, "link_busy_pct").value >= profile.thresholds["link_busy_pct"]
-    )
+    if measure(profile, "communication_overlap_pct").value < SOME_OVERLAP_PCT:
+        return False
+    return measure(profile, "link_busy_pct").value >= profile.thresholds["link_busy_pct"]
 
 
 def overlap_known(profile: Profile) -> bool:
@@ -46,10 +45,9 @@ def cores_taken(profile: Profile) -> bool:
 
 def order_suffices(profile: Profile) -> bool:
     """Whether hardly any transfer would be exposed if computation hid all that it can, on the link as it is."""
-    if not overlap_known(profile):
+    if not overlap_known(profile) or link_bound(profile):
         return False
-    left = measure(profile, "left_exposed_pct").value
-    return left < profile.thresholds["communication_exposed_pct"] and not link_bound(profile)
+    return measure(profile, "left_exposed_pct").value < profile.thresholds["communication_exposed_pct"]
 
 
 CAP = 0.45  # below the confidence of a verdict: nobody saw the rank that is waited for
@@ -80,17 +78,14 @@ def untraced_straggler(profile: Profile) -> Finding | None:
     if all_traced(profile) or exposed.value < limits["communication_exposed_pct"] or not waiting:
         return None
     fit = waiting[0]
-    fixed = measure(profile, "collective_fixed_ms", kind=fit.kind, group=fit.group)
-    share = measure(profile, "collective_fixed_pct", kind=fit.kind, group=fit.group)
+    fixed, share = measure_all(profile, "collective_fixed_ms", "collective_fixed_pct", kind=fit.kind, group=fit.group)
+    text = (
+        "Of each of the {n0} collectives {0} do not depend on its size, {1} of their time and longer than any start"
+        " takes, as if they waited for a rank that was not traced."
+    )
     return Finding(
         cause="straggler",
-        claim=say(
-            "Of each of the {n0} collectives {0} do not depend on its size, {1} of their time and longer than any start"
-            " takes, as if they waited for a rank that was not traced.",
-            fixed,
-            share,
-            names=(fit.kind,),
-        ),
+        claim=say(text, fixed, share, names=(fit.kind,)),
         confidence=confidence(
             (exposed.value, limits["communication_exposed_pct"]),
             (share.value, limits["collective_fixed_pct"]),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from tools.analyzers.communication.limit import holds_waiting
 from tools.analyzers.communication.transfer import ONE_RANK, ONE_RANK_CAP
 from tools.analyzers.cpu.environment import settings
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
 from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.recorded import measured
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Fact, Finding, Saving, Sentence
+from tools.findings import Check, Finding, Saving, Sentence
 from tools.metrics.registry import measure
 from tools.views.collectives import asking_spans, collectives
 from tools.views.profile import Profile
@@ -20,16 +20,23 @@ MANY = 20.0  # small collectives per step from which merging them is a question 
 SHARED_CORE = 0.5  # of the time that overlaps with compute: two threads on one core get half of it each
 LEAST, MOST = 0.5, 1.3  # of the estimate: what the merged messages expose, and how many cores are free, is not known
 FREE_CORES = say("A part of it overlaps with compute, and costs less where cores are free.")
+SIGNALS = ("message size below the size where the link saturates", "many collectives per step")
 
 
 def small_on_host(profile: Profile) -> Check | None:
-    """The cost of small collectives of known size; None where there are few, they cost little, or are checks."""
-    if profile.run.has_device or len(profile.ranks) < 2 or small_messages(profile).empty or _checked(profile):
+    """The cost of small collectives of known size; None where there are few, they cost little, or are checks.
+
+    With ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` one goes before each other to compare what the ranks are about to do.
+    """
+    if profile.run.has_device or len(profile.ranks) < 2 or small_messages(profile).empty:
+        return None
+    if any(own.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" for own in settings(profile).values()):
         return None
     count, start = measure(profile, "small_message_count"), measure(profile, "small_message_start_ms")
     exposed, overlapped = measure(profile, "small_message_exposed_ms"), measure(profile, "small_message_beside_ms")
-    step_ms = profile.mean_step_ms
-    saved_ms = max(exposed.value + _taken(profile) * overlapped.value - start.value, 0.0)
+    step_ms, idle = profile.mean_step_ms, measured(profile, "idle_cores_pct")
+    taken = SHARED_CORE * (1.0 - (0.0 if idle is None else idle.value) / 100.0)  # none where cores are idle
+    saved_ms = max(exposed.value + taken * overlapped.value - start.value, 0.0)
     saved_pct = 100.0 * saved_ms / step_ms
     if count.value < MANY or saved_pct < profile.thresholds["cause_share_pct"]:
         return None
@@ -56,20 +63,9 @@ def small_on_host(profile: Profile) -> Check | None:
             details=(say("A step has {0} collectives in all.", measure(profile, "collective_count")),),
             against=(FREE_CORES,),
             disproved_by="a run with larger buckets whose step is not shorter",
-            signals=("message size below the size where the link saturates", "many collectives per step"),
+            signals=SIGNALS,
         ),
     )
-
-
-def _checked(profile: Profile) -> bool:
-    """Whether small collectives go before each other one to compare what the ranks are about to do."""
-    return any(own.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" for own in settings(profile).values())
-
-
-def _taken(profile: Profile) -> float:
-    """Share of the compute that is lost to the library's overlapping threads: none where cores are idle."""
-    idle = measured(profile, "idle_cores_pct")
-    return SHARED_CORE * (1.0 - (0.0 if idle is None else idle.value) / 100.0)
 
 
 @check(
@@ -103,16 +99,10 @@ def small_packet(profile: Profile) -> Check | None:
 
 
 def _fit_sentence(profile: Profile, fit: Fit) -> Sentence:
-    facts = (
-        measure(profile, "collective_count", kind=fit.kind),
-        measure(profile, "collective_fixed_ms", kind=fit.kind, group=fit.group),
-        measure(profile, "collective_fixed_pct", kind=fit.kind, group=fit.group),
-    )
-    return say(
-        "A step has {0} {n0} collectives; each costs {1} whatever its size, {2} of the transfer time.",
-        *facts,
-        names=(fit.kind,),
-    )
+    count = measure(profile, "collective_count", kind=fit.kind)
+    fixed = measure_all(profile, "collective_fixed_ms", "collective_fixed_pct", kind=fit.kind, group=fit.group)
+    text = "A step has {0} {n0} collectives; each costs {1} whatever its size, {2} of the transfer time."
+    return say(text, count, *fixed, names=(fit.kind,))
 
 
 def _exposed_share(profile: Profile) -> float:
@@ -124,8 +114,7 @@ def _exposed_share(profile: Profile) -> float:
 
 def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
     limits = profile.thresholds
-    saved_ms = fit.mergeable_ns / 1e6 * _exposed_share(profile)
-    saved_pct = 100.0 * saved_ms / profile.median_step_ms
+    saved_pct = 100.0 * (fit.mergeable_ns / 1e6 * _exposed_share(profile)) / profile.median_step_ms
     if (
         saved_pct < limits["noted_pct"]
         or 100.0 * fit.fixed_share < limits["collective_fixed_pct"]
@@ -135,13 +124,10 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
     saving = measure(profile, "mergeable_ms", kind=fit.kind, group=fit.group)
     one_rank = len(profile.ranks) == 1
     whole = fit.per_step * fit.fixed_ns + fit.bytes_per_step * fit.ns_per_byte
+    text = "The {n0} collectives are too small for their link: fewer and larger ones would spend {0} less per step."
     return Finding(
         cause="small_packet",
-        claim=say(
-            "The {n0} collectives are too small for their link: fewer and larger ones would spend {0} less per step.",
-            saving,
-            names=(fit.kind,),
-        ),
+        claim=say(text, saving, names=(fit.kind,)),
         confidence=confidence(
             (100.0 * fit.fixed_share, limits["collective_fixed_pct"]),
             (saved_pct, limits["noted_pct"]),
@@ -153,7 +139,7 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
         details=(_fit_sentence(profile, fit),),
         against=(ONE_RANK,) if one_rank else (),
         disproved_by="a run with larger buckets whose time in these collectives is not shorter",
-        signals=("message size below the size where the link saturates", "many collectives per step"),
+        signals=SIGNALS,
         symptom_of=("straggler",) if one_rank else (),
         hints={"collective": fit.kind},
     )
@@ -161,49 +147,42 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
 
 def _many_short(profile: Profile) -> Check:
     """Sizes are unknown or explain nothing: judge by how many collectives are as short as a start alone."""
-    table = collectives(profile)
+    table, limits = collectives(profile), profile.thresholds
     table = table[(table["step"] >= 0) & (table["kind"] != "send_recv")]
     duration_us = (table["end_ns"] - table["start_ns"]) / 1e3
-    short = table[duration_us < profile.thresholds["small_collective_us"]]
-    count = len(table) / max(len(profile.breakdown), 1)
+    short = table[duration_us < limits["small_collective_us"]]
+    steps, one_rank = max(len(profile.breakdown), 1), len(profile.ranks) == 1
+    count = len(table) / steps
     if transfers(profile).empty and (len(table) == 0 or len(short) < 0.5 * len(table)):
-        return cannot_answer(
-            "the sizes of the collectives were not recorded",
-            "a trace with record_shapes=True or torch 2.3 or newer",
-        )
-    facts = (measure(profile, "collective_count"), measure(profile, "collective_ms"))
+        needs = "a trace with record_shapes=True or torch 2.3 or newer"
+        return cannot_answer("the sizes of the collectives were not recorded", needs)
+    facts = measure_all(profile, "collective_count", "collective_ms")
     shape = say("A step has {0} collectives, {1} in all.", *facts)
-    steps = max(len(profile.breakdown), 1)
     held_up = measure(profile, "collective_host_ms")
     spent_ms = float(duration_us.loc[short.index].sum()) / 1e3 / steps * _exposed_share(profile) + held_up.value
     saved_pct = 100.0 * spent_ms / profile.median_step_ms
-    if count < MANY or len(short) < 0.5 * len(table) or saved_pct < profile.thresholds["noted_pct"]:
+    if count < MANY or len(short) < 0.5 * len(table) or saved_pct < limits["noted_pct"]:
         return clean(shape)
-    return found(_short_ones(profile, shape, held_up, count, saved_pct))
-
-
-def _short_ones(profile: Profile, shape: Sentence, held_up: Fact, count: float, saved_pct: float) -> Finding:
-    one_rank = len(profile.ranks) == 1
-    limit_us = profile.thresholds["small_collective_us"]
     asking = tuple(
         Scale(rank.rank.rank, int(track), asking_spans(rank), 1.0 / count, 0.5 * (1.0 + 1.0 / count))
         for rank in profile.ranks
         for track in rank.training_tracks
     )
-    return Finding(
-        cause="small_packet",
-        claim=say(
-            "Most of the {0} collectives of a step are so short that starting them is their cost; launching them "
-            "alone holds the device up for {1} per step.",
-            shape.facts[0],
-            held_up,
-        ),
-        confidence=confidence((saved_pct, profile.thresholds["noted_pct"]), (count, MANY), at_most=ONE_RANK_CAP),
-        ranks=profile.run.rank_numbers,
-        steps=shape.facts[0].steps,
-        change=(*scaled(profile, None, 1.0 / count, longest_us=limit_us), *asking),
-        details=(shape,),
-        against=(say("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
-        disproved_by="recorded sizes that fill the link, or larger buckets that change nothing",
-        signals=("many collectives per step", "latency-bound time"),
+    text = (
+        "Most of the {0} collectives of a step are so short that starting them is their cost; launching them "
+        "alone holds the device up for {1} per step."
+    )
+    return found(
+        Finding(
+            cause="small_packet",
+            claim=say(text, facts[0], held_up),
+            confidence=confidence((saved_pct, limits["noted_pct"]), (count, MANY), at_most=ONE_RANK_CAP),
+            ranks=profile.run.rank_numbers,
+            steps=facts[0].steps,
+            change=(*scaled(profile, None, 1.0 / count, longest_us=limits["small_collective_us"]), *asking),
+            details=(shape,),
+            against=(say("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
+            disproved_by="recorded sizes that fill the link, or larger buckets that change nothing",
+            signals=("many collectives per step", "latency-bound time"),
+        )
     )

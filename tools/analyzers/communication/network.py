@@ -8,7 +8,7 @@ from tools.analyzers.support.answers import clean, confidence, found, say
 from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Fact, Finding
+from tools.findings import Check, Finding, Saving
 from tools.metrics.registry import measure
 from tools.run.records import RankEnvironment
 from tools.views.host_records import HostRecords
@@ -26,18 +26,14 @@ def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> boo
     """
     if (profile.run.layout.world_size or len(profile.run.ranks) + 1) < 2:
         return False
-    machine = records.environment(rank)
-    if machine is not None and _sockets_forced(machine):
+    variables = {} if (machine := records.environment(rank)) is None else machine.variables
+    if variables.get("NCCL_IB_DISABLE") == "1" or variables.get("NCCL_NET", "").lower() == "socket":
         return True
     own = measured(profile, "collective_wire_bytes")
     rates = [records.per_second(rank, name) for name in ("net_sent_bytes", "lo_sent_bytes")]
     if own is None or all(rate is None for rate in rates):
         return not profile.accelerated
     return sum(rate or 0.0 for rate in rates) >= SOCKET_SHARE * own.value / (records.series.mean_ms / 1e3)
-
-
-def _sockets_forced(machine: RankEnvironment) -> bool:
-    return machine.variables.get("NCCL_IB_DISABLE") == "1" or machine.variables.get("NCCL_NET", "").lower() == "socket"
 
 
 VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
@@ -82,42 +78,33 @@ def shared_link(profile: Profile) -> Check:
     if share.value < limits["foreign_traffic_pct"] or exposed.value < limits["cause_share_pct"]:
         text = "Of what goes over the network {0} is not the run's; {1} of the step is exposed transfer."
         return clean(say(text, share, exposed))
-    alone = _alone_share(profile, foreign[worst], len(records.neighbours(worst)))
-    return found(_contention(profile, foreign[worst], share, exposed, alone))
-
-
-def _contention(profile: Profile, foreign: Fact, share: Fact, exposed: Fact, alone: float) -> Finding:
-    limits = profile.thresholds
-    return Finding(
-        cause="bandwidth_contention",
-        claim=say(
-            "Other traffic of {0} shares the network with the run's collectives, {1} of all bytes; {2} of the step is"
-            " exposed transfer.",
-            foreign,
-            share,
-            exposed,
-        ),
-        confidence=confidence(
-            (share.value, limits["foreign_traffic_pct"]), (exposed.value, limits["cause_share_pct"]), at_most=0.9
-        ),
-        ranks=profile.run.rank_numbers,
-        saving=saving(
-            profile,
-            (1.0 - alone) * measure(profile, "exposed_transfer_ms").value,
-            0.4,
-            1.3,
-            "exposed transfer of the trace, less what a free link needs",
-        ),
-        against=(say("What the link carries at most is not recorded."), say(OWN_READS)),
-        disproved_by="the collectives are as slow while nobody else uses the link",
-        signals=("bandwidth drops only while another job shares the link",),
+    # A free link carries what this one does for all; a transfer takes the share of its time that it is of that.
+    each, senders = _bus_bytes_per_s(profile), len(records.neighbours(worst))
+    alone = LEFT if each is None else senders * each / (senders * each + foreign[worst].value)
+    text = (
+        "Other traffic of {0} shares the network with the run's collectives, {1} of all bytes; {2} of the step is"
+        " exposed transfer."
+    )
+    return found(
+        Finding(
+            cause="bandwidth_contention",
+            claim=say(text, foreign[worst], share, exposed),
+            confidence=confidence(
+                (share.value, limits["foreign_traffic_pct"]), (exposed.value, limits["cause_share_pct"]), at_most=0.9
+            ),
+            ranks=profile.run.rank_numbers,
+            saving=_saving(profile, alone, "what a free link needs"),
+            against=(say("What the link carries at most is not recorded."), say(OWN_READS)),
+            disproved_by="the collectives are as slow while nobody else uses the link",
+            signals=("bandwidth drops only while another job shares the link",),
+        )
     )
 
 
-def _alone_share(profile: Profile, foreign: Fact, senders: int) -> float:
-    """Which share of its time a transfer takes on a free link: one that carries what this one does for all."""
-    each = _bus_bytes_per_s(profile)
-    return LEFT if each is None else senders * each / (senders * each + foreign.value)
+def _saving(profile: Profile, left: float, what: str) -> Saving:
+    """From the exposed transfer, of which the share ``left`` stays."""
+    saved_ms = (1.0 - left) * measure(profile, "exposed_transfer_ms").value
+    return saving(profile, saved_ms, 0.4, 1.3, f"exposed transfer of the trace, less {what}")
 
 
 def _bus_bytes_per_s(profile: Profile) -> float | None:
@@ -139,51 +126,37 @@ def interface(profile: Profile) -> Check:
     known = {rank: each for rank in records.ranks if (each := records.environment(rank))}
     if not known:
         return not_recorded("the records hold no network interfaces")
-    unused = {rank: _unused(profile, records, rank, each) for rank, each in known.items()}
-    choices = {rank: each for rank, each in unused.items() if each is not None}
+    choices = {rank: other for rank, each in known.items() if (other := _unused(profile, records, rank, each))}
     exposed = measured(profile, "exposed_transfer_pct")
     if not choices:
         return clean(say("No setting keeps the collectives from a network interface known to serve."))
     limit = profile.thresholds["communication_exposed_pct"]
     if exposed is None or exposed.value < limit:
-        text = "A variable sets the network interface, and its transfers are hardly exposed."
-        return clean(say(text))
-    return found(_wrong_interface(profile, choices, exposed))
-
-
-def _wrong_interface(profile: Profile, choices: dict[int, _Choice], exposed: Fact) -> Finding:
+        return clean(say("A variable sets the network interface, and its transfers are hardly exposed."))
     choice = next(iter(choices.values()))
-    change = _on_the_other(profile, min(each.other_bytes_per_s for each in choices.values()))
-    claim = "The run is set to use the interface {n0} while the machine has {n1} as well"
-    left_ms = (1.0 - LEFT) * measure(profile, "exposed_transfer_ms").value
-    by_share = saving(profile, left_ms, 0.4, 1.3, "exposed transfer of the trace, less what is left of it")
-    return Finding(
-        cause="network_configuration",
-        mechanism="wrong_interface",
-        claim=say(
-            claim + (", which is faster" if choice.faster else "") + "; {0} of the step is exposed transfer.",
-            exposed,
-            names=(choice.used, choice.other),
-        ),
-        confidence=confidence(
-            (exposed.value, profile.thresholds["communication_exposed_pct"]), at_most=0.9 if choice.faster else 0.65
-        ),
-        ranks=tuple(choices),
-        change=change,
-        saving=None if change else by_share,
-        against=() if choice.faster else (say("What the other interface can carry is not recorded."),),
-        disproved_by="the collectives are as slow with the other interface named",
-        signals=("interface forced by environment", "wrong HCA or interface"),
-        hints={"interface": choice.used},
-    )
-
-
-def _on_the_other(profile: Profile, bytes_per_s: float) -> Change:
-    """Large collectives as fast as the other interface lets them be, at least twice as fast; () where not known."""
+    # Large collectives as fast as the other interface lets them be, at least twice as fast; nothing where not known.
     own = _bus_bytes_per_s(profile)
-    if own is None:
-        return ()
-    return scaled(profile, None, min(own / (SUSTAINED * bytes_per_s), 1.0 / FASTER), LARGE_BYTES)
+    change: Change = ()
+    if own is not None:
+        least = min(each.other_bytes_per_s for each in choices.values())
+        change = scaled(profile, None, min(own / (SUSTAINED * least), 1.0 / FASTER), LARGE_BYTES)
+    text = "The run is set to use the interface {n0} while the machine has {n1} as well"
+    text += (", which is faster" if choice.faster else "") + "; {0} of the step is exposed transfer."
+    return found(
+        Finding(
+            cause="network_configuration",
+            mechanism="wrong_interface",
+            claim=say(text, exposed, names=(choice.used, choice.other)),
+            confidence=confidence((exposed.value, limit), at_most=0.9 if choice.faster else 0.65),
+            ranks=tuple(choices),
+            change=change,
+            saving=None if change else _saving(profile, LEFT, "what is left of it"),
+            against=() if choice.faster else (say("What the other interface can carry is not recorded."),),
+            disproved_by="the collectives are as slow with the other interface named",
+            signals=("interface forced by environment", "wrong HCA or interface"),
+            hints={"interface": choice.used},
+        )
+    )
 
 
 def _unused(profile: Profile, records: HostRecords, rank: int, machine: RankEnvironment) -> _Choice | None:
@@ -192,7 +165,10 @@ def _unused(profile: Profile, records: HostRecords, rank: int, machine: RankEnvi
     The other one must be a network of its own and known to be no slower; where both say the same speed, the used one
     must be seen to deliver far less than that.
     """
-    used = _named(profile, machine)
+    gloo = profile.run.layout.backend == "gloo" or not profile.run.has_device
+    names = VARIABLES[:1] if gloo else VARIABLES[1:]
+    named = next((machine.variables[name] for name in names if machine.variables.get(name)), "")
+    used = "" if named.startswith("^") else named.lstrip("=").split(",")[0]
     if used not in machine.interfaces or used.startswith(JOINED) or not carried_by_sockets(profile, records, rank):
         return None
     speed = machine.interfaces[used].speed_mbit or 0
@@ -200,24 +176,11 @@ def _unused(profile: Profile, records: HostRecords, rank: int, machine: RankEnvi
     best = max(speeds, key=lambda name: (speeds[name], name), default="")
     if not best or not speed or speeds[best] < speed:
         return None
-    faster = speeds[best] >= FASTER * speed
-    choice = _Choice(used, best, speeds[best] * 1e6 / 8.0, faster)
-    return choice if faster or _delivers_less(profile, speed) else None
-
-
-def _named(profile: Profile, machine: RankEnvironment) -> str:
-    """The interface that a variable names for the collectives' library; "" where none does."""
-    gloo = profile.run.layout.backend == "gloo" or not profile.run.has_device
-    names = VARIABLES[:1] if gloo else VARIABLES[1:]
-    named = next((machine.variables[name] for name in names if machine.variables.get(name)), "")
-    return "" if named.startswith("^") else named.lstrip("=").split(",")[0]
+    faster, table = speeds[best] >= FASTER * speed, large_transfers(profile)
+    if not faster and not float(table["bus_bytes_per_s"].median()) < DELIVERS * speed * 1e6 / 8.0:
+        return None
+    return _Choice(used, best, speeds[best] * 1e6 / 8.0, faster)
 
 
 def _own_network(name: str, used: str) -> bool:
     return name != used and "." not in name and "@" not in name and not name.startswith((*VIRTUAL, *JOINED))
-
-
-def _delivers_less(profile: Profile, speed_mbit: int) -> bool:
-    """Whether large messages move at a small part of the interface's own speed."""
-    table = large_transfers(profile)
-    return len(table) > 0 and float(table["bus_bytes_per_s"].median()) < DELIVERS * speed_mbit * 1e6 / 8.0

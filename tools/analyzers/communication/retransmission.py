@@ -6,7 +6,7 @@ from tools.analyzers.communication.network import carried_by_sockets
 from tools.analyzers.support.answers import clean, confidence, found, say, values, worst_of
 from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Fact, Finding
+from tools.findings import Check, Fact, Finding, Saving
 from tools.metrics.recorded.series import rank_stalls
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
@@ -37,7 +37,12 @@ def retransmission(profile: Profile) -> Check:
         and carried_by_sockets(profile, records, rank)
     }
     adapters = by_rank(profile, records, "counter_per_second", field="rdma_retransmits")
-    raised = {rank: fact for rank, fact in adapters.items() if _adapter_loses(profile, records, rank, fact)}
+    raised = {
+        rank: fact
+        for rank, fact in adapters.items()
+        if fact.value >= _adapter_limit(profile, records, rank)
+        and _counted(records, rank, "rdma_retransmits") >= COUNTED_AGAIN
+    }
     if not shares and not adapters:
         return not_recorded("the collectives are not seen to go over a network that the records count")
     lossy = {
@@ -51,7 +56,18 @@ def retransmission(profile: Profile) -> Check:
         return found(_finding(profile, records, shares[worst], worst))
     if raised:
         worst = worst_of(values(raised))
-        return found(_adapter(profile, records, raised[worst], worst))
+        limit = _adapter_limit(profile, records, worst)
+        return found(
+            Finding(
+                cause="rdma_retransmission",
+                claim=say("The network adapter of the machine counts {0} retransmissions.", raised[worst]),
+                confidence=confidence((raised[worst].value, limit), at_most=0.85),
+                ranks=(worst,),
+                saving=_saving(profile, _exposed(profile)),
+                disproved_by="the adapters' retransmission counters stay where they are while the collectives are as slow",
+                signals=("retransmit counters rise",),
+            )
+        )
     facts = tuple(shares.values())[:1] or tuple(adapters.values())[:1]
     return clean(say("Hardly anything is retransmitted: {0}.", *facts))
 
@@ -60,11 +76,6 @@ def _counted(records: HostRecords, rank: int, field: str) -> float:
     """By how much the counter rose over usual steps."""
     rate = records.per_second(rank, field)
     return 0.0 if rate is None else rate * records.seconds(rank, field)
-
-
-def _adapter_loses(profile: Profile, records: HostRecords, rank: int, rate: Fact) -> bool:
-    often = rate.value >= _adapter_limit(profile, records, rank)
-    return often and _counted(records, rank, "rdma_retransmits") >= COUNTED_AGAIN
 
 
 def _adapter_limit(profile: Profile, records: HostRecords, rank: int) -> float:
@@ -79,33 +90,19 @@ def _adapter_limit(profile: Profile, records: HostRecords, rank: int) -> float:
 def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) -> Finding:
     exposed = _exposed(profile)
     ranks = tuple(rank for rank in records.ranks if rank in profile.run.rank_numbers)
-    details = () if exposed is None else (say("Exposed communication takes {0} of a step.", exposed),)
     return Finding(
         cause="slow_link",
         claim=say("Of all segments that the machine of the training sends, {0} are retransmitted.", again),
         confidence=confidence((again.value, profile.thresholds["sent_again_pct"]), at_most=0.9),
         ranks=ranks or (worst,),
-        saving=saving(profile, _lost_ms(profile, exposed), 0.4, 1.5, METHOD),
-        details=details,
+        saving=_saving(profile, exposed),
+        details=() if exposed is None else (say("Exposed communication takes {0} of a step.", exposed),),
         disproved_by="the retransmission counters stay where they are while the collectives are as slow",
         signals=("retraining or error counters", "retransmit counters rise"),
     )
 
 
-def _adapter(profile: Profile, records: HostRecords, rate: Fact, worst: int) -> Finding:
-    exposed = _exposed(profile)
-    return Finding(
-        cause="rdma_retransmission",
-        claim=say("The network adapter of the machine counts {0} retransmissions.", rate),
-        confidence=confidence((rate.value, _adapter_limit(profile, records, worst)), at_most=0.85),
-        ranks=(worst,),
-        saving=saving(profile, _lost_ms(profile, exposed), 0.4, 1.5, METHOD),
-        disproved_by="the adapters' retransmission counters stay where they are while the collectives are as slow",
-        signals=("retransmit counters rise",),
-    )
-
-
-def _lost_ms(profile: Profile, exposed: Fact | None) -> float:
+def _saving(profile: Profile, exposed: Fact | None) -> Saving:
     """Timeouts make single steps long: what the mean step has over the median, and half of the exposed communication.
 
     Stalls of a rhythm and collections make steps long as well: what they cost is not the link's. What a lossless link
@@ -116,14 +113,11 @@ def _lost_ms(profile: Profile, exposed: Fact | None) -> float:
     collections = measured(profile, "collector_cost_ms")
     stalls_ms = max((each.cost_ms for each in rank_stalls(profile).values()), default=0.0)
     other_ms = max(stalls_ms, 0.0 if collections is None else collections.value)
-    return max(profile.series.mean_ms - profile.series.median_ms - other_ms, 0.0) + steady
+    lost_ms = max(profile.series.mean_ms - profile.series.median_ms - other_ms, 0.0) + steady
+    return saving(profile, lost_ms, 0.4, 1.5, METHOD)
 
 
 def _exposed(profile: Profile) -> Fact | None:
     """Exposed communication per step on the rank with the least of it: the others wait for that one as well."""
-    facts = [
-        fact
-        for rank in profile.run.rank_numbers
-        if (fact := measured(profile, "part_ms", part="exposed_communication", rank=rank)) is not None
-    ]
-    return min(facts, key=lambda fact: fact.value, default=None)
+    known = [measured(profile, "part_ms", part="exposed_communication", rank=rank) for rank in profile.run.rank_numbers]
+    return min((fact for fact in known if fact is not None), key=lambda fact: fact.value, default=None)

@@ -48,6 +48,8 @@ UNKNOWN_LINK = say("What the links between these ranks can carry was not recorde
 UNKNOWN_LINK_CAP = 0.75
 BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
 FASTER_AT_LEAST = 0.5  # where no better figure is known, the prediction is for twice the bandwidth
+SIGNAL = "bandwidth of large collectives far below the link"
+DISPROVED_BY = "the communication library's own test on these machines giving the same bandwidth"
 
 
 def measured_bandwidth(profile: Profile, kind: str) -> Sentence:
@@ -67,66 +69,65 @@ def below_any_network(profile: Profile, bytes_per_s: float) -> bool:
 def inside_one_machine(profile: Profile, kind: str, usual: float) -> Finding:
     """No link inside a machine is that slow, so the library does not take the one that there is."""
     bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
+    text = (
+        "Large {n0} collectives reach {0} on the bus, less than links inside one machine should carry, and exposed"
+        " communication takes {1} of the step: the library takes another way."
+    )
     return Finding(
         cause="network_configuration",
-        claim=say(
-            "Large {n0} collectives reach {0} on the bus, less than links inside one machine should carry, and exposed"
-            " communication takes {1} of the step: the library takes another way.",
-            bandwidth,
-            exposed,
-            names=(kind,),
-        ),
+        claim=say(text, bandwidth, exposed, names=(kind,)),
         confidence=confidence((usual, bandwidth.value), (exposed.value, profile.thresholds["noted_pct"])),
         ranks=profile.run.rank_numbers,
         steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
         details=(*closed_way(profile, slow_way(profile, inside=True)), *_details(profile, kind)),
-        disproved_by="the communication library's own test on these machines giving the same bandwidth",
-        signals=(
-            "bandwidth of large collectives far below the link",
-            "NET/Socket, GDR disabled, SYS paths or wrong HCA",
-        ),
+        disproved_by=DISPROVED_BY,
+        signals=(SIGNAL, "NET/Socket, GDR disabled, SYS paths or wrong HCA"),
         symptom_of=("bandwidth_contention", "slow_link"),
     )
 
 
 def slow(profile: Profile, kind: str, usual: float) -> Finding:
     """The link between machines, or a setting that keeps the library from the fast one."""
+    limits = profile.thresholds
     bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
     ordered, variable = order_suffices(profile), slow_way(profile, inside=False)
     avoidable = faster_way(profile, variable)
+    text = (
+        "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
+        " exposed communication takes {1} of the step."
+    )
+    times_slower = max(usual / bandwidth.value, BUSY_LINK)
+    if below_any_network(profile, bandwidth.value):
+        # Ranks of one machine need no link between machines, so none is blamed.
+        one = "The bandwidth between the ranks of one machine is low"
+        text = (
+            f"{one if _one_machine(profile) else 'The link is slow'}: large {{n0}} collectives reach {{0}} on the bus,"
+            " a lower bandwidth than any network that training usually runs over, and exposed communication takes {1}"
+            " of the step."
+        )
+        times_slower = limits["host_slowest_bus_gb_s"] * 1e9 / bandwidth.value
+    without = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
     return Finding(
         cause="network_configuration" if avoidable else "slow_link",
         mechanism="socket_fallback" if avoidable else None,
-        claim=say(_bandwidth_claim(profile, bandwidth.value), bandwidth, exposed, names=(kind,)),
+        claim=say(text, bandwidth, exposed, names=(kind,)),
         confidence=confidence(
-            (_below(profile, bandwidth.value, usual), 1.0),
-            (exposed.value, profile.thresholds["communication_exposed_pct"]),
-            at_most=UNKNOWN_LINK_CAP,
+            (times_slower, 1.0), (exposed.value, limits["communication_exposed_pct"]), at_most=UNKNOWN_LINK_CAP
         ),
         ranks=profile.run.rank_numbers,
         steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(*closed_way(profile, variable), *_details(profile, kind), _without_order(profile)),
+        details=(
+            *closed_way(profile, variable),
+            *_details(profile, kind),
+            say(without, measure(profile, "left_exposed_pct")),
+        ),
         against=(UNKNOWN_LINK,),
-        disproved_by="the communication library's own test on these machines giving the same bandwidth",
-        signals=("bandwidth of large collectives far below the link",),
+        disproved_by=DISPROVED_BY,
+        signals=(SIGNAL,),
         # A low bandwidth is what all of these look like; where counters or settings name one, that is the cause.
         symptom_of=("bandwidth_contention", "network_configuration", *(("poor_overlap",) if ordered else ())),
-    )
-
-
-def _bandwidth_claim(profile: Profile, bytes_per_s: float) -> str:
-    """What is said of the bandwidth: ranks of one machine need no link between machines, so none is blamed."""
-    if not below_any_network(profile, bytes_per_s):
-        return (
-            "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
-            " exposed communication takes {1} of the step."
-        )
-    subject = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
-    return (
-        f"{subject}: large {{n0}} collectives reach {{0}} on the bus, a lower bandwidth than any network that"
-        " training usually runs over, and exposed communication takes {1} of the step."
     )
 
 
@@ -137,35 +138,17 @@ def _one_machine(profile: Profile) -> bool:
     return len(hosts) == 1 and len(together) >= (profile.run.layout.world_size or len(profile.ranks))
 
 
-def _below(profile: Profile, bytes_per_s: float, usual: float) -> float:
-    """By which factor the bandwidth is below what it was judged by."""
-    if below_any_network(profile, bytes_per_s):
-        return profile.thresholds["host_slowest_bus_gb_s"] * 1e9 / bytes_per_s
-    return max(usual / bytes_per_s, BUSY_LINK)
-
-
 def _details(profile: Profile, kind: str) -> tuple[Sentence, ...]:
+    text = "From the first collective of a step to the end of the last, one is under way {0} of the time."
     return (
         measured_bandwidth(profile, kind),
         say("The fastest of them reaches {0}.", measure(profile, "best_bus_bandwidth", kind=kind)),
-        say(
-            "From the first collective of a step to the end of the last, one is under way {0} of the time.",
-            measure(profile, "link_busy_pct"),
-        ),
+        say(text, measure(profile, "link_busy_pct")),
     )
-
-
-def _without_order(profile: Profile) -> Sentence:
-    text = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
-    return say(text, measure(profile, "left_exposed_pct"))
 
 
 ONE_RANK = say("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
 ONE_RANK_CAP = 0.45  # one rank cannot separate waiting from transfer: a hypothesis, below the confidence of a verdict
-BUSY_REASON = (
-    "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as well"
-)
-BUSY_NEEDS = "records of the same training while every rank has a free core"
 
 
 @check(
@@ -191,8 +174,11 @@ def transfer(profile: Profile) -> Check | None:
     kind = str(table.groupby("kind")["bytes"].sum().idxmax())
     bandwidth, measured = measure(profile, "bus_bandwidth", kind=kind), measured_bandwidth(profile, kind)
     exposed = measure(profile, "exposed_transfer_pct")
-    inside = _fits_one_node(profile, int(table["group_size"].max()))
-    usual = _usual_bytes_per_s(profile, inside)
+    devices = max((len(rank.rank.devices) for rank in profile.ranks), default=0)
+    inside = 0 < int(table["group_size"].max()) <= devices
+    # What the slowest sensible link between the ranks carries: inside a node, between devices, between hosts.
+    between = "cluster_bus_gb_s" if profile.run.has_device else "host_bus_gb_s"
+    usual = profile.thresholds["single_node_bus_gb_s" if inside else between] * 1e9
     least_pct = profile.thresholds["noted_pct" if inside else "communication_exposed_pct"]
     if exposed.value < least_pct or (inside and bandwidth.value >= usual):
         return clean(measured)
@@ -201,24 +187,16 @@ def transfer(profile: Profile) -> Check | None:
     if inside:
         return found(inside_one_machine(profile, kind, usual))
     if cores_taken(profile):
-        return cannot_answer(BUSY_REASON, BUSY_NEEDS, measured)
+        return cannot_answer(
+            "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as"
+            " well",
+            "records of the same training while every rank has a free core",
+            measured,
+        )
     if below_any_network(profile, bandwidth.value) or link_bound(profile):
         return found(slow(profile, kind, usual))
-    reason = "what the links between these ranks can carry is not known"
-    return cannot_answer(
-        reason, "the same collectives in the communication library's own test on these machines", measured
-    )
-
-
-def _fits_one_node(profile: Profile, group_size: int) -> bool:
-    devices = max((len(rank.rank.devices) for rank in profile.ranks), default=0)
-    return 0 < group_size <= devices
-
-
-def _usual_bytes_per_s(profile: Profile, inside: bool) -> float:
-    """What the slowest sensible link between the ranks carries: inside a node, between devices, between hosts."""
-    between = "cluster_bus_gb_s" if profile.run.has_device else "host_bus_gb_s"
-    return profile.thresholds["single_node_bus_gb_s" if inside else between] * 1e9
+    needs = "the same collectives in the communication library's own test on these machines"
+    return cannot_answer("what the links between these ranks can carry is not known", needs, measured)
 
 
 @check(
