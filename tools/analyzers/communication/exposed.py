@@ -63,13 +63,11 @@ def exchange_finding(profile: Profile) -> Finding | None:
 
 def _hidden(profile: Profile, table: pd.DataFrame, less_ms: Mapping[int, float]) -> Change:
     """Of these collectives each rank exposes so much less per step."""
-    rows = {
-        view.rank.rank: table["row"].to_numpy()[(table["rank"] == view.rank.rank).to_numpy()] for view in profile.ranks
-    }
+    row, rank = table["row"].to_numpy(), table["rank"].to_numpy()
     return tuple(
         part
         for view in profile.ranks
-        for part in hidden(view, rows[view.rank.rank], moving(profile, view), less_ms[view.rank.rank])
+        for part in hidden(view, row[rank == view.rank.rank], moving(profile, view), less_ms[view.rank.rank])
     )
 
 

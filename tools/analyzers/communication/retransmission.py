@@ -17,6 +17,7 @@ ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet ma
 ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
 PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
 METHOD = "mean over median step beyond stalls and collections, and half of the trace's exposed communication"
+UNMOVED = "retransmission counters stay where they are while the collectives are as slow"
 LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
 
 
@@ -64,7 +65,7 @@ def retransmission(profile: Profile) -> Check:
                 confidence=confidence((raised[worst].value, limit), at_most=0.85),
                 ranks=(worst,),
                 saving=_saving(profile, _exposed(profile)),
-                disproved_by="the adapters' retransmission counters stay where they are while the collectives are as slow",
+                disproved_by=f"the adapters' {UNMOVED}",
                 signals=("retransmit counters rise",),
             )
         )
@@ -97,7 +98,7 @@ def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) ->
         ranks=ranks or (worst,),
         saving=_saving(profile, exposed),
         details=() if exposed is None else (say("Exposed communication takes {0} of a step.", exposed),),
-        disproved_by="the retransmission counters stay where they are while the collectives are as slow",
+        disproved_by=f"the {UNMOVED}",
         signals=("retraining or error counters", "retransmit counters rise"),
     )
 

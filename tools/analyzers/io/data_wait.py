@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from tools.analyzers.io.loader_records import LoaderReading, loader_reading, recorded_data_wait
-from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
+from tools.analyzers.io.loader_records import loader_reading, recorded_data_wait
+from tools.analyzers.support.answers import (
+    affected,
+    cannot_answer,
+    clean,
+    confidence,
+    found,
+    measure_ranks,
+    say,
+    values,
+    worst_of,
+)
 from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
@@ -27,22 +37,17 @@ def data_loader(profile: Profile) -> Check:
     ranks = [view.rank.rank for view in profile.ranks if len(view.in_steps(view.loader_rows))]
     if not ranks:
         return _without_spans(profile)
-    shares = {rank: _wait(profile, rank).value for rank in ranks}
-    worst = worst_of(shares)
-    chosen = affected(shares, profile.thresholds["noted_pct"])
-    if not chosen:
-        text = "The step waits {0} for its data loader ({1}); the loader's spans last {2}, hidden or not."
-        spans = measure(profile, "loader_span_ms", rank=worst)
-        return clean(say(text, _wait_ms(profile, worst), _wait(profile, worst), spans))
-    return found(_finding(profile, chosen, worst))
+    shares = measure_ranks(profile, ranks, "part_pct", part="data_wait")
+    worst, chosen = worst_of(values(shares)), affected(values(shares), profile.thresholds["noted_pct"])
+    if chosen:
+        return found(_finding(profile, chosen, worst))
+    text = "The step waits {0} for its data loader ({1}); the loader's spans last {2}, hidden or not."
+    return clean(say(text, _wait_ms(profile, worst), shares[worst], measure(profile, "loader_span_ms", rank=worst)))
 
 
 def _without_spans(profile: Profile) -> Check:
-    host = {
-        view.rank.rank: measure(profile, "part_pct", part="host", rank=view.rank.rank)
-        for view in profile.ranks
-        if view.rank.has_device
-    }
+    devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]
+    host = measure_ranks(profile, devices, "part_pct", part="host")
     largest = max(host.values(), key=lambda fact: fact.value, default=None)
     if largest is not None and len(host) == len(profile.ranks) and largest.value < profile.thresholds["noted_pct"]:
         text = "The device waits for the host, and so for any data, during {0} of the step at most."
@@ -53,22 +58,25 @@ def _without_spans(profile: Profile) -> Check:
     )
 
 
-def _wait(profile: Profile, rank: int) -> Fact:
-    return measure(profile, "part_pct", part="data_wait", rank=rank)
-
-
 def _wait_ms(profile: Profile, rank: int) -> Fact:
     return measure(profile, "part_ms", part="data_wait", rank=rank)
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
-    share, amount = _wait(profile, worst), _wait_ms(profile, worst)
-    view = profile.rank(worst)
+    share, amount = measure(profile, "part_pct", part="data_wait", rank=worst), _wait_ms(profile, worst)
+    view, work = profile.rank(worst), _work(profile, worst)
     kind = loader_kind(view)
-    cause, mechanism, ceiling = _diagnosis(profile, ranks, worst, kind)
+    others = [rank for rank in profile.run.rank_numbers if rank not in ranks]
+    spared = max((_wait_ms(profile, rank) for rank in others), key=lambda fact: fact.value, default=None)
+    common = ("device idle while the loader span is open", "data wait")
+    waited = view.breakdown["data_wait_ns"] * 100.0 > view.breakdown["wall_ns"] * profile.thresholds["noted_pct"]
+    cause, mechanism, ceiling = _diagnosis(profile, ranks, work, kind)
     by_records = loader_reading(profile, worst, kind)
     if by_records is not None:
-        cause, mechanism, ceiling = _with_records(profile, ranks, kind, by_records, mechanism)
+        # Records decide between reading and processing; that other ranks' like loaders keep up speaks against workers.
+        heavy = mechanism == "heavy_transform" or _same_kind_spared(profile, ranks, kind)
+        cause, mechanism, ceiling = by_records.cause, by_records.mechanism, by_records.at_most
+        mechanism = "heavy_transform" if heavy and mechanism == "too_few_workers" else mechanism
     waiting = measure(profile, "loader_wait_steps", rank=worst)
     return Finding(
         cause=cause,
@@ -85,29 +93,21 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         confidence=confidence((share.value, profile.thresholds["data_wait_pct"]), at_most=ceiling)
         * (0.5 + 0.5 * waiting.value / len(view.steps)),
         ranks=ranks,
-        steps=_waiting_steps(profile, view),
+        steps=tuple(int(step) for step in view.breakdown["number"][waited]),
         # Cautiously half of each span stays, for workers share the cores and hand batches over.
         change=shortened_on(profile, ranks, lambda view: view.in_steps(view.loader_rows), 0.0),
         details=(
             say("The loader's spans last {0} per step.", measure(profile, "loader_span_ms", rank=worst)),
             say("The wait is seen in {0}.", waiting),
-            *_inside(profile, worst),
+            *(say(text, fact) for text, fact in zip(INSIDE, work, strict=True) if fact.value >= 1.0),
             *(() if by_records is None else by_records.sentences),
-            *_spared(profile, ranks),
+            *(() if spared is None else (say("No other rank waits longer for data than {0} per step.", spared),)),
         ),
-        against=_against(profile, worst, cause, kind) if by_records is None else (),
+        against=_against(work, cause, kind) if by_records is None else (),
         disproved_by="the same batch, held in memory and used again for every step, gives the same step time",
-        signals=_signals(kind),
+        signals=(*common, "single-process loader") if kind == "single" else common,
         hints={"loader": kind},
     )
-
-
-def _spared(profile: Profile, ranks: tuple[int, ...]) -> tuple[Sentence, ...]:
-    others = [number for number in profile.run.rank_numbers if number not in ranks]
-    if not others:
-        return ()
-    largest = max((_wait_ms(profile, rank) for rank in others), key=lambda fact: fact.value)
-    return (say("No other rank waits longer for data than {0} per step.", largest),)
 
 
 KIND_NAMES = {
@@ -115,6 +115,11 @@ KIND_NAMES = {
     "workers": "data loader with worker processes",
     "other": "data loader",
 }
+INSIDE = (
+    "Frames that read files fill {0} of the loader's time.",
+    "Frames that transform samples fill {0} of the loader's time.",
+    "Framework operators fill {0} of the loader's time: batches are computed there.",
+)
 
 
 def loader_kind(view: RankProfile) -> str:
@@ -125,13 +130,15 @@ def loader_kind(view: RankProfile) -> str:
     return "workers" if view.named("multi_process_loader")[rows].any() else "other"
 
 
-def _diagnosis(profile: Profile, ranks: tuple[int, ...], rank: int, kind: str) -> tuple[str, str | None, float]:
+def _diagnosis(
+    profile: Profile, ranks: tuple[int, ...], work: tuple[Fact, ...], kind: str
+) -> tuple[str, str | None, float]:
     """Cause, mechanism and the most confidence the evidence allows.
 
     Where other ranks use the same kind of loader and do not wait, the number of workers is not what differs: it is
     the work for a batch.
     """
-    reading, processing, operators = _work(profile, rank)
+    reading, processing, operators = work
     if reading.value >= EVIDENT_PCT and reading.value > max(processing.value, operators.value):
         return "slow_data_reading", None, 0.9
     evident = max(processing.value, operators.value) >= EVIDENT_PCT
@@ -142,22 +149,13 @@ def _diagnosis(profile: Profile, ranks: tuple[int, ...], rank: int, kind: str) -
     return "slow_data_processing", None, 0.7
 
 
-def _with_records(
-    profile: Profile, ranks: tuple[int, ...], kind: str, by_records: LoaderReading, traced: str | None
-) -> tuple[str, str | None, float]:
-    """Records decide between reading and processing; that other ranks' like loaders keep up speaks against workers."""
-    mechanism = by_records.mechanism
-    if mechanism == "too_few_workers" and (traced == "heavy_transform" or _same_kind_spared(profile, ranks, kind)):
-        mechanism = "heavy_transform"
-    return by_records.cause, mechanism, by_records.at_most
-
-
 def _same_kind_spared(profile: Profile, ranks: tuple[int, ...], kind: str) -> bool:
     others = [view for view in profile.ranks if view.rank.rank not in ranks]
     return any(loader_kind(view) == kind for view in others)
 
 
-def _work(profile: Profile, rank: int) -> tuple[Fact, Fact, Fact]:
+def _work(profile: Profile, rank: int) -> tuple[Fact, ...]:
+    """What fills the loader's time: reading, processing, and the framework's operators."""
     return (
         measure(profile, "loader_frames_pct", rank=rank, what="reading"),
         measure(profile, "loader_frames_pct", rank=rank, what="processing"),
@@ -165,37 +163,12 @@ def _work(profile: Profile, rank: int) -> tuple[Fact, Fact, Fact]:
     )
 
 
-def _inside(profile: Profile, rank: int) -> tuple[Sentence, ...]:
-    reading, processing, operators = _work(profile, rank)
-    texts = (
-        ("Frames that read files fill {0} of the loader's time.", reading),
-        ("Frames that transform samples fill {0} of the loader's time.", processing),
-        ("Framework operators fill {0} of the loader's time: batches are computed there.", operators),
-    )
-    return tuple(say(text, fact) for text, fact in texts if fact.value >= 1.0)
-
-
-def _against(profile: Profile, rank: int, cause: str, kind: str) -> tuple[Sentence, ...]:
-    reading, processing, operators = _work(profile, rank)
-    sentences = []
-    if max(reading.value, processing.value, operators.value) < EVIDENT_PCT:
+def _against(work: tuple[Fact, ...], cause: str, kind: str) -> tuple[Sentence, ...]:
+    if max(fact.value for fact in work) < EVIDENT_PCT:
         text = (
             "What the workers do is not in this trace, so slow reading would look the same as slow processing."
             if kind == "workers"
             else "What the loader does inside its span is not recorded, so slow reading would look the same."
         )
-        sentences.append(say(text))
-    elif cause == "slow_data_processing" and reading.value >= 10.0:
-        sentences.append(say("Frames that read files fill {0} of the loader's time.", reading))
-    return tuple(sentences)
-
-
-def _signals(kind: str) -> tuple[str, ...]:
-    common = ("device idle while the loader span is open", "data wait")
-    return (*common, "single-process loader") if kind == "single" else common
-
-
-def _waiting_steps(profile: Profile, view: RankProfile) -> tuple[int, ...]:
-    table = view.breakdown
-    waiting = table["data_wait_ns"] * 100.0 > table["wall_ns"] * profile.thresholds["noted_pct"]
-    return tuple(int(step) for step in table["number"][waiting])
+        return (say(text),)
+    return (say(INSIDE[0], work[0]),) if cause == "slow_data_processing" and work[0].value >= 10.0 else ()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tools.analyzers.support.answers import affected, clean, confidence, found, say, values, worst_of
 from tools.analyzers.support.recorded import BEHIND_DEVICE, behind_device, measured, not_recorded, saving
-from tools.findings import Check, Fact, Finding, Saving, Sentence
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.own_time import least_data_wait_ms
 from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
@@ -53,8 +53,7 @@ def _workers(profile: Profile, records: HostRecords, rank: int) -> LoaderReading
         return LoaderReading("slow_data_reading", None, (sentence,), 0.85)
     if busy.value < BUSY_PCT:
         return None
-    spare = spare_cores(records, rank)
-    if spare is not None and spare >= SPARE_CORES:
+    if (spare_cores(records, rank) or 0.0) >= SPARE_CORES:
         cores = measure(profile, "sampled_cores", rank=rank, whose="run")
         sentence = say(f"{text}; the run uses {{1}} of the machine and leaves others to more workers.", busy, cores)
         return LoaderReading("slow_data_processing", "too_few_workers", (sentence,), 0.9)
@@ -143,28 +142,22 @@ METHOD_AT_MOST = "the longest data wait of each step, which is the most that it 
 def recorded_data_wait(profile: Profile) -> Check:
     """The time that training threads wait for their loaders, as far as the step waits for it."""
     series = profile.series
-    facts = {} if series is None else _waits(profile, series)
+    ranks = () if series is None else series.ranks
+    waits = {rank: measured(profile, "series_part_ms", part="data_wait", rank=rank) for rank in ranks}
+    facts = {rank: fact for rank, fact in waits.items() if fact is not None}
     if series is None or not any(fact.value > 0 for fact in facts.values()):
         return not_recorded("no wait for a data loader is recorded")
     cost = measured(profile, "data_wait_cost_ms")
     worst = worst_of(values(facts))
     if cost is None or 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms:
-        text = "Rank {rank} waits {{0}} per step for its data loader, and hardly a step is longer for it."
-        return clean(say(text.format(rank=worst), facts[worst]))
+        text = f"Rank {worst} waits {{0}} per step for its data loader, and hardly a step is longer for it."
+        return clean(say(text, facts[worst]))
     shares = {rank: 100.0 * fact.value / series.mean_ms for rank, fact in facts.items()}
     finding = _finding(profile, series, affected(shares, profile.thresholds["noted_pct"]), worst, cost)
-    return found(behind_device(finding) if profile.accelerated and not _starved(series, worst) else finding)
-
-
-def _waits(profile: Profile, series: RunSeries) -> dict[int, Fact]:
-    waits = {rank: measured(profile, "series_part_ms", part="data_wait", rank=rank) for rank in series.ranks}
-    return {rank: fact for rank, fact in waits.items() if fact is not None}
-
-
-def _starved(series: RunSeries, rank: int) -> bool:
-    """Whether workers usually have no batch ready when one is asked for: the device is faster than they are."""
-    depths = series.of(rank).reindex(columns=["result_queue", "pinned_queue"])
-    return bool(depths.sum(axis=1, min_count=1).median() == 0.0)  # not where no depth is known
+    # Where workers usually have no batch ready when one is asked for, the device is faster than they are.
+    depths = series.of(worst).reindex(columns=["result_queue", "pinned_queue"])
+    starved = bool(depths.sum(axis=1, min_count=1).median() == 0.0)  # not where no depth is known
+    return found(behind_device(finding) if profile.accelerated and not starved else finding)
 
 
 def _kind(profile: Profile, rank: int) -> str:
@@ -177,13 +170,17 @@ def _kind(profile: Profile, rank: int) -> str:
 
 def _finding(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst: int, cost: Fact) -> Finding:
     wait = measure(profile, "series_part_ms", part="data_wait", rank=worst)
-    reading = _read(profile, series, ranks, worst)
+    kind = _kind(profile, worst)
+    reading = loader_reading(profile, worst, kind) or LoaderReading("slow_data_processing", None, (), UNREAD)
+    # That other ranks' loaders keep up speaks against the number of workers.
+    spared = any(_kind(profile, rank) == kind for rank in series.ranks if rank not in ranks)
+    mechanism = "heavy_transform" if reading.mechanism == "too_few_workers" and spared else reading.mechanism
     least_ms, limit_pct = least_data_wait_ms(series), profile.thresholds["data_wait_pct"]
     unsure = least_ms is not None and 100.0 * least_ms < limit_pct * series.mean_ms
     against = (() if reading.sentences else (say(OPEN),)) + ((say(OTHERS_OPEN),) if unsure else ())
     return Finding(
         cause=reading.cause,
-        mechanism=reading.mechanism,
+        mechanism=mechanism,
         claim=say(
             f"The training thread of rank {worst} waits {{0}} per step for its data loader"
             + (", others do not" if len(ranks) < len(series.ranks) else "")
@@ -196,27 +193,12 @@ def _finding(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst:
             at_most=min(reading.at_most, BEHIND_DEVICE) if unsure else reading.at_most,
         ),
         ranks=ranks,
-        saving=_saving(profile, cost, least_ms),
+        # From what all ranks wait to what the longest waits, where the cost itself is not known.
+        saving=saving(profile, cost.value, 0.5, 1.1, METHOD)
+        if least_ms is None
+        else saving(profile, cost.value, min(least_ms / cost.value, 0.5), 1.0, METHOD_AT_MOST),
         details=reading.sentences,
         against=against,
         disproved_by="the same batch, held in memory and used again for every step, gives the same step time",
         signals=("data wait",),
     )
-
-
-def _saving(profile: Profile, cost: Fact, least_ms: float | None) -> Saving:
-    """From what all ranks wait to what the longest waits, where the cost itself is not known."""
-    if least_ms is None:
-        return saving(profile, cost.value, 0.5, 1.1, METHOD)
-    return saving(profile, cost.value, min(least_ms / cost.value, 0.5), 1.0, METHOD_AT_MOST)
-
-
-def _read(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst: int) -> LoaderReading:
-    """What the loader does; that other ranks' loaders keep up speaks against the number of workers."""
-    reading = loader_reading(profile, worst, _kind(profile, worst))
-    if reading is None:
-        return LoaderReading("slow_data_processing", None, (), UNREAD)
-    spared = [rank for rank in series.ranks if rank not in ranks and _kind(profile, rank) == _kind(profile, worst)]
-    if reading.mechanism == "too_few_workers" and spared:
-        return LoaderReading(reading.cause, "heavy_transform", reading.sentences, reading.at_most)
-    return reading
