@@ -24,7 +24,9 @@ def critical_path(profile: Profile) -> Check:
     """The critical path of the representative steps. It leads the other checks and finds no cause itself."""
     if not any(rank.rank.steps for rank in profile.ranks):
         return cannot_answer("the run has no steps", "steps marked with the profiler's step()")
-    if not _launches_known(profile):
+    devices = [rank for rank in profile.ranks if rank.rank.has_device]
+    work = sum(len(rank.kernels) + len(rank.copies) for rank in devices)
+    if sum(len(rank.launches) for rank in devices) < LINKED_SHARE * work:
         return cannot_answer(
             "the calls that launched most of the device work are not recorded",
             "a trace with host and device activities, joined by correlation ids",
@@ -41,12 +43,6 @@ def critical_path(profile: Profile) -> Check:
     unknown = [unexplained] if unexplained.value > 0 else []
     rest = say(text + ("; for {1} no reason is known." if unknown else "."), idle, *unknown)
     return clean(*_families(profile, step), rest)
-
-
-def _launches_known(profile: Profile) -> bool:
-    ranks = [rank for rank in profile.ranks if rank.rank.has_device]
-    work = sum(len(rank.kernels) + len(rank.copies) for rank in ranks)
-    return sum(len(rank.launches) for rank in ranks) >= LINKED_SHARE * work
 
 
 def _families(profile: Profile, step: Fact) -> list[Sentence]:

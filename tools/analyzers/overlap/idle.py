@@ -10,6 +10,7 @@ from tools.analyzers.support.answers import (
     clean,
     confidence,
     found,
+    measure_all,
     measure_ranks,
     say,
     values,
@@ -93,17 +94,14 @@ def _overview(profile: Profile, rank: int) -> Sentence:
 
 
 def _stall(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
-    share, idle = idle_share(profile, worst, "stall"), idle_time(profile, worst)
+    stall, share = measure_all(profile, "device_idle_ms", "device_idle_pct", rank=worst, reason="stall")
+    idle = idle_time(profile, worst)
     name = covering_name(profile.rank(worst), idle.sets["stall"])
-    inside = ", most of it inside {n0}." if name else "."
+    text = "The device is idle {0} per step ({1}) in long pauses during which the host launches nothing"
+    text += ", most of it inside {n0}." if name else "."
     return Finding(
         cause="operator_dispatch",
-        claim=say(
-            "The device is idle {0} per step ({1}) in long pauses during which the host launches nothing" + inside,
-            measure(profile, "device_idle_ms", rank=worst, reason="stall"),
-            share,
-            names=(name,) if name else (),
-        ),
+        claim=say(text, stall, share, names=(name,) if name else ()),
         confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=UNEXPLAINED_CAP),
         ranks=ranks,
         steps=tuple(int(step) for step in np.unique(idle.gaps["step"][idle.gaps["stall_ns"] > 0])),

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
-from numpy.typing import NDArray
 
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
+from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
-from tools.intervals import IntervalSet, intersect, union
+from tools.intervals import intersect
 from tools.metrics.communication.pipeline import Stages, expected_bubble, pipeline
 from tools.metrics.registry import measure
 from tools.views.collectives import point_to_point, waiting_for_partner
 from tools.views.profile import Profile
-from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale
 
 ENOUGH_PER_STAGE = 4  # micro-batches per stage from which on the bubble is negligible (GPipe, NeurIPS'19, section 2.3)
 AGREEMENT = 0.5  # of the bubble that the schedule would leave: with less, the waiting is something else
+
+
+SIGNALS = ("idle share near (p-1)/(m+p-1)", "receive waits at step start and end", "few micro-batches per stage")
 
 
 def _no_stages(profile: Profile) -> Check:
@@ -65,11 +69,7 @@ def bubble(profile: Profile) -> Check:
             details=(say(f"With `micro_batches={wanted}` per step it would leave {{0}}.", left),),
             against=(say("Smaller micro-batches compute less efficiently; that cost is not in the prediction."),),
             disproved_by="a step with twice the micro-batches (same batch) that is not shorter",
-            signals=(
-                "idle share near (p-1)/(m+p-1)",
-                "receive waits at step start and end",
-                "few micro-batches per stage",
-            ),
+            signals=SIGNALS,
             symptom_of=("pipeline_imbalance",) if stages.imbalance_ms > stages.bubble_ms else (),
         )
     )
@@ -125,26 +125,16 @@ def _numbers(stages: Stages) -> tuple[int, ...]:
 def _waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
     """Every stage that waits waits so much less per step."""
     change: list[Scale] = []
+    table = point_to_point(profile)
     for number, wait_ms in zip(_numbers(stages), stages.table["wait_ms"].tolist(), strict=True):
-        for track, moments in _waits_by_track(profile, number).items():
-            factor = max(0.0, 1.0 - saved_ms / wait_ms)
-            change.append(Scale(number, track, moments, factor, 0.5 * (1.0 + factor)))
+        rows = table["row"].to_numpy()[(table["rank"] == number).to_numpy()]
+        waiting = waiting_for_partner(profile, number)
+        for scale in shortened(profile.rank(number), rows, 0.0, 0.0):
+            moments = intersect(waiting, scale.intervals)
+            if len(moments):
+                factor = max(0.0, 1.0 - saved_ms / wait_ms)
+                change.append(replace(scale, intervals=moments, factor=factor, kept_factor=0.5 * (1.0 + factor)))
     return tuple(change)
-
-
-def _waits_by_track(profile: Profile, rank: int) -> dict[int, IntervalSet]:
-    view, table = profile.rank(rank), point_to_point(profile)
-    rows = table["row"].to_numpy()[(table["rank"] == rank).to_numpy()]
-    waiting = waiting_for_partner(profile, rank)
-    parts = {
-        int(track): intersect(waiting, _covered(view, rows[view.track[rows] == track]))
-        for track in np.unique(view.track[rows])
-    }
-    return {track: moments for track, moments in parts.items() if len(moments)}
-
-
-def _covered(view: RankProfile, rows: NDArray[np.int64]) -> IntervalSet:
-    return union(view.start[rows], view.end[rows])
 
 
 def _lighter(profile: Profile, stages: Stages, heavy: int) -> Change:

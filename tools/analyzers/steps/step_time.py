@@ -6,6 +6,7 @@ They ask the series of records or a step log where it is longer than the trace, 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from tools.analyzers.steps.unprofiled import own_time, profiler_seen, unprofiled
 from tools.analyzers.support.answers import cannot_answer, clean, measure_all, say, symptom
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
-from tools.findings import Check, Sentence
+from tools.findings import Check, Fact, Sentence
 from tools.metrics.recorded.series import own_means, rank_stalls, step_series_of
 from tools.metrics.registry import measure
 from tools.views.coarse import own_ms, spread_pct, step_series
@@ -21,6 +22,8 @@ from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.step_shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STEPS, StepSeries
+
+coarse = partial(check, family="parallel", stage="coarse", from_records="steps")
 
 SPIKE_STEPS = 3
 IN_WORDS = {TREND_STEPS: "ten", PERIOD_STEPS: "twenty"}  # what is needed is no measured figure, so it is no digit
@@ -44,6 +47,10 @@ class Asked:
         longer = f"a series of at least {IN_WORDS[count]} steps: a longer profile, or the step times of a log"
         return MORE_RECORDS if self.series else longer
 
+    def figure(self, profile: Profile, of_trace: str, of_series: str) -> Fact:
+        """The metric of the trace or its like of the series."""
+        return measure(profile, of_trace if self.series is None else of_series)
+
 
 def _asked(profile: Profile) -> Asked:
     series, traced = profile.series, step_series(profile) if profile.traced else None
@@ -54,16 +61,7 @@ def _asked(profile: Profile) -> Asked:
     return Asked(traced)
 
 
-def _metric(asked: Asked, of_trace: str, of_series: str) -> str:
-    return of_trace if asked.series is None else of_series
-
-
-@check(
-    *("step_time.level", "Step time", "How long does a step take?"),
-    family="parallel",
-    stage="coarse",
-    from_records="steps",
-)
+@coarse("step_time.level", "Step time", "How long does a step take?")
 def level(profile: Profile) -> Check:
     """The median step, the unprofiled steps, and a device that began behind the host."""
     if not profile.traced:
@@ -84,12 +82,7 @@ def level(profile: Profile) -> Check:
     return clean(median, *unprofiled(profile), *((say(text, backlog),) if shown else ()))
 
 
-@check(
-    *("step_time.fluctuation", "Step-time variation", "Does the step time vary from step to step?"),
-    family="parallel",
-    stage="coarse",
-    from_records="steps",
-)
+@coarse("step_time.fluctuation", "Step-time variation", "Does the step time vary from step to step?")
 def fluctuation(profile: Profile) -> Check:
     """Single steps far above the median; in a trace with the part that took longer."""
     asked = _asked(profile)
@@ -126,30 +119,20 @@ def _spike(profile: Profile, step: int) -> Sentence:
     )
 
 
-@check(
-    *("step_time.trend", "Step-time drift", "Does the step time drift over the run?"),
-    family="parallel",
-    stage="coarse",
-    from_records="steps",
-)
+@coarse("step_time.trend", "Step-time drift", "Does the step time drift over the run?")
 def trend(profile: Profile) -> Check:
     """A monotonic trend that a straight line describes better than a jump."""
     asked = _asked(profile)
     seen = asked.steps.trend()
     if seen is None:
         return cannot_answer("too few steps were recorded for a trend", asked.needs(TREND_STEPS))
-    drift = measure(profile, _metric(asked, "step_trend_pct", "series_trend_pct"))
+    drift = asked.figure(profile, "step_trend_pct", "series_trend_pct")
     sentence = say(f"From the first to the last {asked.word}step the step time drifts by {{0}}.", drift)
     drifts = abs(seen.z) >= KENDALL_Z and abs(seen.total_pct) >= profile.thresholds["fluctuation_pct"]
     return symptom(sentence) if drifts and not asked.steps.jumps() else clean(sentence)
 
 
-@check(
-    *("step_time.change_point", "Change of step time", "Does the step time change level during the run?"),
-    family="parallel",
-    stage="coarse",
-    from_records="steps",
-)
+@coarse("step_time.change_point", "Change of step time", "Does the step time change level during the run?")
 def change_point(profile: Profile) -> Check:
     """A step from which on the step time is at another level."""
     asked = _asked(profile)
@@ -159,18 +142,13 @@ def change_point(profile: Profile) -> Check:
         return cannot_answer("too few steps were recorded for a change of level", asked.needs(TREND_STEPS))
     if change is None:
         return clean(say("The step time varies by {0}.", measure(profile, "step_variation_pct")))
-    shift = measure(profile, _metric(asked, "level_shift_pct", "series_shift_pct"))
+    shift = asked.figure(profile, "level_shift_pct", "series_shift_pct")
     if change.p <= PETTITT_P and abs(change.shift_pct) >= profile.thresholds["fluctuation_pct"] and steps.jumps():
         return symptom(say(f"From step {change.step} on, the {asked.word}step time differs by {{0}}.", shift))
     return clean(say("The largest change of level is {0}, which is within noise.", shift))
 
 
-@check(
-    *("step_time.periodicity", "Periodic long steps", "Do long steps recur at a fixed interval?"),
-    family="parallel",
-    stage="coarse",
-    from_records="steps",
-)
+@coarse("step_time.periodicity", "Periodic long steps", "Do long steps recur at a fixed interval?")
 def rhythm(profile: Profile) -> Check:
     """Long steps at a fixed distance: by the stalls of each rank in records, by autocorrelation in a trace."""
     asked = _asked(profile)
@@ -179,7 +157,7 @@ def rhythm(profile: Profile) -> Check:
         rank = max(stalls, key=lambda each: (stalls[each].cost_ms, -each))
         facts = measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=rank)
         return symptom(say(f"On rank {rank} a long step recurs every {{0}}; it takes {{1}} longer.", *facts))
-    variation = measure(profile, _metric(asked, "step_variation_pct", "series_variation_pct"))
+    variation = asked.figure(profile, "step_variation_pct", "series_variation_pct")
     none = clean(say(f"The {asked.word}step time varies by {{0}}; no long step recurs regularly.", variation))
     if asked.series is not None:
         return none
@@ -191,12 +169,7 @@ def rhythm(profile: Profile) -> Check:
     return symptom(say("A long step recurs every {0} steps.", measure(profile, "long_step_period")))
 
 
-@check(
-    *("step_time.slowest_rank", "Slowest rank", "Does one rank take longer by itself than the others?"),
-    family="parallel",
-    stage="coarse",
-    from_records="steps",
-)
+@coarse("step_time.slowest_rank", "Slowest rank", "Does one rank take longer by itself than the others?")
 def slowest_rank(profile: Profile) -> Check:
     """The rank with the longest time of its own; the trace answers where records do not show it."""
     series = _asked(profile).series
