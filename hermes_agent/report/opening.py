@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
-from tools.analyzers.steps.unprofiled import unprofiled, untouched
+from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Fact, Sentence
 from tools.judgement.catalog import measure
 from tools.judgement.ranked_cause import RankedCause, steps_marked

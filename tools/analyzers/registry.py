@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.analyzers.communication.arrival import arrival_skew
+from tools.analyzers.communication.arrival import arrival_skew, recorded_straggler
 from tools.analyzers.communication.exposed import exposed
 from tools.analyzers.communication.messages import small_packet
 from tools.analyzers.communication.network import interface, shared_link
@@ -22,14 +22,12 @@ from tools.analyzers.cpu.host_operators import host_speed
 from tools.analyzers.cpu.interpreter_lock import interpreter_lock
 from tools.analyzers.cpu.profiling import profiling_overhead
 from tools.analyzers.cpu.synchronization import host_synchronization, launch_blocking
-from tools.analyzers.io.data_wait import data_loader
-from tools.analyzers.io.uploads import uploads
+from tools.analyzers.io.data_wait import data_loader, uploads
 from tools.analyzers.memory.allocation import allocation, peak, recomputation
 from tools.analyzers.memory.page_faults import page_faults
 from tools.analyzers.overlap.critical_path import critical_path
 from tools.analyzers.overlap.idle import device_idle, queued_idle
 from tools.analyzers.overlap.pipeline import bubble, imbalance
-from tools.analyzers.steps.recorded_straggler import recorded_straggler
 from tools.analyzers.steps.step_time import change_point, fluctuation, level, rhythm, slowest_rank, trend
 from tools.analyzers.storage.checkpoint import periodic_stall
 from tools.analyzers.storage.step_writes import step_writes
