@@ -28,10 +28,7 @@ EVERYWHERE = 0.95  # of the arithmetic with shapes of its own on each rank: the 
 CERTAIN_LOAD = 0.9  # no cap by the number of steps: shapes are counted, not timed
 
 
-@check(
-    *("communication.data_skew", "Load imbalance", "Is work imbalanced across ranks?"),
-    causes=("data_skew",),
-)
+@check("communication.data_skew", "Load imbalance", "Is work imbalanced across ranks?", causes=("data_skew",))
 def data_skew(profile: Profile) -> Check:
     """Work by recorded shapes, compared between ranks."""
     if pipeline(profile) is not None:
@@ -45,8 +42,7 @@ def data_skew(profile: Profile) -> Check:
 
 
 @check(
-    *("communication.expert_load", "Expert load", "Is the load of the experts imbalanced?"),
-    causes=("moe_imbalance",),
+    *("communication.expert_load", "Expert load", "Is the load of the experts imbalanced?"), causes=("moe_imbalance",)
 )
 def expert_load(profile: Profile) -> Check | None:
     """The load of experts, where the ranks exchange tokens; not asked of one rank or pipeline stages."""

@@ -19,8 +19,6 @@ from tools.whatif.change import Change, Scale
 
 ENOUGH_PER_STAGE = 4  # micro-batches per stage from which on the bubble is negligible (GPipe, NeurIPS'19, section 2.3)
 AGREEMENT = 0.5  # of the bubble that the schedule would leave: with less, the waiting is something else
-
-
 SIGNALS = ("idle share near (p-1)/(m+p-1)", "receive waits at step start and end", "few micro-batches per stage")
 
 

@@ -72,14 +72,6 @@ def profiler_seen(profile: Profile) -> Fact | None:
     return most if most is not None and most.value > 0 else None
 
 
-def own_time(profile: Profile, rank: int) -> tuple[Fact, ...]:
-    """A rank's own time per step of the series, and what it has over the other ranks'."""
-    return measure(profile, "series_part_ms", part="own", rank=rank), *measure_all(profile, "own_excess_pct", rank=rank)
-
-
-# They ask the series of records or a step log where it is longer than the trace, as no profiler changed it.
-
-
 coarse = partial(check, family="parallel", stage="coarse", from_records="steps")
 
 SPIKE_STEPS = 3
@@ -254,5 +246,6 @@ def _slowest_recorded(profile: Profile, series: RunSeries) -> Check:
     slowest = int(own.sort_values().index[-1])
     step = f"{_asked(profile).word}step"
     text = f"Rank {slowest} takes longest by itself, {{0}} per {step}, {{1}} of a step more than the others."
-    sentence = say(text, *own_time(profile, slowest))
+    longest = measure(profile, "series_part_ms", part="own", rank=slowest)
+    sentence = say(text, longest, measure(profile, "own_excess_pct", rank=slowest))
     return symptom(sentence) if spread_pct(own) >= profile.thresholds["rank_spread_pct"] else clean(sentence)
