@@ -78,6 +78,8 @@ def _figure(record: EvidenceRecord, template: Template, context: CheckContext) -
         places.append(f"rank {record.arguments['rank']}")
     if record.arguments.get("step") is not None and not template.values("step"):
         places.append(f"step {record.arguments['step']}")
+    if record.arguments.get("statistic") not in (None, "mean", "median"):
+        places.append(str(record.arguments["statistic"]))
     if record.arguments.get("bound") is not None:
         places.append(f"{record.arguments['bound']} end of the range")
     if record.run == "baseline":

@@ -74,7 +74,7 @@ class Template:
                 del cut[-2][place:]
             else:
                 cut[-1].append(atom)
-        return [Template(tuple(parts)) for parts in cut if any(part != " " for part in parts)]
+        return [Template(tuple(parts)) for parts in cut if any(str(part).strip() for part in parts)]
 
     def _atoms(self) -> Iterator[str | Slot]:
         """Slots, marks and the words between them."""

@@ -53,6 +53,16 @@ def is_predicted(record: EvidenceRecord) -> bool:
     return any(part in record.metric for part in OF_PREDICTION)
 
 
+def is_predicted_time(record: EvidenceRecord) -> bool:
+    """Return whether the figure is what a step would take."""
+    return is_predicted(record) and record.unit == "ms"
+
+
+def is_saving(record: EvidenceRecord) -> bool:
+    """Return whether the figure is what a step loses to something, or would save."""
+    return not is_predicted(record) and any(part in record.metric for part in OF_SAVING)
+
+
 @lru_cache(maxsize=4096)
 def _of_metric(metric: str, values: tuple[str, ...]) -> frozenset[str]:
     lists = vocabulary()

@@ -17,6 +17,12 @@ from importlib.resources import files
 TYPOGRAPHY = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "–": "-", "—": "-", "\u2011": "-", "\u00a0": " "})
 FORBIDDEN = re.compile(r"[^A-Za-z ,.;:?!'\"()/-]")
 JOINED = re.compile(r"[.:?!][^\s\"')]|//|/(?![a-z])|(?<![A-Za-z])/", re.IGNORECASE)  # an address, a path, a ratio
+# Figures and comparisons that are made of ordinary words.
+IN_WORDS = re.compile(
+    r"\bas (?:long|short|much|often|slow|small|heavy) as\b|\bsame (?:amount|share|value|as)\b|(?<!at the )\bsame time\b"
+    r"|\b(?:first|last|final|next|previous|initial|second|former|latter) "
+    r"(?:rank|step|iteration|node|device|gpu|accelerator|machine)s?\b"
+)
 WORD = re.compile(r"[a-z]+(?:'[a-z]+)?")
 ENDINGS = ("s", "es", "d", "ed", "ing", "ly", "'s")
 SHORTEST_STEM = 3
@@ -70,7 +76,7 @@ def vocabulary() -> Vocabulary:
 
 def plain_text(text: str) -> str:
     """The text with plain quotes, dashes and blanks."""
-    return " ".join(text.translate(TYPOGRAPHY).split(" ")).strip()
+    return text.translate(TYPOGRAPHY).strip()
 
 
 def words_of(text: str) -> list[str]:
@@ -102,6 +108,8 @@ def faults_of_wording(text: str) -> Iterator[str]:
         return
     if JOINED.search(text):
         yield "addresses, paths, ratios and markup are not allowed"
+    if said := IN_WORDS.search(" ".join(text.lower().replace("-", " ").split())):
+        yield f"{said.group()!r} is a figure or a comparison in words; use slots"
     known = vocabulary()
     for word in words_of(text):
         if (reason := known.refused.get(word.removesuffix("'s"))) is not None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.mutations import demo_diagnosis, tally
+from evals.mutations import context_of, demo_diagnosis, tally
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
+from hermes_agent.statements.checks import faults_of
+from hermes_agent.statements.record import Statement
 from hermes_agent.workflow.diagnose import diagnose
 
 REAL = (
@@ -33,6 +35,20 @@ def assert_refused(diagnosis: Diagnosis, made: int) -> None:
 
 def test_on_the_bundled_run_no_corruption_passes_and_what_is_true_does() -> None:
     assert_refused(demo_diagnosis(), 600)
+
+
+def test_the_rank_that_others_wait_for_is_not_said_to_wait() -> None:
+    diagnosis = demo_diagnosis()
+    context = context_of(diagnosis)
+    wait = next(each.id for each in diagnosis.evidence if each.arguments.get("last_rank") == 1)
+
+    def faults(text: str, cause: str | None = None) -> str:
+        return "; ".join(faults_of(Statement(text=text, kind="explanation", cause=cause), context))
+
+    assert faults(f"The others wait {{{wait}}} for {{rank:1}} in collectives.") == ""
+    for ranks in ("{rank:1} waits", "{rank:0} and {rank:1} wait"):
+        assert f"{wait} is what others wait for {{rank:1}}" in faults(f"{ranks} {{{wait}}} in collectives.")
+    assert "'each rank' needs a cause" in faults("Each rank waits for data.", "slow_data_processing")
 
 
 @pytest.mark.parametrize("name", REAL)

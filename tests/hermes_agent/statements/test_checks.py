@@ -16,6 +16,8 @@ from tests.hermes_agent.statements.slow_loader import diagnosis, id_of, statemen
 
 CONTEXT = CheckContext(diagnosis(), evidence_index(diagnosis()), names_of(diagnosis(), diagnosis().evidence))
 CAUSE = "slow_data_processing"
+STEP = id_of("predicted_step_ms", cause=CAUSE)
+IMPACT = id_of("cause_impact_ms", cause=CAUSE)
 GAIN = id_of("predicted_speedup", cause=CAUSE)
 LOW = id_of("predicted_speedup", cause=CAUSE, bound="low")
 DATA, HOST = id_of("part_pct", part="data_wait"), id_of("part_pct", part="host")
@@ -40,6 +42,10 @@ WAIT = id_of("part_ms", part="data_wait", rank=0)
         ),
         (statement("This one shows first in the data, one of the loaders.", "cause", CAUSE, "present"), None),
         (statement("Could the batches be read ahead?", "question"), "Could the batches be read ahead?"),
+        (statement("Is the network slow?", "question"), "Is the network slow?"),
+        (statement(f"A step would take {{{STEP}}}."), None),
+        (statement(f"{{A1}} would cut the step to {{{STEP}}}.", "advice"), None),
+        (statement(f"{{A1}} would save {{{IMPACT}}} per step.", "advice"), None),
         (
             statement(f"The loader’s wait – in use – is {{{WAIT}}}."),
             f"The loader's wait - in use - is 40.0 ms [{WAIT}].",
@@ -69,6 +75,24 @@ def test_true_statements_pass_and_read_well(made: Statement, text: str | None) -
         (statement("Garbage collection stops {rank:0}.", "explanation", "garbage_collection"), "was not found"),
         (statement(f"The loader takes {{{WAIT}}}.", "symptom", "slow_link"), "the diagnosis did not find slow_link"),
         (statement(f"The loader takes {{{WAIT}}}.", "symptom", None, "present"), "only a statement of kind cause"),
+        (statement("The link is congested. Should it change?", "question"), "'congested' judges"),
+        (statement("When did the network throttle?", "question"), "'throttle' judges"),
+        (statement(f"A step takes {{{WAIT}}}, should it?", "question"), "what it measures: part_ms"),
+        (statement("The network resent packets.", "cause", "rdma_retransmission", "open"), "'network' needs a figure"),
+        (statement(f"This would save {{{STEP}}} per step."), "is the time of a step, no saving"),
+        (statement(f"A step would take {{{IMPACT}}}."), "is what a step loses"),
+        (statement(f"{{A1}} would cut the step to {{{IMPACT}}}.", "advice"), "is what a step loses"),
+        (statement(f"Data loading would take {{{STEP}}}."), "what it measures: predicted_step_ms"),
+        (statement(f"With {{cause:straggler}} fixed a step would take {{{STEP}}}."), f"{STEP} is about {CAUSE}"),
+        (statement("Remove the training script.", "advice", None, None, "A1"), "advice needs the slot of an advice"),
+        (statement("The device is slow.", "explanation", CAUSE), "'device' is judged"),
+        (statement(f"The host program is slow with {{{HOST}}}.", "explanation", CAUSE), "no evidence of what"),
+        (statement(f"The host program takes {{{HOST}}}, which is excessive.", "explanation", CAUSE), "no evidence of"),
+        (statement(f"Data waits fill {{{DATA}}}, as long as the step.", "symptom", CAUSE), "'as long as'"),
+        (statement("The first rank waits for data.", "explanation", CAUSE), "'first rank'"),
+        (statement(f"{{than}} data, {{{DATA}}}, host work fills {{{HOST}}}.", "comparison"), "stands between"),
+        (statement(f"Data fills {{{DATA}}}. Host work fills {{{HOST}}}, {{than}} it.", "comparison"), "stands between"),
+        (statement(f"Data fills {{{DATA}}}, {{than}} this, host work {{{HOST}}}.", "comparison"), "stands between"),
     ],
 )
 def test_false_statements_are_refused_with_a_reason(made: Statement, reason: str) -> None:
