@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,8 +18,8 @@ from tools.errors import InputError, UsageError
 
 
 @pytest.fixture(scope="module")
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cache")
+def cache(tmp_path_factory: pytest.TempPathFactory, prepared: Path) -> Path:
+    return Path(shutil.copytree(prepared, tmp_path_factory.mktemp("cache"), dirs_exist_ok=True))
 
 
 @pytest.fixture
@@ -106,8 +107,8 @@ def test_a_reading_that_was_interrupted_is_begun_anew(cache: Path) -> None:
         if isinstance(event, StageProgress):
             raise Stop
 
-    with Session(Request(paths=(demo_run(),)), Settings(cache_dir=cache)) as session:  # a cached run is read at once
-        session.diagnose(ignore)
+    request = Request(paths=(demo_run(),))  # a cached run is read at once
+    with Session(request, Settings(cache_dir=cache), opened(cache).diagnosis) as session:
         with pytest.raises(Stop):
             session.ask("breakdown of rank 0", interrupting)
         assert session.ask("breakdown of rank 0", ignore).intent == "breakdown"
@@ -160,11 +161,11 @@ def test_thresholds_of_the_settings_reach_the_diagnosis(cache: Path) -> None:
     assert Session(Request(paths=(demo_run(),)), chosen).request.thresholds == {"fluctuation_pct": 42.0}
 
 
-def test_ids_that_one_call_printed_are_known_to_the_next_and_never_given_twice(tmp_path: Path) -> None:
-    with opened(tmp_path) as first:
+def test_ids_that_one_call_printed_are_known_to_the_next_and_never_given_twice(own_cache: Path) -> None:
+    with opened(own_cache) as first:
         asked = first.ask("breakdown of rank 1", ignore)
         printed = {record.id: record for record in asked.evidence}
-    with opened(tmp_path) as second:
+    with opened(own_cache) as second:
         shown = {name: second.show(name) for name in printed}
         other = second.ask("breakdown of rank 0", ignore)
     assert {record.id for record in first.measured_since} <= set(printed)

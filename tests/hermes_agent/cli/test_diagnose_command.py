@@ -14,11 +14,7 @@ from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.model.diagnosis import Diagnosis
 
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("commands_cache")
 
 
 def test_json_on_standard_output_is_the_contract(capsys: pytest.CaptureFixture[str]) -> None:
@@ -33,8 +29,9 @@ def test_json_on_standard_output_is_the_contract(capsys: pytest.CaptureFixture[s
 
 
 def test_the_second_call_gives_the_same_answer_without_reading_the_run_again(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, index_only: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(index_only))
     assert main(["diagnose", str(demo_run())]) == 0
     first = capsys.readouterr().out
     command = [sys.executable, "-c", WARM, str(demo_run())]

@@ -12,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.cli.main import foreign_packages, main
+from hermes_agent.model.request import Request
+from hermes_agent.questions.material import ignore
+from hermes_agent.workflow.diagnose import diagnose
 from tests.tools.sources.kineto_text import span, write_trace
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -53,8 +56,14 @@ def test_our_own_packages_are_not_foreign() -> None:
     assert foreign_packages() == ""
 
 
-def test_a_stream_that_lacks_characters_gets_their_codes_and_json_stays_json(tmp_path: Path) -> None:
-    trace = recorded(tmp_path)
+def diagnosed(trace: Path, cache: Path) -> Path:
+    """The trace, with its diagnosis in the cache, so that a process that asks for it starts fast."""
+    diagnose(Request((trace,), cache_dir=cache), ignore)
+    return trace
+
+
+def test_a_stream_that_lacks_characters_gets_their_codes_and_json_stays_json(tmp_path: Path, index_only: Path) -> None:
+    trace = diagnosed(recorded(tmp_path), index_only)
     told = environment(tmp_path, PYTHONIOENCODING="ascii")
 
     text = subprocess.run([*PROGRAM, "diagnose", str(trace)], env=told, capture_output=True, check=False)

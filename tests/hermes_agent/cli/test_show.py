@@ -73,9 +73,9 @@ def test_a_selection_without_a_run_is_refused() -> None:
 
 @pytest.mark.parametrize("run", [[DEMO], []])
 def test_an_id_that_ask_printed_is_known_to_show(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: list[str]
+    own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], run: list[str]
 ) -> None:
-    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(own_cache))
     execute(ask, DEMO, "breakdown of rank 1", "--json")
     asked = json.loads(capsys.readouterr().out)
     last = asked["evidence"][-1]

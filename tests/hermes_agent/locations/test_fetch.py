@@ -333,11 +333,11 @@ def test_what_stands_behind_an_id_can_be_shown_for_a_url(capsys: pytest.CaptureF
 
 
 def test_a_copy_that_is_gone_is_told_by_its_url(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("HERMES_DX_CACHE_DIR", str(own_cache))
     url = f"file://{demo_run()}"
     execute(diagnose, url, "--no-llm")
-    shutil.rmtree(copies_in(tmp_path / "cache")[0])
+    shutil.rmtree(copies_in(own_cache)[0])
     with pytest.raises(UsageError, match=rf"the copy of {url} that was diagnosed is gone; name the URL"):
         execute(show, "E1")

@@ -40,11 +40,10 @@ MORE = (
 
 
 @pytest.fixture(scope="module", params=list(RECORDED))
-def session(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+def session(request: pytest.FixtureRequest, shared_cache: Path) -> Iterator[Session]:
     name = RECORDED[request.param]
     path = demo_run() if name is None else Path(request.getfixturevalue("traces")) / name
-    cache = tmp_path_factory.mktemp("cache")
-    with Session(Request(paths=(path,), cache_dir=cache), Settings(cache_dir=cache)) as opened:
+    with Session(Request(paths=(path,), cache_dir=shared_cache), Settings(cache_dir=shared_cache)) as opened:
         opened.diagnose(ignore)
         yield opened
 

@@ -10,8 +10,8 @@ from hermes_agent.model.request import Request
 from hermes_agent.session import Session
 
 
-def test_the_waiting_rank_is_not_blamed_and_the_late_one_is_named(tmp_path: Path) -> None:
-    settings = Settings.load(tmp_path, {"HERMES_DX_CACHE_DIR": str(tmp_path / "cache")})
+def test_the_waiting_rank_is_not_blamed_and_the_late_one_is_named(tmp_path: Path, own_cache: Path) -> None:
+    settings = Settings.load(tmp_path, {"HERMES_DX_CACHE_DIR": str(own_cache)})
     with Session(Request(paths=(demo_run(),)), settings) as session:
         session.diagnose(lambda _: None)
         text = session.ask("why is rank 0 waiting?", lambda _: None).text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
@@ -12,8 +14,8 @@ from hermes_agent.workflow.diagnose import diagnose
 
 
 @pytest.fixture(scope="module")
-def compared() -> Diagnosis:
-    return diagnose(Request((demo_run(),), baseline=(demo_fixed_run(),)), lambda _: None)
+def compared(shared_cache: Path) -> Diagnosis:
+    return diagnose(Request((demo_run(),), (demo_fixed_run(),), cache_dir=shared_cache), lambda _: None)
 
 
 def crowded(diagnosis: Diagnosis, causes: int, ranks: int) -> Diagnosis:

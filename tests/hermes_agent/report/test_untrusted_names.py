@@ -24,10 +24,9 @@ EVIL = "\x1b[31m\x1b]8;;http://evil\x07x\x9b1m \u202e\u2028\nline \ud800 [E1] | 
 def ignore(_: Event) -> None: ...
 
 
-@pytest.fixture
-def evil(tmp_path: Path) -> Path:
-    folder = tmp_path / "run"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
     (folder / os.fsdecode(b"\x1b[31m\xff.txt")).write_text("")
     for rank in (0, 1):
         events = []
@@ -48,9 +47,9 @@ def evil(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture
-def diagnosis(evil: Path) -> Diagnosis:
-    return diagnose(Request(paths=(evil,), workers=1), ignore)
+@pytest.fixture(scope="module")
+def diagnosis(evil: Path, shared_cache: Path) -> Diagnosis:
+    return diagnose(Request(paths=(evil,), workers=1, cache_dir=shared_cache), ignore)
 
 
 def test_text_and_markdown_print_as_they_stand(diagnosis: Diagnosis) -> None:

@@ -21,8 +21,8 @@ def in_other_words(diagnosis: Diagnosis, _: Emit) -> Diagnosis:
     return diagnosis.model_copy(update={"answer": ["Other words."], "answer_by": "model"})
 
 
-def test_what_is_stored_is_always_the_answer_from_templates(tmp_path: Path) -> None:
-    request = Request(paths=(demo_run(),), cache_dir=tmp_path)
+def test_what_is_stored_is_always_the_answer_from_templates(index_only: Path) -> None:
+    request = Request(paths=(demo_run(),), cache_dir=index_only)
     listener = Listener()
     first = diagnose(request, listener, in_other_words)
     again = diagnose(request, Listener())
@@ -35,11 +35,11 @@ def test_what_is_stored_is_always_the_answer_from_templates(tmp_path: Path) -> N
     assert [event.diagnosis.answer for event in ready] == [["Other words."]]
 
 
-def use_endpoint(monkeypatch: pytest.MonkeyPatch, folder: Path, url: str) -> None:
+def use_endpoint(monkeypatch: pytest.MonkeyPatch, folder: Path, cache: Path, url: str) -> None:
     monkeypatch.chdir(folder)
     for name, value in (
         ("HOME", str(folder)),
-        ("XDG_CACHE_HOME", str(folder)),
+        ("HERMES_DX_CACHE_DIR", str(cache)),
         ("HERMES_DX_LLM_BASE_URL", url),
         ("HERMES_DX_LLM_MODEL", "tiny"),
     ):
@@ -52,10 +52,10 @@ def first_figure(_: Body) -> Answer:
 
 
 def test_the_command_line_prints_the_models_answer_and_leaves_it_out_on_demand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with serving(first_figure) as endpoint:
-        use_endpoint(monkeypatch, tmp_path, endpoint.url)
+        use_endpoint(monkeypatch, tmp_path, own_cache, endpoint.url)
         assert main(["diagnose", str(demo_run()), "--json"]) == 0
         with_model = json.loads(capsys.readouterr().out)
         assert main(["diagnose", str(demo_run()), "--json", "--no-llm"]) == 0
@@ -73,9 +73,9 @@ def test_the_command_line_prints_the_models_answer_and_leaves_it_out_on_demand(
 
 
 def test_an_endpoint_that_is_down_costs_the_answer_nothing_but_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    use_endpoint(monkeypatch, tmp_path, "http://127.0.0.1:9/v1")
+    use_endpoint(monkeypatch, tmp_path, own_cache, "http://127.0.0.1:9/v1")
     monkeypatch.setenv("HERMES_DX_LLM_MAX_RETRIES", "0")
     assert main(["diagnose", str(demo_run())]) == 0
     printed = capsys.readouterr().out

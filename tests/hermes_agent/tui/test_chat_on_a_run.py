@@ -18,18 +18,18 @@ from hermes_agent.tui.screens import EvidenceScreen
 from tests.hermes_agent.tui.driving import WIDE, said, typed
 
 
-def test_a_run_at_a_url_is_copied_when_it_is_opened(tmp_path: Path) -> None:
+def test_a_run_at_a_url_is_copied_when_it_is_opened(own_cache: Path) -> None:
     pytest.importorskip("fsspec", reason="fsspec is not installed")
-    ways = openings(Request(paths=(), cache_dir=tmp_path), Settings(cache_dir=tmp_path))
+    ways = openings(Request(paths=(), cache_dir=own_cache), Settings(cache_dir=own_cache))
     session = ways.path((RunUrl(f"file://{demo_run()}"),))
     assert session.diagnose(ignore).causes[0].ranks == [1]
-    assert len([path for path in (tmp_path / "fetched").iterdir() if path.is_dir()]) == 1
+    assert len([path for path in (own_cache / "fetched").iterdir() if path.is_dir()]) == 1
     session.close()
 
 
-async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(tmp_path: Path) -> None:
-    settings = Settings(cache_dir=tmp_path)
-    app = HermesChat(openings(Request(paths=(), cache_dir=tmp_path), settings))
+async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(index_only: Path) -> None:
+    settings = Settings(cache_dir=index_only)
+    app = HermesChat(openings(Request(paths=(), cache_dir=index_only), settings))
     async with app.run_test(size=WIDE) as pilot:
         await typed(pilot, "/demo", wait_s=60.0)
         assert "1. Heavy data transforms" in said(app)

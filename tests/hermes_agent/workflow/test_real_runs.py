@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,9 +35,17 @@ REAL = (
 )
 
 
-def diagnosed(*paths: Path, baseline: tuple[Path, ...] = ()) -> Diagnosis:
-    """The diagnosis, made from scratch."""
-    return diagnose(Request(paths=paths, baseline=baseline), lambda _: None)
+Diagnose = Callable[..., Diagnosis]
+
+
+@pytest.fixture
+def diagnosed(shared_cache: Path) -> Diagnose:
+    """Return a function that diagnoses runs, each of them once in a session."""
+
+    def diagnosed(*paths: Path, baseline: tuple[Path, ...] = ()) -> Diagnosis:
+        return diagnose(Request(paths, baseline, cache_dir=shared_cache), lambda _: None)
+
+    return diagnosed
 
 
 def said(diagnosis: Diagnosis) -> list[str]:
@@ -75,11 +84,11 @@ def assert_sound(diagnosis: Diagnosis) -> None:
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_a_diagnosis_of_a_real_trace_is_sound(traces: Path, name: str) -> None:
+def test_a_diagnosis_of_a_real_trace_is_sound(diagnosed: Diagnose, traces: Path, name: str) -> None:
     assert_sound(diagnosed(traces / name))
 
 
-def test_the_bundled_run_is_traced_to_the_loader_of_rank_1() -> None:
+def test_the_bundled_run_is_traced_to_the_loader_of_rank_1(diagnosed: Diagnose) -> None:
     diagnosis = diagnosed(demo_run())
     assert_sound(diagnosis)
     first = diagnosis.causes[0]
@@ -90,13 +99,13 @@ def test_the_bundled_run_is_traced_to_the_loader_of_rank_1() -> None:
     assert low <= 2.052 <= high, "the measured speedup of the fixed twin"
 
 
-def test_the_fixed_twin_is_healthy() -> None:
+def test_the_fixed_twin_is_healthy(diagnosed: Diagnose) -> None:
     diagnosis = diagnosed(demo_fixed_run())
     assert_sound(diagnosis)
     assert diagnosis.verdict == "healthy"
 
 
-def test_the_pair_of_bundled_runs_can_be_compared() -> None:
+def test_the_pair_of_bundled_runs_can_be_compared(diagnosed: Diagnose) -> None:
     diagnosis = diagnosed(demo_run(), baseline=(demo_fixed_run(),))
     assert_sound(diagnosis)
     assert diagnosis.comparison is not None
@@ -104,7 +113,9 @@ def test_the_pair_of_bundled_runs_can_be_compared() -> None:
     assert {record.run for record in diagnosis.evidence} == {"run", "baseline"}
 
 
-def test_too_few_workers_come_first_and_the_prediction_holds_the_measured_gain(traces: Path) -> None:
+def test_too_few_workers_come_first_and_the_prediction_holds_the_measured_gain(
+    diagnosed: Diagnose, traces: Path
+) -> None:
     diagnosis = diagnosed(traces / REAL[0])
     first = diagnosis.causes[0]
     assert (diagnosis.verdict, first.family, first.mechanism) == ("problem", "io", "too_few_workers")
@@ -113,7 +124,9 @@ def test_too_few_workers_come_first_and_the_prediction_holds_the_measured_gain(t
     assert interval[0] <= 177.592 / 141.068 <= interval[1]
 
 
-def test_with_four_workers_data_is_not_the_first_cause_and_the_comparison_says_what_changed(traces: Path) -> None:
+def test_with_four_workers_data_is_not_the_first_cause_and_the_comparison_says_what_changed(
+    diagnosed: Diagnose, traces: Path
+) -> None:
     diagnosis = diagnosed(traces / REAL[1], baseline=(traces / REAL[0],))
     assert_sound(diagnosis)
     assert diagnosis.causes[0].family != "io"
