@@ -86,7 +86,7 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
     finding = ranked.finding
     step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
     of = "each {1} step" if marked else "the {1} recording, start-up included"
-    if finding.saving is not None and not finding.change:
+    if finding.saving is not None and not finding.change and profile.series is not None:
         of = f"each {{1}} step {untouched(profile)}"
         step = measure(profile, "series_step_ms", statistic="mean")
     impact, share = (measure(profile, f"cause_impact_{unit}", **about(ranked)) for unit in ("ms", "pct"))
