@@ -12,7 +12,8 @@ Every adding method returns a handle; ``rank.rows()`` maps handles to row ids of
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -168,13 +169,17 @@ class RankBuilder:
 
     def build(self) -> Rank:
         """The rank, its events sorted as a reader sorts them."""
-        names = list(FRAME_COLUMNS)
-        events = pd.DataFrame(self._events, columns=names).iloc[self._order()]
+        order = self._order()
+        columns = zip(*(self._events[place] for place in order), strict=True) if self._events else [()] * 7
+        events = {
+            name: pd.Series(column, dtype=FRAME_COLUMNS[name])
+            for name, column in zip(FRAME_COLUMNS, columns, strict=True)
+        }
         return Rank(
             rank=self.number,
             rank_origin="recorded",
             events=EventTable(
-                frame=events.reset_index(drop=True).astype(FRAME_COLUMNS),
+                frame=pd.DataFrame(events),
                 tracks=pd.DataFrame(self._tracks, columns=list(TRACK_COLUMNS)).astype(TRACK_COLUMNS),
                 details=self._side_tables(),
             ),
@@ -202,19 +207,29 @@ class RankBuilder:
 
     def _side_tables(self) -> Details:
         rows = self.rows()
-        tables = {}
-        for name, columns in DETAIL_COLUMNS.items():
-            table = pd.DataFrame(self._details[name], columns=list(columns))
-            for column in columns:
-                if column in ("row", "forward_row", "backward_row"):
-                    table[column] = rows[table[column].astype("int64")]
-                elif columns[column] == "category":
-                    table[column] = table[column].astype(object).fillna("")
-                elif columns[column].startswith("int"):
-                    table[column] = pd.to_numeric(table[column]).fillna(-1)
-            table = table.astype(columns)
-            tables[name] = table.sort_values(next(iter(columns)), ignore_index=True)
-        return Details(**tables)
+        return Details(
+            **{
+                name: _side_table(details, DETAIL_COLUMNS[name], rows) if details else _no_rows(name).copy()
+                for name, details in self._details.items()
+            }
+        )
+
+
+@cache
+def _no_rows(name: str) -> pd.DataFrame:
+    return _side_table([], DETAIL_COLUMNS[name], np.empty(0, dtype=np.int64))
+
+
+def _side_table(details: list[dict[str, Any]], columns: Mapping[str, str], rows: NDArray[np.int64]) -> pd.DataFrame:
+    table = pd.DataFrame(details, columns=list(columns))
+    for column in columns:
+        if column in ("row", "forward_row", "backward_row"):
+            table[column] = rows[table[column].astype("int64")]
+        elif columns[column] == "category":
+            table[column] = table[column].astype(object).fillna("")
+        elif columns[column].startswith("int"):
+            table[column] = pd.to_numeric(table[column]).fillna(-1)
+    return table.astype(dict(columns)).sort_values(next(iter(columns)), ignore_index=True)
 
 
 def run_of(*builders: RankBuilder, layout: Layout | None = None) -> Run:

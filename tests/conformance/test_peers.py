@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import yaml
 
+from tests.real_runs import real_profile
 from tools.metrics.registry import measure
-from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.critical_path import critical_path
 
@@ -174,14 +174,7 @@ def published(traces: Path) -> dict[tuple[str, str], float]:
 @pytest.fixture(scope="module")
 def profile_at(traces: Path) -> Callable[[str], Profile]:
     """The profile of one of the traces, read once."""
-    known: dict[str, Profile] = {}
-
-    def at(path: str) -> Profile:
-        if path not in known:
-            known[path] = Profile(load_run([traces / path]))
-        return known[path]
-
-    return at
+    return lambda path: real_profile(traces / path)
 
 
 def test_no_published_figure_is_left_out(published: dict[tuple[str, str], float]) -> None:

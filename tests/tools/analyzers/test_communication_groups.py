@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.asked import COMMUNICATION, asking
+from tests.asked import COMMUNICATION, ask, asking
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.intervals import length
@@ -20,7 +20,7 @@ MB = 1_000_000 // 4  # elements of a megabyte of floats
 
 
 def check(profile: Profile, name: str) -> Check:
-    return next(each for each in analyze(profile) if each.name == f"communication.{name}")
+    return ask(profile, f"communication.{name}")
 
 
 def waiting_run(world_size: int, steps: int = 3, other_group: bool = False) -> Profile:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.asked import COMMUNICATION, asking
+from tests.asked import ask
 from tests.collective_runs import late_run
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder, profile_of
@@ -19,8 +19,6 @@ from tools.run.model import Layout
 from tools.views.profile import Profile
 from tools.whatif.predict import predict
 
-analyze = asking(*COMMUNICATION)
-
 MB = 1_000_000 // 4  # elements of a megabyte of floats
 
 
@@ -28,7 +26,7 @@ RDMA = {"rdma_retransmits": 0.0}  # counted, so there is an adapter
 
 
 def check(profile: Profile, name: str) -> Check:
-    return next(each for each in analyze(profile) if each.name == f"communication.{name}")
+    return ask(profile, f"communication.{name}")
 
 
 def on_hosts(compute_us: float, transfer_us: float, megabytes: float, kind: str = "all_reduce") -> Profile:

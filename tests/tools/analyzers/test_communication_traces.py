@@ -8,6 +8,7 @@ import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from tests.asked import COMMUNICATION, asking
+from tests.real_runs import real_profile
 from tools.comparison.compare import compare
 from tools.findings import Check
 from tools.metrics.registry import measure
@@ -21,7 +22,7 @@ analyze = asking(*COMMUNICATION)
 
 @pytest.fixture(scope="module")
 def dlrm(traces: Path) -> Profile:
-    return Profile(load_run([traces / "param" / "dlrm_8rank"]))
+    return real_profile(traces / "param" / "dlrm_8rank")
 
 
 def checks(profile: Profile) -> dict[str, Check]:
@@ -56,7 +57,7 @@ def test_rank_7_is_the_straggler_and_its_delay_is_older_than_the_recording(dlrm:
 
 
 def test_exposed_communication_of_one_rank_of_eight_is_found_with_its_doubt(traces: Path) -> None:
-    profile = Profile(load_run([traces / "tracelens" / "mi300_resnet_act_checkpoint.json.gz"]))
+    profile = real_profile(traces / "tracelens" / "mi300_resnet_act_checkpoint.json.gz")
     answers = checks(profile)
     late = answers["communication.arrival_skew"].findings[0]
     assert (late.cause, late.ranks, late.confidence < 0.5) == ("straggler", (), True)
@@ -67,7 +68,7 @@ def test_exposed_communication_of_one_rank_of_eight_is_found_with_its_doubt(trac
 
 
 def test_no_overlap_and_hundreds_of_short_all_reduces_are_found(traces: Path) -> None:
-    profile = Profile(load_run([traces / "hta" / "df_index_resolver.json.gz"]))
+    profile = real_profile(traces / "hta" / "df_index_resolver.json.gz")
     answers = checks(profile)
     assert answers["communication.exposed"].findings[0].claim.facts[1].value == 0.0
     many = answers["communication.small_packet"].findings[0]
@@ -86,7 +87,7 @@ def test_traces_with_dropped_events_leave_out_what_does_not_match(traces: Path) 
 
 
 def test_the_bundled_slow_run_waits_for_rank_1_which_waits_for_data() -> None:
-    profile = Profile(load_run([demo_run()]))
+    profile = real_profile(demo_run())
     finding = checks(profile)["communication.arrival_skew"].findings[0]
     assert (finding.cause, finding.ranks, finding.hints["part"]) == ("straggler", (1,), "data_wait")
     assert "slow_data_processing" in finding.symptom_of
@@ -96,10 +97,10 @@ def test_the_bundled_slow_run_waits_for_rank_1_which_waits_for_data() -> None:
 
 
 def test_the_bundled_fixed_run_has_no_late_rank() -> None:
-    assert checks(Profile(load_run([demo_fixed_run()])))["communication.arrival_skew"].findings == ()
+    assert checks(real_profile(demo_fixed_run()))["communication.arrival_skew"].findings == ()
 
 
 def test_the_bundled_pair_is_comparable_and_differs_in_the_data_wait() -> None:
-    comparison = compare(Profile(load_run([demo_run()])), Profile(load_run([demo_fixed_run()])))
+    comparison = compare(real_profile(demo_run()), real_profile(demo_fixed_run()))
     assert comparison.step.delta < -0.3 * comparison.step.before.value
     assert "data_wait" in {part.name for part in comparison.parts[:2]}

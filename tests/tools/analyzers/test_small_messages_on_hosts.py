@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.asked import COMMUNICATION, asking
+from tests.asked import COMMUNICATION, ask, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
@@ -48,7 +48,7 @@ def sending(count: int, kind: str = "all_reduce", late_ms: float = 0.0) -> Calla
 
 
 def small_packet(profile: Profile) -> Check:
-    return next(each for each in analyze(profile) if each.name == "communication.small_packet")
+    return ask(profile, "communication.small_packet")
 
 
 def saved_ms(profile: Profile) -> float:

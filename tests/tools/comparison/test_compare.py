@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.real_runs import real_profile
 from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
 from tests.synthetic import A100, V100, RankBuilder, profile_of
 from tools.comparison.compare import compare
 from tools.errors import ExitCode, NotComparableError
 from tools.run.model import Device, Layout
-from tools.sources.load import load_run
 from tools.views.profile import Profile
 
 LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -149,7 +149,7 @@ def test_what_could_not_be_verified_is_noted() -> None:
 
 
 def test_another_gpu_world_size_and_rank_are_refused_on_recorded_traces(traces: Path) -> None:
-    control, test = (Profile(load_run([traces / "hta" / f"trace_diff_{name}.json.gz"])) for name in ("control", "test"))
+    control, test = (real_profile(traces / "hta" / f"trace_diff_{name}.json.gz") for name in ("control", "test"))
     with pytest.raises(NotComparableError) as refusal:
         compare(control, test)
     for reason in ("A100", "V100", "world size (8; 2)", "other ranks (3; 1)"):
@@ -157,9 +157,7 @@ def test_another_gpu_world_size_and_rank_are_refused_on_recorded_traces(traces: 
 
 
 def test_more_loader_workers_are_accepted_and_explained_on_recorded_traces(traces: Path) -> None:
-    before, after = (
-        Profile(load_run([traces / "kineto" / f"resnet50_workers{count}.pt.trace.json.gz"])) for count in (0, 4)
-    )
+    before, after = (real_profile(traces / "kineto" / f"resnet50_workers{count}.pt.trace.json.gz") for count in (0, 4))
     comparison = compare(before, after)
     assert comparison.step.delta < -0.15 * comparison.step.before.value
     assert comparison.parts[0].name == "data_wait"

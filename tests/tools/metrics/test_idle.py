@@ -134,7 +134,7 @@ def test_a_rank_without_a_device_has_no_gaps() -> None:
     assert idle_time(profile_of(rank), 0).gaps.empty
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     kernels=st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 200), st.integers(0, 60)), min_size=1, max_size=25),
     waits=st.lists(st.tuples(st.integers(0, 3000), st.integers(1, 300)), max_size=5),

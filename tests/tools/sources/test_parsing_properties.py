@@ -26,7 +26,7 @@ BASES_US = st.sampled_from([0, 4_458_676_456_914, 1_694_128_201_422_525])
 STYLES = st.sampled_from(["int", "float", "string"])
 
 settings.register_profile(
-    "files", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    "files", deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 settings.load_profile("files")
 

@@ -68,7 +68,7 @@ def test_three_sigma_takes_over_where_it_can_be_reached() -> None:
     assert max(DIXON_Q95) == max(n for n in range(3, 100) if (n - 1) / np.sqrt(n) < 3.0)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(st.lists(st.integers(0, 5000), min_size=2, max_size=6, unique=True))
 def test_for_any_arrivals_the_last_to_start_is_the_last_rank_and_waits_nothing(late: list[int]) -> None:
     profile = late_run(lambda rank, step: float(late[rank]), ranks=len(late), steps=1)

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.real_runs import real_profile
 from tests.synthetic import RankBuilder, profile_of
 from tools.run.events import EventKind
 from tools.run.model import Step
-from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.build import graph_of
 from tools.whatif.change import Scale
@@ -36,11 +36,6 @@ WITH_DEVICE = (
     "hta/timeline_analysis.json.gz",
     "tracelens/mi300_resnet_act_checkpoint.json.gz",
 )
-
-
-def loaded(*paths: Path) -> Profile:
-    """The profile of recorded ranks."""
-    return Profile(load_run(list(paths)))
 
 
 def names_on_path(profile: Profile) -> list[str]:
@@ -101,7 +96,7 @@ def test_idle_time_is_nobodys_work_and_gets_no_saving() -> None:
 
 @pytest.mark.parametrize("name", WITH_DEVICE)
 def test_on_recorded_runs_the_replay_reproduces_the_record_and_the_path_tiles_it(traces: Path, name: str) -> None:
-    profile = loaded(traces / name)
+    profile = real_profile(traces / name)
     base = unchanged(profile)
     window = base.graph.window
     assert base.missed_ms < 0.01 * window.recorded_step_ms
@@ -115,8 +110,8 @@ def test_on_recorded_runs_the_replay_reproduces_the_record_and_the_path_tiles_it
 
 
 def test_removing_the_loader_of_resnet_contains_what_more_workers_brought(traces: Path) -> None:
-    before = loaded(traces / "kineto/resnet50_workers0.pt.trace.json.gz")
-    after = loaded(traces / "kineto/resnet50_workers4.pt.trace.json.gz")
+    before = real_profile(traces / "kineto/resnet50_workers0.pt.trace.json.gz")
+    after = real_profile(traces / "kineto/resnet50_workers4.pt.trace.json.gz")
     rank = before.rank(0)
     rows = rank.loader_rows
     spans = np.column_stack((rank.start[rows], rank.end[rows]))
@@ -130,7 +125,7 @@ def test_removing_the_loader_of_resnet_contains_what_more_workers_brought(traces
 
 
 def test_eight_ranks_are_joined_by_their_collectives(traces: Path) -> None:
-    profile = loaded(*sorted((traces / "param/dlrm_8rank").glob("worker*.json.gz")))
+    profile = real_profile(*sorted((traces / "param/dlrm_8rank").glob("worker*.json.gz")))
     graph = graph_of(profile)
     assert (graph.nodes.kind == NodeKind.TRANSFER).sum() == 8
     path = critical_path(profile).segments
@@ -141,7 +136,7 @@ def test_eight_ranks_are_joined_by_their_collectives(traces: Path) -> None:
 
 def simple_add(traces: Path) -> Profile:
     """The measured forward pass that HTA's own test takes."""
-    run = load_run([traces / "hta/critical_path_simple_add.json.gz"])
+    run = real_profile(traces / "hta/critical_path_simple_add.json.gz").run
     (rank,) = run.ranks
     frame = rank.events.frame
     named = frame[frame["name"].astype(str).str.endswith("measure|forward]")]
@@ -189,7 +184,7 @@ def test_a_host_bound_pass_has_all_its_operators_on_the_path(traces: Path) -> No
 
 
 def test_waits_between_streams_are_followed_as_recorded(traces: Path) -> None:
-    profile = loaded(traces / "hta/critical_path_cuda_event_sync_multi_stream.json.gz")
+    profile = real_profile(traces / "hta/critical_path_cuda_event_sync_multi_stream.json.gz")
     graph = graph_of(profile)
     (edge,) = np.flatnonzero(graph.edges.kind == EdgeKind.EVENT)
     tracks = profile.rank(0).events.tracks["stream"].to_numpy()
@@ -199,7 +194,7 @@ def test_waits_between_streams_are_followed_as_recorded(traces: Path) -> None:
 
 
 def test_an_event_wait_of_the_host_puts_the_kernel_on_the_path(traces: Path) -> None:
-    profile = loaded(traces / "hta/critical_path_cuda_event_sync.json.gz")
+    profile = real_profile(traces / "hta/critical_path_cuda_event_sync.json.gz")
     segments = critical_path(profile).segments
     kernels = segments[segments["what"] == "computation"]
     following = segments.loc[kernels.index + 1]

@@ -57,7 +57,7 @@ def runs(draw: st.DrawFn) -> Profile:
     return profile_of(*ranks)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(runs())
 def test_a_replay_without_change_reproduces_every_recorded_moment(profile: Profile) -> None:
     base = unchanged(profile)
@@ -65,7 +65,7 @@ def test_a_replay_without_change_reproduces_every_recorded_moment(profile: Profi
     assert base.missed_ms == 0.0
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(runs(), st.integers(0, 3), st.floats(0, 1), st.integers(0, 1500), st.integers(1, 1500))
 def test_time_taken_away_anywhere_never_delays_anything(
     profile: Profile, track: int, factor: float, start_us: int, length_us: int
@@ -77,7 +77,7 @@ def test_time_taken_away_anywhere_never_delays_anything(
     assert (after.end_ns <= base.identity.end_ns + len(base.graph.nodes)).all()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(runs(), st.integers(0, 3), st.floats(0, 1), st.floats(0, 1))
 def test_a_smaller_factor_never_gives_a_longer_run(profile: Profile, track: int, one: float, other: float) -> None:
     low, high = sorted((one, other))
@@ -86,7 +86,7 @@ def test_a_smaller_factor_never_gives_a_longer_run(profile: Profile, track: int,
     assert less.finish_ns <= more.finish_ns + len(unchanged(profile).graph.nodes)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(runs())
 def test_the_critical_path_tiles_the_steps_of_the_rank_where_it_ends(profile: Profile) -> None:
     path = critical_path(profile)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
-from tests.asked import COMMUNICATION, asking
+from tests.asked import COMMUNICATION, ask, asking
 from tests.collective_runs import COMPUTE_US, TAIL_US, TRANSFER_US, all_reduce, in_one_machine, late_run, lone_run
 from tests.synthetic import RankBuilder, profile_of
 from tools.analyzers.support.excess import balance
@@ -23,7 +24,7 @@ LATE_US = 2000.0
 
 
 def check(profile: Profile, name: str) -> Check:
-    return next(each for each in analyze(profile) if each.name == f"communication.{name}")
+    return ask(profile, f"communication.{name}")
 
 
 def only(profile: Profile, name: str) -> Finding:
@@ -32,6 +33,7 @@ def only(profile: Profile, name: str) -> Finding:
     return answer.findings[0]
 
 
+@cache
 def straggling(how: str = "compute", late: int = 2, ranks: int = 4, steps: int = 5) -> Profile:
     return late_run(lambda rank, step: LATE_US if rank == late else 0.0, ranks=ranks, steps=steps, how=how)
 
@@ -275,7 +277,7 @@ def test_a_slow_link_is_never_named_from_one_set_of_peers() -> None:
 def test_thresholds_move_the_answers() -> None:
     run = straggling().run
     strict = Profile(run, Thresholds({"noted_pct": 60.0}))
-    assert next(each for each in analyze(strict) if each.name == "communication.arrival_skew").status == "clean"
+    assert check(strict, "arrival_skew").status == "clean"
 
 
 @pytest.mark.parametrize("how", ["compute", "host", "data"])

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.asked import asking
+from tests.asked import ask, asking
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.metrics.registry import measure
@@ -50,7 +50,7 @@ def alternating(rank: int, step: int) -> int:
 
 
 def named(profile: Profile, name: str) -> Check:
-    return next(check for check in analyze(profile) if check.name == name)
+    return ask(profile, name)
 
 
 def test_batches_that_differ_in_size_are_data_skew_in_four_steps_already() -> None:

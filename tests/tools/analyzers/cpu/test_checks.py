@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.asked import CPU, asking
+from tests.asked import CPU, ask, asking
+from tests.real_runs import real_profile
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import V100, RankBuilder, profile_of
 from tools.findings import Check
 from tools.run.events import EventKind
-from tools.sources.load import load_run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale, Unblock
 
@@ -20,8 +20,7 @@ analyze = asking(*CPU)
 
 
 def check_of(profile: Profile, name: str) -> Check:
-    (check,) = [check for check in analyze(profile) if check.name == name]
-    return check
+    return ask(profile, name)
 
 
 def launches(interval_us: float, kernel_us: float, count: int = 50, **metadata: str) -> RankBuilder:
@@ -238,12 +237,12 @@ def test_a_run_without_a_device_has_no_waits_for_one() -> None:
     [("nccl_parser_config", "found"), ("df_index_resolver", "found"), ("trace_diff_test", "clean")],
 )
 def test_real_runs_are_called_host_bound_where_the_host_is_late(traces: Path, name: str, status: str) -> None:
-    profile = Profile(load_run([traces / "hta" / f"{name}.json.gz"]))
+    profile = real_profile(traces / "hta" / f"{name}.json.gz")
     assert check_of(profile, "cpu.small_operators").status == status
 
 
 def test_waits_for_the_device_in_a_real_run_are_placed_in_the_program(traces: Path) -> None:
-    profile = Profile(load_run([traces / "hta" / "trace_diff_control.json.gz"]))
+    profile = real_profile(traces / "hta" / "trace_diff_control.json.gz")
     (finding,) = check_of(profile, "cpu.host_synchronization").findings
     assert finding.claim.facts[0].value == pytest.approx(20.0)
     assert finding.claim.names[:2] == ("cudaMemcpyAsync", "aten::to")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.asked import CPU, asking
+from tests.asked import CPU, ask, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
@@ -37,8 +37,7 @@ def rank_of(number: int, lasting_us: list[float], steps: int = STEPS) -> RankBui
 
 
 def host_speed(profile: Profile) -> Check:
-    (check,) = [check for check in analyze(profile) if check.name == "cpu.host_speed"]
-    return check
+    return ask(profile, "cpu.host_speed")
 
 
 def three(slow: list[float]) -> list[RankBuilder]:

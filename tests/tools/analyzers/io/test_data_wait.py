@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.asked import asking
+from tests.real_runs import real_profile
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Finding
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.sources.load import load_run
-from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
 analyze = asking("io.data_loader", "io.upload")
@@ -166,7 +165,7 @@ def test_uploads_behind_kernels_are_clean() -> None:
 
 
 def test_the_resnet_run_without_workers_waits_59_ms_per_step_for_data(traces: Path) -> None:
-    profile = Profile(load_run([traces / "kineto" / "resnet50_workers0.pt.trace.json.gz"]))
+    profile = real_profile(traces / "kineto" / "resnet50_workers0.pt.trace.json.gz")
     (finding,) = analyze(profile)[0].findings
     assert (finding.cause, finding.mechanism) == ("slow_data_processing", "too_few_workers")
     assert finding.claim.facts[0].value == pytest.approx(59.3, abs=0.1)
@@ -177,7 +176,7 @@ def test_the_resnet_run_without_workers_waits_59_ms_per_step_for_data(traces: Pa
 
 
 def test_the_same_run_with_four_workers_has_no_data_problem(traces: Path) -> None:
-    profile = Profile(load_run([traces / "kineto" / "resnet50_workers4.pt.trace.json.gz"]))
+    profile = real_profile(traces / "kineto" / "resnet50_workers4.pt.trace.json.gz")
     checks = analyze(profile)
     assert [check.status for check in checks] == ["clean", "clean"]
     assert checks[0].support[0].facts[0].value == pytest.approx(1.19, abs=0.05)

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.asked import asking
+from tests.real_runs import real_profile
 from tests.synthetic import RankBuilder, profile_of
-from tools.sources.load import load_run
-from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
 analyze = asking("cpu.device_idle", "cpu.queued_idle")
@@ -76,7 +75,7 @@ def test_launches_that_are_not_joined_to_their_work_leave_the_question_open() ->
 
 
 def test_the_device_idle_share_of_a_host_bound_run_is_as_published(traces: Path) -> None:
-    profile = Profile(load_run([traces / "hta" / "nccl_parser_config.json.gz"]))
+    profile = real_profile(traces / "hta" / "nccl_parser_config.json.gz")
     (finding,) = analyze(profile)[0].findings
     idle = finding.details[0].facts[0]
     assert idle.metric == "device_idle_pct"

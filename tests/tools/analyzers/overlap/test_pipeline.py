@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from tests.asked import asking
+from tests.asked import ask, asking
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.judgement.unexplained import unexplained_parts
@@ -74,7 +74,7 @@ def chain(first_rank: int, micro_batches: int, compute_us: Sequence[float] = (10
 
 
 def named(profile: Profile, name: str) -> Check:
-    return next(check for check in analyze(profile) if check.name == name)
+    return ask(profile, name)
 
 
 def test_the_bubble_of_a_schedule_follows_from_stages_and_micro_batches() -> None:

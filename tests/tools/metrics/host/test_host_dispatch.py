@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.asked import CPU, asking
+from tests.asked import CPU, ask, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.intervals import length
@@ -111,7 +111,7 @@ def test_what_a_recorded_step_takes_longer_is_spread_over_it_and_at_the_least_al
     assert measure(profile, "short_operator_ms", rank=0).value == pytest.approx(3.8 * 4.0 / 5.8)
     assert measure(profile, "short_operator_pct", rank=0).value == pytest.approx(100.0 * 3.8 / 5.8)
     assert measure(profile, "least_short_operator_ms", rank=0).value == pytest.approx(2.0)
-    (check,) = [check for check in analyze(profile) if check.name == "cpu.small_operators"]
+    check = ask(profile, "cpu.small_operators")
     assert (saving := check.findings[0].saving) is not None
     assert saving.least_ms == pytest.approx(0.4 * 2.0)
     assert saving.most_ms == pytest.approx(0.9 * 3.8)
