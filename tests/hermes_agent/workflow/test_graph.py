@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,9 +21,9 @@ from tools.views.profile import Profile
 
 
 @pytest.fixture(scope="module")
-def state() -> dict[str, Any]:
+def state(shared_cache: Path) -> dict[str, Any]:
     """The final state of a diagnosis with a baseline."""
-    workspace = Workspace(Request((demo_run(),), baseline=(demo_fixed_run(),)))
+    workspace = Workspace(Request((demo_run(),), baseline=(demo_fixed_run(),), cache_dir=shared_cache))
     try:
         found: dict[str, Any] = build().invoke({}, config=config(), context=Context(workspace))  # type: ignore[call-overload]
     finally:
