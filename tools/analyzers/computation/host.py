@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, measure_ranks, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, measure_ranks, say
 from tools.analyzers.support.changes import shortened, shortened_on
 from tools.findings import Check, Finding
 from tools.metrics.computation import host_math_rows
@@ -19,7 +18,7 @@ TUNED = 0.15  # of its time that a convolution keeps in the tuned library, which
 FUSED = 1 / 3  # a fused run of element-wise operators still reads its operands and writes one result
 
 
-def host_double(profile: Profile) -> Check:
+def host_double(profile: Profile) -> Check | Finding:
     """Operators with 64-bit operands on the host."""
     numbers, limit = profile.run.rank_numbers, profile.thresholds["computation_finding_pct"]
     if not any(len(host_math_rows(profile, rank, "")) for rank in numbers):
@@ -31,21 +30,19 @@ def host_double(profile: Profile) -> Check:
     if not above:
         return clean(say("Operators in double precision run {0} of the step.", share))
     slow = measure(profile, "host_group_pct", group="fallback", rank=worst)
-    return found(
-        Finding(
-            cause="underutilization",
-            mechanism="fallback_unit" if 2.0 * slow.value >= share.value else None,
-            claim=say("Operators in double precision run {0} of the step on the host.", share),
-            confidence=confidence((share.value, limit), at_most=0.85),
-            ranks=above,
-            steps=share.steps,
-            change=_single(profile, above),
-            details=(say("Convolutions outside the tuned library, which has none for this precision, run {0}.", slow),),
-            against=(say("Double precision may be wanted."),),
-            disproved_by="the model's parameters and inputs are all in single precision",
-            signals=("fp32 or fp64 matmul on tensor-core hardware",),
-            hints={"precision": "fp32"},
-        )
+    return Finding(
+        cause="underutilization",
+        mechanism="fallback_unit" if 2.0 * slow.value >= share.value else None,
+        claim=say("Operators in double precision run {0} of the step on the host.", share),
+        confidence=confidence((share.value, limit), at_most=0.85),
+        ranks=above,
+        steps=share.steps,
+        change=_single(profile, above),
+        details=(say("Convolutions outside the tuned library, which has none for this precision, run {0}.", slow),),
+        against=(say("Double precision may be wanted."),),
+        disproved_by="the model's parameters and inputs are all in single precision",
+        signals=("fp32 or fp64 matmul on tensor-core hardware",),
+        hints={"precision": "fp32"},
     )
 
 
@@ -55,20 +52,13 @@ def _single(profile: Profile, ranks: tuple[int, ...]) -> Change:
     for rank in ranks:
         view, slow = profile.rank(rank), host_group(profile, rank, "fallback")
         rows = host_group(profile, rank, "fp64")
-        change += shortened(view, rows[~_holding(profile, rank, rows, slow)], HALF_SIZE, (1.0 + HALF_SIZE) / 2)
+        first, last = (np.searchsorted(view.start[slow], ends[rows], side="left") for ends in (view.start, view.end))
+        change += shortened(view, rows[last <= first], HALF_SIZE)  # those without a slow one inside
         change += shortened(view, slow, TUNED, HALF_SIZE)
     return change
 
 
-def _holding(profile: Profile, rank: int, rows: NDArray[np.int64], inner: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which of the rows hold one of the inner ones."""
-    view = profile.rank(rank)
-    first = np.searchsorted(view.start[inner], view.start[rows], side="left")
-    last = np.searchsorted(view.start[inner], view.end[rows], side="left")
-    return np.asarray(last > first)
-
-
-def host_memory_bound(profile: Profile) -> Check:
+def host_memory_bound(profile: Profile) -> Check | Finding:
     """Runs of element-wise operators on the host that each read and write whole tensors."""
     shares = measure_ranks(profile, profile.run.rank_numbers, "host_group_pct", group="elementwise_runs")
     if not any(len(profile.rank(rank).host_compute_rows) for rank in shares):
@@ -82,20 +72,17 @@ def host_memory_bound(profile: Profile) -> Check:
         return clean(say("Runs of element-wise operators take {0} of the step.", share))
     amounts = measure_all(profile, "host_group_ms", "host_group_count", group="elementwise_runs", rank=worst)
     text = "Runs of element-wise operators, each reading and writing whole tensors, take {0} of the step."
-    open_point = "Operators that follow each other need not depend on each other; not every run can be fused."
-    return found(
-        Finding(
-            cause="memory_bound",
-            claim=say(text, share),
-            confidence=confidence((saved[worst], limit), at_most=0.8),
-            ranks=above,
-            steps=share.steps,
-            change=shortened_on(
-                profile, above, lambda view: host_group(profile, view.rank.rank, "elementwise_runs"), FUSED
-            ),
-            details=(say("They take {0}, in {1} per step.", *amounts),),
-            against=(say(open_point),),
-            disproved_by="the same operators compiled or fused by hand take as long",
-            signals=("chains of element-wise kernels",),
-        )
+    return Finding(
+        cause="memory_bound",
+        claim=say(text, share),
+        confidence=confidence((saved[worst], limit), at_most=0.8),
+        ranks=above,
+        steps=share.steps,
+        change=shortened_on(
+            profile, above, lambda view: host_group(profile, view.rank.rank, "elementwise_runs"), FUSED
+        ),
+        details=(say("They take {0}, in {1} per step.", *amounts),),
+        against=(say("Operators that follow each other need not depend on each other; not every run can be fused."),),
+        disproved_by="the same operators compiled or fused by hand take as long",
+        signals=("chains of element-wise kernels",),
     )

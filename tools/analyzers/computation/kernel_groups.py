@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.computation.host import host_double, host_memory_bound
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say
 from tools.analyzers.support.kernel_scope import (
     concerned,
     concerning,
@@ -24,6 +24,7 @@ CONVERSION_LEFT = 0.0  # one layout throughout needs no conversion
 CONVERSION_LEFT_CAUTIOUS = 0.4  # some operators have kernels for one layout only
 GRID_CAP = 0.6  # a grid alone does not show how much work there was
 HALF_SIZE = 0.5  # 32-bit instead of 64-bit operands: half the traffic, at most half the time on every device
+SIGNALS = ("chains of element-wise kernels", "arithmetic intensity below the ridge and bandwidth above threshold")
 NO_KERNELS = ("no kernel ran inside the steps", "a trace with device activity, of a run that uses a device")
 
 
@@ -32,7 +33,7 @@ NO_KERNELS = ("no kernel ran inside the steps", "a trace with device activity, o
     causes=("underutilization",),
     mechanisms=("fallback_unit",),
 )
-def double(profile: Profile) -> Check:
+def double(profile: Profile) -> Check | Finding:
     """Kernels, or operators on the host, that compute in 64 bit."""
     if not device_ranks(profile):
         return cannot_answer(*NO_KERNELS) if profile.run.has_device else host_double(profile)
@@ -50,7 +51,7 @@ def double(profile: Profile) -> Check:
         signals=("fp32 or fp64 matmul on tensor-core hardware",),
         hints={"precision": "fp32"},
     )
-    return found(concerning(profile, where, "fp64", finding, HALF_SIZE))
+    return concerning(profile, where, "fp64", finding, HALF_SIZE)
 
 
 @check(
@@ -59,10 +60,14 @@ def double(profile: Profile) -> Check:
     mechanisms=("shape_alignment",),
     needs=(Need.KERNELS,),
 )
-def alignment(profile: Profile) -> Check:
+def alignment(profile: Profile) -> Check | Finding:
     """Matrix operators for matrix units whose sizes do not let them read whole 16-byte pieces."""
-    if not any(len(group_rows(profile, rank, "loads_known")) for rank in device_ranks(profile)):
-        return _loads_unknown(profile)
+    ranks = device_ranks(profile)
+    if not any(len(group_rows(profile, rank, "loads_known")) for rank in ranks):
+        if not any((kernel_table(profile, rank)["unit"] == MATRIX_UNIT).any() for rank in ranks):
+            return clean(say("No matrix operator ran on matrix units, so alignment does not matter yet."))
+        reason = "neither shapes nor kernel names show how the matrix operators read their operands"
+        return cannot_answer(reason, "a profile taken with record_shapes=True")
     where = concerned(profile, "misaligned")
     if where is None:
         text = "Matrix operators with misaligned sizes run {0} of the step."
@@ -82,16 +87,7 @@ def alignment(profile: Profile) -> Check:
         signals=("inner axis not a multiple of 8 (GPU) or 256 (Ascend cube)",),
         hints=_example(profile, where.worst),
     )
-    return found(concerning(profile, where, "misaligned", finding, profile.thresholds["misaligned_gain"]))
-
-
-def _loads_unknown(profile: Profile) -> Check:
-    if not any((kernel_table(profile, rank)["unit"] == MATRIX_UNIT).any() for rank in device_ranks(profile)):
-        return clean(say("No matrix operator ran on matrix units, so alignment does not matter yet."))
-    return cannot_answer(
-        "neither shapes nor kernel names show how the matrix operators read their operands",
-        "a profile taken with record_shapes=True",
-    )
+    return concerning(profile, where, "misaligned", finding, profile.thresholds["misaligned_gain"])
 
 
 def _example(profile: Profile, rank: int) -> dict[str, str]:
@@ -108,7 +104,7 @@ def _example(profile: Profile, rank: int) -> dict[str, str]:
     mechanisms=("layout_conversion",),
     needs=(Need.KERNELS,),
 )
-def layout(profile: Profile) -> Check:
+def layout(profile: Profile) -> Check | Finding:
     """Kernels that only change the order of elements in memory."""
     where = concerned(profile, "layout")
     if where is None:
@@ -124,7 +120,7 @@ def layout(profile: Profile) -> Check:
         signals=("transposes and format casts",),
         hints={"kernel": longest_name(profile, where.worst, "layout")},
     )
-    return found(concerning(profile, where, "layout", finding, CONVERSION_LEFT, CONVERSION_LEFT_CAUTIOUS))
+    return concerning(profile, where, "layout", finding, CONVERSION_LEFT, CONVERSION_LEFT_CAUTIOUS)
 
 
 @check(
@@ -133,7 +129,7 @@ def layout(profile: Profile) -> Check:
     mechanisms=("small_grid",),
     needs=(Need.KERNELS,),
 )
-def small_grid(profile: Profile) -> Check:
+def small_grid(profile: Profile) -> Check | Finding:
     """Kernels that launch fewer blocks than the device has streaming multiprocessors (SMs)."""
     lacking = [rank for rank in device_ranks(profile) if not _grids_known(profile, rank)]
     if lacking:
@@ -157,7 +153,7 @@ def small_grid(profile: Profile) -> Check:
         signals=("both utilisations below threshold",),
         hints={"kernel": longest_name(profile, where.worst, "small_grid")},
     )
-    return found(concerning(profile, where, "small_grid", finding, _filled(profile, where.worst)))
+    return concerning(profile, where, "small_grid", finding, _filled(profile, where.worst))
 
 
 def _grids_known(profile: Profile, rank: int) -> bool:
@@ -181,13 +177,16 @@ def _filled(profile: Profile, rank: int) -> float:
     *("computation.memory_bound", "Element-wise chains", "Would fusing element-wise operators save memory traffic?"),
     causes=("memory_bound",),
 )
-def memory_bound(profile: Profile) -> Check:
+def memory_bound(profile: Profile) -> Check | Finding:
     """Runs of element-wise kernels that each read and write what one fused kernel would keep on the chip."""
     if not device_ranks(profile):
         return cannot_answer(*NO_KERNELS) if profile.run.has_device else host_memory_bound(profile)
     where, limit = concerned(profile, "streaming_runs"), profile.thresholds["computation_finding_pct"]
-    left = 1.0 if where is None else _fused_left(profile, where.worst)
-    saved = 0.0 if where is None else where.share.value * (1.0 - left)
+    left = saved = 1.0
+    if where is not None:
+        runs = streaming_runs(profile, where.worst)
+        left = float(runs["fused_ns"].sum() / max(int(runs["duration_ns"].sum()), 1))
+        saved = where.share.value * (1.0 - left)
     if where is None or saved < limit:
         text = "Runs of element-wise kernels take {0} of the step."
         return clean(say(text, worst_share(profile, "streaming_runs")))
@@ -203,12 +202,9 @@ def memory_bound(profile: Profile) -> Check:
         details=(amounts, *moved),
         against=(say("Kernels that follow each other need not depend on each other; not every run can be fused."),),
         disproved_by="the same operators compiled or fused by hand take as long",
-        signals=(
-            "chains of element-wise kernels",
-            "arithmetic intensity below the ridge and bandwidth above threshold",
-        ),
+        signals=SIGNALS,
     )
-    return found(concerning(profile, where, "streaming_runs", finding, left))
+    return concerning(profile, where, "streaming_runs", finding, left)
 
 
 def _bandwidth(profile: Profile, rank: int) -> tuple[Fact, ...]:
@@ -216,8 +212,3 @@ def _bandwidth(profile: Profile, rank: int) -> tuple[Fact, ...]:
     if spec_for(profile.rank(rank)) is None or not (~table["math"] & table["bytes"].notna()).any():
         return ()
     return measure_all(profile, "streaming_gb_s", "device_peak_gb_s", rank=rank)
-
-
-def _fused_left(profile: Profile, rank: int) -> float:
-    runs = streaming_runs(profile, rank)
-    return float(runs["fused_ns"].sum() / max(int(runs["duration_ns"].sum()), 1))

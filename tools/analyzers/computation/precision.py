@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
 from tools.analyzers.support.kernel_scope import (
     Concerned,
     concerned,
@@ -14,7 +14,7 @@ from tools.analyzers.support.kernel_scope import (
     worst_share,
 )
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Finding, Sentence
+from tools.findings import Check, Finding
 from tools.knowledge.devices import DeviceSpec
 from tools.metrics.registry import measure
 from tools.views.kernel_groups import group_rows
@@ -23,6 +23,7 @@ from tools.views.profile import Profile
 from tools.views.roofline import costed_kernels, roofline
 
 WORTHWHILE = 1.5  # a matrix unit that is not this much faster than the ordinary one is no reason to change types
+NO_SHAPES = "Shapes are not recorded, so the gain is a bound from the device's peaks."
 TARGETS = ("tf32", "bf16", "fp16")
 
 
@@ -32,7 +33,7 @@ TARGETS = ("tf32", "bf16", "fp16")
     mechanisms=("no_tensor_core",),
     needs=(Need.KERNELS,),
 )
-def precision(profile: Profile) -> Check:
+def precision(profile: Profile) -> Check | Finding:
     """32-bit matrix multiplications and convolutions on the ordinary units of a device that has matrix units."""
     if unknown := unknown_device(profile):
         return unknown
@@ -45,7 +46,7 @@ def precision(profile: Profile) -> Check:
     target = None if spec is None else target_precision(spec)
     if spec is None or target is None:
         return clean(say("The device has no matrix units that would be faster than its ordinary ones."))
-    return found(_finding(profile, where, spec, target))
+    return _finding(profile, where, spec, target)
 
 
 def target_precision(spec: DeviceSpec) -> str | None:
@@ -68,6 +69,8 @@ def _nothing_found(profile: Profile) -> Check:
 
 def _finding(profile: Profile, where: Concerned, spec: DeviceSpec, target: str) -> Finding:
     rank, device = where.worst, device_of(profile.rank(where.worst))
+    known = roofline(profile, rank)
+    no_shapes = () if (known["math"] & known["flops"].notna()).any() else (say(NO_SHAPES),)
     ordinary = measure(profile, "device_peak_tflops", precision="fp32", matrix=0, rank=rank)
     matrix = measure(profile, "device_peak_tflops", precision=target, matrix=1, rank=rank)
     part = measure(profile, "kernel_group_share_pct", group="vector_unit_fp32", of="matrix_operators", rank=rank)
@@ -85,20 +88,13 @@ def _finding(profile: Profile, where: Concerned, spec: DeviceSpec, target: str) 
         details=(say("These kernels take {0} of the time of all matrix kernels, {1} per step.", part, spent),),
         against=(
             say("Single precision may be meant; a lower one needs a check of the loss curve."),
-            *_unknown_shapes(profile, rank),
+            *no_shapes,
         ),
         disproved_by="a step in a lower matrix precision or mixed precision that takes as long as before",
         signals=("fp32 or fp64 matmul on tensor-core hardware", "both utilisations below threshold"),
         hints={"precision": target},
     )
     return concerning(profile, where, "vector_unit_fp32", finding, _kept_time(profile, rank, spec, target))
-
-
-def _unknown_shapes(profile: Profile, rank: int) -> tuple[Sentence, ...]:
-    known = roofline(profile, rank)
-    if (known["math"] & known["flops"].notna()).any():
-        return ()
-    return (say("Shapes are not recorded, so the gain is a bound from the device's peaks."),)
 
 
 def _kept_time(profile: Profile, rank: int, spec: DeviceSpec, target: str) -> float:

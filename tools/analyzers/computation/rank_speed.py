@@ -22,7 +22,7 @@ SURE = 1.5  # times the limit: in a few steps one of two equal ranks may happen 
     causes=("slow_device",),
     needs=(Need.RANKS,),
 )
-def slow_device(profile: Profile) -> Check:
+def slow_device(profile: Profile) -> Check | Finding:
     """A rank whose kernels take longer than the same kernels elsewhere."""
     if not profile.run.has_device:
         return _on_hosts(profile)
@@ -45,21 +45,21 @@ def slow_device(profile: Profile) -> Check:
 
 
 def _finding(profile: Profile, rank: int, ratio: float, slower_share: float) -> Finding:
-    fact, view, left = measure(profile, "device_slowdown_pct", rank=rank), profile.rank(rank), 1.0 / ratio
+    fact = measure(profile, "device_slowdown_pct", rank=rank)
     return Finding(
         cause="slow_device",
         claim=say(f"The kernels of rank {rank} take {{0}} longer than the same kernels on the median rank.", fact),
         confidence=confidence((fact.value, profile.thresholds["device_slowdown_pct"]), (slower_share, AGREEING)),
         ranks=(rank,),
         steps=fact.steps,
-        change=shortened(view, group_rows(profile, rank, "computing"), left, (1.0 + left) / 2),
+        change=shortened(profile.rank(rank), group_rows(profile, rank, "computing"), 1.0 / ratio),
         against=(say("Clocks and temperatures are not in the trace; data-dependent kernels differ by content."),),
         disproved_by="the same kernels measured alone on this device are as fast as elsewhere",
         signals=("same kernels slower on one rank",),
     )
 
 
-def _on_hosts(profile: Profile) -> Check:
+def _on_hosts(profile: Profile) -> Check | Finding:
     """A rank whose operators take longer than the same operators elsewhere, step after step."""
     table = host_speed(profile)
     if table.empty:
@@ -69,22 +69,20 @@ def _on_hosts(profile: Profile) -> Check:
     fact, limit = measure(profile, "host_slowdown_pct", rank=worst), profile.thresholds["host_slowdown_pct"]
     if fact.value < limit or share < AGREEING or steps < 1.0:
         return clean(say("The slowest rank's operators take {0} longer than the same ones on the other ranks.", fact))
-    view, left = profile.rank(worst), 1.0 / ratio
+    view = profile.rank(worst)
     text = (
         f"The operators of rank {worst} take {{0}} longer than the same operators on the other ranks, in every recorded"
         " step."
     )
-    return found(
-        Finding(
-            cause="slow_device",
-            claim=say(text, fact),
-            confidence=confidence((fact.value, SURE * limit), (share, AGREEING), at_most=0.8),
-            ranks=(worst,),
-            steps=fact.steps,
-            change=shortened(view, view.outermost(view.in_steps(view.host_compute_rows)), left, (1.0 + left) / 2),
-            against=(say("What else ran on that rank's cores is not in the trace."),),
-            disproved_by="the same operators alone on these cores are as fast as elsewhere",
-            signals=("same kernels slower on one rank",),
-            symptom_of=("cpu_contention", "garbage_collection"),
-        )
+    return Finding(
+        cause="slow_device",
+        claim=say(text, fact),
+        confidence=confidence((fact.value, SURE * limit), (share, AGREEING), at_most=0.8),
+        ranks=(worst,),
+        steps=fact.steps,
+        change=shortened(view, view.outermost(view.in_steps(view.host_compute_rows)), 1.0 / ratio),
+        against=(say("What else ran on that rank's cores is not in the trace."),),
+        disproved_by="the same operators alone on these cores are as fast as elsewhere",
+        signals=("same kernels slower on one rank",),
+        symptom_of=("cpu_contention", "garbage_collection"),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say
 from tools.analyzers.support.kernel_scope import (
     Concerned,
     concerned,
@@ -30,7 +30,7 @@ NARROWER = {"fp32": "tf32", "tf32": "bf16"}
     causes=("compute_bound", "underutilization"),
     needs=(Need.KERNELS,),
 )
-def against_roofline(profile: Profile) -> Check:
+def against_roofline(profile: Profile) -> Check | Finding:
     """Operators at the device's limit, far below it, or in between."""
     if unknown := unknown_device(profile):
         return unknown
@@ -40,10 +40,10 @@ def against_roofline(profile: Profile) -> Check:
         return cannot_answer(reason, "a profile taken with record_shapes=True")
     limited = concerned(profile, "compute_bound")
     if limited is not None and limited.share.value >= profile.thresholds["compute_bound_pct"]:
-        return found(_compute_bound(profile, limited))
+        return _compute_bound(profile, limited)
     below = concerned(profile, "underutilized")
     if below is not None and _far_below(profile, below):
-        return found(_underutilized(profile, below))
+        return _underutilized(profile, below)
     return clean(*_bounds(profile))
 
 

@@ -4,18 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.support.answers import (
-    affected,
-    cannot_answer,
-    clean,
-    confidence,
-    found,
-    measure_all,
-    measure_ranks,
-    say,
-    values,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, measure_all, say, worst_of
 from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.recorded import by_rank, host_saving, measured, overlapped
 from tools.analyzers.support.spec import check
@@ -43,34 +32,31 @@ NOT_COUNTED = "no trace was read, and the records count no compilation worth not
     mechanisms=("dynamic_shape", "graph_recapture", "cold_start"),
     from_records="host",
 )
-def operator_compilation(profile: Profile) -> Check:
+def operator_compilation(profile: Profile) -> Check | Finding:
     """Compile events inside the recorded steps, and compilation in the unprofiled ones."""
-    recorded = _recorded(profile)
     if not profile.traced:
-        return found(recorded) if recorded else cannot_answer(NOT_COUNTED, capture_of(profile))
+        return _recorded(profile) or cannot_answer(NOT_COUNTED, capture_of(profile))
     ranks = [view.rank.rank for view in profile.ranks if len(span_rows(view, PATTERN))]
     if not ranks:
-        return found(recorded) if recorded else _nothing_seen(profile)
-    shares = values(measure_ranks(profile, ranks, "host_span_exposed_pct", pattern=PATTERN))
+        return _recorded(profile) or _nothing_seen(profile)
+    shares = {rank: measure(profile, "host_span_exposed_pct", rank=rank, pattern=PATTERN) for rank in ranks}
     worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
     count, exposed = measure_all(profile, "host_span_count", "host_span_exposed_ms", rank=worst, pattern=PATTERN)
     if not chosen:
         text = "{0} of a compiler are recorded; the device waits {1} per step for them."
-        return found(recorded) if recorded else clean(say(text, count, exposed))
+        return _recorded(profile) or clean(say(text, count, exposed))
     mechanism, steps = _mechanism(profile.rank(worst))
     text = "{0} of a compiler lie inside the recorded steps and hold them up for {1} per step on average."
-    return found(
-        Finding(
-            cause="operator_compilation",
-            mechanism=mechanism,
-            claim=say(text, count, exposed),
-            confidence=confidence((shares[worst], profile.thresholds["cause_share_pct"])),
-            ranks=chosen,
-            steps=steps,
-            change=shortened_on(profile, chosen, lambda view: span_rows(view, PATTERN), 0.0),
-            disproved_by="the compile events end once the same shapes have been seen",
-            signals=("compile or recompile events inside steady steps",),
-        )
+    return Finding(
+        cause="operator_compilation",
+        mechanism=mechanism,
+        claim=say(text, count, exposed),
+        confidence=confidence((shares[worst].value, profile.thresholds["cause_share_pct"])),
+        ranks=chosen,
+        steps=steps,
+        change=shortened_on(profile, chosen, lambda view: span_rows(view, PATTERN), 0.0),
+        disproved_by="the compile events end once the same shapes have been seen",
+        signals=("compile or recompile events inside steady steps",),
     )
 
 
@@ -88,12 +74,10 @@ def _nothing_seen(profile: Profile) -> Check:
 
 def _mechanism(view: RankProfile) -> tuple[str, tuple[int, ...]]:
     steps = np.unique(view.step_of(span_rows(view, PATTERN)))
+    first = len(steps) == 1 and steps[0] == view.steps["number"].iloc[0]
+    mechanism = "cold_start" if first else "dynamic_shape"
     if view.in_steps(np.flatnonzero(view.named("graph_capture"))).size:
         mechanism = "graph_recapture"
-    elif len(steps) == 1 and steps[0] == view.steps["number"].iloc[0]:
-        mechanism = "cold_start"
-    else:
-        mechanism = "dynamic_shape"
     return mechanism, tuple(int(step) for step in steps)
 
 
@@ -111,7 +95,7 @@ def _counted(profile: Profile, series: RunSeries, records: HostRecords) -> Findi
     costs = by_rank(profile, records, "counter_ms_per_step", field="compile_us")
     if not costs:
         return None
-    shares = {rank: 100.0 * ms / series.mean_ms for rank, ms in values(costs).items()}
+    shares = {rank: 100.0 * cost.value / series.mean_ms for rank, cost in costs.items()}
     worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
     cost = costs[worst]
     if not chosen or overlapped(profile, chosen, cost, rare=True):
@@ -124,18 +108,19 @@ def _counted(profile: Profile, series: RunSeries, records: HostRecords) -> Findi
 
 def _by_versions(profile: Profile, series: RunSeries) -> Finding | None:
     """By compiled regions that have many versions, and long steps in which the thread computes."""
-    again = measure_ranks(profile, profile.run.rank_numbers, "compiled_again")
+    again = {rank: measure(profile, "compiled_again", rank=rank) for rank in profile.run.rank_numbers}
     costs: dict[int, Fact] = {}
     for rank, count in again.items():
         cost, long = (measured(profile, name, rank=rank) for name in ("computing_long_ms", "computing_long_steps"))
         often = count.value >= profile.thresholds["compiled_again"]
         if cost is not None and long is not None and often and 0 < long.value <= MOST_LONG * count.value:
             costs[rank] = cost
-    shares = {rank: 100.0 * ms / series.mean_ms for rank, ms in values(costs).items()}
-    chosen = affected(shares, profile.thresholds["noted_pct"])
+    limits = profile.thresholds
+    shares = {rank: 100.0 * cost.value / series.mean_ms for rank, cost in costs.items()}
+    chosen = affected(shares, limits["noted_pct"])
     if not chosen:
         return None
-    worst, limits = worst_of(shares), profile.thresholds
+    worst = worst_of(shares)
     long_steps = measure(profile, "computing_long_steps", rank=worst)
     claim = say(
         "Compiled regions were recompiled, {0} or more, as for inputs of another shape; and in {1} far above the median"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import affected, clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.answers import affected, clean, confidence, say, worst_of
 from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
@@ -39,18 +39,20 @@ class Reading:
     needs=(Need.RECORDS,),
     from_records="host",
 )
-def contention(profile: Profile) -> Check:
+def contention(profile: Profile) -> Check | Finding:
     """Time that the training thread is ready to run without a core, and the sign of who has the cores."""
     records = profile.host_records
     assert records is not None
     delays = by_rank(profile, records, "counter_share_pct", field="training_run_delay_us")
     if not delays:
         return not_recorded("the records do not show how long the training thread waits for a core")
-    worst, limit = worst_of(values(delays)), profile.thresholds["run_delay_pct"]
+    worst, limit = worst_of(delays), profile.thresholds["run_delay_pct"]
     share = delays[worst]
     if share.value < limit:
         return clean(say("The training thread waits for a core for {0} of its time at most.", share))
-    reading = _reading(profile, records, worst)
+    candidates = (find(profile, records, worst) for find in (_throttled, _bound, _own_threads, _foreign))
+    nobody = Reading(None, (), UNNAMED, ("run-queue pressure",), (say(NOBODY),))
+    reading = next((each for each in candidates if each is not None), nobody)
     usual = measure(profile, "usual_counter_share_pct", rank=worst, field="training_run_delay_us")
     seldom = reading.mechanism is None and usual.value < limit
     if seldom and _passing(records, worst, limit):
@@ -61,36 +63,22 @@ def contention(profile: Profile) -> Check:
         return clean(say(text, share, usual))
     if seldom:
         reading = replace(reading, against=(say(SELDOM, usual), *reading.against))
-    chosen = affected(values(delays), profile.thresholds["noted_pct"])
+    chosen = affected(delays, profile.thresholds["noted_pct"])
     waited = measure(profile, "counter_ms_per_step", rank=worst, field="training_run_delay_us")
-    hidden = overlapped(profile, chosen, waited)
-    if hidden is not None:
-        return hidden
     others = " on some ranks only" if len(chosen) < len(records.ranks) else ""
     text = f"The training thread is ready to run but has no core for {{0}} per step ({{1}} of its time){others}."
-    return found(
-        Finding(
-            cause="cpu_contention",
-            mechanism=reading.mechanism,
-            claim=say(text, waited, share),
-            confidence=confidence((share.value, limit), at_most=reading.at_most),
-            ranks=chosen,
-            saving=host_saving(profile, chosen, waited.value, (0.5, 1.25), HELD_BACK),
-            details=reading.facts,
-            against=reading.against,
-            disproved_by="the steps are as long with the machine to itself and with as many threads as cores",
-            signals=reading.signals,
-        )
+    return overlapped(profile, chosen, waited) or Finding(
+        cause="cpu_contention",
+        mechanism=reading.mechanism,
+        claim=say(text, waited, share),
+        confidence=confidence((share.value, limit), at_most=reading.at_most),
+        ranks=chosen,
+        saving=host_saving(profile, chosen, waited.value, (0.5, 1.25), HELD_BACK),
+        details=reading.facts,
+        against=reading.against,
+        disproved_by="the steps are as long with the machine to itself and with as many threads as cores",
+        signals=reading.signals,
     )
-
-
-def _reading(profile: Profile, records: HostRecords, rank: int) -> Reading:
-    """The first explanation that the figures support: a quota, a binding, others' work, too many own threads."""
-    for candidate in (_throttled, _bound, _own_threads, _foreign):
-        reading = candidate(profile, records, rank)
-        if reading is not None:
-            return reading
-    return Reading(None, (), UNNAMED, ("run-queue pressure",), (say(NOBODY),))
 
 
 def _passing(records: HostRecords, rank: int, limit_pct: float) -> bool:

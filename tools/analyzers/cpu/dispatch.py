@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes, removal
-from tools.analyzers.support.answers import HIGHEST, affected, cannot_answer, clean, confidence, found, say, worst_of
+from tools.analyzers.support.answers import (
+    HIGHEST,
+    affected,
+    cannot_answer,
+    clean,
+    confidence,
+    measure_all,
+    say,
+    worst_of,
+)
 from tools.analyzers.support.recorded import saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
@@ -16,12 +25,9 @@ from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
-SIGNALS = ("device idle while launches are in flight", "launch queue length near zero", "many short kernels")
 FEW_LAUNCHES = 20.0  # per step; with fewer it is not their number that takes the host's time
 READS_SHARE = 0.1  # of the operators: one read for each handful of operators that make the value
 FEW_CAP = 0.45  # a hypothesis, below the confidence of a verdict
-LIMITS = ("least", "most")
-HOST_SIGNALS = ("many short operators", "time between and in short host operators")
 UNPROFILED = "time in short operators called over and over, of the traced step most like the unprofiled ones"
 
 
@@ -30,7 +36,7 @@ UNPROFILED = "time in short operators called over and over, of the traced step m
     causes=("operator_dispatch",),
     mechanisms=("small_operators", "host_synchronization"),
 )
-def small_operators(profile: Profile) -> Check:
+def small_operators(profile: Profile) -> Check | Finding:
     """Whether launching (with a device) or calling (without one) many short operators holds up the step."""
     with_device = [view.rank.rank for view in profile.ranks if view.rank.has_device]
     if not with_device:
@@ -41,30 +47,29 @@ def small_operators(profile: Profile) -> Check:
             "no host thread has two launches inside the steps that are joined to work on the device",
             "host and device activity in one trace (ProfilerActivity.CPU and CUDA)",
         )
-    shares = {rank: idle_share(profile, rank, "dispatch").value for rank in ranks}
-    worst = worst_of(shares)
-    chosen = affected(shares, profile.thresholds["noted_pct"])
+    shares = {rank: idle_share(profile, rank, "dispatch") for rank in ranks}
+    worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
     if not chosen:
-        facts = (idle_share(profile, worst, "dispatch"), measure(profile, "launch_queue_length", rank=worst))
         text = "The device waits for {0} of the step between close launches; the median launch-queue depth is {1}."
-        return clean(say(text, *facts))
-    return found(_launch_bound(profile, chosen, worst))
+        return clean(say(text, shares[worst], measure(profile, "launch_queue_length", rank=worst)))
+    return _launch_bound(profile, chosen, worst, shares[worst])
 
 
-def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
-    share = idle_share(profile, worst, "dispatch")
+def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: Fact) -> Finding:
     amount = measure(profile, "device_idle_ms", rank=worst, reason="dispatch")
-    kernel, interval, launches, empty, queue = (
-        measure(profile, metric, rank=worst)
-        for metric in (
-            "launched_kernel_us",
-            "launch_interval_us",
-            "launches_per_step",
-            "empty_queue_pct",
-            "launch_queue_length",
-        )
-    )
+    metrics = ("launched_kernel_us", "launch_interval_us", "launches_per_step", "empty_queue_pct")
+    kernel, interval, launches, empty = measure_all(profile, *metrics, rank=worst)
+    queue = measure(profile, "launch_queue_length", rank=worst)
     few = launches.value < FEW_LAUNCHES
+    against = []
+    if few:
+        against.append(say("A step makes only {0}, so each of them is slow rather than their number large.", launches))
+    if kernel.value > interval.value:
+        text = "The median kernel ({0}) runs longer than the time between launches ({1})."
+        against.append(say(text, kernel, interval))
+    if queue.value >= 1:
+        text = "The median launch-queue depth is {0}, so the host is ahead for part of the step."
+        against.append(say(text, queue))
     margin = confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=FEW_CAP if few else HIGHEST)
     return Finding(
         cause="operator_dispatch",
@@ -72,20 +77,16 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int) -> Findi
         claim=say(
             "The device waits {0} per step ({1}) for the host to launch the next operator: each step makes {2}, one"
             " every {3}, while the median kernel runs {4}.",
-            amount,
-            share,
-            launches,
-            interval,
-            kernel,
+            *(amount, share, launches, interval, kernel),
         ),
         confidence=margin * (0.7 + 0.3 * empty.value / 100.0),
         ranks=ranks,
         steps=amount.steps,
         change=removal(profile, ranks, "dispatch", *_left(profile)),
         details=(say("{0} of the launches find an empty launch queue.", empty),),
-        against=(*_too_few(launches), *_against(kernel, interval, queue)),
+        against=tuple(against),
         disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
-        signals=SIGNALS,
+        signals=("device idle while launches are in flight", "launch queue length near zero", "many short kernels"),
         symptom_of=late_host_causes(profile, worst),
     )
 
@@ -94,36 +95,17 @@ def _left(profile: Profile) -> tuple[float, float]:
     return profile.thresholds["dispatch_left_best"], profile.thresholds["dispatch_left_cautious"]
 
 
-def _too_few(launches: Fact) -> tuple[Sentence, ...]:
-    if launches.value >= FEW_LAUNCHES:
-        return ()
-    return (say("A step makes only {0}, so each of them is slow rather than their number large.", launches),)
-
-
-def _against(kernel: Fact, interval: Fact, queue: Fact) -> tuple[Sentence, ...]:
-    sentences = []
-    if kernel.value > interval.value:
-        text = "The median kernel ({0}) runs longer than the time between launches ({1})."
-        sentences.append(say(text, kernel, interval))
-    if queue.value >= 1:
-        text = "The median launch-queue depth is {0}, so the host is ahead for part of the step."
-        sentences.append(say(text, queue))
-    return tuple(sentences)
-
-
-def _on_host(profile: Profile) -> Check:
+def _on_host(profile: Profile) -> Check | Finding:
     ranks = [view.rank.rank for view in profile.ranks if len(host_dispatch(profile, view.rank.rank).rows)]
     if not ranks:
         return cannot_answer(
             "no computing operators are recorded on a training thread inside the steps",
             "a trace with ProfilerActivity.CPU",
         )
-    shares = {rank: measure(profile, "short_operator_pct", rank=rank).value for rank in ranks}
-    worst = worst_of(shares)
-    share = measure(profile, "short_operator_pct", rank=worst)
-    calls = measure(profile, "repeated_operator_calls", rank=worst)
-    count = measure(profile, "operators_per_step", rank=worst)
-    limit = profile.thresholds["host_short_operators_pct"]
+    shares = {rank: measure(profile, "short_operator_pct", rank=rank) for rank in ranks}
+    worst, limit = worst_of(shares), profile.thresholds["host_short_operators_pct"]
+    share = shares[worst]
+    calls, count = measure_all(profile, "repeated_operator_calls", "operators_per_step", rank=worst)
     if share.value < limit:
         text = (
             "Short operators that a step calls over and over ({0} of {1})"
@@ -134,25 +116,25 @@ def _on_host(profile: Profile) -> Check:
     chosen = affected(shares, profile.thresholds["cause_share_pct"])
     amount = measure(profile, "short_operator_ms", rank=worst)
     reads = measure(profile, "host_group_count", group="reads", rank=worst)
+    reading = (say("Of these, {0} read a value out of a tensor.", reads),) if reads.value else ()
+    often = reads.value >= max(FEW_LAUNCHES, READS_SHARE * count.value)
     text = (
         "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses around them:"
         " {2} of the {3} that it calls."
     )
-    return found(
-        Finding(
-            cause="operator_dispatch",
-            mechanism="host_synchronization" if _reads_values(reads, count) else "small_operators",
-            claim=say(text, amount, share, calls, count),
-            details=(_longest_kind(profile, worst), *_reading(reads)),
-            confidence=confidence((share.value, limit)),
-            ranks=chosen,
-            steps=amount.steps,
-            change=() if profile.series is not None else _host_removal(profile, chosen),
-            saving=None if profile.series is None else _host_saving(profile, worst, amount),
-            disproved_by="fusing or vectorising the operators leaves the step time as it is",
-            signals=HOST_SIGNALS,
-            symptom_of=("cpu_contention",),
-        ),
+    return Finding(
+        cause="operator_dispatch",
+        mechanism="host_synchronization" if often else "small_operators",
+        claim=say(text, amount, share, calls, count),
+        details=(_longest_kind(profile, worst), *reading),
+        confidence=confidence((share.value, limit)),
+        ranks=chosen,
+        steps=amount.steps,
+        change=() if profile.series is not None else _host_removal(profile, chosen),
+        saving=None if profile.series is None else _host_saving(profile, worst, amount),
+        disproved_by="fusing or vectorising the operators leaves the step time as it is",
+        signals=("many short operators", "time between and in short host operators"),
+        symptom_of=("cpu_contention",),
     )
 
 
@@ -162,12 +144,8 @@ def _longest_kind(profile: Profile, rank: int) -> Sentence:
     codes = view.events.frame["name"].cat.codes.to_numpy()[rows]
     spent_ns = np.bincount(codes, weights=view.end[rows] - view.start[rows])
     name = str(view.events.frame["name"].cat.categories[int(spent_ns.argmax())])
-    facts = (measure(profile, "host_own_count", rank=rank, name=name),)
-    return say("The largest part of it goes into {n0}, {0} per step.", *facts, names=(name,))
-
-
-def _reading(reads: Fact) -> tuple[Sentence, ...]:
-    return (say("Of these, {0} read a value out of a tensor.", reads),) if reads.value else ()
+    calls = measure(profile, "host_own_count", rank=rank, name=name)
+    return say("The largest part of it goes into {n0}, {0} per step.", calls, names=(name,))
 
 
 def _host_saving(profile: Profile, rank: int, amount: Fact) -> Saving:
@@ -177,14 +155,10 @@ def _host_saving(profile: Profile, rank: int, amount: Fact) -> Saving:
     """
     best, cautious = (1.0 - left for left in _left(profile))
     expected = 0.5 * (best + cautious)
-    least, most = (measure(profile, f"{end}_short_operator_ms", rank=rank).value / amount.value for end in LIMITS)
+    ends = measure_all(profile, "least_short_operator_ms", "most_short_operator_ms", rank=rank)
+    least, most = (end.value / amount.value for end in ends)
     low, high = cautious * min(least, 1.0) / expected, best * max(most, 1.0) / expected
     return saving(profile, expected * amount.value, low, high, UNPROFILED)
-
-
-def _reads_values(reads: Fact, operators: Fact) -> bool:
-    """Whether values are read often, and not just among a mass of other small operators."""
-    return reads.value >= FEW_LAUNCHES and reads.value >= READS_SHARE * operators.value
 
 
 def _host_removal(profile: Profile, ranks: tuple[int, ...]) -> Change:

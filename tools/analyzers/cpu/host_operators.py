@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.overlap.idle import waiting_ms
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, worst_of
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say, worst_of
 from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.recorded import measured
 from tools.analyzers.support.spec import check
@@ -22,6 +22,7 @@ OPEN = (
     " a second Python thread look alike."
 )
 NO_WAITING = "a rank's host takes longer for the same operators, but it hardly waits for a core by the records"
+NEEDED = "the traces with Python frames (with_stack=True), and the frequencies of the cores"
 EVEN = "All calls are slower alike, as on a processor with a lower clock."
 
 
@@ -29,7 +30,7 @@ EVEN = "All calls are slower alike, as on a processor with a lower clock."
     *("cpu.host_speed", "Host speed across ranks", "Is one rank's host slower at the same operators?"),
     causes=("cpu_contention",),
 )
-def host_speed(profile: Profile) -> Check:
+def host_speed(profile: Profile) -> Check | Finding:
     """A rank whose operators take longer on the host than the same ones on the other ranks, while its device waits."""
     speeds = operator_speed(profile)
     if not speeds:
@@ -52,11 +53,9 @@ def host_speed(profile: Profile) -> Check:
         return clean(say(text, excess))
     waited = measured(profile, "counter_share_pct", rank=worst, field="training_run_delay_us")
     if waited is None:
-        return found(_finding(profile, worst))
+        return _finding(profile, worst)
     if waited.value < profile.thresholds["run_delay_pct"]:
-        return cannot_answer(
-            NO_WAITING, "the traces with Python frames (with_stack=True), and the frequencies of the cores"
-        )
+        return cannot_answer(NO_WAITING, NEEDED)
     text = "A host takes {0} per step longer for the same operators; by the records it waits for a core {1}."
     return clean(say(text, excess, waited))
 
@@ -70,15 +69,9 @@ def exposed_pct(profile: Profile, rank: int) -> float:
 
 def _finding(profile: Profile, rank: int) -> Finding:
     view, speed, limits = profile.rank(rank), operator_speed(profile)[rank], profile.thresholds
-    excess, own, slowdown, held_up = (
-        measure(profile, name, rank=rank)
-        for name in (
-            "launching_operator_excess_ms",
-            "launching_operator_ms",
-            "launching_operator_slowdown_pct",
-            "held_up_pct",
-        )
-    )
+    metrics = ("launching_operator_excess_ms", "launching_operator_ms", "launching_operator_slowdown_pct")
+    excess, own, slowdown = measure_all(profile, *metrics, rank=rank)
+    held_up = measure(profile, "held_up_pct", rank=rank)
     uneven, few = held_up.value >= HELD_UP_PCT, speed.steps < ENOUGH_STEPS
     factor = min(1.0, speed.expected_ns / max(speed.own_ns, 1.0))
     return Finding(
@@ -86,8 +79,7 @@ def _finding(profile: Profile, rank: int) -> Finding:
         claim=say(
             f"The host of rank {rank} takes {{0}} per step for its operators, {{1}} longer than the other ranks for the"
             " same ones, and its device waits.",
-            own,
-            excess,
+            *(own, excess),
         ),
         confidence=confidence(
             (exposed_pct(profile, rank), limits["noted_pct"]),
@@ -96,13 +88,8 @@ def _finding(profile: Profile, rank: int) -> Finding:
         ),
         ranks=(rank,),
         steps=excess.steps,
-        change=shortened(view, launching_rows(view), factor, (1.0 + factor) / 2),
-        details=(
-            say(
-                "{0} of that is in single slow calls: the fastest calls are as fast as elsewhere.",
-                held_up,
-            ),
-        ),
+        change=shortened(view, launching_rows(view), factor),
+        details=(say("{0} of that is in single slow calls: the fastest calls are as fast as elsewhere.", held_up),),
         against=tuple(say(text) for text in (OPEN, *((FEW,) if few else ()), *(() if uneven else (EVEN,)))),
         disproved_by="the monitor's records show that the training thread hardly waits for a core",
         signals=("host operators slow on one node only",),

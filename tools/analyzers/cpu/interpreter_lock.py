@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import comb
 
-from tools.analyzers.support.answers import affected, clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.answers import affected, clean, confidence, say, values, worst_of
 from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped
 from tools.analyzers.support.spec import Need, check
 from tools.errors import UsageError
@@ -32,7 +32,7 @@ CHANCE = 0.01  # that pauses of any length would be of that length so often
     needs=(Need.RECORDS,),
     from_records="host",
 )
-def interpreter_lock(profile: Profile) -> Check:
+def interpreter_lock(profile: Profile) -> Check | Finding:
     """Other Python threads that compute while the training thread sleeps without waiting for data or other ranks."""
     records = profile.host_records
     assert records is not None
@@ -50,7 +50,7 @@ def interpreter_lock(profile: Profile) -> Check:
         )
         return clean(say(text, others[worst_of(values(others))]))
     chosen = affected(shares, profile.thresholds["noted_pct"])
-    return overlapped(profile, chosen, off) or found(_finding(profile, chosen, late, lost[late]))
+    return overlapped(profile, chosen, off) or _finding(profile, chosen, late, lost[late])
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float) -> Finding:

@@ -5,17 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import waiting_ms
-from tools.analyzers.support.answers import (
-    affected,
-    cannot_answer,
-    clean,
-    confidence,
-    found,
-    measure_ranks,
-    say,
-    values,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, measure_ranks, say, worst_of
 from tools.analyzers.support.recorded import by_rank, host_saving, measured, overlapped
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding
@@ -29,6 +19,10 @@ from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
 ALWAYS_PCT = 50.0  # of the samples: from here on the profiler belongs to the usual step
+SIGNALS = ("profiler with stacks, shapes or memory active",)
+METHOD = "profiled events times the cost of recording one"
+DISPROVED = "the steps are as long with the script's profiler taken out"
+RECORDS = "A traced step holds {0} for Python frames and {1} for operators."
 UNKNOWN = "What it costs is not recorded."
 OPEN = "The amount is an estimate from what this trace records; a profiler with other options costs another amount."
 
@@ -40,38 +34,35 @@ def always_profiled(profile: Profile, rank: int) -> bool:
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: Fact, share_pct: float) -> Finding:
-    worst = estimate.ranks[0]
-    frames = measure(profile, "profiled_events_per_step", rank=worst, kind="python")
-    operators = measure(profile, "profiled_events_per_step", rank=worst, kind="operator")
     limits = profile.thresholds
     return Finding(
         cause="profiling_overhead",
         claim=say(
             "A profiler runs for {0} of the time, also in steps of which no trace is kept: recording stacks, shapes and"
             " memory takes an estimated {1} of host time per step.",
-            active,
-            estimate,
+            *(active, estimate),
         ),
         confidence=confidence((share_pct, limits["cause_share_pct"]), (active.value, ALWAYS_PCT / 2.0), at_most=0.92),
         ranks=ranks,
         steps=active.steps,
-        saving=host_saving(
-            profile,
-            ranks,
-            active.value / 100.0 * estimate.value,
-            (0.5, 1.8),
-            "profiled events times the cost of recording one",
-        ),
-        details=(say("A traced step holds {0} for Python frames and {1} for operators.", frames, operators),),
+        saving=host_saving(profile, ranks, active.value / 100.0 * estimate.value, (0.5, 1.8), METHOD),
+        details=(say(RECORDS, *_events(profile, estimate.ranks[0])),),
         against=(say(OPEN),),
-        disproved_by="the steps are as long with the script's profiler taken out",
-        signals=("profiler with stacks, shapes or memory active",),
+        disproved_by=DISPROVED,
+        signals=SIGNALS,
     )
+
+
+def _events(profile: Profile, rank: int) -> tuple[Fact, Fact]:
+    """How many Python frames and operators a traced step records."""
+    frames = measure(profile, "profiled_events_per_step", rank=rank, kind="python")
+    return frames, measure(profile, "profiled_events_per_step", rank=rank, kind="operator")
 
 
 RECORDED = (EventKind.PYTHON, EventKind.OPERATOR, EventKind.RUNTIME)
 ONLY_PROFILED = 0.5  # of the estimate: if traced steps are longer than the rest by this much, they alone are profiled
 TRACED_OPEN = "No step time without the profiler is known; the amount is an estimate."
+ONLY = "Profiled steps take {0} longer than the others, on which no profiler ran: it costs the training nothing."
 ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler seems to run in those as well."
 
 
@@ -80,7 +71,7 @@ ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler 
     causes=("profiling_overhead",),
     from_records="host",
 )
-def profiling_overhead(profile: Profile) -> Check:
+def profiling_overhead(profile: Profile) -> Check | Finding:
     """Host time that recording stacks, shapes or memory takes, where the step depends on the host."""
     records = profile.host_records
     active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
@@ -90,87 +81,71 @@ def profiling_overhead(profile: Profile) -> Check:
     return _recorded(profile, traced) if traced else _estimated(profile)
 
 
-def _untraced(profile: Profile, active: dict[int, Fact]) -> Check:
+def _untraced(profile: Profile, active: dict[int, Fact]) -> Check | Finding:
     """By the samples alone, which do not show the cost."""
     if not active:
         return cannot_answer("no trace was read, and no sample shows whether a profiler ran", capture_of(profile))
-    worst = worst_of(values(active))
-    if active[worst].value < ALWAYS_PCT:
-        return clean(say("A profiler runs for {0} of the time.", active[worst]))
-    return found(
-        Finding(
-            cause="profiling_overhead",
-            claim=say("A profiler of the script's own runs for {0} of the time.", active[worst]),
-            confidence=confidence((active[worst].value, ALWAYS_PCT / 2.0), at_most=0.9),
-            ranks=affected(values(active), ALWAYS_PCT),
-            impact_ms=0.0,
-            impact_method="what a profiler costs depends on what it records, which only a trace shows",
-            against=(say(UNKNOWN),),
-            disproved_by="the steps are as long with the script's profiler taken out",
-            signals=("profiler with stacks, shapes or memory active",),
-        )
+    worst = active[worst_of(active)]
+    if worst.value < ALWAYS_PCT:
+        return clean(say("A profiler runs for {0} of the time.", worst))
+    return Finding(
+        cause="profiling_overhead",
+        claim=say("A profiler of the script's own runs for {0} of the time.", worst),
+        confidence=confidence((worst.value, ALWAYS_PCT / 2.0), at_most=0.9),
+        ranks=affected(active, ALWAYS_PCT),
+        impact_ms=0.0,
+        impact_method="what a profiler costs depends on what it records, which only a trace shows",
+        against=(say(UNKNOWN),),
+        disproved_by=DISPROVED,
+        signals=SIGNALS,
     )
 
 
-def _recorded(profile: Profile, active: dict[int, Fact]) -> Check:
+def _recorded(profile: Profile, active: dict[int, Fact]) -> Check | Finding:
     """By how often the monitor's samples find a profiler, and what the trace shows that it records."""
     assert profile.series is not None
     estimates = measure_ranks(profile, active, "profiling_overhead_ms")
     shares = {rank: fact.value * estimates[rank].value / profile.series.mean_ms for rank, fact in active.items()}
     worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
     if not chosen:
-        most = active[worst_of(values(active))]
-        return clean(say("While no trace is recorded a profiler runs for {0} of the time.", most))
+        return clean(say("While no trace is recorded a profiler runs for {0} of the time.", active[worst_of(active)]))
     hidden = overlapped(profile, chosen, estimates[worst])
-    return hidden or found(_finding(profile, chosen, active[worst], estimates[worst], shares[worst]))
+    return hidden or _finding(profile, chosen, active[worst], estimates[worst], shares[worst])
 
 
-def _estimated(profile: Profile) -> Check:
+def _estimated(profile: Profile) -> Check | Finding:
     """By what the trace records, where no samples show whether unprofiled steps have a profiler as well."""
-    shares = {view.rank.rank: _exposed_pct(profile, view.rank.rank) for view in profile.ranks}
-    worst = worst_of(shares)
+    shares = {rank: _exposed_pct(profile, rank) for rank in profile.run.rank_numbers}
+    worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
     estimate = measure(profile, "profiling_overhead_ms", rank=worst)
-    chosen = affected(shares, profile.thresholds["noted_pct"])
     if not chosen:
         text = "Recording stacks, shapes and memory takes an estimated {0} of host time per step."
         return clean(say(text, estimate))
     excess = measured(profile, "profiled_excess_pct")
     if excess is not None and excess.value >= ONLY_PROFILED * shares[worst]:
-        text = (
-            "Profiled steps take {0} longer than the others, on which no profiler ran: it costs the training nothing."
-        )
-        return clean(say(text, excess))
-    frames = measure(profile, "profiled_events_per_step", rank=worst, kind="python")
-    operators = measure(profile, "profiled_events_per_step", rank=worst, kind="operator")
-    return found(
-        Finding(
-            cause="profiling_overhead",
-            claim=say(
-                "An estimated {0} of host time per step is the profiler's own: it records {1} for Python frames and"
-                " {2} for operators, and the step waits for the host.",
-                estimate,
-                frames,
-                operators,
-            ),
-            confidence=confidence(
-                (shares[worst], profile.thresholds["cause_share_pct"]), at_most=_surest(excess, bool(frames.value))
-            ),
-            ranks=chosen,
-            steps=estimate.steps,
-            change=_removal(profile, chosen),
-            against=(say(TRACED_OPEN),) if excess is None else (),
-            details=() if excess is None else (say(ALWAYS, excess),),
-            disproved_by="an unprofiled step takes as long as a profiled one",
-            signals=("profiler with stacks, shapes or memory active",),
-        ),
+        return clean(say(ONLY, excess))
+    frames, operators = _events(profile, worst)
+    # Without any step outside of the trace it is open whether the profiler runs all the time.
+    with_stacks, without = (0.6, 0.4) if excess is None else (0.9, 0.7)
+    sure = confidence(
+        (shares[worst], profile.thresholds["cause_share_pct"]), at_most=with_stacks if frames.value else without
     )
-
-
-def _surest(excess: Fact | None, stacks: bool) -> float:
-    """Without any step outside of the trace it is open whether the profiler runs all the time."""
-    if excess is None:
-        return 0.6 if stacks else 0.4
-    return 0.9 if stacks else 0.7
+    return Finding(
+        cause="profiling_overhead",
+        claim=say(
+            "An estimated {0} of host time per step is the profiler's own: it records {1} for Python frames and"
+            " {2} for operators, and the step waits for the host.",
+            *(estimate, frames, operators),
+        ),
+        confidence=sure,
+        ranks=chosen,
+        steps=estimate.steps,
+        change=_removal(profile, chosen),
+        against=(say(TRACED_OPEN),) if excess is None else (),
+        details=() if excess is None else (say(ALWAYS, excess),),
+        disproved_by="an unprofiled step takes as long as a profiled one",
+        signals=SIGNALS,
+    )
 
 
 def _exposed_pct(profile: Profile, rank: int) -> float:

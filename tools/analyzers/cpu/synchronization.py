@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes
-from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, measure_all, say, worst_of
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Finding, Sentence
+from tools.findings import Check, Finding
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls, kernel_launches
@@ -21,35 +21,25 @@ ENOUGH_LAUNCHES = 20  # fewer kernel launches than this say nothing about how la
 
 
 @check(
-    *(
-        "cpu.host_synchronization",
-        "Host-device synchronization",
-        "Does the host wait for the device needlessly?",
-    ),
+    *("cpu.host_synchronization", "Host-device synchronization", "Does the host wait for the device needlessly?"),
     causes=("operator_dispatch",),
     mechanisms=("host_synchronization",),
     needs=(Need.DEVICE,),
 )
-def host_synchronization(profile: Profile) -> Check:
+def host_synchronization(profile: Profile) -> Check | Finding:
     """Whether the device runs dry after the host has waited for it."""
-    ranks = _ranks_with_calls(profile)
-    if not ranks:
-        return cannot_answer(_why_not(profile), NEEDS)
-    shares = {rank: idle_share(profile, rank, "synchronization").value for rank in ranks}
-    worst = worst_of(shares)
-    chosen = affected(shares, profile.thresholds["noted_pct"])
+    views = [view for view in profile.ranks if view.rank.has_device and np.any(view.kind == EventKind.RUNTIME)]
+    if not views:
+        return cannot_answer("no runtime calls are recorded" if profile.run.has_device else NO_DEVICE, NEEDS)
+    shares = {view.rank.rank: idle_share(profile, view.rank.rank, "synchronization") for view in views}
+    worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
+    share, (calls, waited) = (
+        shares[worst],
+        measure_all(profile, "blocking_calls_per_step", "blocking_wait_ms", rank=worst),
+    )
     if not chosen:
-        facts = (
-            measure(profile, "blocking_calls_per_step", rank=worst),
-            measure(profile, "blocking_wait_ms", rank=worst),
-            idle_share(profile, worst, "synchronization"),
-        )
         text = "The host waits for the device in {0} per step, for {1}; the device is then idle for {2} of the step."
-        return clean(say(text, *facts))
-    return found(_waits(profile, chosen, worst))
-
-
-def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
+        return clean(say(text, calls, waited, share))
     view, table = profile.rank(worst), blocking_calls(profile, worst)
     rows, weights = table["row"].to_numpy(), table["waited_ns"].to_numpy()
     call = commonest(view, rows, weights)
@@ -58,28 +48,24 @@ def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         for find in (outermost_operators, surrounding_annotations, python_frames)
     ]
     names = (call, *(name for name in around if name))
+    places = ", inside ".join(f"{{n{place}}}" for place in range(1, len(names)))
     amount = measure(profile, "device_idle_ms", rank=worst, reason="synchronization")
-    share = idle_share(profile, worst, "synchronization")
-    calls = measure(profile, "blocking_calls_per_step", rank=worst)
-    waited = measure(profile, "blocking_wait_ms", rank=worst)
     return Finding(
         cause="operator_dispatch",
         mechanism="host_synchronization",
         claim=say(
             "The host waits for the device in {0} per step, most of it in {n0}, and so loses its lead: the device is"
             " then idle for {1} per step ({2}).",
-            calls,
-            amount,
-            share,
+            *(calls, amount, share),
             names=names,
         ),
         confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=0.9),
-        ranks=ranks,
+        ranks=chosen,
         steps=amount.steps,
-        change=tuple(Unblock(rank, blocking_calls(profile, rank)["row"].to_numpy()) for rank in ranks),
+        change=tuple(Unblock(rank, blocking_calls(profile, rank)["row"].to_numpy()) for rank in chosen),
         details=(
             say("In these calls the host blocks for {0} per step while the device works.", waited),
-            *(_place(names) if len(names) > 1 else ()),
+            *((say(f"The longest waits come from {places}.", names=names),) if places else ()),
         ),
         disproved_by="the step is as long when the result is read once at the end of several steps",
         signals=("item or synchronize calls with long waits", "host_synchronization"),
@@ -88,54 +74,37 @@ def _waits(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
     )
 
 
-def _place(names: tuple[str, ...]) -> tuple[Sentence, ...]:
-    places = ", inside ".join(f"{{n{place}}}" for place in range(1, len(names)))
-    return (say(f"The longest waits come from {places}.", names=names),)
-
-
 @check(
     *("cpu.launch_blocking", "Blocking launches", "Does every launch wait for its kernel?"),
     causes=("operator_dispatch",),
     mechanisms=("launch_blocking",),
     needs=(Need.DEVICE,),
 )
-def launch_blocking(profile: Profile) -> Check:
+def launch_blocking(profile: Profile) -> Check | Finding:
     """Whether each launch waits for its kernel, as with CUDA_LAUNCH_BLOCKING=1."""
     every = profile.run.rank_numbers
     ranks = [rank for rank in every if len(kernel_launches(profile, rank).rows) >= ENOUGH_LAUNCHES]
     if not ranks:
         reason = "too few kernel launches are recorded with their kernel" if profile.run.has_device else NO_DEVICE
         return cannot_answer(reason, NEEDS)
-    shares = {rank: measure(profile, "launch_blocking_pct", rank=rank).value for rank in ranks}
-    worst = worst_of(shares)
-    limit_pct = 100.0 * profile.thresholds["launch_blocking_ratio"]
-    ratio = measure(profile, "launch_blocking_pct", rank=worst)
+    ratios = {rank: measure(profile, "launch_blocking_pct", rank=rank) for rank in ranks}
+    worst, limit_pct = worst_of(ratios), 100.0 * profile.thresholds["launch_blocking_ratio"]
+    ratio = ratios[worst]
     if ratio.value <= limit_pct:
         return clean(say("{0} of the kernel launches last until their kernel ends.", ratio))
-    blocked = tuple(rank for rank in ranks if shares[rank] > limit_pct)
-    return found(
-        Finding(
-            cause="operator_dispatch",
-            mechanism="launch_blocking",
-            claim=say("{0} of the kernel launches return only when their kernel has ended.", ratio),
-            confidence=confidence((ratio.value, limit_pct * 0.5)),
-            ranks=blocked,
-            steps=ratio.steps,
-            change=tuple(Unblock(rank, kernel_launches(profile, rank).blocked) for rank in blocked),
-            details=(
-                say("The device is idle for {0} of the step.", idle_share(profile, worst, "all")),
-                say("Median launch-queue depth: {0}.", measure(profile, "launch_queue_length", rank=worst)),
-            ),
-            disproved_by="CUDA_LAUNCH_BLOCKING (or its like) is unset and no code synchronises after each launch",
-            signals=("synchronising calls in step with launches", "launch queue length near zero"),
+    blocked = tuple(rank for rank in ranks if ratios[rank].value > limit_pct)
+    return Finding(
+        cause="operator_dispatch",
+        mechanism="launch_blocking",
+        claim=say("{0} of the kernel launches return only when their kernel has ended.", ratio),
+        confidence=confidence((ratio.value, limit_pct * 0.5)),
+        ranks=blocked,
+        steps=ratio.steps,
+        change=tuple(Unblock(rank, kernel_launches(profile, rank).blocked) for rank in blocked),
+        details=(
+            say("The device is idle for {0} of the step.", idle_share(profile, worst, "all")),
+            say("Median launch-queue depth: {0}.", measure(profile, "launch_queue_length", rank=worst)),
         ),
+        disproved_by="CUDA_LAUNCH_BLOCKING (or its like) is unset and no code synchronises after each launch",
+        signals=("synchronising calls in step with launches", "launch queue length near zero"),
     )
-
-
-def _ranks_with_calls(profile: Profile) -> list[int]:
-    """Ranks with a device whose runtime calls were recorded: only there a wait could be seen."""
-    return [view.rank.rank for view in profile.ranks if view.rank.has_device and np.any(view.kind == EventKind.RUNTIME)]
-
-
-def _why_not(profile: Profile) -> str:
-    return "no runtime calls are recorded" if profile.run.has_device else NO_DEVICE

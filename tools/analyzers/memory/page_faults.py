@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.cpu.profiling import always_profiled
-from tools.analyzers.support.answers import affected, clean, confidence, found, measure_ranks, say, values, worst_of
+from tools.analyzers.support.answers import affected, clean, confidence, say, worst_of
 from tools.analyzers.support.recorded import by_rank, host_saving, not_recorded, overlapped
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding
@@ -19,7 +19,7 @@ PROFILED = 0.45  # a profiler that runs all the time takes memory as well; how m
     needs=(Need.RECORDS,),
     from_records="host",
 )
-def page_faults(profile: Profile) -> Check:
+def page_faults(profile: Profile) -> Check | Finding:
     """Faults per step times what the kernel needs for one."""
     records = profile.host_records
     assert records is not None
@@ -27,20 +27,22 @@ def page_faults(profile: Profile) -> Check:
     if not costs:
         return not_recorded("the records do not count page faults")
     shares = {rank: 100.0 * fact.value / records.series.mean_ms for rank, fact in costs.items()}
-    worst = worst_of(values(costs))
+    worst = worst_of(costs)
     faults = measure(profile, "counter_per_step", rank=worst, field="minor_faults")
     if shares[worst] < profile.thresholds["page_fault_pct"]:
         text = "Page faults occur at {0} at most, an estimated {1} of kernel time per step."
         return clean(say(text, faults, costs[worst]))
     ranks = affected(shares, profile.thresholds["noted_pct"])
     hidden = overlapped(profile, ranks, costs[worst])
-    return hidden or found(_finding(profile, ranks, faults, costs[worst], shares[worst]))
+    return hidden or _finding(profile, ranks, faults, costs[worst], shares[worst])
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact, share_pct: float) -> Finding:
     profiled = any(always_profiled(profile, rank) for rank in ranks)
     # A profiler takes memory for what it records: up to its own cost the faults are its doing.
-    own_ms = max(cost.value - _profiler_ms(profile, ranks), 0.0) if profiled else cost.value
+    traced = [rank for rank in ranks if profiled and rank in profile.run.rank_numbers]
+    estimates = (measure(profile, "profiling_overhead_ms", rank=rank).value for rank in traced)
+    own_ms = max(cost.value - max(estimates, default=0.0), 0.0) if profiled else cost.value
     return Finding(
         cause="memory_pressure",
         claim=say(
@@ -59,9 +61,3 @@ def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact,
         symptom_of=("profiling_overhead",) if profiled else (),
         signals=("page faults in every steady step", "memory handed back to the system each step"),
     )
-
-
-def _profiler_ms(profile: Profile, ranks: tuple[int, ...]) -> float:
-    traced = [rank for rank in ranks if rank in profile.run.rank_numbers]
-    estimates = measure_ranks(profile, traced, "profiling_overhead_ms")
-    return max(values(estimates).values(), default=0.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say
 from tools.analyzers.support.recorded import measured, saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
@@ -19,6 +19,7 @@ EXPLAINS = 0.5
 WRITTEN_SHARE = 0.5  # of all that is written must fall to the long steps
 OPEN = "What happens in the long steps is not recorded; evaluation or logging would look the same."
 UNSEEN = "That a checkpoint is what is written then is not recorded: no storage of the machine sees it."
+BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
 
 
@@ -28,7 +29,7 @@ BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluat
     mechanisms=("synchronous_save", "slow_storage"),
     from_records="steps",
 )
-def periodic_stall(profile: Profile) -> Check:
+def periodic_stall(profile: Profile) -> Check | Finding:
     """Long steps at one distance, and whether the ranks write then."""
     series = profile.series
     if series is None:
@@ -49,7 +50,7 @@ def periodic_stall(profile: Profile) -> Check:
     if ran is not None:
         text = "Long steps recur every {0}, but the training thread computes for {1} of what they take longer."
         return clean(say(text, measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran))
-    return found(_finding(profile, series, stalls, worst, cost, writers))
+    return _finding(profile, series, stalls, worst, cost, writers)
 
 
 def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
@@ -71,14 +72,8 @@ def _filled_by_other(series: RunSeries, stalls: Stalls) -> bool:
 
     Over all usual steps, not the long ones alone: a rank that waits may do so in the step after the pause.
     """
-    table = series.usual
-    for name in OTHER_PARTS:
-        if name not in table:
-            continue
-        own = table.groupby("rank")[name]
-        if float((own.mean() - own.median()).max()) >= EXPLAINS * stalls.cost_ms:
-            return True
-    return False
+    parts = (series.usual.groupby("rank")[name] for name in OTHER_PARTS if name in series.usual)
+    return any(float((own.mean() - own.median()).max()) >= EXPLAINS * stalls.cost_ms for own in parts)
 
 
 def _finding(
@@ -90,18 +85,18 @@ def _finding(
     writers: dict[int, StallWrites],
 ) -> Finding:
     blocked = not writers and _blocked(series, stalls)
+    what, sure = (BLOCKED, 0.75) if blocked else (".", 0.45)
+    if writers:
+        what, sure = ": it is then that the process writes, as a checkpoint is saved.", 0.92
     share_pct = 100.0 * cost.value / series.mean_ms
     return Finding(
         cause="checkpoint_stall",
         mechanism="slow_storage" if blocked else _mechanism(profile, writers),
         claim=say(
-            "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step"
-            + _what(bool(writers), blocked),
-            measure(profile, "stall_period_steps", rank=worst),
-            measure(profile, "stall_excess_ms", rank=worst),
-            cost,
+            "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step" + what,
+            *(*measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=worst), cost),
         ),
-        confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=_surest(bool(writers), blocked)),
+        confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=sure),
         ranks=tuple(sorted(writers)) or tuple(sorted(stalls)),
         steps=stalls[worst].steps,
         saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
@@ -110,16 +105,6 @@ def _finding(
         disproved_by="the long steps stay with saving turned off for a few intervals",
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
-
-
-def _what(written: bool, blocked: bool) -> str:
-    if written:
-        return ": it is then that the process writes, as a checkpoint is saved."
-    return ": all ranks are blocked then, as by a checkpoint on its way to a slow place." if blocked else "."
-
-
-def _surest(written: bool, blocked: bool) -> float:
-    return 0.92 if written else 0.75 if blocked else 0.45
 
 
 def _blocked(series: RunSeries, stalls: dict[int, Stalls]) -> bool:
@@ -145,9 +130,8 @@ def _mechanism(profile: Profile, writers: dict[int, StallWrites]) -> str | None:
 
 
 def _written(profile: Profile, rank: int) -> Sentence:
-    written = measure(profile, "stall_written_bytes", rank=rank)
-    speed = measure(profile, "stall_written_bytes_per_s", rank=rank)
-    return say(f"Around each of them rank {rank} writes {{0}}, {{1}} over the time they take longer.", written, speed)
+    facts = measure_all(profile, "stall_written_bytes", "stall_written_bytes_per_s", rank=rank)
+    return say(f"Around each of them rank {rank} writes {{0}}, {{1}} over the time they take longer.", *facts)
 
 
 def _writers(profile: Profile, series: RunSeries, stalls: dict[int, Stalls]) -> dict[int, StallWrites]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.analyzers.cpu.interpreter_lock import blocked_ms, kept_ms
-from tools.analyzers.support.answers import affected, clean, confidence, found, say, worst_of
+from tools.analyzers.support.answers import affected, clean, confidence, say, worst_of
 from tools.analyzers.support.recorded import measured, not_recorded, saving
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
@@ -21,7 +21,7 @@ BETWEEN = 0.5  # of the blocked time must lie between the operators of the trace
     mechanisms=("remote_logging",),
     needs=(Need.RECORDS,),
 )
-def step_writes(profile: Profile) -> Check:
+def step_writes(profile: Profile) -> Check | Finding:
     """Time off a core in the script's own calls, in every step, and what reaches storage meanwhile."""
     records = profile.host_records
     assert records is not None
@@ -35,7 +35,7 @@ def step_writes(profile: Profile) -> Check:
     if shares[worst] < profile.thresholds["blocked_pct"]:
         text = "The training thread is off its core for {0} per step; data, other ranks and pauses account for that."
         return clean(say(text, off))
-    return found(_finding(profile, affected(shares, profile.thresholds["noted_pct"]), worst, known[worst]))
+    return _finding(profile, affected(shares, profile.thresholds["noted_pct"]), worst, known[worst])
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, lost_ms: float) -> Finding:

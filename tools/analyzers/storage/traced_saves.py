@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, worst_of
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, measure_all, say, worst_of
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Fact, Finding
+from tools.findings import Check, Finding
 from tools.intervals import length
 from tools.metrics.recorded.saves import FEW_STEPS, saves
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Scale
 
 NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
 NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps show how often it happens
@@ -28,7 +28,7 @@ NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
     mechanisms=("synchronous_save",),
     needs=(Need.DEVICE,),
 )
-def traced_saves(profile: Profile) -> Check:
+def traced_saves(profile: Profile) -> Check | Finding:
     """Steps that bring a state to the host and then pause, on ranks with a device."""
     devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]
     if not devices:
@@ -39,21 +39,21 @@ def traced_saves(profile: Profile) -> Check:
     saving = [rank for rank in copying if not _otherwise(profile, rank)]
     if copying and not saving:
         text = "Some steps copy {0} to the host and then pause, but Python frames that save fill {1} of the pauses."
-        facts = (measure(profile, name, rank=copying[0]) for name in ("saved_bytes", "save_frames_pct"))
-        return clean(say(text, *tuple(facts)))
+        return clean(say(text, *measure_all(profile, "saved_bytes", "save_frames_pct", rank=copying[0])))
     if not saving:
         text = "No step stands out by copying a state to the host; a step has {0} that wait for the device."
         return clean(say(text, measure(profile, "blocking_calls_per_step", rank=devices[0])))
-    shares = {rank: 100.0 * _cost(profile, rank).value / profile.mean_step_ms for rank in saving}
-    worst = worst_of(shares)
-    chosen = affected(shares, profile.thresholds["noted_pct"])
-    copied, cost = measure(profile, "saved_bytes", rank=worst), _cost(profile, worst)
+    shares = {
+        rank: 100.0 * measure(profile, "save_stall_ms", rank=rank).value / profile.mean_step_ms for rank in saving
+    }
+    worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
+    copied, cost = measure_all(profile, "saved_bytes", "save_stall_ms", rank=worst)
     if not chosen:
         text = "Some steps copy {0} to the host, for which the device waits {1} per step on average."
         return clean(say(text, copied, cost))
     if _few(profile, worst) and not _named(profile, worst):
         return cannot_answer(NOT_TOLD, NEEDS)
-    return found(_finding(profile, chosen, worst, shares[worst]))
+    return _finding(profile, chosen, worst, shares[worst])
 
 
 def _otherwise(profile: Profile, rank: int) -> bool:
@@ -71,10 +71,8 @@ def _few(profile: Profile, rank: int) -> bool:
 
 
 def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
-    cost, pause, steps, copied, frames = (
-        measure(profile, name, rank=worst)
-        for name in ("save_stall_ms", "save_pause_ms", "save_steps", "saved_bytes", "save_frames_pct")
-    )
+    metrics = ("save_stall_ms", "save_pause_ms", "save_steps", "saved_bytes", "save_frames_pct")
+    cost, pause, steps, copied, frames = measure_all(profile, *metrics, rank=worst)
     named, few = _named(profile, worst), _few(profile, worst)
     cap = (FEW_CAP if few else NAMED_CAP) if named else SEVERAL_CAP if steps.value > 1 else ONCE_CAP
     pausing = 100.0 * pause.value / profile.mean_step_ms
@@ -84,16 +82,15 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: fl
         claim=say(
             "In {0} of those recorded the host copies {1} to its memory and then launches nothing for a while, as when"
             " a checkpoint is saved: the device waits {2} per step, over all steps.",
-            steps,
-            copied,
-            cost,
+            *(steps, copied, cost),
         ),
         confidence=confidence(
             (share_pct, profile.thresholds["noted_pct"]), (pausing, profile.thresholds["noted_pct"]), at_most=cap
         ),
         ranks=ranks,
         steps=saves(profile, worst).steps,
-        change=_later(profile, ranks),
+        # The state is still copied, but packed and written in parallel with the training.
+        change=tuple(Scale(rank, saves(profile, rank).track, saves(profile, rank).moments) for rank in ranks),
         details=(
             say("Of that the pauses after the copies take {0}.", pause),
             *((say("Frames that save fill {0} of the pauses.", frames),) if named else ()),
@@ -102,12 +99,3 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: fl
         disproved_by="the long steps stay with saving turned off for a few intervals",
         signals=("periodic long steps at the save interval",),
     )
-
-
-def _cost(profile: Profile, rank: int) -> Fact:
-    return measure(profile, "save_stall_ms", rank=rank)
-
-
-def _later(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    """The state is still copied, but packed and written in parallel with the training."""
-    return tuple(Scale(rank, saves(profile, rank).track, saves(profile, rank).moments) for rank in ranks)

@@ -46,20 +46,22 @@ def measure_ranks(profile: Profile, ranks: Iterable[int], metric: str, **argumen
     return {rank: measure(profile, metric, rank=rank, **arguments) for rank in ranks}
 
 
-def values(facts: Mapping[int, Fact]) -> dict[int, float]:
+def values(figures: Mapping[int, float | Fact]) -> dict[int, float]:
     """The figures alone."""
-    return {rank: fact.value for rank, fact in facts.items()}
+    return {rank: figure.value if isinstance(figure, Fact) else figure for rank, figure in figures.items()}
 
 
-def affected(shares_pct: Mapping[int, float], noted_pct: float) -> tuple[int, ...]:
+def affected(shares_pct: Mapping[int, float | Fact], noted_pct: float) -> tuple[int, ...]:
     """The ranks whose share is worth noting and at least a fifth of the worst rank's; ascending."""
-    worst = max(shares_pct.values(), default=0.0)
-    return tuple(sorted(rank for rank, share in shares_pct.items() if share >= max(noted_pct, worst / 5.0)))
+    shares = values(shares_pct)
+    worst = max(shares.values(), default=0.0)
+    return tuple(sorted(rank for rank, share in shares.items() if share >= max(noted_pct, worst / 5.0)))
 
 
-def worst_of(shares_pct: Mapping[int, float]) -> int:
+def worst_of(shares_pct: Mapping[int, float | Fact]) -> int:
     """The rank with the largest share; the lowest of several."""
-    return min(shares_pct, key=lambda rank: (-shares_pct[rank], rank))
+    shares = values(shares_pct)
+    return min(shares, key=lambda rank: (-shares[rank], rank))
 
 
 def confidence(*passed: tuple[float, float], at_most: float = HIGHEST) -> float:

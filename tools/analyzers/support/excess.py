@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tools.findings import Fact
 from tools.intervals import IntervalSet, clip
@@ -14,36 +13,23 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale
 
-OWN_PARTS = ("data_wait", "host", "compute", "exposed_memcpy")  # idle gaps follow from the others
 PART_NAMES = {
     "data_wait": "waiting for data",
     "host": "host work",
     "compute": "computation",
     "exposed_memcpy": "memory copies",
-}
+}  # a rank's own parts; idle gaps follow from them
 DATA_CAUSES = ("slow_data_processing", "slow_data_reading", "slow_data_fetching")
 HOST_CAUSES = (
-    "garbage_collection",
-    "cpu_contention",
-    "operator_dispatch",
-    "operator_compilation",
-    "checkpoint_stall",
-    "memory_pressure",
-    "environment_configuration",
-    "profiling_overhead",
+    *("garbage_collection", "cpu_contention", "operator_dispatch", "operator_compilation", "checkpoint_stall"),
+    *("memory_pressure", "environment_configuration", "profiling_overhead"),
 )
 EXPLAINED_BY = {
     "data_wait": DATA_CAUSES,
     "host": HOST_CAUSES,
     "compute": (
-        "slow_device",
-        "data_skew",
-        "moe_imbalance",
-        "pipeline_imbalance",
-        "underutilization",
-        "memory_bound",
-        "cpu_contention",
-        "operator_dispatch",
+        *("slow_device", "data_skew", "moe_imbalance", "pipeline_imbalance", "underutilization", "memory_bound"),
+        *("cpu_contention", "operator_dispatch"),
     ),
     "exposed_memcpy": ("slow_data_fetching", "memory_pressure"),
 }
@@ -69,7 +55,7 @@ def excesses(profile: Profile, rank: int) -> tuple[Excess, ...]:
     table = profile.rank(rank).breakdown
     found = [
         Excess(part, fact, float(table[f"{part}_ns"].mean()) / 1e6)
-        for part in OWN_PARTS
+        for part in PART_NAMES
         if (fact := measure(profile, "part_excess_ms", part=part, rank=rank)).value >= least_ms
     ]
     return tuple(sorted(found, key=lambda excess: -excess.fact.value))
@@ -89,30 +75,18 @@ def balance(profile: Profile) -> Change:
     """In every step each rank computes as long as the mean of the ranks, where it computes longer now."""
     compute = profile.breakdown.pivot_table(index="number", columns="rank", values="compute_ns", aggfunc="sum")
     factors = compute.rdiv(compute.mean(axis=1), axis=0)
-    change: list[Scale] = []
-    for view in profile.ranks:
-        column = factors[view.rank.rank]
-        for step in view.rank.steps:
-            factor = float(column.loc[step.number])
-            if factor < 1.0:
-                inside = clip(view.parts.compute, step.start_ns, step.end_ns)
-                change.extend(_scales(view, "compute", inside, factor))
-    return tuple(change)
+    return tuple(
+        scale
+        for view in profile.ranks
+        for step in view.rank.steps
+        if (factor := float(factors[view.rank.rank].loc[step.number])) < 1.0
+        for scale in _scales(view, "compute", clip(view.parts.compute, step.start_ns, step.end_ns), factor)
+    )
 
 
 def _scales(view: RankProfile, part: str, intervals: IntervalSet, factor: float) -> list[Scale]:
-    if not len(intervals):
-        return []
-    tracks = _device_tracks(view, part) if view.rank.has_device else view.training_tracks
+    tracks = view.training_tracks
+    if view.rank.has_device and part in ("compute", "exposed_memcpy"):
+        tracks = np.unique(view.track[view.compute_kernels if part == "compute" else view.copies])
     cautious = 0.5 * (1.0 + factor)
-    return [Scale(view.rank.rank, int(track), intervals, factor, cautious) for track in tracks]
-
-
-def _device_tracks(view: RankProfile, part: str) -> NDArray[np.int64]:
-    match part:
-        case "compute":
-            return np.unique(view.track[view.compute_kernels]).astype(np.int64)
-        case "exposed_memcpy":
-            return np.unique(view.track[view.copies]).astype(np.int64)
-        case _:
-            return view.training_tracks
+    return [Scale(view.rank.rank, int(track), intervals, factor, cautious) for track in tracks if len(intervals)]

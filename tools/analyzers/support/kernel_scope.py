@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from tools.analyzers.support.answers import cannot_answer, measure_all, measure_ranks
-from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.changes import shortened_on
 from tools.findings import Check, Fact, Finding
 from tools.views.kernel_groups import group_rows
 from tools.views.kernels import device_of, kernel_table, spec_for
 from tools.views.profile import Profile
-from tools.views.rank_profile import RankProfile
 
 
 @dataclass(frozen=True)
@@ -32,27 +31,30 @@ def device_ranks(profile: Profile) -> tuple[int, ...]:
 def concerned(profile: Profile, group: str) -> Concerned | None:
     """Where the group passes the threshold of a finding; None when nowhere."""
     limit = profile.thresholds["computation_finding_pct"]
-    shares = measure_ranks(profile, device_ranks(profile), "kernel_group_pct", group=group)
-    above = {rank: fact for rank, fact in shares.items() if fact.value >= limit}
+    above = {rank: fact for rank, fact in _shares(profile, group).items() if fact.value >= limit}
     if not above:
         return None
     worst = max(above, key=lambda rank: above[rank].value)
     return Concerned(tuple(above), worst, above[worst])
 
 
-def concerning(
-    profile: Profile, where: Concerned, group: str, finding: Finding, left: float, kept_left: float | None = None
-) -> Finding:
-    """The finding with its ranks and steps, and the change in which the group's kernels take ``left`` of their time.
+def worst_share(profile: Profile, group: str) -> Fact:
+    """The group's share of the step on the rank where it is largest."""
+    return max(_shares(profile, group).values(), key=lambda fact: fact.value)
 
-    The cautious change keeps ``kept_left`` of it, half of the gain unless given.
+
+def _shares(profile: Profile, group: str) -> dict[int, Fact]:
+    return measure_ranks(profile, device_ranks(profile), "kernel_group_pct", group=group)
+
+
+def concerning(
+    profile: Profile, where: Concerned, group: str, finding: Finding, left: float, cautious: float | None = None
+) -> Finding:
+    """The finding with its ranks and steps, and the change in which the group's kernels keep ``left`` of their time.
+
+    The cautious change keeps ``cautious`` of it, half of the gain unless given.
     """
-    kept = (1.0 + left) / 2 if kept_left is None else kept_left
-    change = tuple(
-        scale
-        for rank in where.ranks
-        for scale in shortened(profile.rank(rank), group_rows(profile, rank, group), left, kept)
-    )
+    change = shortened_on(profile, where.ranks, lambda view: group_rows(profile, view.rank.rank, group), left, cautious)
     return replace(finding, ranks=where.ranks, steps=where.share.steps, change=change)
 
 
@@ -61,36 +63,25 @@ def group_amounts(profile: Profile, group: str, rank: int) -> tuple[Fact, ...]:
     return measure_all(profile, "kernel_group_ms", "kernel_group_count", group=group, rank=rank)
 
 
-def worst_share(profile: Profile, group: str) -> Fact:
-    """The group's share of the step on the rank where it is largest."""
-    shares = measure_ranks(profile, device_ranks(profile), "kernel_group_pct", group=group)
-    return max(shares.values(), key=lambda fact: fact.value)
-
-
 def unknown_device(profile: Profile) -> Check | None:
     """The outcome when the device table lacks the device of some rank; None when it knows all."""
     for rank in device_ranks(profile):
-        view = profile.rank(rank)
-        if spec_for(view) is None:
+        if spec_for(profile.rank(rank)) is None:
+            device = device_of(profile.rank(rank))
+            known = "" if device is None else device.name
+            named = repr("".join(character for character in known if character.isprintable())[:60])
+            name = named if known else "(not named in the trace)"
             return cannot_answer(
-                f"the peak rates of the device {_device_name(view)} of rank {rank} are not known",
+                f"the peak rates of the device {name} of rank {rank} are not known",
                 "a device that the table tools/knowledge/devices.yaml lists, or an entry for this one",
             )
     return None
 
 
-def _device_name(view: RankProfile) -> str:
-    device = device_of(view)
-    if device is None or not device.name:
-        return "(not named in the trace)"
-    return repr("".join(character for character in device.name if character.isprintable())[:60])
-
-
 def longest_name(profile: Profile, rank: int, group: str) -> str:
     """Recorded name of the kernel that takes most of the group's time on the rank; untrusted text."""
-    view = profile.rank(rank)
     table = kernel_table(profile, rank)
     table = table[table["row"].isin(group_rows(profile, rank, group))]
     totals = table.groupby("name")["duration_ns"].sum()
     code = int(totals.index.to_numpy()[int(totals.to_numpy().argmax())])
-    return str(view.events.frame["name"].cat.categories[code])
+    return str(profile.rank(rank).events.frame["name"].cat.categories[code])

@@ -44,17 +44,14 @@ def not_recorded(what: str) -> Check:
     return cannot_answer(what, NEEDED)
 
 
-def saving(profile: Profile, saved_ms: float, least: float, most: float, method: str) -> Saving:
+def saving(
+    profile: Profile, saved_ms: float, least: float, most: float, method: str, limit_ms: float = float("inf")
+) -> Saving:
     """Of the mean unprofiled step; ``least`` and ``most`` are factors of what is expected."""
     assert profile.series is not None
     step_ms = profile.series.mean_ms
-    return Saving(
-        step_ms=step_ms,
-        saved_ms=min(saved_ms, step_ms),
-        least_ms=min(least * saved_ms, step_ms),
-        most_ms=min(most * saved_ms, step_ms),
-        method=f"monitor: {method}",
-    )
+    saved, low, high = (min(factor * saved_ms, step_ms, limit_ms) for factor in (1.0, least, most))
+    return Saving(step_ms=step_ms, saved_ms=saved, least_ms=low, most_ms=high, method=f"monitor: {method}")
 
 
 def host_saving(
@@ -65,43 +62,32 @@ def host_saving(
     method: str,
     rare: bool = False,
 ) -> Saving:
-    """The saving of host time: on accelerators no more than the time that the device waits for the host.
-
-    ``bounds`` are the factors ``least`` and ``most``; ``rare``: see ``host_limit_ms``.
-    """
+    """The same of host time: on accelerators no more than ``host_limit_ms``; ``bounds`` are ``least`` and ``most``."""
     limit_ms = host_limit_ms(profile, ranks, rare)
-    whole = saving(profile, saved_ms, *bounds, method)
     if limit_ms is None:
-        return whole
-    return Saving(
-        step_ms=whole.step_ms,
-        saved_ms=min(whole.saved_ms, limit_ms),
-        least_ms=min(whole.least_ms, limit_ms),
-        most_ms=min(whole.most_ms, limit_ms),
-        method=f"{whole.method}, as far as the device waits for the host",
-    )
+        return saving(profile, saved_ms, *bounds, method)
+    return saving(profile, saved_ms, *bounds, f"{method}, as far as the device waits for the host", limit_ms)
 
 
 def overlapped(profile: Profile, ranks: Sequence[int], cost: Fact, rare: bool = False) -> Check | None:
     """The clean answer of host time behind which the device works on; None where the step depends on the host."""
-    limit_ms = host_limit_ms(profile, ranks, rare)
-    if limit_ms is None or 100.0 * limit_ms >= profile.thresholds["noted_pct"] * _mean_ms(profile):
+    limit_ms, series = host_limit_ms(profile, ranks, rare), profile.series
+    if limit_ms is None or series is None or 100.0 * limit_ms >= profile.thresholds["noted_pct"] * series.mean_ms:
         return None
     seen, parts = _seen(profile, ranks)
-    most = max(seen, key=lambda rank: sum(_share(profile, rank, part) for part in parts))
-    shares = tuple(measure(profile, "part_pct", part=part, rank=most) for part in parts)
+    facts = (tuple(measure(profile, "part_pct", part=part, rank=rank) for part in parts) for rank in seen)
+    most = max(facts, key=lambda shares: sum(share.value / 100.0 for share in shares))
     text = "The host spends {0} on this, but the device works meanwhile: it waits for the host {1} of a step"
     others = ", for others for {3}" if len(parts) > len(WAITED_FOR) else ""
-    return clean(say(f"{text} and for data for {{2}}{others}.", cost, *shares))
+    return clean(say(f"{text} and for data for {{2}}{others}.", cost, *most))
 
 
 def host_limit_ms(profile: Profile, ranks: Sequence[int], rare: bool = False) -> float | None:
     """The most that host time of these ranks can add to the mean unprofiled step; None without accelerators.
 
-    By the share of the traced steps in which the device has nothing to do because the host has launched nothing; of
-    ranks that do so in different steps the longest of each step counts, as the others wait for it. What is ``rare``
-    may have missed the trace: it can also account for what the mean step has over the median one. What ranks without
-    a trace cost is seen on the others, which wait for them in collectives.
+    By the share of the traced steps in which the device has nothing to do because the host has launched nothing: in
+    each step on the rank where it is longest, as the others wait for it. What is ``rare`` may have missed the trace: it
+    can also account for what the mean step has over the median one.
     """
     seen, parts = _seen(profile, ranks)
     if not seen:
@@ -118,12 +104,3 @@ def _seen(profile: Profile, ranks: Sequence[int]) -> tuple[tuple[int, ...], tupl
     """The traced ranks with a device on which the cost of these ranks' hosts shows, and the parts in which it does."""
     known = tuple(rank.rank for rank in profile.run.ranks if rank.has_device)
     return (tuple(ranks), WAITED_FOR) if set(ranks) <= set(known) else (known, WAITED_FOR_OTHERS)
-
-
-def _share(profile: Profile, rank: int, part: str) -> float:
-    return measure(profile, "part_pct", part=part, rank=rank).value / 100.0
-
-
-def _mean_ms(profile: Profile) -> float:
-    assert profile.series is not None
-    return profile.series.mean_ms

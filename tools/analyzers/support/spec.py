@@ -7,16 +7,17 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
+from tools.analyzers.support.answers import cannot_answer, found
 from tools.analyzers.support.kernel_scope import device_ranks
 from tools.analyzers.support.recorded import NEEDED, behind_device
-from tools.findings import Check
+from tools.findings import Check, Finding
 from tools.views.coarse import capture_of
 from tools.views.profile import Profile
 
 Family = Literal["parallel", "io", "cpu", "computation", "communication", "memory", "storage"]
 Stage = Literal["coarse", "inter_operator", "family"]
 Records = Literal["", "steps", "host"]
-Question = Callable[[Profile], Check | None]
+Question = Callable[[Profile], Check | Finding | None]
 
 
 class Need(StrEnum):
@@ -31,11 +32,10 @@ class Need(StrEnum):
 
 @dataclass(frozen=True)
 class CheckSpec:
-    """One question to a run.
+    """One question to a run; its function may return a single finding, or None where the question does not arise.
 
     ``mechanisms`` are those that this check looks for by itself. ``from_records`` says what monitor records or step
-    logs alone answer: nothing, by whole ``steps``, or by ``host`` time, which a device may hide. The function returns
-    None where the question does not arise.
+    logs alone answer: nothing, by whole ``steps``, or by ``host`` time, which a device may hide.
     """
 
     name: str
@@ -53,11 +53,11 @@ class CheckSpec:
         """The check of this run; "cannot answer" where a view is missing, None where the question does not arise."""
         missing = next((gap for need in self.every_need if (gap := _gap(profile, need))), None)
         if missing is not None:
-            reason, needs = missing
-            return Check(self.name, "cannot_answer", reason=reason, needs=needs)
-        answer = self.function(profile)
-        if answer is None:
+            return replace(cannot_answer(*missing), name=self.name)
+        result = self.function(profile)
+        if result is None:
             return None
+        answer = found(result) if isinstance(result, Finding) else result
         hidden = self.from_records == "host" and not profile.traced and profile.accelerated
         findings = tuple(behind_device(finding) for finding in answer.findings) if hidden else answer.findings
         return replace(answer, name=self.name, findings=findings)
