@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
-from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.intervals import IntervalSet, union
@@ -122,7 +122,9 @@ def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, s
     chosen = tuple(rank for rank, own in known.items() if own.get(name, "") in values)
     if not chosen:
         return None
-    change = _verification(profile, chosen) if name == "TORCH_DISTRIBUTED_DEBUG" else ()
+    # With it each collective waits on the calling thread until all ranks have compared their calls.
+    traced = [rank for rank in chosen if rank in profile.run.rank_numbers and name == "TORCH_DISTRIBUTED_DEBUG"]
+    change = shortened_on(profile, traced, lambda view: _named(view, "communication_operator"), 0.05, 0.5)
     return Finding(
         cause="environment_configuration",
         mechanism=mechanism,
@@ -138,14 +140,8 @@ def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, s
     )
 
 
-def _verification(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    """The calls of collectives: with it, each waits on the calling thread until all ranks have compared theirs."""
-    views = [profile.rank(rank) for rank in ranks if rank in profile.run.rank_numbers]
-    return tuple(
-        scale
-        for view in views
-        for scale in shortened(view, view.in_steps(np.flatnonzero(view.named("communication_operator"))), 0.05, 0.5)
-    )
+def _named(view: RankProfile, pattern: str) -> NDArray[np.int64]:
+    return view.in_steps(np.flatnonzero(view.named(pattern)))
 
 
 def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
@@ -154,12 +150,10 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
     if not ranks:
         return []
     traced = [rank for rank in ranks if rank in profile.run.rank_numbers]
-    views = [profile.rank(rank) for rank in traced]
-    rows = {view.rank.rank: view.in_steps(np.flatnonzero(view.named(CHECKING))) for view in views}
-    looking = tuple(scale for view in views for scale in shortened(view, rows[view.rank.rank], 0.0, 0.5))
-    change = (*looking, *(scale for view in views for scale in _noting(view)))
-    facts = tuple(measure(profile, "host_span_ms", rank=rank, pattern=CHECKING) for rank in traced[:1])
-    details = (say("Checking gradients for NaN takes {0} per step.", *facts),) if facts else ()
+    checking = shortened_on(profile, traced, lambda view: _named(view, CHECKING), 0.0)
+    change = (*checking, *(scale for rank in traced for scale in _noting(profile.rank(rank))))
+    facts = (measure(profile, "host_span_ms", rank=rank, pattern=CHECKING) for rank in traced[:1])
+    details = tuple(say("Checking gradients for NaN takes {0} per step.", fact) for fact in facts)
     return [
         Finding(
             cause="profiling_overhead",

@@ -88,12 +88,9 @@ def _switch_pauses(profile: Profile, rank: int) -> tuple[Fact, ...]:
     if hits is None or near is None:
         return ()
     least, tried = (round(each.value * len(each.steps)) for each in (hits, near))
-    return (hits, near) if _at_least(least, tried, 1.0 / NEARBY) <= CHANCE else ()
-
-
-def _at_least(hits: int, tried: int, share: float) -> float:
-    """The binomial probability of that many hits or more."""
-    return sum(comb(tried, each) * share**each * (1.0 - share) ** (tried - each) for each in range(hits, tried + 1))
+    share = 1.0 / NEARBY  # the binomial probability of that many hits or more:
+    chance = sum(comb(tried, n) * share**n * (1.0 - share) ** (tried - n) for n in range(least, tried + 1))
+    return (hits, near) if chance <= CHANCE else ()
 
 
 def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
@@ -119,8 +116,13 @@ def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:
     off = measured(profile, "off_core_ms", rank=rank)
     if off is None:
         return 0.0
-    explained = _part(profile, "data_wait", rank) + max(_exposed_ms(profile, rank), _part(profile, "waiting", rank))
-    explained += _device_wait_ms(profile, rank)
+    exposed_ms = device_ms = 0.0  # per traced step: in communication, and in calls that wait for a working device
+    if rank in profile.run.rank_numbers:
+        exposed_ms = measure(profile, "part_ms", part="exposed_communication", rank=rank).value
+        if profile.rank(rank).rank.has_device:
+            waited_ns = float(bursts(profile, rank)["waited_ns"].sum())
+            device_ms = waited_ns / 1e6 / max(len(profile.rank(rank).steps), 1)
+    explained = _part(profile, "data_wait", rank) + max(exposed_ms, _part(profile, "waiting", rank)) + device_ms
     return max(off.value - explained, 0.0)
 
 
@@ -130,18 +132,3 @@ def _part(profile: Profile, part: str, rank: int) -> float:
         return float(part_ms(profile.series, part, rank).mean())
     except UsageError:
         return 0.0
-
-
-def _exposed_ms(profile: Profile, rank: int) -> float:
-    """Exposed communication per step in the trace, where the rank was traced."""
-    if rank not in profile.run.rank_numbers:
-        return 0.0
-    return measure(profile, "part_ms", part="exposed_communication", rank=rank).value
-
-
-def _device_wait_ms(profile: Profile, rank: int) -> float:
-    """Time per traced step in calls that wait for a working device: a thread may sleep in them."""
-    if rank not in profile.run.rank_numbers or not profile.rank(rank).rank.has_device:
-        return 0.0
-    waited_ns = float(bursts(profile, rank)["waited_ns"].sum())
-    return waited_ns / 1e6 / max(len(profile.rank(rank).steps), 1)

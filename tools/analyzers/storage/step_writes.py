@@ -51,8 +51,7 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int, lost_ms: floa
         claim=say(
             "In every step the training thread is off its core for {0}, and {1} of a traced step lie between its"
             " operators: it is blocked in calls of the script's own, as by log lines written to a slow place.",
-            off,
-            between,
+            *(off, between),
         ),
         confidence=confidence((share_pct, profile.thresholds["blocked_pct"] / 1.5), at_most=0.85 if seen else 0.65),
         ranks=ranks,
