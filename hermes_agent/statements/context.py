@@ -13,6 +13,7 @@ from hermes_agent.statements.record import Claim
 from tools.analyzers.registry import checks_for
 
 FIGURE = re.compile(r"\d\s*(?:[mnuµ]?s|%|x|[kKMGT]?i?B)\b|%")
+CALL = re.compile(r"[a-z_]+\([a-z_]+=")  # a metric with its arguments, which a model chooses
 IN_CODE = re.compile(r"`([^`\n]{1,200})`")
 
 
@@ -60,10 +61,11 @@ def names_of(
 ) -> frozenset[str]:
     """The names that may be quoted: devices, hosts, arguments of figures, and code in results of tools.
 
-    A name that reads as a figure is none.
+    A name that reads as a figure is none, and neither is one that only the model's own question to a tool holds.
     """
     recorded = diagnosis.run.recorded
     names = [*diagnosis.run.devices, *(recorded.hosts if recorded else ())]
-    names += [value for record in evidence for value in record.arguments.values() if isinstance(value, str)]
-    names += [name for text in tool_texts for name in IN_CODE.findall(text)]
+    measured = (record for record in evidence if record.value)  # of a made-up name nothing is measured
+    names += [value for record in measured for value in record.arguments.values() if isinstance(value, str)]
+    names += [name for text in tool_texts for name in IN_CODE.findall(text) if not CALL.match(name)]
     return frozenset(quoted(name) for name in names if re.match("[A-Za-z_]", name) and not FIGURE.search(name))

@@ -71,7 +71,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "host": "host time",
         "idle": "idle time with queued kernels",
         "own": "own time",
-        "rest": "time after the last gradient",
+        "rest": "time outside the own time",
         "thread_cpu": "CPU time of the training thread",
         "waiting": "wait for other ranks",
         "wall": "wall time",

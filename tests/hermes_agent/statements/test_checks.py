@@ -90,6 +90,7 @@ def test_true_statements_pass_and_read_well(made: Statement, text: str | None) -
         (statement(f"The host program takes {{{HOST}}}, which is excessive.", "explanation", CAUSE), "no evidence of"),
         (statement(f"Data waits fill {{{DATA}}}, as long as the step.", "symptom", CAUSE), "'as long as'"),
         (statement("The first rank waits for data.", "explanation", CAUSE), "'first rank'"),
+        (statement("The run performs well.", "explanation"), "'well' blames or clears"),
         (statement(f"{{than}} data, {{{DATA}}}, host work fills {{{HOST}}}.", "comparison"), "stands between"),
         (statement(f"Data fills {{{DATA}}}. Host work fills {{{HOST}}}, {{than}} it.", "comparison"), "stands between"),
         (statement(f"Data fills {{{DATA}}}, {{than}} this, host work {{{HOST}}}.", "comparison"), "stands between"),
@@ -97,6 +98,17 @@ def test_true_statements_pass_and_read_well(made: Statement, text: str | None) -
 )
 def test_false_statements_are_refused_with_a_reason(made: Statement, reason: str) -> None:
     assert reason in "; ".join(faults_of(made, CONTEXT))
+
+
+def test_a_name_that_only_the_model_asked_for_may_not_be_quoted() -> None:
+    base = next(record for record in diagnosis().evidence if record.value)
+    said = "the network is at fault"
+    asked = base.model_copy(update={"metric": "host_name_ms", "arguments": {"name": said}, "value": 0.0})
+    known = base.model_copy(update={"metric": "host_name_ms", "arguments": {"name": "aten::mm"}, "value": 1.5})
+    texts = [f"`host_name_ms(name={said})`: 0 ms [E61]", "`aten::add`: 2 ms [E62]"]
+    names = names_of(diagnosis(), [asked, known], texts)
+    assert not [name for name in names if said in name]
+    assert {"`aten::mm`", "`aten::add`"} <= names
 
 
 TOKENS = """data the waits {E1} {E6} {E7} {E9} {rank:0} {rank:9999999} {step:0} {than} {cause} {cause:straggler} {A1}
