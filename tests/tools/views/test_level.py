@@ -78,12 +78,12 @@ def test_the_series_is_of_the_level_of_the_traced_steps_and_the_text_says_so() -
     assert series.median_ms == 34.0
     assert measure(profile, "series_part_ms", part="data_wait", rank=1).value == pytest.approx(24.0)
     assert (len(series.whole.of(1)), series.whole.median_ms) == (144, 34.0)
-    (told,) = (each for each in opening(profile, ranking(profile)) if "no profiler touched take" in each.template)
-    assert told.template.startswith("Since step 80, where the run changed, steps that no profiler touched take {0}")
-    assert [fact.value for fact in told.facts] == pytest.approx([34.0, 34.0, 34.0])
+    (said,) = (each for each in opening(profile, ranking(profile)) if "unprofiled steps take" in each.template)
+    assert said.template.startswith("Since step 80, where the run changed, unprofiled steps take {0}")
+    assert [fact.value for fact in said.facts] == pytest.approx([34.0, 34.0, 34.0])
 
 
-def test_the_change_itself_is_told_of_the_whole_run() -> None:
+def test_the_change_itself_is_reported_of_the_whole_run() -> None:
     profile = recorded_profile(changed(range(90, 93)))
     assert measure(profile, "series_shift_pct").value == pytest.approx(100.0 * (34.0 / 11.0 - 1.0))
 
@@ -143,5 +143,5 @@ def test_figures_of_the_machine_are_of_the_whole_run_where_too_little_was_sample
     assert profile.series is not None
     assert (profile.host_records.sampled is profile.series) == enough
     whole = " ".join(each.template for each in opening(profile, ranking(profile)))
-    assert ("figures of them are of the whole run" in whole) != enough
+    assert ("their figures cover the whole run" in whole) != enough
     assert measure(profile, "counter_per_second", rank=0, field="minor_faults").value == pytest.approx(10.0)
