@@ -9,8 +9,12 @@ STAMP := $(VENV)/.installed
 demo: $(STAMP)
 	$(BIN)/hermes-dx demo
 
+# Tests that act in real time run alone, after the others, so that nothing takes their cores.
+TIMED := tests/hermes_agent/monitor tests/evals/lab/environment_faults
+
 test: $(STAMP)
-	$(BIN)/pytest -n logical --dist loadfile
+	$(BIN)/pytest -n logical --dist loadfile $(TIMED:%=--ignore=%)
+	$(BIN)/pytest $(TIMED)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
