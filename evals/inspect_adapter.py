@@ -16,7 +16,7 @@ import importlib
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +30,7 @@ from evals.outcome import CaseResult, ModelUse
 from evals.run_places import Places
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.connect import new_budget
-from hermes_agent.llm.model import Finished, Message, ModelEvent, ModelRequest, TextDelta, Usage
+from hermes_agent.llm.model import Message, ModelRequest, Reply, Usage
 from hermes_agent.llm.redact import RedactedModel, Redactor
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Event
@@ -144,15 +144,17 @@ class InspectModel:
         """What inspect_ai knows the model by."""
         return str(self.model)
 
-    def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
-        """The whole answer at once: inspect_ai does not stream."""
+    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
+        """See ChatModel.complete."""
         turns = [self._turn(message) for message in request.messages]
         config = self.messages.GenerateConfig(max_tokens=request.max_tokens)
         output = self.wait(self.model.generate, turns, [], None, config)
-        yield TextDelta(str(output.completion))
-        if output.usage is not None:
-            yield Usage(int(output.usage.input_tokens), int(output.usage.output_tokens))
-        yield Finished("length" if output.stop_reason == "max_tokens" else "stop")
+        used = output.usage
+        return Reply(
+            str(output.completion),
+            usage=None if used is None else Usage(int(used.input_tokens), int(used.output_tokens)),
+            reason="length" if output.stop_reason == "max_tokens" else "stop",
+        )
 
     def _turn(self, message: Message) -> Any:  # noqa: ANN401
         kinds = {"system": "ChatMessageSystem", "assistant": "ChatMessageAssistant"}

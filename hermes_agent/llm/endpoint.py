@@ -2,120 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hermes_agent.llm.budget import request_tokens
-from hermes_agent.llm.capabilities import (
-    CONTEXT_OVERFLOW,
-    Capabilities,
-    Endpoint,
-    Structured,
-    step_down,
-    structured_mode,
-)
+from hermes_agent.llm.capabilities import CONTEXT_OVERFLOW, Capabilities, Endpoint, step_down, structured_mode
 from hermes_agent.llm.failures import RetryPolicy, failure
-from hermes_agent.llm.model import Degraded, Finished, Message, ModelEvent, ModelRequest, ResponseSchema, ToolSpec
-from hermes_agent.llm.reply import ReplyAssembler
+from hermes_agent.llm.model import Degraded, ModelRequest, Reply
 from hermes_agent.llm.sanitize import one_line
+from hermes_agent.llm.wire import Body, StreamedReply, encode
 from tools.errors import ModelError
-
-Body = dict[str, object]
-
-SCHEMA_IN_PROMPT = "Answer with one JSON object and nothing else, no code fence. It has to fit this JSON Schema:\n"
-
-
-def encode(request: ModelRequest, model: str, capabilities: Capabilities, temperature: float | None) -> Body:
-    """The JSON body; features that the endpoint lacks are left out or put into words."""
-    messages, schema = request.messages, request.response_schema
-    offers_tools = bool(request.tools) and capabilities.tools
-    if not offers_tools:
-        messages = _tool_traffic_in_words(messages)
-    body: Body = {"model": model, "stream": True}
-    if capabilities.streamed_usage:
-        body["stream_options"] = {"include_usage": True}
-    if temperature is not None and capabilities.temperature:
-        body["temperature"] = temperature
-    if request.max_tokens is not None and capabilities.token_limit != "none":
-        body[capabilities.token_limit] = request.max_tokens
-    if offers_tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.tool_choice == "none" and capabilities.tool_choice:
-            body["tool_choice"] = "none"
-        if not capabilities.parallel_calls and capabilities.parallel_switch:
-            body["parallel_tool_calls"] = False
-    if schema is not None:
-        body |= _held_to(schema, mode := structured_mode(capabilities))
-        if mode in ("json_object", "plain"):
-            messages = _with_schema_in_prompt(messages, schema.schema)
-    body["messages"] = [_message(message, capabilities) for message in messages]
-    return body
-
-
-def _held_to(schema: ResponseSchema, mode: Structured) -> Body:
-    match mode:
-        case "json_schema":
-            form = {"name": schema.name, "strict": True, "schema": dict(schema.schema)}
-            return {"response_format": {"type": "json_schema", "json_schema": form}}
-        case "forced_tool":
-            tool = ToolSpec(schema.name, "Give the answer by calling this.", schema.schema)
-            return {"tools": [_tool(tool)], "tool_choice": {"type": "function", "function": {"name": schema.name}}}
-        case "json_object":
-            return {"response_format": {"type": "json_object"}}
-        case "plain":
-            return {}
-
-
-def _with_schema_in_prompt(messages: Sequence[Message], schema: Mapping[str, object]) -> tuple[Message, ...]:
-    """The schema as words in the system message, for endpoints that cannot be held to it otherwise."""
-    words = SCHEMA_IN_PROMPT + json.dumps(schema, ensure_ascii=False)
-    if messages and messages[0].role == "system":
-        return (replace(messages[0], content=f"{messages[0].content}\n\n{words}"), *messages[1:])
-    return (Message("system", words), *messages)
-
-
-def _tool(tool: ToolSpec) -> Body:
-    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.schema)}
-    return {"type": "function", "function": function}
-
-
-def _message(message: Message, capabilities: Capabilities) -> Body:
-    body: Body = {"role": message.role, "content": message.content}
-    if message.tool_call_id is not None and message.role == "tool":
-        body["tool_call_id"] = message.tool_call_id
-    if message.tool_calls:
-        body["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments_json}}
-            for call in message.tool_calls
-        ]
-        if capabilities.reasoning_echo:
-            # The field has to be there even when the model did not think: DeepSeek answers 400 otherwise.
-            body["reasoning_content"] = message.reasoning or ""
-    return body
-
-
-def _tool_traffic_in_words(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Calls and results as ordinary messages: many servers refuse them in a request that offers no tools.
-
-    Results join the user's message after them, since some chat templates want the roles to alternate.
-    """
-    said: list[Message] = []
-    for message in messages:
-        role, text = message.role, message.content
-        if role == "tool":
-            role, text = "user", f"Result of the call {message.tool_call_id}:\n{text}"
-        elif message.tool_calls:
-            calls = (f"Call {call.id}: {call.name}({call.arguments_json})" for call in message.tool_calls)
-            text = "\n".join([text, *calls]).strip()
-        if said and role == said[-1].role == "user":
-            text = f"{said.pop().content}\n\n{text}"
-        said.append(Message(role, text))
-    return tuple(said)
-
 
 if TYPE_CHECKING:
     from httpx2 import Response
@@ -149,8 +48,8 @@ class EndpointModel:
         """Features that are known to work by now."""
         return self._capabilities
 
-    def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
-        """See ChatModel.stream; steps down on refusals and retries what tends to pass, before the first event."""
+    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
+        """See ChatModel.complete; steps down on refusals and retries what tends to pass, before the first chunk."""
         import openai
 
         capabilities = self._capabilities
@@ -158,17 +57,17 @@ class EndpointModel:
         first: APIError | None = None  # the first refusal: the later ones follow from our own attempts
         retries = 0
         while True:
-            begun = False
+            reply = self._empty(request, capabilities)
             try:
-                for event in self._exchange(request, capabilities, cancelled):
-                    if not begun:
-                        begun = True
-                        self._capabilities = capabilities
-                        yield from given_up
-                    yield event
-                return
+                body = encode(request, self._endpoint.model, capabilities, self._endpoint.temperature)
+                for chunk in _interruptible(lambda: self._chunks(body), cancelled):  # noqa: B023 (read at once)
+                    if chunk is None:
+                        return replace(reply.reply(cancelled=True), degraded=tuple(given_up))
+                    self._capabilities = capabilities
+                    reply.feed(chunk)
+                return replace(reply.reply(), degraded=tuple(given_up))
             except openai.APIError as error:
-                if begun:
+                if reply.begun:
                     raise failure(error, self._endpoint, begun=True) from error
                 if isinstance(error, openai.APIStatusError) and not CONTEXT_OVERFLOW.search(error.message):
                     step = step_down(capabilities, request, error.status_code, error.message)
@@ -182,23 +81,19 @@ class EndpointModel:
                     raise failure(first or error, self._endpoint) from error
                 retries += 1
             if not self._retry.pause(wait_s, cancelled):
-                yield Finished("cancelled")
-                return
+                return Reply(reason="cancelled")
 
-    def _exchange(
-        self, request: ModelRequest, capabilities: Capabilities, cancelled: Callable[[], bool]
-    ) -> Iterator[ModelEvent]:
-        prompt_tokens = self._fitting(request, capabilities.context_window)
+    def _empty(self, request: ModelRequest, capabilities: Capabilities) -> StreamedReply:
+        """Where the chunks go; raises ModelError when the prompt cannot fit the window."""
+        wanted = request_tokens(request) + (request.max_tokens or 0)
+        if (window := capabilities.context_window) is not None and wanted > window:
+            raise ModelError(
+                f"The question needs about {wanted:,} tokens and {self.name!r} takes {window:,}; "
+                "narrow it, or choose a model with a larger context."
+            )
         schema = request.response_schema
         forced = schema.name if schema and structured_mode(capabilities) == "forced_tool" else None
-        reply = ReplyAssembler(prompt_tokens, forced, capabilities.parallel_calls or forced is not None)
-        body = encode(request, self._endpoint.model, capabilities, self._endpoint.temperature)
-        for chunk in _interruptible(lambda: self._chunks(body), cancelled):
-            if chunk is None:
-                yield from reply.cancel()
-                return
-            yield from reply.feed(chunk)
-        yield from reply.finish()
+        return StreamedReply(forced, capabilities.parallel_calls or forced is not None)
 
     def _chunks(self, body: Body) -> Iterator[Chunk]:
         """Decoded chunks of one HTTP exchange; runs in a thread of its own."""
@@ -261,17 +156,6 @@ class EndpointModel:
                 yield part
 
         response.iter_bytes = bounded  # type: ignore[method-assign]
-
-    def _fitting(self, request: ModelRequest, window: int | None) -> int:
-        """Estimated tokens of the prompt; raises ModelError when they cannot fit the window."""
-        tokens = request_tokens(request)
-        wanted = tokens + (request.max_tokens or 0)
-        if window is not None and wanted > window:
-            raise ModelError(
-                f"The question needs about {wanted:,} tokens and {self.name!r} takes {window:,}; "
-                "narrow it, or choose a model with a larger context."
-            )
-        return tokens
 
 
 def _interruptible(produce: Callable[[], Iterator[Chunk]], cancelled: Callable[[], bool]) -> Iterator[Chunk | None]:

@@ -1,13 +1,14 @@
-"""The interface of a language model: a request goes in, typed events come out."""
+"""The interface of a language model: a request goes in, a reply comes out."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol
 
 Role = Literal["system", "user", "assistant", "tool"]
-FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "cancelled"]
+FinishReason = Literal["stop", "length", "content_filter", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -59,20 +60,6 @@ class ModelRequest:
 
 
 @dataclass(frozen=True)
-class TextDelta:
-    """The next piece of the answer."""
-
-    text: str
-
-
-@dataclass(frozen=True)
-class ReasoningDelta:
-    """The next piece of the model's thinking: never shown as an answer."""
-
-    text: str
-
-
-@dataclass(frozen=True)
 class Usage:
     """Tokens of one call; ``estimated`` when the endpoint did not count them."""
 
@@ -90,13 +77,37 @@ class Degraded:
 
 
 @dataclass(frozen=True)
-class Finished:
-    """The call is over."""
+class Reply:
+    """All that a model answered in one call; ``usage`` is None where the endpoint did not count tokens.
 
-    reason: FinishReason
+    ``reasoning`` is never shown as an answer; ``over_budget`` is a sentence when the call went over the budget.
+    """
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    reasoning: str | None = None
+    usage: Usage | None = None
+    reason: FinishReason = "stop"
+    degraded: tuple[Degraded, ...] = ()
+    over_budget: str = ""
+
+    def message(self) -> Message:
+        """The reply as it goes back into the conversation.
+
+        Arguments that are no JSON object are replaced by an empty one: servers parse them in the history
+        and refuse the whole conversation otherwise. The tool's answer names the fault to the model.
+        """
+        calls = (call if _is_object(call.arguments_json) else replace(call, arguments_json="{}") for call in self.calls)
+        return Message("assistant", self.text, tuple(calls), reasoning=self.reasoning)
 
 
-ModelEvent: TypeAlias = TextDelta | ReasoningDelta | ToolCall | Usage | Degraded | Finished
+def _is_object(text: str) -> bool:
+    try:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, dict)
 
 
 class ChatModel(Protocol):
@@ -107,9 +118,9 @@ class ChatModel(Protocol):
         """The name that the user knows the model by."""
         ...
 
-    def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
-        """Yield the events of one call as they arrive, the last one Finished; raises ModelError.
+    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
+        """The reply to one request; raises ModelError.
 
-        Blocks between events, so run it in a thread; ``cancelled`` is asked often and ends the call early.
+        Blocks, so run it in a thread; ``cancelled`` is asked often and ends the call early.
         """
         ...

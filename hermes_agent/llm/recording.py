@@ -1,72 +1,72 @@
-"""Exchanges with a model recorded as JSON lines, and replayed."""
+"""Models without a network: one that plays a script, and exchanges recorded as JSON lines and replayed."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from hermes_agent.llm import model as llm
+from hermes_agent.llm.model import ChatModel, ModelRequest, Reply
 from hermes_agent.llm.sanitize import one_line
 from tools.agent_tools.tool import describe_faults
 from tools.errors import InputError, ModelError
 
-SCHEMA = "hermes-dx/exchange/1"
-_KINDS: dict[str, type[llm.ModelEvent]] = {
-    "text": llm.TextDelta,
-    "reasoning": llm.ReasoningDelta,
-    "tool_call": llm.ToolCall,
-    "usage": llm.Usage,
-    "degraded": llm.Degraded,
-    "finished": llm.Finished,
-}
-_NAMES = {kind: name for name, kind in _KINDS.items()}
+Turn: TypeAlias = str | Reply | ModelError
 
 
-class SavedEvent(BaseModel):
-    """One event of an exchange."""
+class ScriptedModel:
+    """Plays one turn per call, in order, and keeps the requests it saw; a call after the last turn is a ModelError."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    kind: Literal["text", "reasoning", "tool_call", "usage", "degraded", "finished"]
-    fields: dict[str, str | bool | int]
+    def __init__(self, turns: Iterable[Turn], name: str = "scripted") -> None:
+        self._turns = list(turns)
+        self.name = name
+        self.requests: list[ModelRequest] = []
 
-    def event(self) -> llm.ModelEvent:
-        """The event itself; raises ValidationError when the fields are not those of its kind."""
-        return TypeAdapter(_KINDS[self.kind]).validate_python(self.fields)
+    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
+        """The next turn; see ChatModel.complete."""
+        played = len(self.requests)
+        self.requests.append(request)
+        if played >= len(self._turns):
+            raise ModelError(f"The script of the model {self.name!r} ended after {len(self._turns)} turns.")
+        turn = self._turns[played]
+        if isinstance(turn, ModelError):
+            raise turn
+        if isinstance(turn, Reply):
+            return Reply(reason="cancelled") if cancelled() else turn
+        text = "".join(takewhile(lambda _: not cancelled(), turn))
+        return Reply(text, reason="cancelled" if cancelled() else "stop")
 
 
 class Exchange(BaseModel):
-    """One line of a recording."""
+    """One line of a recording: the reply to a request, or the error that came instead."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
-    schema_: Annotated[Literal["hermes-dx/exchange/1"], Field(alias="schema")]
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+    schema_: Annotated[Literal["hermes-dx/exchange/2"], Field(alias="schema")]
     key: str
     model: str
     request: dict[str, object]
-    events: list[SavedEvent]
+    reply: Reply | None = None
     error: str | None = None
 
 
-def request_key(request: llm.ModelRequest) -> str:
+def request_key(request: ModelRequest) -> str:
     """SHA-256 over the request: equal requests have equal keys, on every machine."""
     text = json.dumps(asdict(request), sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 class RecordingModel:
-    """Passes every call on and appends the exchange to a file that only its owner can read.
+    """Passes every call on and appends the exchange to a file that only its owner can read."""
 
-    A call that the reader gives up before its end is not recorded: half an exchange cannot be played.
-    """
-
-    def __init__(self, model: llm.ChatModel, path: Path) -> None:
+    def __init__(self, model: ChatModel, path: Path) -> None:
         self._model = model
         self._path = path
 
@@ -75,31 +75,29 @@ class RecordingModel:
         """The name of the model behind it."""
         return self._model.name
 
-    def stream(self, request: llm.ModelRequest, cancelled: Callable[[], bool]) -> Iterator[llm.ModelEvent]:
-        """See ChatModel.stream."""
-        events: list[llm.ModelEvent] = []
+    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
+        """See ChatModel.complete."""
         try:
-            for event in self._model.stream(request, cancelled):
-                events.append(event)
-                yield event
+            reply = self._model.complete(request, cancelled)
         except ModelError as error:
-            self._append(request, events, str(error))
+            self._append(request, None, str(error))
             raise
-        self._append(request, events, None)
+        self._append(request, reply, None)
+        return reply
 
-    def _append(self, request: llm.ModelRequest, events: list[llm.ModelEvent], error: str | None) -> None:
-        line = {
-            "schema": SCHEMA,
-            "key": request_key(request),
-            "model": self._model.name,
-            "request": asdict(request),
-            "events": [{"kind": _NAMES[type(event)], "fields": asdict(event)} for event in events],
-            "error": error,
-        }
+    def _append(self, request: ModelRequest, reply: Reply | None, error: str | None) -> None:
+        line = Exchange(
+            schema_="hermes-dx/exchange/2",
+            key=request_key(request),
+            model=self.name,
+            request=asdict(request),
+            reply=reply,
+            error=error,
+        )
         self._path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         with os.fdopen(descriptor, "a", encoding="utf-8") as out:
-            out.write(json.dumps(line) + "\n")
+            out.write(f"{line.model_dump_json(by_alias=True)}\n")
 
 
 class ReplayModel:
@@ -108,24 +106,19 @@ class ReplayModel:
     def __init__(self, path: Path, name: str | None = None) -> None:
         self._path = path
         self._exchanges: dict[str, list[Exchange]] = defaultdict(list)
-        self._played: dict[str, int] = defaultdict(int)
+        self._played: Counter[str] = Counter()
         exchanges = list(read_exchanges(path))
         for exchange in exchanges:
             self._exchanges[exchange.key].append(exchange)
-        self._name = name or (exchanges[0].model if exchanges else "replay")
-
-    @property
-    def name(self) -> str:
-        """The name of the recorded model."""
-        return self._name
+        self.name = name or (exchanges[0].model if exchanges else "replay")
 
     @property
     def left(self) -> int:
         """Exchanges that were not played: 0 after a faithful replay."""
-        return sum(len(found) - self._played[key] for key, found in self._exchanges.items())
+        return sum(map(len, self._exchanges.values())) - self._played.total()
 
-    def stream(self, request: llm.ModelRequest, cancelled: Callable[[], bool]) -> Iterator[llm.ModelEvent]:
-        """See ChatModel.stream; a request that was not recorded raises ModelError."""
+    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
+        """See ChatModel.complete; a request that was not recorded raises ModelError."""
         key = request_key(request)
         found, played = self._exchanges.get(key, []), self._played[key]
         if played >= len(found):
@@ -135,13 +128,12 @@ class ReplayModel:
                 "have changed since; record it again."
             )
         self._played[key] += 1
-        for saved in found[played].events:
-            if cancelled():
-                yield llm.Finished("cancelled")
-                return
-            yield saved.event()
-        if (error := found[played].error) is not None:
-            raise ModelError(error)
+        exchange = found[played]
+        if cancelled() or exchange.reply is None:
+            if exchange.error is not None:
+                raise ModelError(exchange.error)
+            return Reply(reason="cancelled")
+        return exchange.reply
 
 
 def read_exchanges(path: Path) -> Iterator[Exchange]:
@@ -151,10 +143,7 @@ def read_exchanges(path: Path) -> Iterator[Exchange]:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 number += 1
-                exchange = Exchange.model_validate_json(line)
-                for saved in exchange.events:
-                    saved.event()
-                yield exchange
+                yield Exchange.model_validate_json(line)
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as a recording: {error}.") from error
     except ValidationError as error:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from hermes_agent.llm.model import ChatModel, Finished, Message, ModelEvent, ModelRequest, TextDelta, ToolCall
+from hermes_agent.llm.model import ChatModel, Message, ModelRequest, Reply
 
 # Hosts that everybody may know: links to documentation stay readable.
 PUBLIC_HOSTS = re.compile(
@@ -140,21 +140,14 @@ class RedactedModel:
         """The name of the model behind it."""
         return self._model.name
 
-    def stream(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Iterator[ModelEvent]:
-        """See ChatModel.stream."""
+    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
+        """See ChatModel.complete."""
         masked = replace(request, messages=tuple(self._masked(message) for message in request.messages))
+        reply = self._model.complete(masked, cancelled)
         unmask = self._redactor.unmask if request.response_schema is None else self._redactor.unmask_json
-        texts: list[str] = []  # unmasked when it is whole: a mask may be cut in two
-        for event in self._model.stream(masked, cancelled):
-            if isinstance(event, TextDelta):
-                texts.append(event.text)
-                continue
-            if isinstance(event, ToolCall | Finished) and texts:
-                yield TextDelta(unmask("".join(texts)))
-                texts.clear()
-            if isinstance(event, ToolCall):
-                event = replace(event, arguments_json=self._redactor.unmask_json(event.arguments_json))
-            yield event
+        unmask_json = self._redactor.unmask_json
+        calls = tuple(replace(call, arguments_json=unmask_json(call.arguments_json)) for call in reply.calls)
+        return replace(reply, text=unmask(reply.text), calls=calls)
 
     def _masked(self, message: Message) -> Message:
         """Reasoning stays: the model wrote it about masked text and wants it back unchanged."""

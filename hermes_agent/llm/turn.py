@@ -1,13 +1,12 @@
-"""One call to a model within its limits, collected to its end."""
+"""One call to a model within its limits."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from hermes_agent.llm import model as llm
-from hermes_agent.llm.budget import Budget, BudgetExceeded, estimated_tokens, message_tokens, request_tokens
+from hermes_agent.llm.budget import MESSAGE_OVERHEAD_TOKENS, Budget, BudgetExceeded, message_tokens, request_tokens
+from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, Reply, Usage
 
 ELIDED = "(left out to save room; ask for it again or read it by its handle)"
 
@@ -23,34 +22,13 @@ class Limits:
     max_answer_tokens: int | None = None
 
 
-@dataclass(frozen=True)
-class Reply:
-    """All that a model answered in one turn; ``over_budget`` is a sentence when the turn went over the budget."""
-
-    text: str
-    calls: tuple[llm.ToolCall, ...]
-    reasoning: str | None
-    usage: llm.Usage
-    reason: llm.FinishReason
-    over_budget: str = ""
-
-    def message(self) -> llm.Message:
-        """The reply as it goes back into the conversation.
-
-        Arguments that are no JSON object are replaced by an empty one: servers parse them in the history
-        and refuse the whole conversation otherwise. The tool's answer names the fault to the model.
-        """
-        calls = (call if _is_object(call.arguments_json) else replace(call, arguments_json="{}") for call in self.calls)
-        return llm.Message("assistant", self.text, tuple(calls), reasoning=self.reasoning)
-
-
 def take_turn(
-    model: llm.ChatModel,
-    request: llm.ModelRequest,
+    model: ChatModel,
+    request: ModelRequest,
     limits: Limits,
     budget: Budget,
     cancelled: Callable[[], bool],
-    emit: Callable[[llm.Degraded], None],
+    emit: Callable[[Degraded], None],
 ) -> Reply:
     """Run one call to its end and count its tokens; features that the endpoint refused are passed on to ``emit``.
 
@@ -60,36 +38,18 @@ def take_turn(
     if limits.context_tokens is not None:
         messages = fit_window(messages, limits.context_tokens - (limits.max_answer_tokens or 0))
     request = replace(request, messages=messages, max_tokens=limits.max_answer_tokens)
-    texts: list[str] = []
-    thoughts: list[str] = []
-    calls: list[llm.ToolCall] = []
-    usage: llm.Usage | None = None
-    reason: llm.FinishReason = "cancelled"
-    for event in model.stream(request, lambda: cancelled() or budget.out_of_time()):
-        match event:
-            case llm.TextDelta():
-                texts.append(event.text)
-            case llm.Degraded():
-                emit(event)
-            case llm.ReasoningDelta():
-                thoughts.append(event.text)
-            case llm.ToolCall():
-                calls.append(event)
-            case llm.Usage():
-                usage = event
-            case llm.Finished():
-                reason = event.reason
-    text, reasoning = "".join(texts), "".join(thoughts)
-    usage = usage or llm.Usage(request_tokens(request), estimated_tokens(text + reasoning), estimated=True)
-    reply = Reply(text, tuple(calls), reasoning or None, usage, reason)
+    reply = model.complete(request, lambda: cancelled() or budget.out_of_time())
+    for each in reply.degraded:
+        emit(each)
+    written = message_tokens(reply.message()) - MESSAGE_OVERHEAD_TOKENS
     try:
-        budget.spend(usage)
+        budget.spend(reply.usage or Usage(request_tokens(request), written, estimated=True))
     except BudgetExceeded as over:
         return replace(reply, over_budget=str(over))
     return reply
 
 
-def fit_window(messages: Sequence[llm.Message], tokens: int) -> tuple[llm.Message, ...]:
+def fit_window(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
     """The messages with the oldest tool results left out until about ``tokens`` are enough.
 
     Questions, answers and the latest tool result stay whatever they need: without them there is nothing to
@@ -105,12 +65,3 @@ def fit_window(messages: Sequence[llm.Message], tokens: int) -> tuple[llm.Messag
         total += message_tokens(shorter) - message_tokens(fitted[index])
         fitted[index] = shorter
     return tuple(fitted)
-
-
-def _is_object(text: str) -> bool:
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(value, dict)

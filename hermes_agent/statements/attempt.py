@@ -12,7 +12,7 @@ from hermes_agent.llm.budget import Spent
 from hermes_agent.llm.model import Degraded, Message
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.llm.structured import Interrupted, Structured
-from hermes_agent.llm.tool_calls import DialogueEvent, ToolStarted
+from hermes_agent.llm.tool_loop import DialogueEvent, ToolStarted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, EvidenceRecord
 from hermes_agent.model.display import cause_title, rank_list
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Emit, Notice

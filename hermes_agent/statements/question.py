@@ -14,8 +14,7 @@ from hermes_agent.llm.connect import capabilities_of, connect, new_budget
 from hermes_agent.llm.model import ChatModel, Message
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.structured import Interrupted, Structured, ask_structured
-from hermes_agent.llm.tool_calls import ResultStore
-from hermes_agent.llm.tool_loop import run_dialogue
+from hermes_agent.llm.tool_loop import ResultStore, run_dialogue
 from hermes_agent.llm.turn import Limits
 from hermes_agent.model.display import plain
 from hermes_agent.model.events import Emit

@@ -12,7 +12,7 @@ from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import BudgetExceeded
 from hermes_agent.llm.capabilities import Capabilities, profile_for
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
-from hermes_agent.llm.model import Message, ModelRequest, TextDelta, Usage
+from hermes_agent.llm.model import Message, ModelRequest, Usage
 from tests.hermes_agent.llm.fake_endpoint import said, serving
 
 
@@ -36,11 +36,10 @@ def test_names_are_masked_on_the_wire_when_the_settings_say_so(tmp_path: Path, r
         )
         model = connect(settings, hosts=["node17"])
         assert model is not None
-        events = list(model.stream(ModelRequest((Message("user", "is node17 slow?"),)), lambda: False))
+        reply = model.complete(ModelRequest((Message("user", "is node17 slow?"),)), lambda: False)
     assert endpoint.bodies[0]["messages"][0]["content"] == sent
     assert endpoint.headers[0]["authorization"] == "Bearer s3cret"
-    text = "".join(event.text for event in events if isinstance(event, TextDelta))
-    assert text == ("node17 is." if redact else "host-1 is.")
+    assert reply.text == ("node17 is." if redact else "host-1 is.")
 
 
 def test_the_profile_is_built_in_and_corrected_by_the_user(tmp_path: Path) -> None:

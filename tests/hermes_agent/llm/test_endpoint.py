@@ -10,22 +10,20 @@ from typing import Any
 
 import pytest
 
+from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.capabilities import Capabilities, Endpoint
 from hermes_agent.llm.endpoint import EndpointModel
 from hermes_agent.llm.failures import RetryPolicy
 from hermes_agent.llm.model import (
-    Degraded,
-    Finished,
     Message,
-    ModelEvent,
     ModelRequest,
-    ReasoningDelta,
+    Reply,
     ResponseSchema,
-    TextDelta,
     ToolCall,
     ToolSpec,
     Usage,
 )
+from hermes_agent.llm.turn import Limits, take_turn
 from tests.hermes_agent.llm.fake_endpoint import (
     Answer,
     FakeEndpoint,
@@ -71,19 +69,15 @@ def model_at(
     return EndpointModel(where, capabilities or Capabilities(), RetryPolicy(2, sleep or Sleeps()))
 
 
-def events_of(model: EndpointModel, request: ModelRequest = ASK) -> list[ModelEvent]:
-    return list(model.stream(request, never))
+def reply_of(model: EndpointModel, request: ModelRequest = ASK) -> Reply:
+    return model.complete(request, never)
 
 
-def text_of(events: list[ModelEvent]) -> str:
-    return "".join(event.text for event in events if isinstance(event, TextDelta))
-
-
-def test_text_arrives_in_pieces_with_the_endpoints_token_counts() -> None:
+def test_text_in_pieces_is_one_reply_with_the_endpoints_token_counts() -> None:
     answer = Answer(chunks=[text_chunk("The loader"), text_chunk(" waits."), end_chunk(), usage_chunk(21, 5)])
     with serving(answer) as endpoint:
-        events = events_of(model_at(endpoint))
-    assert events == [TextDelta("The loader"), TextDelta(" waits."), Usage(21, 5), Finished("stop")]
+        reply = reply_of(model_at(endpoint))
+    assert reply == Reply("The loader waits.", usage=Usage(21, 5))
     assert endpoint.paths == ["/v1/chat/completions"]
     assert endpoint.bodies[0]["model"] == "tiny"
     assert endpoint.bodies[0]["stream_options"] == {"include_usage": True}
@@ -98,37 +92,33 @@ def test_tool_calls_split_over_chunks_are_put_together() -> None:
         end_chunk("tool_calls"),
     ]
     with serving(Answer(chunks=chunks)) as endpoint:
-        events = events_of(model_at(endpoint), ModelRequest(ASK.messages, (TOOL,)))
-    assert [event for event in events if isinstance(event, ToolCall)] == [
-        ToolCall("a1", "steps", '{"rank": 3}'),
-        ToolCall("b2", "steps", '{"rank": 4}'),
-    ]
-    assert events[-1] == Finished("tool_calls")
+        reply = reply_of(model_at(endpoint), ModelRequest(ASK.messages, (TOOL,)))
+    assert reply.calls == (ToolCall("a1", "steps", '{"rank": 3}'), ToolCall("b2", "steps", '{"rank": 4}'))
     assert endpoint.bodies[0]["tools"][0]["function"]["name"] == "steps"
 
 
 def test_tool_calls_without_an_index_and_with_an_object_as_arguments_are_understood() -> None:
     chunks = [call_chunk(None, {"rank": 3}, "a1", "steps"), call_chunk(None, {"rank": 4}, "b2", "steps")]
     with serving(Answer(chunks=[*chunks, end_chunk("stop")])) as endpoint:
-        events = events_of(model_at(endpoint), ModelRequest(ASK.messages, (TOOL,)))
-    calls = [event for event in events if isinstance(event, ToolCall)]
-    assert [(call.id, call.arguments_json) for call in calls] == [("a1", '{"rank": 3}'), ("b2", '{"rank": 4}')]
-    assert events[-1] == Finished("tool_calls")
+        reply = reply_of(model_at(endpoint), ModelRequest(ASK.messages, (TOOL,)))
+    assert [(call.id, call.arguments_json) for call in reply.calls] == [("a1", '{"rank": 3}'), ("b2", '{"rank": 4}')]
 
 
 def test_only_the_first_call_counts_where_parallel_calls_are_off() -> None:
     chunks = [call_chunk(0, "{}", "a1", "steps"), call_chunk(1, "{}", "b2", "steps"), end_chunk("tool_calls")]
     with serving(Answer(chunks=chunks)) as endpoint:
         model = model_at(endpoint, Capabilities(parallel_calls=False))
-        events = events_of(model, ModelRequest(ASK.messages, (TOOL,)))
-    assert [event.id for event in events if isinstance(event, ToolCall)] == ["a1"]
+        reply = reply_of(model, ModelRequest(ASK.messages, (TOOL,)))
+    assert [call.id for call in reply.calls] == ["a1"]
     assert endpoint.bodies[0]["parallel_tool_calls"] is False
 
 
 def test_a_missing_usage_is_estimated_and_says_so() -> None:
     with serving(Answer(chunks=[text_chunk("x" * 40), end_chunk()])) as endpoint:
-        events = events_of(model_at(endpoint))
-    assert events[-2] == Usage(prompt_tokens=8, completion_tokens=10, estimated=True)
+        budget = Budget()
+        take_turn(model_at(endpoint), ASK, Limits(), budget, never, lambda _: None)
+    spent = budget.spent
+    assert (spent.prompt_tokens, spent.completion_tokens, spent.estimated) == (8, 10, True)
 
 
 def test_a_strict_schema_falls_back_rung_by_rung_and_what_worked_is_remembered() -> None:
@@ -142,11 +132,11 @@ def test_a_strict_schema_falls_back_rung_by_rung_and_what_worked_is_remembered()
     with serving(picky) as endpoint:
         model = model_at(endpoint)
         request = ModelRequest(ASK.messages, response_schema=FORM)
-        events = events_of(model, request)
+        reply = reply_of(model, request)
         tried = len(endpoint.bodies)
-        events_of(model, request)
-    assert text_of(events) == '{"cause": "x"}'
-    assert [event.detail.split()[-1] for event in events if isinstance(event, Degraded)] == [
+        reply_of(model, request)
+    assert reply.text == '{"cause": "x"}'
+    assert [each.detail.split()[-1] for each in reply.degraded] == [
         "forced_tool",
         "json_object",
         "plain",
@@ -159,10 +149,9 @@ def test_a_strict_schema_falls_back_rung_by_rung_and_what_worked_is_remembered()
 def test_a_forced_tool_gives_its_arguments_as_the_text_of_the_answer() -> None:
     chunks = [call_chunk(0, '{"cause": ', "a1", "verdict"), call_chunk(0, '"x"}'), end_chunk("tool_calls")]
     with serving(refused(400, "json_schema is unsupported"), Answer(chunks=chunks)) as endpoint:
-        events = events_of(model_at(endpoint), ModelRequest(ASK.messages, response_schema=FORM))
-    assert text_of(events) == '{"cause": "x"}'
-    assert not any(isinstance(event, ToolCall) for event in events)
-    assert events[-1] == Finished("stop")
+        reply = reply_of(model_at(endpoint), ModelRequest(ASK.messages, response_schema=FORM))
+    assert reply.text == '{"cause": "x"}'
+    assert (reply.calls, reply.reason) == ((), "stop")
     assert endpoint.bodies[1]["tool_choice"]["function"]["name"] == "verdict"
 
 
@@ -177,8 +166,8 @@ def test_an_endpoint_without_tools_gets_the_conversation_in_words() -> None:
     )
     with serving(refused(500, "tools param requires --jinja flag"), said("Step 5.")) as endpoint:
         model = model_at(endpoint)
-        events = events_of(model, request)
-    assert text_of(events) == "Step 5."
+        reply = reply_of(model, request)
+    assert reply.text == "Step 5."
     assert not model.capabilities.tools
     sent = endpoint.bodies[1]
     assert "tools" not in sent
@@ -197,8 +186,8 @@ def test_an_endpoint_without_tools_gets_the_conversation_in_words() -> None:
 )
 def test_a_refused_parameter_is_left_out_of_the_next_attempt(message: str, field: str) -> None:
     with serving(refused(400, message), said("ok")) as endpoint:
-        events = events_of(model_at(endpoint, temperature=0.2), ModelRequest(ASK.messages, max_tokens=50))
-    assert text_of(events) == "ok"
+        reply = reply_of(model_at(endpoint, temperature=0.2), ModelRequest(ASK.messages, max_tokens=50))
+    assert reply.text == "ok"
     assert field in endpoint.bodies[0]
     assert field not in endpoint.bodies[1]
     assert len(endpoint.bodies) == 2
@@ -208,7 +197,7 @@ def test_when_nothing_helps_the_first_refusal_is_told_and_nothing_is_remembered(
     with serving(refused(400, "json_schema: first"), refused(400, "tool_choice: second")) as endpoint:
         model = model_at(endpoint)
         with pytest.raises(ModelError, match=r"did not accept the request \(HTTP 400: .*first"):
-            events_of(model, ModelRequest(ASK.messages, response_schema=FORM))
+            reply_of(model, ModelRequest(ASK.messages, response_schema=FORM))
     assert model.capabilities == Capabilities()
 
 
@@ -217,7 +206,7 @@ def test_a_refused_key_is_one_sentence_without_the_key() -> None:
         serving(refused(401, "Incorrect API key provided: s3cret.", "invalid_api_key")) as endpoint,
         pytest.raises(ModelError, match=r"refused the API key .*HERMES_DX_API_KEY") as caught,
     ):
-        events_of(model_at(endpoint, api_key="s3cret"))
+        reply_of(model_at(endpoint, api_key="s3cret"))
     assert "s3cret" not in str(caught.value)
     assert endpoint.headers[0]["authorization"] == "Bearer s3cret"
 
@@ -227,14 +216,14 @@ def test_an_unknown_model_is_named() -> None:
         serving(refused(404, "model not found", "model_not_found")) as endpoint,
         pytest.raises(ModelError, match="knows no model 'tiny'"),
     ):
-        events_of(model_at(endpoint))
+        reply_of(model_at(endpoint))
     assert len(endpoint.bodies) == 1
 
 
 def test_a_rate_limit_is_waited_out_as_long_as_the_server_asks() -> None:
     sleeps = Sleeps()
     with serving(refused(429, "slow down", Retry_After="7"), said("ok")) as endpoint:
-        assert text_of(events_of(model_at(endpoint, sleep=sleeps))) == "ok"
+        assert reply_of(model_at(endpoint, sleep=sleeps)).text == "ok"
     assert sleeps.total_s == pytest.approx(7.0)
 
 
@@ -244,7 +233,7 @@ def test_retries_are_bounded_and_their_end_is_told() -> None:
         serving(refused(429, "slow down")) as endpoint,
         pytest.raises(ModelError, match="rate-limited or out of quota"),
     ):
-        events_of(model_at(endpoint, sleep=sleeps))
+        reply_of(model_at(endpoint, sleep=sleeps))
     assert len(endpoint.bodies) == 3
     assert sleeps.total_s == pytest.approx(0.5 + 1.0)
 
@@ -255,50 +244,48 @@ def test_retries_are_bounded_and_their_end_is_told() -> None:
 def test_a_limit_that_will_not_pass_soon_is_not_waited_for(answer: Answer) -> None:
     sleeps = Sleeps()
     with serving(answer) as endpoint, pytest.raises(ModelError, match="HTTP 429"):
-        events_of(model_at(endpoint, sleep=sleeps))
+        reply_of(model_at(endpoint, sleep=sleeps))
     assert (len(endpoint.bodies), sleeps.total_s) == (1, 0.0)
 
 
 def test_a_failing_server_is_tried_again_and_then_reported() -> None:
     with serving(refused(500, "boom"), said("ok")) as endpoint:
-        assert text_of(events_of(model_at(endpoint))) == "ok"
+        assert reply_of(model_at(endpoint)).text == "ok"
     with serving(refused(503, "boom")) as endpoint, pytest.raises(ModelError, match=r"failed on its side \(HTTP 503"):
-        events_of(model_at(endpoint))
+        reply_of(model_at(endpoint))
     assert len(endpoint.bodies) == 3
 
 
 @pytest.mark.parametrize("cut", [True, False])
-def test_a_stream_that_ends_in_the_middle_is_an_error_after_the_text(cut: bool) -> None:
+def test_a_stream_that_ends_in_the_middle_is_an_error(cut: bool) -> None:
     answer = Answer(chunks=[text_chunk("The loader")], done=False, cut=cut)
-    got: list[ModelEvent] = []
     with serving(answer) as endpoint, pytest.raises(ModelError, match="broke off in the middle"):
-        got.extend(model_at(endpoint).stream(ASK, never))
-    assert got == [TextDelta("The loader")]
+        reply_of(model_at(endpoint))
     assert len(endpoint.bodies) == 1
 
 
 def test_an_error_inside_of_a_stream_is_told_in_its_own_words() -> None:
     answer = Answer(chunks=[text_chunk("The"), {"error": {"message": "out of memory\x1b[31m"}}])
     with serving(answer) as endpoint, pytest.raises(ModelError, match=r"reported an error .*: out of memory; ask"):
-        events_of(model_at(endpoint))
+        reply_of(model_at(endpoint))
 
 
 @pytest.mark.parametrize("line", ["{not json", "[" * 100_000, "5", '"words"', "null"])
 def test_chunks_that_make_no_sense_end_in_a_sentence(line: str) -> None:
     with serving(Answer(chunks=[line])) as endpoint, pytest.raises(ModelError, match="no chunk of an answer"):
-        events_of(model_at(endpoint))
+        reply_of(model_at(endpoint))
 
 
 def test_a_web_page_instead_of_a_stream_points_at_the_base_url() -> None:
     page = Answer(document="<html>hello</html>", content_type="text/html")
     with serving(page) as endpoint, pytest.raises(ModelError, match=r"text/html instead .*ends in /v1"):
-        events_of(model_at(endpoint))
+        reply_of(model_at(endpoint))
 
 
 def test_a_compressed_answer_is_refused_before_it_is_unpacked() -> None:
     bomb = Answer(document="not gzip at all", headers={"Content_Encoding": "gzip"})
     with serving(bomb) as endpoint, pytest.raises(ModelError, match="compressed its answer"):
-        events_of(model_at(endpoint))
+        reply_of(model_at(endpoint))
     assert endpoint.headers[0]["accept-encoding"] == "identity"
 
 
@@ -306,14 +293,14 @@ def test_a_compressed_answer_is_refused_before_it_is_unpacked() -> None:
 def test_an_answer_that_does_not_end_is_not_read_to_its_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hermes_agent.llm.endpoint.MAX_BODY_BYTES", 2000)
     with serving(answer) as endpoint, pytest.raises(ModelError, match="larger than 2,000 bytes"):
-        events_of(model_at(endpoint))
+        reply_of(model_at(endpoint))
 
 
 def test_a_redirect_is_not_followed() -> None:
     with serving(said("stolen")) as other:
         away = Answer(307, document="", headers={"location": f"{other.url}/chat/completions"})
         with serving(away) as endpoint, pytest.raises(ModelError, match=r"redirects to http://127.*llm.base_url"):
-            events_of(model_at(endpoint))
+            reply_of(model_at(endpoint))
         assert other.bodies == []
 
 
@@ -322,7 +309,7 @@ def test_a_server_that_says_nothing_runs_into_the_timeout() -> None:
         serving(Answer(chunks=[text_chunk("late"), end_chunk()], hold=-1)) as endpoint,
         pytest.raises(ModelError, match=r"sent nothing for 0\.2 s"),
     ):
-        events_of(model_at(endpoint, timeout_s=0.2))
+        reply_of(model_at(endpoint, timeout_s=0.2))
 
 
 def test_an_endpoint_that_is_down_is_named() -> None:
@@ -330,7 +317,7 @@ def test_an_endpoint_that_is_down_is_named() -> None:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     with pytest.raises(ModelError, match=rf"http://127.0.0.1:{port}/v1 cannot be reached"):
-        events_of(model_at(f"http://127.0.0.1:{port}/v1"))
+        reply_of(model_at(f"http://127.0.0.1:{port}/v1"))
 
 
 @pytest.mark.parametrize("hold", [-1, 1])
@@ -338,19 +325,11 @@ def test_the_user_can_break_off_while_the_server_is_silent(hold: int) -> None:
     asked = threading.Event()
     answer = Answer(chunks=[text_chunk("The"), text_chunk(" end"), end_chunk()], hold=hold)
     with serving(answer) as endpoint:
-        if hold == -1:
-            threading.Timer(0.3, asked.set).start()
+        threading.Timer(0.5, asked.set).start()
         start = time.monotonic()
-        events = []
-        for event in model_at(endpoint, timeout_s=30.0).stream(ASK, asked.is_set):
-            events.append(event)
-            if isinstance(event, TextDelta):
-                asked.set()
+        reply = model_at(endpoint, timeout_s=30.0).complete(ASK, asked.is_set)
         waited_s = time.monotonic() - start
-    assert text_of(events) == ("" if hold == -1 else "The")
-    assert events[-1] == Finished("cancelled")
-    assert isinstance(events[-2], Usage)
-    assert events[-2].estimated
+    assert reply == Reply("" if hold == -1 else "The", reason="cancelled")
     assert waited_s < 10
 
 
@@ -358,8 +337,8 @@ def test_a_rate_limit_wait_can_be_broken_off() -> None:
     sleeps = Sleeps()
     with serving(refused(429, "slow down", Retry_After="20")) as endpoint:
         model = model_at(endpoint, sleep=sleeps)
-        events = list(model.stream(ASK, lambda: sleeps.total_s > 1.0))
-    assert events == [Finished("cancelled")]
+        reply = model.complete(ASK, lambda: sleeps.total_s > 1.0)
+    assert reply == Reply(reason="cancelled")
     assert sleeps.total_s < 2.0
 
 
@@ -367,12 +346,12 @@ def test_reasoning_is_kept_apart_and_handed_back_with_tool_calls_where_it_is_wan
     thinking = {"choices": [{"index": 0, "delta": {"reasoning_content": "hmm"}, "finish_reason": None}]}
     with serving(Answer(chunks=[thinking, text_chunk("Yes."), end_chunk()])) as endpoint:
         model = model_at(endpoint, Capabilities(reasoning_echo=True))
-        events = events_of(model)
+        reply = reply_of(model)
         called = Message("assistant", "", (ToolCall("a1", "steps", "{}"),), reasoning="hmm")
         silent = Message("assistant", "", (ToolCall("a2", "steps", "{}"),))
         answer = Message("assistant", "Yes.", reasoning="x")
-        events_of(model, ModelRequest((*ASK.messages, called, silent, answer), (TOOL,)))
-    assert events[:2] == [ReasoningDelta("hmm"), TextDelta("Yes.")]
+        reply_of(model, ModelRequest((*ASK.messages, called, silent, answer), (TOOL,)))
+    assert (reply.reasoning, reply.text) == ("hmm", "Yes.")
     sent = endpoint.bodies[1]["messages"]
     assert [message.get("reasoning_content") for message in sent] == [None, "hmm", "", None]
 
@@ -380,16 +359,16 @@ def test_reasoning_is_kept_apart_and_handed_back_with_tool_calls_where_it_is_wan
 def test_reasoning_is_not_sent_to_endpoints_that_did_not_ask_for_it() -> None:
     called = Message("assistant", "", (ToolCall("a1", "steps", "{}"),), reasoning="hmm")
     with serving(said("ok")) as endpoint:
-        events_of(model_at(endpoint), ModelRequest((*ASK.messages, called), (TOOL,)))
+        reply_of(model_at(endpoint), ModelRequest((*ASK.messages, called), (TOOL,)))
     assert "reasoning_content" not in endpoint.bodies[0]["messages"][1]
 
 
 def test_thinking_written_into_the_answer_is_no_answer() -> None:
     chunks = [text_chunk("<thi"), text_chunk("nk>\nmaybe 42 ms</th"), text_chunk("ink>\n\nIt waits."), end_chunk()]
     with serving(Answer(chunks=chunks)) as endpoint:
-        events = events_of(model_at(endpoint))
-    assert text_of(events) == "It waits."
-    assert "".join(event.text for event in events if isinstance(event, ReasoningDelta)) == "\nmaybe 42 ms"
+        reply = reply_of(model_at(endpoint))
+    assert reply.text == "It waits."
+    assert reply.reasoning == "\nmaybe 42 ms"
 
 
 def test_a_prompt_that_cannot_fit_is_refused_before_it_is_sent() -> None:
@@ -397,14 +376,14 @@ def test_a_prompt_that_cannot_fit_is_refused_before_it_is_sent() -> None:
         serving(said("ok")) as endpoint,
         pytest.raises(ModelError, match=r"needs about 1,004 tokens and 'tiny' takes 1,000"),
     ):
-        events_of(model_at(endpoint, Capabilities(context_window=1000)), ModelRequest((Message("user", "a" * 4000),)))
+        reply_of(model_at(endpoint, Capabilities(context_window=1000)), ModelRequest((Message("user", "a" * 4000),)))
     assert endpoint.bodies == []
 
 
 def test_a_prompt_that_the_server_finds_too_long_is_not_mistaken_for_a_missing_feature() -> None:
     message = "This model's maximum context length is 4096 tokens, reduce max_tokens or tools"
     with serving(refused(400, message)) as endpoint, pytest.raises(ModelError, match="too long for 'tiny'"):
-        events_of(model_at(endpoint), ModelRequest(ASK.messages, (TOOL,)))
+        reply_of(model_at(endpoint), ModelRequest(ASK.messages, (TOOL,)))
     assert len(endpoint.bodies) == 1
 
 
@@ -414,7 +393,7 @@ def test_nothing_meant_for_openai_is_sent_to_another_endpoint(monkeypatch: pytes
     monkeypatch.setenv("OPENAI_PROJECT_ID", "project-of-mine")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
     with serving(said("ok")) as endpoint:
-        assert text_of(events_of(model_at(endpoint))) == "ok"
+        assert reply_of(model_at(endpoint)).text == "ok"
     sent = " ".join(f"{name}={value}" for name, value in endpoint.headers[0].items())
     assert "for-openai-only" not in sent
     assert "org-of-mine" not in sent

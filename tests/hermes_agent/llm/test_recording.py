@@ -8,35 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from hermes_agent.llm.model import (
-    Degraded,
-    Finished,
-    Message,
-    ModelEvent,
-    ModelRequest,
-    ReasoningDelta,
-    ResponseSchema,
-    ToolCall,
-    ToolSpec,
-    Usage,
-)
-from hermes_agent.llm.recording import RecordingModel, ReplayModel, request_key
-from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.llm.model import Message, ModelRequest, Reply, ResponseSchema, ToolCall, ToolSpec, Usage
+from hermes_agent.llm.recording import RecordingModel, ReplayModel, ScriptedModel, Turn, request_key
 from tools.errors import InputError, ModelError
 
 ASK = ModelRequest((Message("user", "why?"),), (ToolSpec("steps", "Steps.", {"type": "object"}),), max_tokens=9)
 OTHER = ModelRequest((Message("user", "why not?"),))
 
 
-def play(model: RecordingModel | ReplayModel | ScriptedModel, request: ModelRequest) -> list[ModelEvent]:
-    return list(model.stream(request, lambda: False))
+def play(model: RecordingModel | ReplayModel | ScriptedModel, request: ModelRequest) -> Reply:
+    return model.complete(request, lambda: False)
 
 
 def test_a_recording_plays_the_same_events_again(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "exchanges.jsonl"
     turns: list[Turn] = [
-        [ReasoningDelta("hm"), "Step ", "5\n", ToolCall("a1", "steps", '{"rank": 1}'), Usage(3, 4)],
-        ["other", Finished("length")],
+        Reply("Step 5\n", (ToolCall("a1", "steps", '{"rank": 1}'),), reasoning="hm", usage=Usage(3, 4)),
+        Reply("other", reason="length"),
     ]
     recorder = RecordingModel(ScriptedModel(turns, name="tiny"), path)
     first, second = play(recorder, ASK), play(recorder, OTHER)
@@ -46,7 +34,6 @@ def test_a_recording_plays_the_same_events_again(tmp_path: Path) -> None:
     assert play(replay, ASK) == first
     assert replay.left == 0
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert not any(isinstance(event, Degraded) for event in first)
 
 
 def test_a_request_that_was_not_recorded_is_an_error(tmp_path: Path) -> None:
@@ -69,7 +56,7 @@ def test_each_exchange_is_played_once_and_in_its_order(tmp_path: Path) -> None:
 def test_a_failure_is_part_of_the_recording(tmp_path: Path) -> None:
     path = tmp_path / "exchanges.jsonl"
     with pytest.raises(ModelError):
-        play(RecordingModel(ScriptedModel([["half", ModelError("It broke off.")]]), path), ASK)
+        play(RecordingModel(ScriptedModel([ModelError("It broke off.")]), path), ASK)
     with pytest.raises(ModelError, match=r"^It broke off\.$"):
         play(ReplayModel(path), ASK)
 
@@ -93,14 +80,14 @@ def test_the_key_depends_on_every_part_of_a_request() -> None:
     [
         "not json",
         "{}",
-        json.dumps({"schema": "hermes-dx/exchange/2", "key": "", "model": "", "request": {}, "events": []}),
+        json.dumps({"schema": "hermes-dx/exchange/3", "key": "", "model": "", "request": {}}),
         json.dumps(
             {
-                "schema": "hermes-dx/exchange/1",
+                "schema": "hermes-dx/exchange/2",
                 "key": "k",
                 "model": "m",
                 "request": {},
-                "events": [{"kind": "usage", "fields": {"prompt_tokens": "many"}}],
+                "reply": {"usage": {"prompt_tokens": "many"}},
             }
         ),
     ],

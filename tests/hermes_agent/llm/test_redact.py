@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_agent.llm.model import Finished, Message, ModelRequest, ResponseSchema, TextDelta, ToolCall
+from hermes_agent.llm.model import Message, ModelRequest, Reply, ResponseSchema, ToolCall
+from hermes_agent.llm.recording import ScriptedModel
 from hermes_agent.llm.redact import RedactedModel, Redactor
-from hermes_agent.llm.scripted import ScriptedModel
 
 PIECES = st.sampled_from(
     [
@@ -102,32 +102,29 @@ def test_unmasking_undoes_masking(text: str) -> None:
 
 
 def test_a_redacted_model_sees_masks_and_answers_with_names() -> None:
-    inner = ScriptedModel([["ho", "st-1", " is late", ToolCall("a1", "read", '{"file": "path-1"}')]])
+    inner = ScriptedModel([Reply("host-1 is late", (ToolCall("a1", "read", '{"file": "path-1"}'),))])
     model = RedactedModel(inner, Redactor(hosts=["node17"]))
     asked = ModelRequest((Message("user", 'why is node17 late? see "/data/my \\"x"'), Message("tool", "alice@x.org")))
-    events = list(model.stream(asked, lambda: False))
+    reply = model.complete(asked, lambda: False)
     sent = " ".join(message.content for message in inner.requests[0].messages)
     assert "node17" not in sent
     assert "alice" not in sent
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "node17 is late"
-    call = next(event for event in events if isinstance(event, ToolCall))
-    assert json.loads(call.arguments_json)["file"].startswith("/data/my")
-    assert events[-1] == Finished("tool_calls")
+    assert reply.text == "node17 is late"
+    assert json.loads(reply.calls[0].arguments_json)["file"].startswith("/data/my")
 
 
 def test_a_mask_at_the_very_end_of_an_answer_is_unmasked() -> None:
     model = RedactedModel(ScriptedModel(["The late one is host-1"]), Redactor(hosts=["node17"]))
-    events = list(model.stream(ModelRequest((Message("user", "node17?"),)), lambda: False))
-    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "The late one is node17"
+    reply = model.complete(ModelRequest((Message("user", "node17?"),)), lambda: False)
+    assert reply.text == "The late one is node17"
 
 
 def test_the_names_in_a_structured_answer_leave_it_json() -> None:
     redactor = Redactor()
     masked = redactor.mask('see "C:\\Users\\x y\\run"')
-    model = RedactedModel(ScriptedModel([['{"file": "', masked.split('"')[1], '"}']]), redactor)
+    model = RedactedModel(ScriptedModel([json.dumps({"file": masked.split('"')[1]})]), redactor)
     asked = ModelRequest((Message("user", "where?"),), response_schema=ResponseSchema("place", {}))
-    text = "".join(event.text for event in model.stream(asked, lambda: False) if isinstance(event, TextDelta))
-    assert json.loads(text) == {"file": "C:\\Users\\x y\\run"}
+    assert json.loads(model.complete(asked, lambda: False).text) == {"file": "C:\\Users\\x y\\run"}
 
 
 def test_a_mask_inside_of_a_word_is_none() -> None:

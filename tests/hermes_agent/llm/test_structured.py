@@ -11,7 +11,7 @@ from hermes_agent.llm.budget import Budget, BudgetExceeded
 from hermes_agent.llm.capabilities import Capabilities, Endpoint
 from hermes_agent.llm.endpoint import EndpointModel
 from hermes_agent.llm.model import ChatModel, Degraded, Message, ToolCall
-from hermes_agent.llm.scripted import ScriptedModel
+from hermes_agent.llm.recording import ScriptedModel
 from hermes_agent.llm.structured import Interrupted, Structured, ask_structured, parse_form, strict_schema
 from tests.hermes_agent.llm.fake_endpoint import Answer, call_chunk, end_chunk, refused, said, serving
 from tools.errors import ModelError
@@ -99,7 +99,7 @@ def test_an_interrupted_question_has_no_answer() -> None:
 
 def test_the_time_of_the_budget_interrupts_an_answer_in_the_middle() -> None:
     ticks = iter(range(1000))
-    model = ScriptedModel([["{", *" " * 100, "}"]])
+    model = ScriptedModel([f"{{{' ' * 100}}}"])
     with pytest.raises(BudgetExceeded, match="are allowed"):
         asked(model, Budget(max_seconds=20, clock=lambda: next(ticks)))
     assert next(ticks) < 60

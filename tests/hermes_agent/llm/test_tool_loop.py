@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 from pydantic import Field
 
 from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.model import Finished, Message, ReasoningDelta, ToolCall, Usage
-from hermes_agent.llm.scripted import ScriptedModel, Turn
-from hermes_agent.llm.tool_calls import DialogueEvent, ToolFinished, ToolStarted
-from hermes_agent.llm.tool_loop import ANSWER_NOW, DialogueResult, run_dialogue
+from hermes_agent.llm.model import Message, Reply, ToolCall, Usage
+from hermes_agent.llm.recording import ScriptedModel, Turn
+from hermes_agent.llm.tool_loop import (
+    ANSWER_NOW,
+    DialogueEvent,
+    DialogueResult,
+    ToolFinished,
+    ToolStarted,
+    run_dialogue,
+)
 from hermes_agent.llm.turn import ELIDED, Limits
 from tools.agent_tools.tool import Arguments, Tool
 from tools.errors import ModelError, UsageError
@@ -73,13 +79,17 @@ class Dialogue:
         return [event for event in self.events if isinstance(event, ToolFinished)]
 
 
-def call(number: int, arguments: str = "{}", name: str = "steps") -> list[ToolCall]:
-    return [ToolCall(f"c{number}", name, arguments)]
+def call(number: int, arguments: str = "{}", name: str = "steps") -> Reply:
+    return calls((number, arguments, name))
+
+
+def calls(*asked: tuple[int, str, str]) -> Reply:
+    return Reply(calls=tuple(ToolCall(f"c{number}", name, arguments) for number, arguments, name in asked))
 
 
 def test_a_tool_is_run_and_its_result_answers_the_question() -> None:
     steps = Steps()
-    dialogue = Dialogue([["Let me see.", *call(1, '{"rank": 3}')], ["Step 5", " [E3]."]], steps.tool())
+    dialogue = Dialogue([replace(call(1, '{"rank": 3}'), text="Let me see."), "Step 5 [E3]."], steps.tool())
     result = dialogue.run()
     assert (result.text, result.stop, result.note) == ("Step 5 [E3].", "answered", "")
     assert steps.asked == [OneRank(rank=3)]
@@ -122,7 +132,7 @@ def test_a_long_result_is_bounded_and_can_be_read_on_by_its_handle() -> None:
         (call(1, '{"rank": 1, "sql": "x"}'), "sql is unknown (known: rank)", "arguments that fit"),
     ],
 )
-def test_a_bad_call_is_explained_to_the_model_and_not_run(asked: list[ToolCall], fault: str, advice: str) -> None:
+def test_a_bad_call_is_explained_to_the_model_and_not_run(asked: Reply, fault: str, advice: str) -> None:
     steps = Steps()
     dialogue = Dialogue([asked, "I do not know."], steps.tool())
     assert dialogue.run().stop == "answered"
@@ -188,7 +198,7 @@ def test_a_model_that_never_answers_is_stopped_after_the_last_round() -> None:
 
 def test_a_budget_that_runs_out_ends_the_dialogue_with_a_sentence() -> None:
     steps = Steps()
-    turns: list[Turn] = [[*call(1, '{"rank": 1}'), Usage(90, 20)], "never reached"]
+    turns: list[Turn] = [replace(call(1, '{"rank": 1}'), usage=Usage(90, 20)), "never reached"]
     result = Dialogue(turns, steps.tool(), Budget(max_tokens=100)).run()
     assert (result.stop, steps.asked) == ("budget", [])
     assert "110 of 100 tokens" in result.note
@@ -196,14 +206,14 @@ def test_a_budget_that_runs_out_ends_the_dialogue_with_a_sentence() -> None:
 
 
 def test_an_answer_that_went_over_the_budget_is_still_an_answer() -> None:
-    result = Dialogue([["Step 5.", Usage(90, 20)]], Steps().tool(), Budget(max_tokens=100)).run()
+    result = Dialogue([Reply("Step 5.", usage=Usage(90, 20))], Steps().tool(), Budget(max_tokens=100)).run()
     assert (result.text, result.stop) == ("Step 5.", "answered")
     assert "110 of 100 tokens" in result.note
 
 
 def test_a_cancelled_dialogue_is_left_in_a_state_to_go_on_with() -> None:
     steps = Steps()
-    turns: list[Turn] = [[*call(1, '{"rank": 1}'), *call(2, '{"rank": 2}')], "never reached"]
+    turns: list[Turn] = [calls((1, '{"rank": 1}', "steps"), (2, '{"rank": 2}', "steps")), "never reached"]
     dialogue = Dialogue(turns, steps.tool(), cancelled=lambda: bool(steps.asked))
     result = dialogue.run()
     assert (result.stop, len(steps.asked)) == ("cancelled", 1)
@@ -213,20 +223,20 @@ def test_a_cancelled_dialogue_is_left_in_a_state_to_go_on_with() -> None:
 
 def test_the_time_of_the_budget_interrupts_an_answer_in_the_middle() -> None:
     ticks = iter(range(1000))
-    result = Dialogue([["a", "b", "c"] * 50], Steps().tool(), Budget(max_seconds=20, clock=lambda: next(ticks))).run()
+    result = Dialogue(["abc" * 50], Steps().tool(), Budget(max_seconds=20, clock=lambda: next(ticks))).run()
     assert result.stop == "budget"
     assert "max_seconds" in result.note
     assert 0 < len(result.text) < 150
 
 
 def test_an_answer_that_was_cut_short_is_not_passed_off_as_one() -> None:
-    result = Dialogue([["Step", Finished("length")]], Steps().tool()).run()
+    result = Dialogue([Reply("Step", reason="length")], Steps().tool()).run()
     assert (result.stop, result.text) == ("cut_short", "Step")
-    assert Dialogue([["  "]], Steps().tool()).run().stop == "cut_short"
+    assert Dialogue(["  "], Steps().tool()).run().stop == "cut_short"
 
 
 def test_reasoning_goes_back_with_the_calls_and_is_never_shown() -> None:
-    dialogue = Dialogue([[ReasoningDelta("hmm"), *call(1, '{"rank": 1}')], "Yes."], Steps().tool())
+    dialogue = Dialogue([replace(call(1, '{"rank": 1}'), reasoning="hmm"), "Yes."], Steps().tool())
     assert dialogue.run().text == "Yes."
     assert dialogue.model.requests[1].messages[-2].reasoning == "hmm"
 
@@ -243,7 +253,7 @@ def test_old_results_make_room_in_a_small_window() -> None:
 
 def test_a_model_that_fails_is_not_answered_for() -> None:
     with pytest.raises(ModelError, match="is down"):
-        Dialogue([[ModelError("The endpoint is down.")]], Steps().tool()).run()
+        Dialogue([ModelError("The endpoint is down.")], Steps().tool()).run()
 
 
 def test_a_tool_cannot_take_the_name_of_another() -> None:

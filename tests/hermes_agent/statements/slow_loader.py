@@ -11,7 +11,7 @@ from pathlib import Path
 
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.config.settings import Settings
-from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Event, Notice
 from hermes_agent.questions.discussion import Discussion

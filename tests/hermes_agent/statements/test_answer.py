@@ -8,8 +8,8 @@ import pytest
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.model import Usage
-from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.llm.model import Reply, Usage
+from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.model.display import cause_title
 from hermes_agent.questions.material import Cancelled
@@ -65,7 +65,7 @@ def assert_template_stays(result: Diagnosis) -> None:
 
 def test_statements_that_pass_are_shown_and_kept_with_who_made_them() -> None:
     listener = Listener()
-    result, note = written(scripted([GOOD[:50], GOOD[50:]]), listener)
+    result, note = written(scripted(GOOD), listener)
     assert listener.streamed.split("\n\n") == [*words_of_model(result), ""]
     assert listener.rejections == []
     assert result.answer == [*diagnosis().answer, INTRODUCTION, *words_of_model(result)]
@@ -130,8 +130,8 @@ def test_a_statement_that_does_not_stand_does_not_reach_the_reader(made: Stateme
 @pytest.mark.parametrize(
     ("turn", "reason"),
     [
-        ([ModelError("The endpoint is down.")], "The endpoint is down."),
-        ([GOOD[:60], ModelError("The answer broke off in the middle; ask again.")], "broke off"),
+        (ModelError("The endpoint is down."), "The endpoint is down."),
+        (ModelError("The answer broke off in the middle; ask again."), "broke off"),
     ],
 )
 def test_a_model_that_fails_leaves_the_template(turn: Turn, reason: str) -> None:
@@ -150,7 +150,7 @@ def test_an_answer_of_another_form_twice_leaves_the_template(text: str) -> None:
 
 
 def test_a_budget_that_does_not_reach_for_the_repair_keeps_what_passed() -> None:
-    model = scripted([WRONG, Usage(90, 20)], GOOD)
+    model = scripted(Reply(WRONG, usage=Usage(90, 20)), GOOD)
     result, note = written(model, budget=Budget(max_tokens=100))
     assert words_of_model(result)[:2] == PARAGRAPHS
     assert len(model.requests) == 1

@@ -12,8 +12,8 @@ from case_library.retrieval.query import CaseHit, CaseQuery
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.cases import recalled, recalled_case
-from hermes_agent.llm.model import ToolCall
-from hermes_agent.llm.scripted import ScriptedModel
+from hermes_agent.llm.model import Reply, ToolCall
+from hermes_agent.llm.recording import ScriptedModel
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.report.markdown import render_markdown
@@ -132,8 +132,8 @@ def test_a_remote_model_cannot_search_or_open_private_cases(
     whole = Discussion(recalling, WithCases(index))
     model = ScriptedModel(
         [
-            [ToolCall("a", "similar_cases", json.dumps({"text": LIKE.text}))],
-            [ToolCall("b", "rows_behind", json.dumps({"id": "C1"}))],
+            Reply(calls=(ToolCall("a", "similar_cases", json.dumps({"text": LIKE.text})),)),
+            Reply(calls=(ToolCall("b", "rows_behind", json.dumps({"id": "C1"})),)),
             answer_of(statement(f"The loader costs {{{COST}}} per step.")),
         ]
     )

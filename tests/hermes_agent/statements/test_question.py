@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.llm.model import ToolCall
-from hermes_agent.llm.scripted import ScriptedModel, Turn
+from hermes_agent.llm.model import Reply, ToolCall
+from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.display import cause_title
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
@@ -41,8 +41,8 @@ OPEN_TEXT = f"{capital(cause_title('slow_link', None))}: could not be checked"
 FIRST_NEW = f"E{len(diagnosis().evidence) + 1}"
 
 
-def call(name: str, **arguments: object) -> list[ToolCall]:
-    return [ToolCall("c1", name, json.dumps(arguments))]
+def call(name: str, **arguments: object) -> Reply:
+    return Reply(calls=(ToolCall("c1", name, json.dumps(arguments)),))
 
 
 def asked(tmp_path: Path, model: ScriptedModel, about: Discussion, **env: str) -> tuple[Accepted | Declined, Listener]:
