@@ -1,17 +1,77 @@
-"""Rankers fused into one similarity and strength; causes voted for by the cases and by the taxonomy's own words."""
+"""BM25 and the rarity of shared terms, and rankers fused into one similarity, strength and vote on the cause."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from case_library.retrieval.cards import cause_text
-from case_library.retrieval.lexical import LexicalIndex, Scores
-from case_library.retrieval.lexicon import search_terms
+from case_library.retrieval.query import cause_text
+from case_library.retrieval.words import search_terms
+
+K1 = 1.2
+B = 0.75
+Scores = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LexicalScores:
+    """All documents against a query, shape ``(documents,)``: ``bm25`` orders, ``gain`` is the rarity shared in nats."""
+
+    bm25: Scores
+    gain: Scores
+
+
+class LexicalIndex:
+    """BM25 over documents given as how often each has a term; ``rarity`` may come from another, larger index."""
+
+    def __init__(self, documents: Sequence[Mapping[str, float]], rarity: Callable[[str], float] | None = None) -> None:
+        self.size = len(documents)
+        self.frequency = Counter(term for counts in documents for term in counts)
+        self.rarity = rarity or self._own_rarity
+        self._postings = _postings(documents)
+
+    @property
+    def rarity_of_one(self) -> float:
+        """The rarity of a term that only one document has: the unit in which libraries of any size can be compared."""
+        return self._rarity(1)
+
+    def score(self, query: Iterable[str]) -> LexicalScores:
+        """Every document against the terms of a query; a repeated term counts once."""
+        bm25, gain = np.zeros(self.size), np.zeros(self.size)
+        for term in dict.fromkeys(query):
+            if term in self._postings:
+                rows, weights = self._postings[term]
+                bm25[rows] += self.rarity(term) * weights
+                gain[rows] += self.rarity(term)
+        return LexicalScores(bm25, gain)
+
+    def _own_rarity(self, term: str) -> float:
+        """The information of a term in nats: near 0 when most documents have it, highest when none has."""
+        return self._rarity(self.frequency[term])
+
+    def _rarity(self, seen: int) -> float:
+        return math.log(1 + (self.size - seen + 0.5) / (seen + 0.5))
+
+
+def _postings(documents: Sequence[Mapping[str, float]]) -> dict[str, tuple[NDArray[np.int64], Scores]]:
+    """By term: the rows that have it, and the part of BM25 that does not depend on the query."""
+    lengths = np.array([sum(counts.values()) for counts in documents])
+    norms = K1 * (1 - B + B * lengths / max(lengths.mean(), 1.0)) if len(documents) else lengths
+    counted: defaultdict[str, dict[int, float]] = defaultdict(dict)
+    for row, counts in enumerate(documents):
+        for term, count in counts.items():
+            counted[term][row] = count
+    postings: dict[str, tuple[NDArray[np.int64], Scores]] = {}
+    for term, by_row in counted.items():
+        rows, times = np.array(list(by_row)), np.array(list(by_row.values()), dtype=np.float64)
+        postings[term] = (rows, times * (K1 + 1) / (times + norms[rows]))
+    return postings
+
 
 VOTERS = 3  # the best cases of a cause; the mean over all would favour causes whose cases are much alike
 TAXONOMY_WEIGHT = 0.5

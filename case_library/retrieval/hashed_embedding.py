@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from case_library.retrieval.lexicon import lexicon
-from case_library.retrieval.words import terms
+from case_library.retrieval.words import lexicon, terms
 
 DIMENSION = 2048
 NGRAM_SIZES = (4, 5)

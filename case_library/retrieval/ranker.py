@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from case_library.retrieval.cards import CaseCard, cause_text
 from case_library.retrieval.fusion import (
     TAIL,
     CauseVotes,
+    LexicalIndex,
+    Scores,
     Strength,
     Weights,
     abstention,
@@ -24,11 +25,8 @@ from case_library.retrieval.fusion import (
     text_strength,
 )
 from case_library.retrieval.hashed_embedding import CLOSE_ANGLE
-from case_library.retrieval.lexical import LexicalIndex, Scores
-from case_library.retrieval.lexicon import lexicon, search_terms
-from case_library.retrieval.query import CaseHit, CaseQuery, Recall
-from case_library.retrieval.question import Question, Vocabulary, read_question
-from case_library.retrieval.words import terms
+from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, cause_text
+from case_library.retrieval.words import Question, Vocabulary, lexicon, read_question, search_terms, terms
 
 SAME_MECHANISM = 1.0
 SAME_CAUSE = 0.8

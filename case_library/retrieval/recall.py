@@ -10,7 +10,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from case_library.library import (
@@ -22,7 +21,6 @@ from case_library.library import (
     private_contents,
     read_case_bytes,
 )
-from case_library.retrieval.cards import CaseCard, card_of, document
 from case_library.retrieval.embedding_choice import (
     HASHED,
     EmbeddingChoice,
@@ -31,7 +29,12 @@ from case_library.retrieval.embedding_choice import (
     stored_weights,
     version,
 )
-from case_library.retrieval.query import CaseHit, CaseQuery, Recall
+from case_library.retrieval.query import CaseCard, CaseQuery, Recall, card_of, document
+
+if TYPE_CHECKING:
+    from case_library.schema import Case
+
+__all__ = ["CaseHit", "CaseIndex", "CaseQuery", "Recall"]
 
 LAYOUT_VERSION = 4
 CACHED = 4  # indexes that stay in the cache, the newest
@@ -173,13 +176,6 @@ def _publish(built: Path, cached: Path) -> tuple[str, ...]:
     return ()
 
 
-if TYPE_CHECKING:
-    pass
-    from case_library.schema import Case
-
-__all__ = ["CaseHit", "CaseIndex", "CaseQuery", "Recall"]
-
-
 class CaseIndex:
     """The cases of one folder, ready to be searched; use ``open`` and, when done, ``close``.
 
@@ -189,10 +185,7 @@ class CaseIndex:
 
     def __init__(self, snapshot: Snapshot, choice: EmbeddingChoice, note: str = "") -> None:
         from case_library.retrieval.chroma_store import ChromaStore
-        from case_library.retrieval.embedding_choice import open_embedding
         from case_library.retrieval.ranker import CaseRanker
-
-        pass
 
         embedding = open_embedding(choice, json.loads((snapshot.folder / EMBEDDING).read_text(encoding="utf-8")))
         cards = snapshot.cards()
@@ -219,8 +212,6 @@ class CaseIndex:
         say so if the embedding cannot be used and the hashed one stands in for it.
         Raises ``CaseError`` if a case file is not right, ``CaseIndexError`` if Chroma fails.
         """
-        pass
-
         try:
             return cls(take_snapshot(cases_folder, cache_dir, embedding, private_folder), embedding)
         except EmbeddingError as error:
@@ -235,7 +226,7 @@ class CaseIndex:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def case(self, id: str) -> Case:

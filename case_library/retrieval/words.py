@@ -1,11 +1,16 @@
-"""Text to search terms: identifiers are split, endings trimmed, accents folded, filler words dropped."""
+"""Text to search terms: words, the concepts behind them, and misspelt words corrected."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from importlib.resources import files
+from typing import NamedTuple
 
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\d+[A-Za-z][A-Za-z0-9]*")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[A-Za-z]*")
@@ -21,20 +26,14 @@ def filler() -> frozenset[str]:
 
 def terms(text: str) -> list[str]:
     """Search terms of a text in order, repeated as often as they occur; longer text than ``MAX_TEXT`` is cut."""
-    found: list[str] = []
-    for token in _tokens(text):
-        found.extend(_forms(token))
-    return found
+    return [form for token in _tokens(text) for form in _forms(token)]
 
 
 def surface_forms(text: str) -> dict[str, str]:
     """For each search term of a text a word that a person can read; the whole word where a part gave the term too."""
     words = _tokens(text)
-    forms = {trim(token.lower().strip("_")): token.strip("_") for token in words}
-    for token in words:
-        for part in _parts(token):
-            forms.setdefault(trim(part), part)
-    return forms
+    parts = {trim(part): part for token in reversed(words) for part in reversed(_parts(token))}
+    return parts | {trim(token.lower().strip("_")): token.strip("_") for token in words}
 
 
 def pieces(text: str) -> list[str]:
@@ -43,14 +42,11 @@ def pieces(text: str) -> list[str]:
 
 
 def _tokens(text: str) -> list[str]:
-    return _TOKEN.findall(_folded(text[:MAX_TEXT]))
-
-
-def _folded(text: str) -> str:
-    if text.isascii():
-        return text
-    plain = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
-    return "".join(letter for letter in plain if not unicodedata.combining(letter))
+    text = text[:MAX_TEXT]
+    if not text.isascii():
+        decomposed = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+        text = "".join(letter for letter in decomposed if not unicodedata.combining(letter))
+    return _TOKEN.findall(text)
 
 
 def _forms(token: str) -> list[str]:
@@ -71,3 +67,135 @@ def trim(word: str) -> str:
         if stem != word and len(stem) >= 4 and not stem.endswith("s"):
             return stem.removesuffix("e")
     return word.removesuffix("e") if len(word) > 4 else word
+
+
+MARK = "~"  # begins the term of a concept, which no word of a text can do
+OTHER = "!"  # begins the name of a topic that no case is about
+PACE = "?"  # begins the name of the words for how long something takes
+UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # letters of scripts without spaces between words
+
+
+class Phrase(NamedTuple):
+    """A phrase that means a concept: as written, and in the trimmed parts of its words."""
+
+    written: str
+    parts: tuple[str, ...]
+    concept: str
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Phrases by the first part of their first word, and phrases of scripts that put no space between words."""
+
+    spaced: Mapping[str, tuple[Phrase, ...]]
+    unspaced: tuple[Phrase, ...]
+
+    @property
+    def parts(self) -> frozenset[str]:
+        """Every part of a word that a phrase has."""
+        phrases = (phrase for rows in self.spaced.values() for phrase in rows)
+        return frozenset(part for each in phrases if each.concept[0] not in OTHER + PACE for part in each.parts)
+
+    def concepts(self, text: str, correct: Callable[[str], str] = str) -> dict[str, str]:
+        """The concept terms of a text, each with the phrase that first gave it; ``correct`` spells a word."""
+        found = self._found(text, correct)
+        return {MARK + name: written for name, written in found.items() if name[0] not in OTHER + PACE}
+
+    def speaks_of_pace(self, text: str) -> bool:
+        """Return whether a text has a word for how long something takes."""
+        return any(name.startswith(PACE) for name in self._found(text, str))
+
+    def other_topics(self, text: str) -> dict[str, str]:
+        """Return the topics of a text that no case is about, each with the phrase that first gave it."""
+        found = self._found(text, str)
+        return {name.strip(OTHER + " "): written for name, written in found.items() if name.startswith(OTHER)}
+
+    def _found(self, text: str, correct: Callable[[str], str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        parts = [correct(part) for part in pieces(text)]
+        for place, first in enumerate(parts):
+            for phrase in self.spaced.get(first, ()):
+                if tuple(parts[place : place + len(phrase.parts)]) == phrase.parts:
+                    found.setdefault(phrase.concept, phrase.written)
+        if not text.isascii():
+            small = text[:MAX_TEXT].lower()
+            for phrase in self.unspaced:
+                if phrase.written in small:
+                    found.setdefault(phrase.concept, phrase.written)
+        return found
+
+
+def search_terms(text: str) -> list[str]:
+    """The words of a text and, once each, the concepts behind them."""
+    return [*terms(text), *lexicon().concepts(text)]
+
+
+@cache
+def lexicon() -> Lexicon:
+    """The lexicon that comes with the library."""
+    return parse_lexicon(files("case_library.retrieval").joinpath("lexicon.txt").read_text(encoding="utf-8"))
+
+
+def parse_lexicon(text: str) -> Lexicon:
+    """A lexicon from lines ``concept = phrase | phrase``; empty lines and those that begin with ``#`` are passed."""
+    spaced: dict[str, list[Phrase]] = {}
+    unspaced: list[Phrase] = []
+    for line in text.splitlines():
+        name, _, phrases = line.partition("=")
+        if not phrases or line.startswith("#"):
+            continue
+        for written in (phrase.strip().lower() for phrase in phrases.split("|")):
+            phrase = Phrase(written, tuple(pieces(written)), name.strip())
+            if UNSPACED.search(written):
+                unspaced.append(phrase)
+            elif phrase.parts:
+                spaced.setdefault(phrase.parts[0], []).append(phrase)
+    return Lexicon({first: tuple(rows) for first, rows in spaced.items()}, tuple(unspaced))
+
+
+SHORTEST = 5  # letters; one wrong letter of a shorter word often makes another word
+LIKENESS = 0.82  # of difflib: about one wrong letter in six, two in eleven
+
+
+class Vocabulary:
+    """The known words, trimmed, with how many documents use each."""
+
+    def __init__(self, uses: Mapping[str, int], also: Iterable[str] = ()) -> None:
+        self._uses = {**dict.fromkeys(also, 1), **uses}
+        self._alike: defaultdict[str, list[str]] = defaultdict(list)
+        for word in sorted(self._uses, key=lambda word: (-self._uses[word], word)):
+            if word.isalpha():
+                self._alike[word[0]].append(word)
+
+    def correct(self, word: str) -> str:
+        """The known word that an unknown one most likely stands for; the word itself if it is known or unlike all."""
+        if word in self._uses or len(word) < SHORTEST or not word.isalpha():
+            return word
+        near = (known for known in self._alike[word[0]] if abs(len(known) - len(word)) <= 2)
+        return next(iter(get_close_matches(word, near, 1, LIKENESS)), word)
+
+
+@dataclass(frozen=True)
+class Question:
+    """``shown`` has a readable word for each search term of ``terms``; ``text`` is what was asked.
+
+    ``concepts`` counts those among the terms; ``other_topic`` names what the text speaks of that no case is about;
+    ``of_pace`` is true if it has a word for how long something takes.
+    """
+
+    text: str
+    terms: tuple[str, ...]
+    shown: Mapping[str, str]
+    concepts: int = 0
+    other_topic: str = ""
+    of_pace: bool = False
+
+
+def read_question(text: str, vocabulary: Vocabulary) -> Question:
+    """The question of a text, its unknown words corrected towards the vocabulary."""
+    readable = surface_forms(text)
+    known = lexicon()
+    concepts = known.concepts(text, vocabulary.correct)
+    words = {vocabulary.correct(term): readable[term] for term in terms(text)}
+    other = next(iter(known.other_topics(text)), "")
+    return Question(text, (*words, *concepts), {**words, **concepts}, len(concepts), other, known.speaks_of_pace(text))

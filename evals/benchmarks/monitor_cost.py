@@ -16,8 +16,8 @@ from array import array
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from hermes_agent.monitor.procfs import thread_cpu_us
 from hermes_agent.monitor.session import Monitor, Options
-from hermes_agent.monitor.tasks import thread_cpu_us
 
 STARTING = 50  # steps of 20 ms: what is written once at the start is not a cost of each step
 SWEPT = 4 << 20  # numbers of 8 bytes

@@ -15,8 +15,8 @@ from random import Random
 from typing import Any
 
 from evals.benchmarks.monitor_cost import own_thread
+from hermes_agent.monitor.procfs import thread_cpu_us
 from hermes_agent.monitor.session import Monitor, Options
-from hermes_agent.monitor.tasks import thread_cpu_us
 
 RESAMPLES = 2000
 OUTSIDE = 0.025  # on each side of a 95 % interval

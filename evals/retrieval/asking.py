@@ -10,11 +10,10 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from case_library.retrieval.cards import CaseCard, card_of, document
 from case_library.retrieval.embedding_choice import TextEmbedding
 from case_library.retrieval.fusion import Weights
 from case_library.retrieval.hashed_embedding import HashedTextEmbedding, Vector, text_counts
-from case_library.retrieval.query import CaseQuery
+from case_library.retrieval.query import CaseCard, CaseQuery, card_of, document
 from case_library.retrieval.ranker import CaseRanker
 from case_library.retrieval.words import terms
 from case_library.schema import Case

@@ -36,7 +36,7 @@ def open_chat(request: Request, chosen: Settings) -> int:
     """Open the chat on a request, perhaps without a run."""
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on standard error
         raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
-    from hermes_agent.cli.process import raise_on_interrupt
+    from hermes_agent.cli.terminal import raise_on_interrupt
     from hermes_agent.tui.app import HermesChat
     from hermes_agent.tui.glyphs import glyphs_for
 

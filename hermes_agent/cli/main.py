@@ -39,7 +39,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"hermes-dx: {printable(foreign)}", file=sys.stderr)
         return SHADOWED
     if argv is None:
-        from hermes_agent.cli.process import leave_at_once, settle_streams
+        from hermes_agent.cli.terminal import leave_at_once, settle_streams
 
         settle_streams()
         leave_at_once()

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _watch(folder: Path, args: argparse.Namespace) -> int:
     from hermes_agent.watch.agent import AgentOptions, NodeAgent
-    from hermes_agent.watch.requests import RequestLimits
+    from hermes_agent.watch.rings import RequestLimits
     from hermes_agent.watch.view import PrometheusExport, Publisher
 
     limits = RequestLimits(steps=args.steps, per_hour=args.captures_per_hour)
@@ -127,8 +127,7 @@ def _draw(agent: NodeAgent, poll: Poll, until_end: bool) -> None:
 
 
 def _profile(folder: Path, args: argparse.Namespace) -> int:
-    from hermes_agent.watch.requests import CaptureRequests, RequestLimits
-    from hermes_agent.watch.rings import RunRings
+    from hermes_agent.watch.rings import CaptureRequests, RequestLimits, RunRings
 
     rings = RunRings(folder)
     rings.refresh()

@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the record behind the id."""
     from hermes_agent.evidence.printable import printable
-    from hermes_agent.locations.copies import origin
+    from hermes_agent.locations.places import origin
 
     with _session(args, settings()) as session:
         shown = session.show(args.id)
@@ -55,7 +55,7 @@ def _session(args: argparse.Namespace, chosen: Settings) -> Session:
 
 def _latest(args: argparse.Namespace, chosen: Settings) -> Session:
     """The last diagnosis made in this folder, as it was stored: its ids are those that were printed."""
-    from hermes_agent.locations.copies import origin
+    from hermes_agent.locations.places import origin
     from hermes_agent.session import Session
 
     if args.steps or args.ranks or args.baseline:

@@ -11,11 +11,14 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
-from hermes_agent.config.credentials import EMBEDDING_KEY_VARIABLE, KEY_VARIABLE, find_embedding_key, find_key
 from hermes_agent.config.sources import (
+    EMBEDDING_KEY_VARIABLE,
+    KEY_VARIABLE,
     Values,
     absolute,
     environment_values,
+    find_embedding_key,
+    find_key,
     merged,
     settings_files,
     user_folder,

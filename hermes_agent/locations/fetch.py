@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
-from hermes_agent.locations.copies import discard, new_folder, store
-from hermes_agent.locations.places import error_text, without_credentials
+from hermes_agent.locations.places import discard, error_text, new_folder, store, without_credentials
 from hermes_agent.monitor.format import CAPTURES, RECORDS
 from tools.errors import InputError, UsageError
 from tools.sources.inventory import is_run_file, is_trace_file

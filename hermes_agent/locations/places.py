@@ -1,8 +1,13 @@
-"""The location of a run: a local path, or a URL that fsspec can list."""
+"""The location of a run: a local path, or a URL that fsspec can list and the local copy of its files."""
 
 from __future__ import annotations
 
+import atexit
 import re
+import shutil
+import tempfile
+import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,3 +62,96 @@ def without_credentials(url: str) -> str:
 def error_text(error: Exception, url: str) -> str:
     """Return the error's text if it cannot hold a credential of the URL, else its class name."""
     return type(error).__name__ if re.search(r"[@?#]", url) else str(error)
+
+
+FOLDER = "fetched"
+KEPT = 4  # copies in the cache; the oldest go first, none of this process
+KEPT_ORIGINS = 256  # URLs of the copies, also of deleted ones
+ORIGIN = ".url"
+PARTIAL = ".part-"
+STALE_S = 86_400.0  # an unfinished copy unchanged for so long has no process any more
+TRIES = 3
+
+_made: set[Path] = set()  # by this process, which may be reading them
+_temporary: set[Path] = set()
+
+
+def new_folder(cache_dir: Path | None) -> Path:
+    """Return an empty private folder to copy into; it is removed at exit unless ``store`` moves it."""
+    folder = None
+    if cache_dir is not None:
+        with suppress(OSError):
+            (cache_dir / FOLDER).mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=cache_dir / FOLDER))
+    folder = folder or Path(tempfile.mkdtemp(prefix="hermes-dx-"))
+    if not _temporary:
+        atexit.unregister(remove_temporary)
+        atexit.register(remove_temporary)
+    _temporary.add(folder)
+    return folder
+
+
+def remove_temporary() -> None:
+    """Remove the copies of this process that are not in the cache."""
+    for folder in tuple(_temporary):
+        discard(folder)
+
+
+def discard(folder: Path) -> None:
+    """Remove an unfinished copy."""
+    shutil.rmtree(folder, ignore_errors=True)
+    _temporary.discard(folder)
+
+
+def store(folder: Path, url: str, shown: str) -> Path:
+    """Move a finished copy to the URL's place in the cache, if there is a cache; return the folder of the copy."""
+    from hashlib import blake2b
+
+    if not folder.name.startswith(PARTIAL):
+        return folder
+    target = folder.with_name(blake2b(url.encode(), digest_size=12).hexdigest())
+    if not _moved(folder, target):
+        return folder
+    _temporary.discard(folder)
+    _made.add(target)
+    with suppress(OSError):
+        target.with_suffix(ORIGIN).write_text(shown, encoding="utf-8")
+    with suppress(OSError):  # another process may be clearing the same folder
+        _prune(target.parent)
+    return target
+
+
+def _moved(folder: Path, target: Path) -> bool:
+    """Whether the copy is in place; another process may store the same URL at the same time."""
+    for _ in range(TRIES):
+        with suppress(OSError):
+            if target.exists():
+                aside = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
+                target.rename(aside)
+                shutil.rmtree(aside, ignore_errors=True)
+            folder.rename(target)
+            return True
+    return False
+
+
+def _prune(cached: Path) -> None:
+    entries = sorted((path for path in cached.iterdir() if path not in _made), key=lambda path: path.stat().st_mtime)
+    origins = [path for path in entries if path.suffix == ORIGIN]
+    partial = [path for path in entries if path.name.startswith(PARTIAL)]
+    copies = [path for path in entries if path not in origins and path not in partial]
+    stale = [path for path in partial if time.time() - path.stat().st_mtime > STALE_S]
+    spare = max(KEPT - sum(path.parent == cached for path in _made), 0)
+    for old in (*copies[: max(len(copies) - spare, 0)], *stale):
+        shutil.rmtree(old, ignore_errors=True)
+    for old in origins[:-KEPT_ORIGINS]:
+        old.unlink(missing_ok=True)
+
+
+def origin(path: Path) -> str:
+    """Return the URL, without credentials, that this was copied from; empty for any other path."""
+    if path.parent.name != FOLDER:
+        return ""
+    try:
+        return path.with_suffix(ORIGIN).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""

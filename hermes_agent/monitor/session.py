@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter_ns, thread_time_ns, time_ns
-from types import TracebackType
 from typing import Any, TypeVar
 
 from hermes_agent.monitor.capture import CaptureLimits, CaptureQueue, Profiler, TorchProfiler
@@ -230,7 +229,7 @@ class Monitor:
         self.begin()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *failure: object) -> None:
         self.close()
 
     def _events(self, due: bool) -> list[dict[str, Any]]:

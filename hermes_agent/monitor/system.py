@@ -16,8 +16,16 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time_ns
 from typing import Any
 
-from hermes_agent.monitor.procfs import GroupWatch, OpenFiles, Read, fields_of, read_text, whole_number
-from hermes_agent.monitor.tasks import ChildWatch, ThreadWatch
+from hermes_agent.monitor.procfs import (
+    ChildWatch,
+    GroupWatch,
+    OpenFiles,
+    Read,
+    ThreadWatch,
+    fields_of,
+    read_text,
+    whole_number,
+)
 
 Sample = dict[str, Any]
 PROC = "/proc"

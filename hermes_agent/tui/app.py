@@ -20,9 +20,8 @@ from hermes_agent.tui.controller import Controller
 from hermes_agent.tui.conversation import Conversation
 from hermes_agent.tui.glyphs import ASCII, UNICODE, Glyphs
 from hermes_agent.tui.messages import CitedMessage
-from hermes_agent.tui.panel import SidePanel
+from hermes_agent.tui.panel import SidePanel, StatusLine
 from hermes_agent.tui.prompt import Prompt
-from hermes_agent.tui.status import StatusLine
 from hermes_agent.tui.work import Ended, Happened, Openings
 
 TICK_S = 0.2

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.locations.places import name_of, place
-from hermes_agent.tui import sections, tables
+from hermes_agent.tui import sections
+from hermes_agent.tui import sections as tables
 from hermes_agent.tui.messages import IDENTIFIER
 from hermes_agent.tui.screens import HelpScreen, TableScreen
 from tools.errors import UsageError
@@ -193,13 +194,13 @@ COMMANDS: tuple[Command, ...] = (
     Command("demo", "", "diagnose the bundled recorded run", _demo),
     Command("causes", "", "show the ranked causes", _causes),
     Command("show", "ID", "show the record behind E7, C2, A1 or a check", _show, _identifiers),
-    Command("evidence", "", "list every figure cited", _table(tables.evidence)),
-    Command("checks", "", "list the result of every check", _table(tables.checks)),
+    Command("evidence", "", "list every figure cited", _table(tables.evidence_table)),
+    Command("checks", "", "list the result of every check", _table(tables.check_table)),
     Command("cases", "[TEXT]", "similar public cases, to the run or to a text", _cases),
     Command("why-not", "CAUSE", "why a cause was not found", _ask("why not {}?"), _causes_known),
     Command("whatif", "CAUSE", "the gain of fixing a cause", _ask("what if I fix {}?"), _causes_found),
-    Command("steps", "", "time breakdown of each step", _table(tables.steps)),
-    Command("ranks", "", "time breakdown of each rank", _table(tables.ranks)),
+    Command("steps", "", "time breakdown of each step", _table(tables.step_table)),
+    Command("ranks", "", "time breakdown of each rank", _table(tables.rank_table)),
     Command("report", "FILE", "write the diagnosis to FILE.md or FILE.json", _report),
     Command("copy", "", "copy the last answer, or the diagnosis", lambda chat, _: chat.controller.copy_last()),
     Command("theme", "[NAME]", "change the colours", lambda chat, name: chat.controller.choose_theme(name), _themes),

@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Static
 
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.tui.messages import PlainMessage, plain
-from hermes_agent.tui.tables import TableView
+from hermes_agent.tui.sections import TableView
 
 if TYPE_CHECKING:
     from hermes_agent.session import Shown

@@ -10,13 +10,11 @@ from pathlib import Path
 
 from hermes_agent.monitor.environment import host_name
 from hermes_agent.monitor.format import StepRecord
-from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
-from hermes_agent.watch.foreign import Foreign, foreign_processes
+from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Foreign, Suspect, foreign_processes
 from hermes_agent.watch.group import GroupWatch
 from hermes_agent.watch.journal import Journal, Neighbours
-from hermes_agent.watch.requests import CaptureRequests, RequestedCapture, RequestLimits
-from hermes_agent.watch.rings import RankState, RunRings
-from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
+from hermes_agent.watch.rings import CaptureRequests, RankState, RequestedCapture, RequestLimits, RunRings
+from hermes_agent.watch.series import DEFAULT, WatchThresholds
 
 MOST_NAMED = 8
 CAPTURED_KINDS = frozenset({AnomalyKind.CHANGE, AnomalyKind.DRIFT, AnomalyKind.STALL, AnomalyKind.SLOW_RANK})

@@ -13,8 +13,7 @@ from statistics import median
 
 from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIRST, UNKNOWN_US, StepRecord
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
-from hermes_agent.watch.series import DriftWatch, SeriesWatch
-from hermes_agent.watch.thresholds import DEFAULT, WatchThresholds
+from hermes_agent.watch.series import DEFAULT, DriftWatch, SeriesWatch, WatchThresholds
 
 MOST_OPEN = 256  # steps that wait for a rank to report them
 OTHER_WORK = "other work of its own"

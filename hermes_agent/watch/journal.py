@@ -14,8 +14,7 @@ from typing import Annotated
 import msgspec
 
 from hermes_agent.monitor.format import anomalies_file, file_name_of, records_folder
-from hermes_agent.watch.anomaly import Anomaly
-from hermes_agent.watch.foreign import Foreign
+from hermes_agent.watch.anomaly import Anomaly, Foreign
 
 LARGEST_BYTES = 16 << 20
 LARGEST_SUMMARY_BYTES = 1 << 20

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from case_library.add import identifier, objections, private_case, read_draft, store, written
 from case_library.library import CaseError, parse_case
+from hermes_agent.cli.library.add import identifier, objections, private_case, read_draft, store, written
 from tests.case_library.own_cases import draft, public_fields, put
 
 

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from case_library.export import COLUMNS, FORMS, export
 from case_library.library import CaseError, load_cases, validated
+from hermes_agent.cli.library.export import COLUMNS, FORMS, export
 from tests.case_library.own_cases import public_fields
 
 

@@ -15,6 +15,7 @@ from case_library.retrieval.fusion import (
     UNDECIDED,
     WEAK,
     CauseVotes,
+    LexicalIndex,
     Strength,
     Weights,
     abstention,
@@ -27,11 +28,16 @@ from case_library.retrieval.fusion import (
     text_strength,
 )
 from case_library.retrieval.hashed_embedding import DIMENSION, HashedTextEmbedding, text_counts
-from case_library.retrieval.lexical import LexicalIndex
-from case_library.retrieval.lexicon import lexicon, parse_lexicon, search_terms
-from case_library.retrieval.question import Vocabulary, read_question
 from case_library.retrieval.ranker import vendor_conflict
-from case_library.retrieval.words import surface_forms, terms
+from case_library.retrieval.words import (
+    Vocabulary,
+    lexicon,
+    parse_lexicon,
+    read_question,
+    search_terms,
+    surface_forms,
+    terms,
+)
 
 
 def test_identifiers_are_found_whole_and_by_their_parts() -> None:

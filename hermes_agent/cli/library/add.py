@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
+from case_library.library import CaseError, read_case_bytes, read_mapping, validated
 from hermes_agent.cli.arguments import latest_diagnosis, settings
 from hermes_agent.cli.library.filters import library
 from tools.errors import ExitCode, UsageError
@@ -15,6 +18,73 @@ from tools.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from case_library.schema import Case
     from hermes_agent.config.settings import Settings
+
+Draft = Mapping[str, object]
+LONGEST_ID = 60
+WIDTH = 110
+
+
+def read_draft(path: Path) -> dict[str, object]:
+    """The fields of a draft file; raises ``CaseError`` when it cannot be read or is no mapping."""
+    return read_mapping(path, read_case_bytes(path))
+
+
+def private_case(draft: Draft, where: str = "the draft", taken: Collection[str] = ()) -> Case:
+    """The draft as a private case; raises ``CaseError`` naming the field that is missing or wrong.
+
+    Whatever the draft says, the case is private. Without a source it is an internal one without an address; without an
+    id it gets one from its title that is not ``taken``.
+    """
+    title = draft.get("title")
+    fields: dict[str, object] = {"source": {"kind": "internal"}, **draft, "private": True}
+    if "id" not in fields and isinstance(title, str):
+        fields["id"] = identifier(title, taken)
+    return validated(fields, where)
+
+
+def identifier(title: str, taken: Collection[str] = ()) -> str:
+    """An id made from a title: its words in small letters, joined by dashes, with a number where it is taken."""
+    words = " ".join(re.findall(r"[a-z0-9]+", title.lower()))
+    chosen = shorten(words, LONGEST_ID, placeholder="").replace(" ", "-") or "case"
+    tries = (chosen, *(f"{chosen}-{number}" for number in range(2, len(taken) + 3)))
+    return next(name for name in tries if name not in taken)
+
+
+def objections(case: Case, library: Sequence[Case]) -> tuple[str, ...]:
+    """Faults that the check would find in a library with this case in it, as far as they are about the case."""
+    from case_library.check import faults_of
+
+    taken = [f"there is a case {case.id!r} already; choose another id." for other in library if other.id == case.id]
+    others = [other for other in library if other.id != case.id]
+    about = re.compile(rf"(?<![\w-]){re.escape(case.id)}(?![\w-])")
+    return (*taken, *(fault for fault in faults_of([*others, case]) if about.search(fault)))
+
+
+def written(case: Case) -> str:
+    """The case as YAML, fields in the order of the schema, empty ones left out."""
+    import yaml
+
+    fields = case.model_dump(mode="json", exclude_defaults=True)
+    text: str = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=WIDTH)
+    return text
+
+
+def store(case: Case, folder: Path) -> Path:
+    """Write the case into the folder, which is made if need be, readable by its owner only.
+
+    Raises ``CaseError`` when there is a file of that name already, or the folder cannot be written.
+    """
+    path = folder / f"{case.id}.yaml"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(written(case))
+    except FileExistsError as error:
+        raise CaseError(f"{path} exists and is not overwritten; give the case another id.") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CaseError(f"{path} cannot be written ({reason}); choose another folder in cases.private_dir.") from error
+    return path
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -27,8 +97,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the case and write it; print the file's path."""
-    from case_library.add import private_case, read_draft, store
-
     chosen = settings()
     folder = chosen.cases.private_dir
     if folder is None:
@@ -66,9 +134,6 @@ def ask(question: str) -> str:
 
 def _refuse_faults(case: Case, known: Sequence[Case], *, keep: bool) -> None:
     """Refuse a case with faults; ``keep`` prints it first, so that the answers are not lost."""
-    from case_library.add import objections, written
-    from case_library.library import CaseError
-
     faults = objections(case, known)
     if not faults:
         return

@@ -13,7 +13,7 @@ from hermes_agent.model.events import Event
 from hermes_agent.model.request import Request
 from hermes_agent.watch.agent import AgentOptions, NodeAgent, Noticed
 from hermes_agent.watch.anomaly import AnomalyKind
-from hermes_agent.watch.requests import RequestLimits
+from hermes_agent.watch.rings import RequestLimits
 from hermes_agent.workflow.diagnose import diagnose
 from tools.sources.monitor.reader import read_monitor
 

@@ -91,7 +91,7 @@ def test_closed_streams_are_no_reason_to_fail(tmp_path: Path) -> None:
 
 def test_an_interrupt_ends_the_program_with_130_and_one_line_whatever_its_threads_do(tmp_path: Path) -> None:
     busy = (
-        "import threading, time; from hermes_agent.cli.process import leave_at_once; leave_at_once(); "
+        "import threading, time; from hermes_agent.cli.terminal import leave_at_once; leave_at_once(); "
         "threading.Thread(target=time.sleep, args=(60,)).start(); print('ready', flush=True); time.sleep(60)"
     )
     with subprocess.Popen(

@@ -19,7 +19,8 @@ import pytest
 
 from hermes_agent.cli import diagnose, show
 from hermes_agent.demo.data import demo_run
-from hermes_agent.locations import copies, fetch
+from hermes_agent.locations import fetch
+from hermes_agent.locations import places as copies
 from hermes_agent.locations.places import RunUrl, local, place
 from tests.hermes_agent.cli.commands import execute
 from tests.tools.sources.test_run_folder import monitored
@@ -288,7 +289,7 @@ def test_nothing_stays_of_a_copy_that_was_not_finished(
 def test_a_copy_that_nothing_keeps_goes_with_an_interrupt(tmp_path: Path) -> None:
     program = (
         "import os, signal, sys; from hermes_agent.locations.fetch import fetched; "
-        "from hermes_agent.cli.process import leave_at_once; leave_at_once(); "
+        "from hermes_agent.cli.terminal import leave_at_once; leave_at_once(); "
         "print(fetched(sys.argv[1], None), flush=True); os.kill(os.getpid(), signal.SIGINT); signal.pause()"
     )
     url = f"file://{run_folder(tmp_path / 'run')}"

@@ -9,9 +9,8 @@ import pytest
 
 from hermes_agent.monitor.session import Monitor
 from hermes_agent.watch.agent import AgentOptions, NodeAgent, Noticed
-from hermes_agent.watch.anomaly import AnomalyKind
-from hermes_agent.watch.foreign import Foreign
-from hermes_agent.watch.requests import RequestLimits
+from hermes_agent.watch.anomaly import AnomalyKind, Foreign
+from hermes_agent.watch.rings import RequestLimits
 from hermes_agent.watch.view import line_of, picture
 from tests.hermes_agent.monitor.monitored import options, start_script
 from tools.sources.monitor.reader import read_monitor
@@ -178,7 +177,7 @@ def test_the_picture_shows_every_rank_and_texts_as_they_are(run_folder: Path) ->
 
 def test_a_line_tells_the_anomaly_the_other_processes_and_the_capture() -> None:
     from hermes_agent.watch.anomaly import Anomaly, Deviation, Suspect
-    from hermes_agent.watch.requests import RequestedCapture
+    from hermes_agent.watch.rings import RequestedCapture
 
     seen = Deviation(AnomalyKind.CHANGE, 200, 205, 100.0, 150.0)
     noticed = Noticed(
@@ -191,7 +190,7 @@ def test_a_line_tells_the_anomaly_the_other_processes_and_the_capture() -> None:
 
 
 def test_a_busy_process_outside_of_the_run_is_named_and_the_runs_own_is_not() -> None:
-    from hermes_agent.watch.foreign import foreign_processes
+    from hermes_agent.watch.anomaly import foreign_processes
 
     spin = "import time, sys\nend = time.time() + 30\nwhile time.time() < end: pass\n"
     with start_script(spin) as own, start_script(spin) as other:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hermes_agent.watch.agent import HangWatch
 from hermes_agent.watch.anomaly import NO_RANK, Anomaly, AnomalyKind
-from hermes_agent.watch.thresholds import WatchThresholds
+from hermes_agent.watch.series import WatchThresholds
 
 
 def after(steps: dict[int, int], seconds: float, usual_ms: float | None = 100.0) -> list[Anomaly]:

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.monitor.session import Monitor
-from hermes_agent.watch.requests import CaptureRequests, RequestLimits
-from hermes_agent.watch.rings import RunRings
+from hermes_agent.watch.rings import CaptureRequests, RequestLimits, RunRings
 from tests.hermes_agent.monitor.monitored import options
 
 

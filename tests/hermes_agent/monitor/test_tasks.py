@@ -7,7 +7,7 @@ import time
 from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 
-from hermes_agent.monitor.tasks import ChildWatch, GrowingSum, ThreadWatch, process_cpu_us
+from hermes_agent.monitor.procfs import ChildWatch, GrowingSum, ThreadWatch, process_cpu_us
 
 
 def burn(seconds: float) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hermes_agent.monitor.capture import TorchProfiler
 from hermes_agent.watch.agent import AgentOptions, NodeAgent, Noticed
 from hermes_agent.watch.anomaly import AnomalyKind
-from hermes_agent.watch.requests import RequestLimits
+from hermes_agent.watch.rings import RequestLimits
 from tests.hermes_agent.monitor.monitored import start_script
 from tools.sources.load import load_run
 from tools.sources.monitor.reader import read_monitor

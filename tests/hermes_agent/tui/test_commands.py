@@ -11,8 +11,9 @@ import pytest
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.tui.commands import COMMANDS, write_report
 from hermes_agent.tui.glyphs import ASCII
-from hermes_agent.tui.status import Status, status_line
-from hermes_agent.tui.tables import ranks, steps
+from hermes_agent.tui.panel import Status, status_line
+from hermes_agent.tui.sections import rank_table as ranks
+from hermes_agent.tui.sections import step_table as steps
 from tests.hermes_agent.tui.fake_session import diagnosis, row
 from tools.errors import UsageError
 
