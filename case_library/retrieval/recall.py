@@ -29,7 +29,7 @@ from case_library.retrieval.embedding_choice import (
     stored_weights,
     version,
 )
-from case_library.retrieval.query import CaseCard, CaseQuery, Recall, card_of, document
+from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, card_of, document
 
 if TYPE_CHECKING:
     from case_library.schema import Case
