@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import Any
 
-from evals.lab.fault import faults, label
-from evals.lab.job import Control, Job, Pair, every_job, jobs, jobs_of_faults, record_healthy, relabel
+from evals.lab.fault import faults
+from evals.lab.job import Job, jobs, jobs_of_faults, relabel
 from evals.lab.launch import Launch, launch
-from evals.lab.measure import Interval
-from evals.lab.record import LEAST_SAVING_PCT, Notify, Recorded, record
+from evals.lab.record import LEAST_SAVING_PCT, Notify, Recorded, complete, record
 from tools.errors import HermesError, UsageError
 
 
@@ -59,35 +57,19 @@ class Sweep:
     def _recorded(self, job: Job) -> str:
         if importlib.util.find_spec("torch") is None and self._run is launch:
             raise UsageError("recording needs PyTorch, which is not installed; install the extra: pip install '.[lab]'")
-        if isinstance(job, Control):
-            folder = record_healthy(job.run, self._out, self._notify, by=self._run)
-            self.done.append(job.name)
-            return f"{job.name}: recorded, healthy\nwritten {folder}"
-        recorded = record(job.fault, job.variant, self._out, self._notify, self._steps, self._run)
-        (self.done if recorded.label_holds else self.failures).append(job.name)
-        return _told(job, recorded)
-
-
-def complete(folder: Path) -> bool:
-    """Whether a recording ended: its last file is there, its runs are, and its label holds."""
-    try:
-        measured: dict[str, Any] = json.loads((folder / "measured.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    runs = ("run",) if measured.get("schema") == "hermes-dx/lab-healthy/1" else ("slow", "fixed")
-    whole = all((folder / run / "run.json").is_file() for run in runs) and (folder / "label.json").is_file()
-    return whole and bool(measured.get("label_holds", True))
+        recorded = record(job, self._out, self._notify, self._steps, self._run)
+        (self.done if recorded is None or recorded.label_holds else self.failures).append(job.name)
+        lines = [f"{job.name}: recorded, healthy"] if recorded is None else _lines(job, recorded)
+        return "\n".join([*lines, f"written {self._out / job.name}"])
 
 
 def missing(job: Job) -> str:
     """Why this machine cannot record it; nothing when it can."""
-    if isinstance(job, Control):
-        return job.run.scenario.missing()
-    if "gpu" in job.fault.needs and not has_gpu():
+    if "gpu" in job.needs and not has_gpu():
         return "this machine has no GPU that PyTorch can use"
-    if "compiler" in job.fault.needs and shutil.which("g++") is None:
+    if "compiler" in job.needs and shutil.which("g++") is None:
         return "g++ is not installed"
-    return job.variant.slow.missing() or job.variant.fixed.missing()
+    return next(filter(None, (scenario.missing() for scenario in job.scenarios.values())), "")
 
 
 def has_gpu() -> bool:
@@ -99,31 +81,23 @@ def has_gpu() -> bool:
     return bool(torch.cuda.is_available())
 
 
-def _told(job: Pair, recorded: Recorded) -> str:
-    comparison = recorded.comparison
-    lines = [
-        f"before  {_text(comparison.before_ms)} ms per step ({job.fault.statistic})",
-        f"after   {_text(comparison.after_ms)} ms per step",
-        f"speedup {_text(comparison.speedup)}, saves {_text(comparison.saving_pct)} % of the step",
-        f"label   {_label_text(label(job.fault, job.variant))}",
-        f"written {recorded.folder}",
-    ]
-    if not recorded.losses_agree:
-        lines.insert(0, "FAILED: both scenarios should compute the same, and their losses differ")
-    elif not recorded.label_holds:
-        lines.insert(0, f"FAILED: fixing saves less than {LEAST_SAVING_PCT:.0f} % or than the noise; strengthen it")
-    return "\n".join([job.name, *lines])
-
-
-def _label_text(label: dict[str, Any]) -> str:
-    """The right answer in a line; all of it is in ``label.json``."""
+def _lines(job: Job, recorded: Recorded) -> list[str]:
+    """What a pair measured, and the right answer; all of it is in ``measured.json`` and ``label.json``."""
+    comparison, label = recorded.comparison, job.label
     cause = "/".join(filter(None, (label["cause"], label["mechanism"])))
     others = "".join(f", or {each['cause']}" for each in label["also_right"])
-    return f"{cause}{others}; ranks {label['ranks']}; the answer must name {', '.join(label['must_name'])}"
-
-
-def _text(interval: Interval) -> str:
-    return f"{interval.median:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+    lines = [
+        job.name,
+        f"before  {comparison.before_ms} ms per step ({job.fault.statistic if job.fault else 'median'})",
+        f"after   {comparison.after_ms} ms per step",
+        f"speedup {comparison.speedup}, saves {comparison.saving_pct} % of the step",
+        f"label   {cause}{others}; ranks {label['ranks']}; the answer must name {', '.join(label['must_name'])}",
+    ]
+    if not recorded.losses_agree:
+        lines.insert(1, "FAILED: both scenarios should compute the same, and their losses differ")
+    elif not recorded.label_holds:
+        lines.insert(1, f"FAILED: fixing saves less than {LEAST_SAVING_PCT:.0f} % or than the noise; strengthen it")
+    return lines
 
 
 BUSY_SHARE = 0.25  # of the cores, over the last minute
@@ -173,12 +147,13 @@ def _list() -> int:
 
 
 def _relabel(out: Path) -> int:
-    done = relabel(every_job(), out)
-    for name in done.changed:
-        print(f"{name}: label written again")
-    for name in done.unknown:
-        print(f"{name}: not in the registry, left as it is")
-    print(f"{len(done.changed)} changed, {len(done.same)} as they were, {len(done.unknown)} unknown")
+    found = relabel(out)
+    texts = {"changed": "label written again", "unknown": "not in the registry, left as it is"}
+    for name, became in found.items():
+        if became in texts:
+            print(f"{name}: {texts[became]}")
+    counts = Counter(found.values())
+    print(f"{counts['changed']} changed, {counts['same']} as they were, {counts['unknown']} unknown")
     return 0
 
 

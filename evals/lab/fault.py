@@ -21,7 +21,6 @@ from evals.lab.environment_faults.placement import EnvironmentFault
 from evals.lab.environment_faults.processor import BoundCores, CpuQuota, ForeignLoad, PausedRank
 from evals.lab.environment_faults.store import SlowStore
 from evals.lab.scenarios import Scenario, Training, WorkloadName
-from tools.errors import UsageError
 
 TABLE = Path(__file__).with_name("faults.yaml")
 ENVIRONMENT_FAULTS = (LinkedHosts, BoundCores, CpuQuota, ForeignLoad, PausedRank, SlowStore)
@@ -95,22 +94,6 @@ def faults() -> tuple[Fault, ...]:
     return tuple(_fault(entry) for entry in yaml.load(TABLE.read_text(encoding="utf-8"), Loader=loader))
 
 
-def fault(fault_id: str) -> Fault:
-    """Return the fault of that id."""
-    known = {candidate.id: candidate for candidate in faults()}
-    if fault_id not in known:
-        raise UsageError(f"the lab has no fault {fault_id!r}; it can record {', '.join(known)}")
-    return known[fault_id]
-
-
-def variant(known: Fault, name: str) -> Variant:
-    """Return the fault's variant of that name."""
-    names = {each.name: each for each in known.variants}
-    if name not in names:
-        raise UsageError(f"{known.id} has no variant {name!r}; it has {', '.join(names)}")
-    return names[name]
-
-
 def healthy(workload: str) -> Training:
     """Return the workload without any fault; what follows an underscore is another shape of the same model."""
     kind, _, shape = workload.partition("_")
@@ -176,27 +159,3 @@ def _checked(kind: type[Checked], fields: dict[str, Any]) -> Checked:
     """A dataclass with its fields checked by their annotations; a field that it does not have is an error."""
     kind(**fields)  # raises TypeError for an unknown field, which validation would ignore
     return TypeAdapter(kind).validate_python(fields)
-
-
-def label(known: Fault, chosen: Variant) -> dict[str, Any]:
-    """Return what a right answer to the slow run is, as saved next to the pair."""
-    return {
-        "schema": "hermes-dx/lab-label/1",
-        "verdict": "problem",
-        "fixed_verdict": known.fixed_verdict,
-        "fault": known.id,
-        "cause": known.cause,
-        "mechanism": known.mechanism,
-        "also_right": [{"cause": cause, "reason": reason} for cause, reason in known.also_right.items()],
-        "ranks": list(known.ranks),
-        "steps": known.steps,
-        "symptoms": [{"cause": cause, "ranks": list(ranks)} for cause, ranks in known.symptoms.items()],
-        "not_causes": list(known.not_causes),
-        "must_name": list(known.must_name),
-        "sources": list(known.sources),
-        "injected": known.injected,
-        "fix": known.fix,
-        "workload": chosen.workload,
-        "strength": chosen.strength,
-        "split": chosen.split,
-    }

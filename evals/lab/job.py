@@ -1,126 +1,101 @@
-"""What is to be recorded, variants of faults and trainings without one, and the labels of what was recorded."""
+"""Recordings to be made: pairs of a slow and a fixed run, healthy runs, and the labels of both."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evals.lab.fault import SPLITS, Fault, Split, Variant, fault, faults, healthy, label, variant
-from evals.lab.launch import Launch, launch
-from evals.lab.measure import CONFIDENCE, compare
-from evals.lab.plan import MEASURED_STEPS, WARMUP_STEPS
-from evals.lab.record import one_launch, write
+from evals.lab.fault import SPLITS, Fault, Split, Variant, faults, healthy
 from evals.lab.scenarios import Data, Scenario, ScriptOptions, with_options
 from tools.errors import InputError, UsageError
 
-
-@dataclass(frozen=True)
-class Healthy:
-    """One healthy run."""
-
-    name: str
-    scenario: Scenario
-    split: Split
-
-
-def _run(workload: str, kind: str, scenario: Scenario) -> Healthy:
-    return Healthy(f"{workload}-{kind}", scenario, SPLITS[workload])
-
-
-def _alone(scenario: Scenario) -> Scenario:
-    return replace(scenario, ranks=1)
-
-
-ALIKE = ("images", "tokens", "sounds")
-RUNS: tuple[Healthy, ...] = (
-    *(_run(name, "usual", with_options(healthy(name))) for name in SPLITS),
-    *(_run(name, "alone", _alone(with_options(healthy(name)))) for name in ALIKE),
-    *(_run(name, "worker", _alone(with_options(healthy(name), data=Data(workers=1)))) for name in ALIKE),
-    *(
-        _run(
-            name,
-            "heap",
-            with_options(
-                healthy(name), script_options=ScriptOptions(heap_on=(0, 1), heap_objects=200_000, heap_frozen=True)
-            ),
-        )
-        for name in ALIKE
-    ),
-    *(_run(name, "log", with_options(healthy(name), script_options=ScriptOptions(log_lines=1))) for name in ALIKE),
-)
-
-
-def record_healthy(
-    run: Healthy, out: Path, notify: Callable[[str], None], measured_steps: int = MEASURED_STEPS, by: Launch = launch
-) -> Path:
-    """Record into ``out/healthy/<name>/run`` with ``label.json`` and ``measured.json`` next to it."""
-    folder = out / "healthy" / run.name
-    notify(f"healthy {run.name}: one launch")
-    launched = one_launch(run.scenario, folder / "run", measured_steps, by)
-    steps = [launched.steps_ms[WARMUP_STEPS : WARMUP_STEPS + measured_steps]]
-    write(folder / "label.json", healthy_label(run))
-    measured = {"step_ms": asdict(compare(steps, steps).before_ms), "confidence": CONFIDENCE, "steps": len(steps[0])}
-    write(folder / "measured.json", {"schema": "hermes-dx/lab-healthy/1", **measured})
-    return folder
-
-
-def healthy_label(run: Healthy) -> dict[str, Any]:
-    """What a right answer is, as saved next to the run."""
-    workload = run.name.partition("-")[0]
-    return {"schema": "hermes-dx/lab-label/1", "verdict": "healthy", "workload": workload, "split": run.split}
-
-
 HEALTHY = "healthy"
+LABEL = "label.json"
 
 
 @dataclass(frozen=True)
-class Pair:
-    """One variant of a fault and its fixed twin."""
+class Job:
+    """One folder of recordings: a run of each scenario, and what a right answer to the first is."""
 
-    fault: Fault
-    variant: Variant
-
-    @property
-    def name(self) -> str:
-        """Its folder."""
-        return f"{self.fault.id}/{self.variant.name}"
-
-    @property
-    def split(self) -> Split:
-        """Development or test."""
-        return self.variant.split
-
-
-@dataclass(frozen=True)
-class Control:
-    """One healthy run."""
-
-    run: Healthy
+    kind: str  # the id of a fault, or ``healthy``
+    variant: str
+    split: Split
+    scenarios: Mapping[str, Scenario]  # by folder: slow and fixed, or run
+    label: Mapping[str, Any]  # as saved next to the runs
+    fault: Fault | None = None
 
     @property
     def name(self) -> str:
-        """Its folder."""
-        return f"{HEALTHY}/{self.run.name}"
+        """The folder below the lab's."""
+        return f"{self.kind}/{self.variant}"
 
     @property
-    def split(self) -> Split:
-        """Development or test."""
-        return self.run.split
+    def needs(self) -> tuple[str, ...]:
+        """What the machine must have, as faults name it."""
+        return () if self.fault is None else self.fault.needs
 
 
-Job = Pair | Control
+def pair(fault: Fault, variant: Variant) -> Job:
+    """Return the job of one variant of a fault and its fixed twin."""
+    label = {
+        "schema": "hermes-dx/lab-label/1",
+        "verdict": "problem",
+        "fixed_verdict": fault.fixed_verdict,
+        "fault": fault.id,
+        "cause": fault.cause,
+        "mechanism": fault.mechanism,
+        "also_right": [{"cause": cause, "reason": reason} for cause, reason in fault.also_right.items()],
+        "ranks": list(fault.ranks),
+        "steps": fault.steps,
+        "symptoms": [{"cause": cause, "ranks": list(ranks)} for cause, ranks in fault.symptoms.items()],
+        "not_causes": list(fault.not_causes),
+        "must_name": list(fault.must_name),
+        "sources": list(fault.sources),
+        "injected": fault.injected,
+        "fix": fault.fix,
+        "workload": variant.workload,
+        "strength": variant.strength,
+        "split": variant.split,
+    }
+    sides = {"slow": variant.slow, "fixed": variant.fixed}
+    return Job(fault.id, variant.name, variant.split, sides, label, fault)
+
+
+def control(workload: str, kind: str, scenario: Scenario) -> Job:
+    """Return the job of one healthy run."""
+    split = SPLITS[workload]
+    label = {"schema": "hermes-dx/lab-label/1", "verdict": "healthy", "workload": workload, "split": split}
+    return Job(HEALTHY, f"{workload}-{kind}", split, {"run": scenario}, label)
+
+
+def _controls() -> list[Job]:
+    heap = ScriptOptions(heap_on=(0, 1), heap_objects=200_000, heap_frozen=True)
+    alike = {
+        "alone": (1, {}),
+        "worker": (1, {"data": Data(workers=1)}),
+        "heap": (2, {"script_options": heap}),
+        "log": (2, {"script_options": ScriptOptions(log_lines=1)}),
+    }
+    return [
+        *(control(name, "usual", with_options(healthy(name))) for name in SPLITS),
+        *(
+            control(name, kind, replace(with_options(healthy(name), **options), ranks=ranks))
+            for kind, (ranks, options) in alike.items()
+            for name in ("images", "tokens", "sounds")
+        ),
+    ]
 
 
 def every_job() -> list[Job]:
-    """The whole lab."""
-    return [*(Pair(each, one) for each in faults() for one in each.variants), *(Control(run) for run in RUNS)]
+    """Return the whole lab."""
+    return [*(pair(fault, variant) for fault in faults() for variant in fault.variants), *_controls()]
 
 
 def jobs(split: Split | None, names_file: Path | None = None) -> list[Job]:
-    """The jobs of a split, or those that a file names one a line; raises UsageError for a name without a job."""
+    """Return the jobs of a split, or those that a file names one a line; raises UsageError for an unknown name."""
     known = {job.name: job for job in every_job()}
     if names_file is not None:
         try:
@@ -137,58 +112,48 @@ def jobs(split: Split | None, names_file: Path | None = None) -> list[Job]:
     return found
 
 
-def jobs_of_faults(fault_ids: Sequence[str], variant_name: str | None) -> list[Job]:
-    """All variants of these faults or the named one; ``healthy`` stands for the healthy runs."""
+def jobs_of_faults(fault_ids: Sequence[str], variant: str | None) -> list[Job]:
+    """Return all variants of these faults or the named one; ``healthy`` stands for the healthy runs."""
+    known = every_job()
     found: list[Job] = []
     for fault_id in fault_ids:
-        if fault_id == HEALTHY:
-            found += [Control(run) for run in RUNS if variant_name in (None, run.name)]
-            continue
-        known = fault(fault_id)
-        chosen = known.variants if variant_name is None else (variant(known, variant_name),)
-        found += [Pair(known, each) for each in chosen]
-    if not found:
-        raise UsageError(f"no healthy run is called {variant_name!r}")
+        own = [job for job in known if job.kind == fault_id]
+        if not own:
+            kinds = ", ".join(dict.fromkeys(job.kind for job in known))
+            raise UsageError(f"the lab has no fault {fault_id!r}; it can record {kinds}")
+        chosen = [job for job in own if variant in (None, job.variant)]
+        if not chosen:
+            raise UsageError(f"{fault_id} has no variant {variant!r}; it has {', '.join(job.variant for job in own)}")
+        found += chosen
     return found
 
 
-LABEL = "label.json"
+def relabel(out: Path) -> dict[str, str]:
+    """Write the label of every recording below ``out`` again; return ``changed``, ``same`` or ``unknown`` by name.
 
-
-@dataclass(frozen=True)
-class Relabelled:
-    """Names of recordings (``fault/variant``) by what became of their labels."""
-
-    changed: tuple[str, ...]
-    same: tuple[str, ...]
-    unknown: tuple[str, ...]  # recorded, but not in the registry: left as they are
-
-
-def relabel(known: Sequence[Job], out: Path) -> Relabelled:
-    """Write the label of every recording below ``out`` again; raises InputError where there is none."""
+    Unknown recordings, of no job of the lab, are left as they are. Raises InputError where there is no recording.
+    """
     recorded = sorted(file.parent.relative_to(out).as_posix() for file in out.glob(f"*/*/{LABEL}"))
     if not recorded:
         raise InputError(f"{out} holds no recordings of the lab; name the folder that they were written to")
-    jobs = {job.name: job for job in known}
-    mine = [name for name in recorded if name in jobs]
-    changed = tuple(name for name in mine if _written(jobs[name], out / name / LABEL))
-    same = tuple(name for name in mine if name not in changed)
-    return Relabelled(changed, same, tuple(name for name in recorded if name not in jobs))
+    known = {job.name: job for job in every_job()}
+    return {name: _relabelled(known.get(name), out / name / LABEL) for name in recorded}
 
 
-def _written(job: Job, file: Path) -> bool:
-    """Whether the label was another one, which it is no more."""
-    new = healthy_label(job.run) if isinstance(job, Control) else label(job.fault, job.variant)
-    if _read(file) == new:
-        return False
-    write(file, new)
-    return True
-
-
-def _read(file: Path) -> dict[str, Any] | None:
-    """The label as it is; None where it cannot be read, as it is written again in any case."""
+def _relabelled(job: Job | None, file: Path) -> str:
+    if job is None:
+        return "unknown"
     try:
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        old = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
-    return found
+        old = None  # written again in any case
+    if old == job.label:
+        return "same"
+    write(file, job.label)
+    return "changed"
+
+
+def write(path: Path, content: Mapping[str, Any]) -> None:
+    """Write JSON to be read by people too."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

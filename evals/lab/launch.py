@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evals.lab.environment_faults.placement import Placement, surrounded
-from evals.lab.plan import Plan, write_plan
-from evals.lab.scenarios import Scenario
+from evals.lab.scenarios import Plan, Scenario, write_plan
 from tools.errors import HermesError
 
 LAUNCH_LIMIT_S = 90.0

@@ -1,4 +1,4 @@
-"""Make a recorded run fit to be given away: no host, no path, no user; the same bytes for the same run."""
+"""Records the runs of a job, measures what the fix saves, and keeps nothing that names a host, a path or a user."""
 
 from __future__ import annotations
 
@@ -16,13 +16,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from evals.lab.fault import Fault, Statistic, Variant, label
+import numpy as np
+from numpy.typing import NDArray
+
+from evals.lab.fault import Statistic
+from evals.lab.job import LABEL, Job, write
 from evals.lab.launch import Launch, Launched, launch
-from evals.lab.measure import CONFIDENCE, Comparison, compare
-from evals.lab.plan import MEASURED_STEPS, PERIODIC_STEPS, WARMUP_STEPS, Plan
-from evals.lab.scenarios import Scenario
+from evals.lab.scenarios import MEASURED_STEPS, PERIODIC_STEPS, WARMUP_STEPS, Plan, Scenario
 from hermes_agent.monitor.format import PREAMBLE
 
+MEASURED, HEALTHY_SCHEMA = "measured.json", "hermes-dx/lab-healthy/1"
 PRIVATE_KEYS = frozenset({"host_name", "traceName", "trace_id"})
 # The profiler's own count of events, by which nothing joins, and arguments of operators that no question reads: a sixth
 # of a trace. External ids join operators with work of a device.
@@ -78,6 +81,8 @@ def without_paths(text: str) -> str:
     return LIBRARIES.sub("", text)
 
 
+RESAMPLES = 4000
+CONFIDENCE = 0.95
 LAUNCHES = 2  # of each scenario, in turn: slow, fixed, slow, fixed
 LEAST_SAVING_PCT = 8.0  # a label that says "problem" has to be true
 LOSS_TOLERANCE = 1e-3  # sums in another order; a different mathematics is further off
@@ -85,44 +90,125 @@ Notify = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """Where a pair was put and what it measured."""
+class Interval:
+    """An estimate (median or mean over steps, as asked) and the bounds of its bootstrap percentile interval."""
 
-    folder: Path
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} [{self.low:.2f}, {self.high:.2f}]"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Step time before and after a fix, in ms, the speedup (before over after), and the share of the step saved."""
+
+    before_ms: Interval
+    after_ms: Interval
+    speedup: Interval
+    saving_pct: Interval
+
+
+def compare(
+    before: Sequence[Sequence[float]], after: Sequence[Sequence[float]], statistic: Statistic = "median"
+) -> Comparison:
+    """Over all steps of all launches; each launch is resampled by itself, so launches keep their weight.
+
+    The mean is for what hits some steps only. The interval covers the scatter of steps within these launches, not
+    another machine or another day.
+    """
+    rng = np.random.default_rng(0)
+    drawn_before, drawn_after = _resampled(before, statistic, rng), _resampled(after, statistic, rng)
+    step_before, step_after = _estimate(before, statistic), _estimate(after, statistic)
+    return Comparison(
+        before_ms=_interval(step_before, drawn_before),
+        after_ms=_interval(step_after, drawn_after),
+        speedup=_interval(step_before / step_after, drawn_before / drawn_after),
+        saving_pct=_interval(100 * (1 - step_after / step_before), 100 * (1 - drawn_after / drawn_before)),
+    )
+
+
+def _estimate(launches: Sequence[Sequence[float]], statistic: Statistic) -> float:
+    together = np.concatenate([np.asarray(steps, dtype=float) for steps in launches])
+    return float(np.median(together) if statistic == "median" else np.mean(together))
+
+
+def _resampled(
+    launches: Sequence[Sequence[float]], statistic: Statistic, rng: np.random.Generator
+) -> NDArray[np.float64]:
+    drawn = [rng.choice(np.asarray(steps, dtype=float), (RESAMPLES, len(steps))) for steps in launches]
+    together = np.concatenate(drawn, axis=1)
+    result: NDArray[np.float64] = np.median(together, axis=1) if statistic == "median" else np.mean(together, axis=1)
+    return result
+
+
+def _interval(estimate: float, drawn: NDArray[np.float64]) -> Interval:
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(drawn, [tail, 1 - tail])
+    return Interval(median=round(estimate, 3), low=round(float(low), 3), high=round(float(high), 3))
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a pair measured, and whether its label holds: both runs compute the same where they should, and differ."""
+
     comparison: Comparison
     losses_agree: bool
     label_holds: bool
 
 
 def record(
-    fault: Fault,
-    variant: Variant,
-    out: Path,
-    notify: Notify,
-    measured_steps: int | None = None,
-    run: Launch = launch,
-) -> Recorded:
-    """Record into ``out/<fault id>/<variant>/{slow,fixed}`` with ``label.json`` and ``measured.json`` next to them."""
-    folder = out / fault.id / variant.name
-    count = measured_steps or (PERIODIC_STEPS if fault.statistic == "mean" else MEASURED_STEPS)
-    scenarios = {"slow": variant.slow, "fixed": variant.fixed}
-    launched: dict[str, list[Launched]] = {side: [] for side in scenarios}
-    for turn in range(LAUNCHES):
-        for side, scenario in scenarios.items():
-            notify(f"{fault.id} {variant.name}: launch {turn + 1} of {LAUNCHES}, {side}")
-            launched[side].append(one_launch(scenario, folder / side if turn == 0 else None, count, run))
-    before, after = (_measured_steps(launched[side], count) for side in scenarios)
-    comparison = compare(before, after, fault.statistic)
-    losses = {side: launched[side][0].loss for side in scenarios}
-    write(folder / "label.json", label(fault, variant))
+    job: Job, out: Path, notify: Notify, measured_steps: int | None = None, run: Launch = launch
+) -> Recorded | None:
+    """Record into ``out/<job>/<scenario>`` with ``label.json`` and ``measured.json``; None for a healthy run."""
+    fault = job.fault
+    count = measured_steps or (PERIODIC_STEPS if fault is not None and fault.statistic == "mean" else MEASURED_STEPS)
+    launches = 1 if fault is None else LAUNCHES
+    launched: dict[str, list[Launched]] = {side: [] for side in job.scenarios}
+    for turn in range(launches):
+        for side, scenario in job.scenarios.items():
+            notify(f"{job.name}: launch {turn + 1} of {launches}, {side}")
+            target = out / job.name / side if turn == 0 else None
+            launched[side].append(one_launch(scenario, target, count, run))
+    times = [[one.steps_ms[WARMUP_STEPS : WARMUP_STEPS + count] for one in launched[side]] for side in job.scenarios]
+    write(out / job.name / LABEL, job.label)
+    if fault is None:
+        step_ms = asdict(compare(times[0], times[0]).before_ms)
+        measured = {"schema": HEALTHY_SCHEMA, "step_ms": step_ms, "confidence": CONFIDENCE, "steps": len(times[0][0])}
+        write(out / job.name / MEASURED, measured)
+        return None
+    comparison = compare(times[0], times[1], fault.statistic)
+    losses = {side: launched[side][0].loss for side in job.scenarios}
     agree = not fault.same_loss or math.isclose(losses["slow"], losses["fixed"], rel_tol=LOSS_TOLERANCE)
-    measured = _pair(comparison, fault.statistic, count) | {
-        "label_holds": holds(comparison) and agree,
+    recorded = Recorded(comparison, agree, holds(comparison) and agree)
+    measured = {
+        "schema": "hermes-dx/lab-pair/2",
+        **asdict(comparison),
+        "statistic": fault.statistic,
+        "confidence": CONFIDENCE,
+        "launches": LAUNCHES,
+        "steps_per_launch": count,
+        "method": f"{fault.statistic} over steps without the lab's profiler, mean over ranks; bootstrap over the steps "
+        "of each launch; launches of both scenarios in turn",
+        "label_holds": recorded.label_holds,
         "last_loss": losses,
         "same_loss_expected": fault.same_loss,
     }
-    write(folder / "measured.json", measured)
-    return Recorded(folder, comparison, agree, holds(comparison) and agree)
+    write(out / job.name / MEASURED, measured)
+    return recorded
+
+
+def complete(folder: Path) -> bool:
+    """Whether a recording ended: its last file is there, its runs are, and its label holds."""
+    try:
+        measured: dict[str, Any] = json.loads((folder / MEASURED).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    runs = ("run",) if measured.get("schema") == HEALTHY_SCHEMA else ("slow", "fixed")
+    whole = all((folder / run / "run.json").is_file() for run in runs) and (folder / LABEL).is_file()
+    return whole and bool(measured.get("label_holds", True))
 
 
 def holds(comparison: Comparison) -> bool:
@@ -169,26 +255,3 @@ def _run(plan: Plan, launched: Launched) -> dict[str, Any]:
         "warmup_steps": WARMUP_STEPS,
         "profiled_steps": [plan.profiled.start, plan.profiled.stop - 1],
     }
-
-
-def _measured_steps(launches: list[Launched], count: int) -> list[tuple[float, ...]]:
-    return [one.steps_ms[WARMUP_STEPS : WARMUP_STEPS + count] for one in launches]
-
-
-def _pair(comparison: Comparison, statistic: Statistic, steps: int) -> dict[str, Any]:
-    return {
-        "schema": "hermes-dx/lab-pair/2",
-        **asdict(comparison),
-        "statistic": statistic,
-        "confidence": CONFIDENCE,
-        "launches": LAUNCHES,
-        "steps_per_launch": steps,
-        "method": f"{statistic} over steps without the lab's profiler, mean over ranks; bootstrap over the steps of "
-        "each launch; launches of both scenarios in turn",
-    }
-
-
-def write(path: Path, content: dict[str, Any]) -> None:
-    """Write JSON to be read by people too."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")

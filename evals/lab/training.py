@@ -2,120 +2,40 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import itertools
 import json
 import os
 import platform
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch.profiler import ProfilerActivity, profile, schedule
-from torch.utils.data import DataLoader, Sampler
 
-from evals.lab.plan import Plan, read_plan
-from evals.lab.scenarios import Training
-from evals.lab.script_options import Heap, Saving, SideThread, StepLines
+from evals.lab.environment_faults.store import store_of
+from evals.lab.samples import batches
+from evals.lab.scenarios import Plan, ScriptOptions, Training, read_plan
 from evals.lab.workloads.classifiers import Images, Sounds
+from evals.lab.workloads.data_parallel import Workload
 from evals.lab.workloads.language import Experts, Stages, Tokens
-from evals.lab.workloads.workload import Batch, Workload
 from hermes_agent.cli.env import environment
 from hermes_agent.monitor import Monitor, Options
 from hermes_agent.monitor.flush import FlushPlan
 
-
-def workload(training: Training) -> Workload:
-    """The workload that the script trains."""
-    match training.workload:
-        case "images":
-            return Images(training)
-        case "tokens":
-            return Tokens(training)
-        case "sounds":
-            return Sounds(training)
-        case "experts":
-            return Experts(training)
-        case "stages":
-            return Stages(training)
-
-
-class Draws(Sampler[int]):
-    """Indices with replacement, of a seed."""
-
-    def __init__(self, count: int, samples: int, seed: int) -> None:
-        self._drawn = np.random.default_rng(seed).integers(0, samples, count).tolist()
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._drawn)
-
-    def __len__(self) -> int:
-        return len(self._drawn)
-
-
-def unbind(_: int) -> None:
-    """Let a worker run on every core again."""
-    os.sched_setaffinity(0, range(os.cpu_count() or 1))
-
-
-def sizes(plan: Plan, rank: int) -> list[int]:
-    """The size of each step's batch, the same on all ranks unless the scenario lets them differ."""
-    data = plan.training.data
-    seed = 100 + rank if data.sizes_differ else 100
-    return [int(each) for each in np.random.default_rng(seed).choice(data.sizes or (0,), plan.steps)]
-
-
-def batches(plan: Plan, workload: Workload, rank: int) -> Iterator[Batch]:
-    """Batches drawn with a seed of the rank from its own disk, trimmed to their size, on the device."""
-    data, cuda = plan.training.data, plan.training.device == "cuda"
-    samples = workload.samples(plan.samples(rank))
-    loader: DataLoader[Batch] = DataLoader(
-        samples,
-        batch_size=workload.batch,
-        sampler=Draws(plan.steps * workload.batch, len(samples), rank),  # type: ignore[arg-type]
-        num_workers=data.workers,
-        worker_init_fn=unbind if data.workers_unbound else None,
-        pin_memory=cuda and data.pinned,
-    )
-    largest = max(data.sizes, default=0) if data.padded else 0
-    source: Iterator[Batch] = iter(loader)
-    if data.sizes:
-        pairs = zip(source, sizes(plan, rank), strict=True)
-        source = (workload.trim((batch[0], batch[1]), size, largest) for batch, size in pairs)
-    return on_device(source, data.pinned, data.ahead) if cuda else source
-
-
-def on_device(source: Iterator[Batch], pinned: bool, ahead: bool) -> Iterator[Batch]:
-    """Batches copied to the accelerator, the next one on a stream of its own while this one is in use."""
-    if not ahead:
-        for batch in source:
-            yield _copied(batch, pinned)
-        return
-    stream = torch.cuda.Stream()
-    coming: Batch | None = None
-    for batch in source:
-        with torch.cuda.stream(stream):
-            copied = _copied(batch, pinned)
-        if coming is not None:
-            yield coming
-        torch.cuda.current_stream().wait_stream(stream)
-        for each in copied:
-            each.record_stream(torch.cuda.current_stream())
-        coming = copied
-    if coming is not None:
-        yield coming
-
-
-def _copied(batch: Batch, pinned: bool) -> Batch:
-    inputs, targets = (each.to("cuda", non_blocking=pinned) for each in batch)
-    return inputs, targets
-
-
+WORKLOADS: dict[str, Callable[[Training], Workload]] = {
+    "images": Images,
+    "tokens": Tokens,
+    "sounds": Sounds,
+    "experts": Experts,
+    "stages": Stages,
+}
 SAMPLE_S = 0.25
 
 
@@ -133,7 +53,15 @@ def profiled(plan: Plan, rank: int) -> Iterator[Callable[[], None]]:
     training = plan.training
     kinds = [ProfilerActivity.CPU, *([ProfilerActivity.CUDA] if training.device == "cuda" else [])]
     details = {"with_stack": True, "profile_memory": True} if training.program.watched else {}
-    last = profile_of_last(plan, rank, kinds, details) if plan.profile else None
+    last = None
+    if plan.profile:
+        last = profile(
+            activities=kinds,
+            schedule=schedule(wait=plan.measured.stop, warmup=1, active=len(plan.profiled), repeat=1),
+            on_trace_ready=lambda finished: finished.export_chrome_trace(str(plan.trace(rank))),
+            record_shapes=True,
+            **details,
+        )
     own = profile(activities=kinds, record_shapes=True, **details) if training.program.watched else None
     ended = itertools.count(1)
 
@@ -150,15 +78,109 @@ def profiled(plan: Plan, rank: int) -> Iterator[Callable[[], None]]:
         last.stop()
 
 
-def profile_of_last(plan: Plan, rank: int, kinds: list[ProfilerActivity], details: dict[str, bool]) -> Any:  # noqa: ANN401
-    """The profiler of the plan's last steps."""
-    return profile(
-        activities=kinds,
-        schedule=schedule(wait=plan.measured.stop, warmup=1, active=len(plan.profiled), repeat=1),
-        on_trace_ready=lambda finished: finished.export_chrome_trace(str(plan.trace(rank))),
-        record_shapes=True,
-        **details,
-    )
+class Heap:
+    """An index of objects that live as long as the training; collections on request, ranks in steps of their own."""
+
+    def __init__(self, script_options: ScriptOptions, rank: int, ranks: int) -> None:
+        self._every = script_options.collects_every if rank in script_options.heap_on else 0
+        self._turn = rank * (script_options.collects_every // ranks)
+        count = script_options.heap_objects if rank in script_options.heap_on else 0
+        self._index = [{"sample": number, "parts": [number]} for number in range(count // 2)]
+        if script_options.heap_frozen:
+            gc.collect()
+            gc.freeze()
+
+    def step(self, step: int) -> None:
+        """After each step."""
+        if self._every and step % self._every == self._turn:
+            gc.collect()
+
+
+LINE = "step {step} " + "x" * 1000 + "\n"
+
+
+class Disk:
+    """The folder that checkpoints and log lines go to, or the file server of the environment faults."""
+
+    def __init__(self, folder: Path, name: str, synced: bool) -> None:
+        self._folder, self._name, self._synced = folder, name, synced
+        self._store = store_of(folder, os.environ)
+
+    def write(self, content: bytes) -> None:
+        """Replace the content."""
+        self._store.write(self._name, content)
+        self._sync()
+
+    def append(self, content: bytes) -> None:
+        """Add to the content."""
+        self._store.append(self._name, content)
+        self._sync()
+
+    def _sync(self) -> None:
+        if self._synced:
+            with (self._folder / self._name).open("rb") as file:
+                os.fsync(file.fileno())
+
+
+class Saving:
+    """Writes the model and other state every few steps; training waits."""
+
+    def __init__(self, script_options: ScriptOptions, folder: Path, rank: int, model: torch.nn.Module | None) -> None:
+        self._every, self._model = script_options.saves_every, model
+        self._disk = Disk(folder, f"checkpoint{rank}", script_options.synced)
+        self._state = torch.rand(script_options.saved_mb << 18)
+
+    def step(self, step: int) -> None:
+        """After each step."""
+        if not self._every or step % self._every:
+            return
+        content = io.BytesIO()
+        model = self._model.state_dict() if self._model is not None else {}
+        torch.save({"step": step, "model": model, "state": self._state}, content)
+        self._disk.write(content.getvalue())
+
+
+class StepLines:
+    """Log lines after each step, safe before training goes on."""
+
+    def __init__(self, script_options: ScriptOptions, folder: Path, rank: int) -> None:
+        self._lines = script_options.log_lines
+        self._disk = Disk(folder, f"log{rank}", script_options.synced)
+
+    def step(self, step: int) -> None:
+        """After each step."""
+        for _ in range(self._lines):
+            self._disk.append(LINE.format(step=step).encode())
+
+
+TURN_S = 0.02
+
+
+class SideThread:
+    """Sums up texts for ``share`` of the time, until ended."""
+
+    def __init__(self, share: float) -> None:
+        self._share = share
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="statistics", daemon=True)
+        if share:
+            self._thread.start()
+
+    def end(self) -> None:
+        """Waits for the thread."""
+        self._ended.set()
+        if self._share:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            until = time.perf_counter() + TURN_S * self._share
+            seen: dict[str, int] = {}
+            while time.perf_counter() < until:
+                for word in ("loss", "rate", "norm"):
+                    seen[word] = seen.get(word, 0) + len(word)
+            if self._share < 1:
+                time.sleep(TURN_S * (1 - self._share))
 
 
 SAME_MODEL = ("images", "tokens", "sounds")  # workloads whose ranks hold the same model
@@ -167,7 +189,7 @@ OF_TOKENS = ("tokens", "experts", "stages")
 
 def train(plan: Plan, rank: int) -> float:
     """Run all steps, writing the step log as they pass; gives the last step's loss."""
-    work = workload(plan.training)
+    work = WORKLOADS[plan.training.workload](plan.training)
     work.write(plan.samples(rank), rank)
     loss = torch.zeros(())
     with (

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import itertools
-import os
-import signal
-import time
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from evals.lab.environment_faults.commands import EnvironmentFaultError, background, entering, not_installed, run
-from evals.lab.environment_faults.leftovers import NAME, is_abandoned, mark
-from evals.lab.environment_faults.placement import Placement
+from evals.lab.environment_faults.placement import (
+    EnvironmentFaultError,
+    Placement,
+    background,
+    entering,
+    is_abandoned,
+    kill_members,
+    mark,
+    run,
+)
 
-EMPTY_LIMIT_S = 3.0
-POLL_S = 0.02
 QUEUE_MS = 25  # what a switch port buffers
 BURST_S = 0.0008  # tokens a shaper saves up; less does not reach the rate with the kernel's timers
 PACKET_BYTES = 1514
@@ -50,16 +53,7 @@ def namespace(role: str) -> Iterator[str]:
 
 def remove(name: str) -> None:
     """Kill what runs in the namespace and delete it; its interfaces go with it."""
-    deadline = time.monotonic() + EMPTY_LIMIT_S
-    while (pids := run("ip", "netns", "pids", name).split()) and time.monotonic() < deadline:
-        for pid in map(int, pids):
-            if pid <= 1:
-                raise EnvironmentFaultError(
-                    f"the network namespace {name} holds processes that are not the lab's; remove it"
-                )
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(POLL_S)
+    kill_members(f"network namespace {name}", lambda: [int(pid) for pid in run("ip", "netns", "pids", name).split()])
     run("ip", "netns", "del", name)
 
 
@@ -67,7 +61,7 @@ def remove_abandoned() -> None:
     """Remove namespaces left by a lab process that was killed before it could."""
     for line in run("ip", "netns", "list").splitlines():
         name = line.split()[0] if line.strip() else ""
-        if name.startswith(f"{NAME}-") and is_abandoned(name):
+        if is_abandoned(name):
             remove(name)
 
 
@@ -163,9 +157,8 @@ class LinkedHosts:
     slow_host_rate_mbit: float | None = None
 
     def missing(self) -> str:
-        absent = not_installed("ip", "tc")
-        if absent:
-            return absent
+        if absent := [program for program in ("ip", "tc") if shutil.which(program) is None]:
+            return f"{' and '.join(absent)} not installed"
         try:
             with self._hosts(max(2, (self.slow_host or 0) + 1)):
                 return ""

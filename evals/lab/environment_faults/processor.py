@@ -11,14 +11,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from evals.lab.environment_faults.commands import EnvironmentFaultError, background, entering
-from evals.lab.environment_faults.leftovers import NAME, is_abandoned, mark, own_folder
-from evals.lab.environment_faults.pausing import end_group
-from evals.lab.environment_faults.placement import Placement
+from evals.lab.environment_faults.placement import (
+    END_LIMIT_S,
+    NAME,
+    POLL_S,
+    EnvironmentFaultError,
+    Placement,
+    background,
+    entering,
+    is_abandoned,
+    kill_members,
+    mark,
+    own_folder,
+)
 
 ROOT = Path("/sys/fs/cgroup")
-EMPTY_LIMIT_S = 3.0
-POLL_S = 0.02
 _serial = itertools.count()
 
 
@@ -86,16 +93,9 @@ def _set(folder: Path, settings: Mapping[str, str]) -> None:
 
 def remove(folder: Path) -> None:
     """Kill what runs in the group and remove it; raises EnvironmentFaultError where it holds what cannot be ours."""
-    deadline = time.monotonic() + EMPTY_LIMIT_S
-    while folder.is_dir():
-        members = _members(folder)
-        if any(pid <= 1 for pid in members):  # 0 is what the kernel shows of processes of another container
-            raise EnvironmentFaultError(
-                f"the control group {folder.name} holds processes that are not the lab's; remove it"
-            )
-        for pid in members:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+    kill_members(f"control group {folder.name}", lambda: _members(folder))
+    deadline = time.monotonic() + END_LIMIT_S
+    while folder.is_dir():  # the kernel may need a moment after the last process
         with suppress(OSError):
             folder.rmdir()
             return
@@ -181,7 +181,7 @@ class ForeignLoad:
 
 @dataclass(frozen=True)
 class PausedRank:
-    """``rank``, with its children, stands still for ``share`` of every ``period_ms``: a slower machine."""
+    """``rank``, with its children, is stopped for ``share`` of every ``period_ms``: a slower machine."""
 
     rank: int
     share: float  # 0 to 1, exclusive
@@ -199,6 +199,18 @@ class PausedRank:
                     yield _placed(ranks, {self.rank: entering("--announce", str(announced))})
             finally:
                 end_group(announced)
+
+
+def end_group(announced: Path) -> None:
+    """Continue and kill the rest of the group, which stays stopped where its pacer was killed."""
+    try:
+        leader = int(announced.read_text(encoding="ascii"))
+    except (FileNotFoundError, ValueError):
+        return
+    if leader > 1:
+        with suppress(ProcessLookupError):
+            os.killpg(leader, signal.SIGCONT)
+            os.killpg(leader, signal.SIGKILL)
 
 
 def _placed(ranks: int, prefixes: Mapping[int, tuple[str, ...]]) -> tuple[Placement, ...]:

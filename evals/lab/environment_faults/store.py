@@ -15,9 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 
-from evals.lab.environment_faults.commands import background
-from evals.lab.environment_faults.leftovers import own_folder
-from evals.lab.environment_faults.placement import Placement
+from evals.lab.environment_faults.placement import Placement, background, own_folder
 from tools.errors import InputError
 
 ADDRESS = "LAB_STORE"  # the environment variable with the store's socket

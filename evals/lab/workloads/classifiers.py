@@ -10,12 +10,51 @@ import torch.nn.functional as functional
 from numpy.typing import NDArray
 from torch import nn
 
-from evals.lab.data_parallel import DataParallelStep
-from evals.lab.layers import activation, computed_in, recomputed
-from evals.lab.losses import logistic_loss
 from evals.lab.samples import Samples, write_samples
 from evals.lab.scenarios import Training
-from evals.lab.workloads.workload import Batch
+from evals.lab.workloads.data_parallel import Batch, DataParallelStep
+from evals.lab.workloads.layers import logistic_loss, stacked
+
+Drawn = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+class Classifier(DataParallelStep):
+    """Raw samples with their classes, and how one is prepared to a size along its last axes."""
+
+    axes: int  # that the size of a batch is cut along
+
+    def __init__(self, training: Training, model: nn.Module, size: int) -> None:
+        super().__init__(training, model, logistic_loss)
+        self._size = max(training.data.sizes, default=size)
+
+    def raw(self, rank: int, size: int) -> Drawn:
+        """Samples of a size and their classes, different on each rank."""
+        raise NotImplementedError
+
+    def prepared(self, raw: torch.Tensor) -> torch.Tensor:
+        """One raw sample as the network takes it."""
+        raise NotImplementedError
+
+    def write(self, folder: Path, rank: int) -> None:
+        """As they are, or prepared once."""
+        data = self._training.data
+        samples, labels = self.raw(rank, data.raw_size)
+        if rank in data.raw_on:
+            write_samples(folder, samples, labels, data)
+        else:
+            once = torch.stack([self.prepared(each) for each in torch.from_numpy(samples)])
+            write_samples(folder, once.numpy(), labels, data)
+
+    def samples(self, folder: Path) -> Samples:
+        """Prepared samples with their class."""
+        return Samples(folder, self._training.data, self.prepared)
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """Cut to a smaller size; filled with zeros at the end of each axis."""
+        inputs, labels = batch
+        cut = inputs[(..., *(slice(size),) * self.axes)].contiguous()
+        return functional.pad(cut, (0, filled - size) * self.axes) if filled > size else cut, labels
+
 
 IMAGE_CLASSES = 16
 IMAGES_PER_RANK = 48
@@ -62,44 +101,28 @@ class ImageBlock(nn.Module):
 def image_network(training: Training) -> nn.Sequential:
     """A classifier of about 0.4 million parameters for images of any side from 16 on, the same on every rank."""
     torch.manual_seed(7)
-    program, blocks = training.program, len(WIDTHS)
+    program = training.program
     widths = [3, *(width - 1 if program.odd_width else width for width in WIDTHS)]
-    layers: list[nn.Module] = []
-    for place in range(blocks):
-        block: nn.Module = ImageBlock(widths[place], widths[place + 1], activation(place < program.chained_blocks))
-        block = recomputed(block) if place < program.recomputed_blocks else block
-        layers.append(computed_in(block, torch.float64) if place >= blocks - program.double_blocks else block)
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], IMAGE_CLASSES))
+    blocks = stacked(program, len(WIDTHS), lambda at, act: ImageBlock(widths[at], widths[at + 1], act))
+    return nn.Sequential(*blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], IMAGE_CLASSES))
 
 
-class Images(DataParallelStep):
-    """The workload ``images``."""
+class Images(Classifier):
+    """The workload ``images``: (3, side, side)."""
+
+    axes = 2
 
     def __init__(self, training: Training) -> None:
         self.batch = 24 if training.device == "cpu" else 384
-        super().__init__(training, image_network(training), logistic_loss)
-        self._side = max(training.data.sizes, default=SIDE)
+        super().__init__(training, image_network(training), SIDE)
 
-    def write(self, folder: Path, rank: int) -> None:
-        """As they are, or prepared once."""
-        data = self._training.data
-        images, labels = raw_images(rank, data.raw_size)
-        if rank not in data.raw_on:
-            prepared = [prepared_image(image, self._side) for image in torch.from_numpy(images)]
-            write_samples(folder, torch.stack(prepared).numpy(), labels, data)
-        else:
-            write_samples(folder, images, labels, data)
+    def raw(self, rank: int, size: int) -> Drawn:
+        """Images of a side."""
+        return raw_images(rank, size)
 
-    def samples(self, folder: Path) -> Samples:
-        """Images (3, side, side) with their class."""
-        side = self._side
-        return Samples(folder, self._training.data, lambda image: prepared_image(torch.from_numpy(image), side))
-
-    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
-        """Cut to a smaller side; filled with zeros at the right and below."""
-        images, labels = batch
-        cut = images[:, :, :size, :size].contiguous()
-        return functional.pad(cut, (0, filled - size, 0, filled - size)) if filled > size else cut, labels
+    def prepared(self, raw: torch.Tensor) -> torch.Tensor:
+        """Denoised, resized and normalised."""
+        return prepared_image(raw, self._size)
 
 
 SOUND_CLASSES = 40
@@ -152,39 +175,24 @@ def sound_network(training: Training) -> nn.Sequential:
     torch.manual_seed(7)
     program = training.program
     width = WIDTH - 1 if program.odd_width else WIDTH
-    layers: list[nn.Module] = [nn.Conv1d(BANDS, width, 5, padding=2)]
-    for place in range(BLOCKS):
-        block: nn.Module = SoundBlock(width, 3**place, activation(place < program.chained_blocks))
-        block = recomputed(block) if place < program.recomputed_blocks else block
-        layers.append(computed_in(block, torch.float64) if place >= BLOCKS - program.double_blocks else block)
-    return nn.Sequential(*layers, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(width, SOUND_CLASSES))
+    stem = nn.Conv1d(BANDS, width, 5, padding=2)
+    blocks = stacked(program, BLOCKS, lambda at, act: SoundBlock(width, 3**at, act))
+    return nn.Sequential(stem, *blocks, nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(width, SOUND_CLASSES))
 
 
-class Sounds(DataParallelStep):
-    """The workload ``sounds``."""
+class Sounds(Classifier):
+    """The workload ``sounds``: spectrograms (BANDS, frames)."""
+
+    axes = 1
 
     def __init__(self, training: Training) -> None:
         self.batch = 20 if training.device == "cpu" else 512
-        super().__init__(training, sound_network(training), logistic_loss)
-        self._frames = max(training.data.sizes, default=FRAMES)
+        super().__init__(training, sound_network(training), FRAMES)
 
-    def write(self, folder: Path, rank: int) -> None:
-        """As waveforms, or prepared once."""
-        data = self._training.data
-        waves, labels = raw_sounds(rank, data.raw_size)
-        if rank not in data.raw_on:
-            prepared = torch.stack([prepared_sound(wave, self._frames) for wave in torch.from_numpy(waves)])
-            write_samples(folder, prepared.numpy(), labels, data)
-        else:
-            write_samples(folder, waves, labels, data)
+    def raw(self, rank: int, size: int) -> Drawn:
+        """Waveforms of a length."""
+        return raw_sounds(rank, size)
 
-    def samples(self, folder: Path) -> Samples:
-        """Spectrograms (BANDS, frames) with their class."""
-        frames = self._frames
-        return Samples(folder, self._training.data, lambda wave: prepared_sound(torch.from_numpy(wave), frames))
-
-    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
-        """Cut to fewer frames; filled with zeros at the end."""
-        sounds, labels = batch
-        cut = sounds[:, :, :size].contiguous()
-        return functional.pad(cut, (0, filled - size)) if filled > size else cut, labels
+    def prepared(self, raw: torch.Tensor) -> torch.Tensor:
+        """Filtered, thinned out and turned into a spectrogram."""
+        return prepared_sound(raw, self._size)

@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 from torch import nn
 from torch.distributed.pipelining import PipelineStage, Schedule1F1B, ScheduleGPipe
 
-from evals.lab.data_parallel import DataParallelStep
-from evals.lab.layers import activation, computed_in, recomputed
-from evals.lab.losses import token_loss
 from evals.lab.samples import Samples, write_samples
 from evals.lab.scenarios import Training
-from evals.lab.workloads.workload import Batch
+from evals.lab.workloads.data_parallel import Batch, DataParallelStep
+from evals.lab.workloads.layers import activation, stacked, token_loss
 
 VOCABULARY = 512
 SEQUENCES_PER_RANK = 64
@@ -38,11 +36,52 @@ def raw_texts(rank: int, words: int) -> NDArray[np.uint8]:
     return np.stack([np.frombuffer(text.ljust(words * 8), np.uint8) for text in texts])
 
 
-def tokenise(text: NDArray[np.uint8], length: int) -> torch.Tensor:
+def tokenise(text: torch.Tensor, length: int) -> torch.Tensor:
     """Text normalised and cut into words, each word a number: the first ``length`` of them, in turn where fewer."""
-    plain = unicodedata.normalize("NFKC", text.tobytes().decode()).lower()
+    plain = unicodedata.normalize("NFKC", text.numpy().tobytes().decode()).lower()
     numbers = [zlib.crc32(word.encode()) % VOCABULARY for word in WORD.findall(plain)]
     return torch.tensor((numbers * (length // len(numbers) + 1))[:length])
+
+
+class TokenSamples:
+    """Sequences with, at each place, the next token; raw, where the scenario has that, they are texts."""
+
+    length: int
+    words = 100  # of a text
+    _training: Training
+
+    def texts(self, rank: int) -> NDArray[np.uint8]:
+        """The rank's texts."""
+        return raw_texts(rank, self.words)
+
+    def write(self, folder: Path, rank: int) -> None:
+        """As text, or as numbers."""
+        texts = self.texts(rank)
+        prepared = torch.stack([tokenise(text, self.length) for text in torch.from_numpy(texts)])
+        raw = rank in self._training.data.raw_on
+        following = prepared.roll(-1, dims=1).numpy()
+        write_samples(folder, texts if raw else prepared.numpy(), following, self._training.data)
+
+    def samples(self, folder: Path) -> Samples:
+        """Sequences with their next tokens."""
+        length = self.length
+        return Samples(folder, self._training.data, lambda text: tokenise(text, length))
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """Cut to fewer tokens; filled up with tokens that count nothing."""
+        tokens, following = (each[:, :size].contiguous() for each in batch)
+        if filled <= size:
+            return tokens, following
+        return functional.pad(tokens, (0, filled - size)), functional.pad(following, (0, filled - size), value=-1)
+
+
+def attention(x: torch.Tensor, mixed: nn.Module, out: nn.Module) -> torch.Tensor:
+    """Causal attention over (n, tokens, width)."""
+    heads = HEADS if x.shape[-1] % HEADS == 0 else 1
+    parts = mixed(x).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+    seen = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
+    result: torch.Tensor = out(seen.transpose(1, 2).flatten(2))
+    return result
 
 
 class AttentionBlock(nn.Module):
@@ -56,10 +95,7 @@ class AttentionBlock(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(n, tokens, width) to the same."""
-        heads = HEADS if x.shape[-1] % HEADS == 0 else 1
-        parts = self.mixed(self.before(x)).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
-        seen = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
-        x = x + self.out(seen.transpose(1, 2).flatten(2))
+        x = x + attention(self.before(x), self.mixed, self.out)
         result: torch.Tensor = x + self.back(self.act(self.forth(self.between(x))))
         return result
 
@@ -69,44 +105,20 @@ def token_network(training: Training) -> nn.Sequential:
     torch.manual_seed(7)
     program = training.program
     width = WIDTH - 1 if program.odd_width else WIDTH
-    layers: list[nn.Module] = [nn.Embedding(VOCABULARY, width)]
-    for place in range(BLOCKS):
-        block: nn.Module = AttentionBlock(width, activation(place < program.chained_blocks))
-        block = recomputed(block) if place < program.recomputed_blocks else block
-        layers.append(computed_in(block, torch.float64) if place >= BLOCKS - program.double_blocks else block)
-    return nn.Sequential(*layers, nn.LayerNorm(width), nn.Linear(width, VOCABULARY))
+    embed = nn.Embedding(VOCABULARY, width)
+    blocks = stacked(program, BLOCKS, lambda _, act: AttentionBlock(width, act))
+    return nn.Sequential(embed, *blocks, nn.LayerNorm(width), nn.Linear(width, VOCABULARY))
 
 
-class Tokens(DataParallelStep):
+class Tokens(TokenSamples, DataParallelStep):
     """The workload ``tokens``."""
 
     def __init__(self, training: Training) -> None:
         self.batch = 8 if training.device == "cpu" else 128
+        self.length, self.words = max(training.data.sizes, default=LENGTH), training.data.raw_size
         super().__init__(training, token_network(training), token_loss)
-        self._length = max(training.data.sizes, default=LENGTH)
-
-    def write(self, folder: Path, rank: int) -> None:
-        """As text, or as numbers."""
-        data = self._training.data
-        texts = raw_texts(rank, data.raw_size)
-        prepared = torch.stack([tokenise(text, self._length) for text in texts])
-        following = prepared.roll(-1, dims=1).numpy()
-        write_samples(folder, texts if rank in data.raw_on else prepared.numpy(), following, data)
-
-    def samples(self, folder: Path) -> Samples:
-        """Sequences with, at each place, the next token."""
-        length = self._length
-        return Samples(folder, self._training.data, lambda text: tokenise(text, length))
-
-    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
-        """Cut to fewer tokens; filled up with tokens that count nothing."""
-        tokens, following = (each[:, :size].contiguous() for each in batch)
-        if filled <= size:
-            return tokens, following
-        return functional.pad(tokens, (0, filled - size)), functional.pad(following, (0, filled - size), value=-1)
 
 
-EXPERT_LENGTH = 96
 SHAPES = ((128, 2, 2), (160, 2, 4), (96, 3, 2))  # width, layers, experts a rank
 EXPERT_WIDTH = 9  # times the width
 
@@ -190,10 +202,7 @@ class AttentionLayer(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(n, tokens, width) to the same."""
-        parts = self.mixed(self.norm(x)).unflatten(-1, (3, 4, -1)).permute(2, 0, 3, 1, 4)
-        seen = nn.functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
-        result: torch.Tensor = x + self.out(seen.transpose(1, 2).flatten(2))
-        return result
+        return x + attention(self.norm(x), self.mixed, self.out)
 
 
 def expert_network(training: Training) -> nn.Sequential:
@@ -206,29 +215,16 @@ def expert_network(training: Training) -> nn.Sequential:
     return nn.Sequential(*layers, nn.Linear(width, VOCABULARY))
 
 
-class Experts(DataParallelStep):
+class Experts(TokenSamples, DataParallelStep):
     """The workload ``experts``."""
 
-    batch = 8
+    batch, length = 8, LENGTH
 
     def __init__(self, training: Training) -> None:
         model = expert_network(training)
         own = [name for name, _ in model.named_parameters() if ".experts." in name]
         model._ddp_params_and_buffers_to_ignore = own  # type: ignore[assignment]
         super().__init__(training, model, token_loss)
-
-    def write(self, folder: Path, rank: int) -> None:
-        """As numbers."""
-        prepared = torch.stack([tokenise(text, EXPERT_LENGTH) for text in raw_texts(rank, 100)])
-        write_samples(folder, prepared.numpy(), prepared.roll(-1, dims=1).numpy(), self._training.data)
-
-    def samples(self, folder: Path) -> Samples:
-        """Sequences with, at each place, the next token."""
-        return Samples(folder, self._training.data, lambda text: tokenise(text, EXPERT_LENGTH))
-
-    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
-        """Cut to fewer tokens."""
-        return batch[0][:, :size], batch[1][:, :size]
 
 
 def _expert(width: int, generator: torch.Generator) -> nn.Sequential:
@@ -239,7 +235,6 @@ def _expert(width: int, generator: torch.Generator) -> nn.Sequential:
     return expert
 
 
-STAGE_LENGTH = 64
 STAGE_BLOCKS = 6
 WIDTHS = (160, 192, 128)
 
@@ -259,10 +254,10 @@ class FeedForward(nn.Module):
         return result
 
 
-class Stages:
+class Stages(TokenSamples):
     """The workload ``stages``: both ranks draw the same batch; the first needs its tokens, the last its targets."""
 
-    batch = 16
+    batch, length = 16, 64
 
     def __init__(self, training: Training) -> None:
         self._training = training
@@ -278,18 +273,9 @@ class Stages:
         )
         self._optimizer = torch.optim.SGD(stage.parameters(), lr=0.01, momentum=0.9)
 
-    def write(self, folder: Path, rank: int) -> None:
+    def texts(self, rank: int) -> NDArray[np.uint8]:
         """The same on every rank."""
-        prepared = torch.stack([tokenise(text, STAGE_LENGTH) for text in raw_texts(0, 100)])
-        write_samples(folder, prepared.numpy(), prepared.roll(-1, dims=1).numpy(), self._training.data)
-
-    def samples(self, folder: Path) -> Samples:
-        """Sequences with, at each place, the next token."""
-        return Samples(folder, self._training.data, lambda text: tokenise(text, STAGE_LENGTH))
-
-    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
-        """Cut to fewer tokens."""
-        return batch[0][:, :size], batch[1][:, :size]
+        return raw_texts(0, self.words)
 
     def step(self, batch: Batch) -> torch.Tensor:
         """All micro-batches through both stages and back, then the update; gives the mean loss on the last stage."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evals.lab.fault import SPLITS, Fault, fault, faults, healthy, label, variant
-from evals.lab.job import RUNS
+from evals.lab.fault import SPLITS, Fault, faults, healthy
+from evals.lab.job import HEALTHY, jobs_of_faults
 from tools.errors import UsageError
 from tools.knowledge.taxonomy import causes
 
@@ -59,13 +59,13 @@ def test_ids_and_variant_names_are_unique() -> None:
 def test_the_lab_holds_what_was_promised() -> None:
     assert len([known for known in faults() if "gpu" not in known.needs]) >= 25
     assert len({known.cause for known in faults()}) >= 15
-    assert len(RUNS) >= 6
-    assert {run.split for run in RUNS} == {"dev", "test"}
+    controls = jobs_of_faults([HEALTHY], None)
+    assert len(controls) >= 6
+    assert {run.split for run in controls} == {"dev", "test"}
 
 
 def test_a_label_holds_all_that_an_evaluation_needs() -> None:
-    known = fault("heavy_transform")
-    made = label(known, variant(known, "images-strong"))
+    made = jobs_of_faults(["heavy_transform"], "images-strong")[0].label
     assert made["verdict"] == "problem"
     assert (made["cause"], made["mechanism"], made["ranks"]) == ("slow_data_processing", "heavy_transform", [1])
     assert made["symptoms"] == [{"cause": "straggler", "ranks": [0]}]
@@ -75,12 +75,12 @@ def test_a_label_holds_all_that_an_evaluation_needs() -> None:
 
 def test_an_unknown_id_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="no fault 'rain'; it can record heavy_transform, too_few_workers"):
-        fault("rain")
+        jobs_of_faults(["rain"], None)
 
 
 def test_an_unknown_variant_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UsageError, match="one_core has no variant 'images-huge'; it has images-strong"):
-        variant(fault("one_core"), "images-huge")
+        jobs_of_faults(["one_core"], "images-huge")
 
 
 def test_an_unknown_workload_is_refused() -> None:

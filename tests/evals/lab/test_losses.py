@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", reason="PyTorch (extra lab) is not installe
 
 @pytest.mark.parametrize("share", [0.25, 1.0])
 def test_both_forms_of_the_image_loss_agree_in_value_and_gradient(share: float) -> None:
-    from evals.lab.losses import logistic_loss
+    from evals.lab.workloads.layers import logistic_loss
 
     generator = torch.Generator().manual_seed(0)
     labels = torch.tensor([0, 2, 1, 2])
@@ -23,7 +23,7 @@ def test_both_forms_of_the_image_loss_agree_in_value_and_gradient(share: float) 
 
 
 def test_both_forms_of_the_token_loss_agree() -> None:
-    from evals.lab.losses import token_loss
+    from evals.lab.workloads.layers import token_loss
 
     scores = torch.randn(2, 5, 7, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(10).view(2, 5) % 7

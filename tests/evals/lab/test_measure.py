@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from evals.lab.measure import compare
+from evals.lab.record import compare
 
 
 def test_constant_steps_give_an_interval_of_no_width() -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from evals.lab.fault import faults
-from evals.lab.plan import Plan, read_plan, write_plan
-from evals.lab.scenarios import Training
+from evals.lab.scenarios import Plan, Training, read_plan, write_plan
 
 
 def test_every_world_survives_being_written(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.fault import fault, healthy, variant
+from evals.lab.fault import healthy
+from evals.lab.job import jobs_of_faults
 from evals.lab.launch import LaunchError, launch
-from evals.lab.plan import Plan
 from evals.lab.record import record
-from evals.lab.scenarios import with_options
+from evals.lab.scenarios import Plan, with_options
 from tools.sources.monitor.reader import read_monitor
 
 HAS_TORCH = importlib.util.find_spec("torch") is not None
@@ -22,10 +22,11 @@ needs_torch = pytest.mark.skipif(not HAS_TORCH, reason="PyTorch (extra lab) is n
 
 @needs_torch
 def test_a_recorded_pair_holds_traces_logs_monitor_and_label(tmp_path: Path) -> None:
-    known = fault("heavy_transform")
-    recorded = record(known, variant(known, "images-strong"), tmp_path, lambda _: None, measured_steps=3)
+    (job,) = jobs_of_faults(["heavy_transform"], "images-strong")
+    record(job, tmp_path, lambda _: None, measured_steps=3)
+    folder = tmp_path / job.name
     for side in ("slow", "fixed"):
-        run = recorded.folder / side
+        run = folder / side
         for rank in (0, 1):
             trace = json.loads(gzip.decompress((run / f"rank{rank}.pt.trace.json.gz").read_bytes()))
             names = [event["name"] for event in trace["traceEvents"]]
@@ -36,7 +37,7 @@ def test_a_recorded_pair_holds_traces_logs_monitor_and_label(tmp_path: Path) -> 
         records = read_monitor(run)
         assert sorted(records.steps["rank"].unique()) == [0, 1]
         assert len(records.steps) == 22
-    measured = json.loads((recorded.folder / "measured.json").read_text())
+    measured = json.loads((folder / "measured.json").read_text())
     assert measured["last_loss"]["slow"] == pytest.approx(measured["last_loss"]["fixed"], rel=1e-4)
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from evals.case_files import lab_cases
 from evals.lab.__main__ import main
-from evals.lab.fault import fault, label
-from evals.lab.job import every_job, relabel
+from evals.lab.job import jobs_of_faults, relabel
 from tools.errors import InputError
 
 DEBUG = "distributed_debug/images-strong"
@@ -25,21 +24,22 @@ def recorded(out: Path, name: str, text: str) -> Path:
 
 
 def test_an_old_label_is_written_again_and_a_present_or_foreign_one_is_not(tmp_path: Path) -> None:
-    known = fault("distributed_debug")
-    now = label(known, known.variants[0])
+    now = jobs_of_faults(["distributed_debug"], None)[0].label
     old = recorded(tmp_path, DEBUG, json.dumps({**now, "fixed_verdict": "healthy"}))
     broken = recorded(tmp_path, "healthy/images-usual", "{")
-    small = fault("small_operators")
-    recorded(tmp_path, "small_operators/images-strong", json.dumps(label(small, small.variants[0])))
+    small = jobs_of_faults(["small_operators"], None)[0]
+    recorded(tmp_path, small.name, json.dumps(small.label))
     foreign = recorded(tmp_path, "gone/images-strong", "{}")
-    done = relabel(every_job(), tmp_path)
-    assert done.changed == (DEBUG, "healthy/images-usual")
-    assert done.same == ("small_operators/images-strong",)
-    assert done.unknown == ("gone/images-strong",)
+    assert relabel(tmp_path) == {
+        DEBUG: "changed",
+        "gone/images-strong": "unknown",
+        "healthy/images-usual": "changed",
+        "small_operators/images-strong": "same",
+    }
     assert json.loads(old.read_text(encoding="utf-8")) == now
     assert json.loads(broken.read_text(encoding="utf-8"))["verdict"] == "healthy"
     assert foreign.read_text(encoding="utf-8") == "{}"
-    assert relabel(every_job(), tmp_path).changed == ()
+    assert "changed" not in relabel(tmp_path).values()
 
 
 def test_the_command_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,14 +50,14 @@ def test_the_command_tells_what_it_did(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_a_folder_without_recordings_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InputError, match="holds no recordings"):
-        relabel(every_job(), tmp_path)
+        relabel(tmp_path)
     assert main(["labels", "--out", str(tmp_path)]) == 3
     assert "holds no recordings" in capsys.readouterr().err
 
 
 def test_a_mended_world_with_another_loss_is_no_healthy_case(tmp_path: Path) -> None:
     recorded(tmp_path, DEBUG, "{}")
-    relabel(every_job(), tmp_path)
+    relabel(tmp_path)
     _, fixed, _ = lab_cases((tmp_path,))
     assert (fixed.tags.kind, fixed.expected.verdict) == ("unlabelled", ())
     assert fixed.expected.not_causes == ("environment_configuration",)

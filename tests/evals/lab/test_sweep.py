@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.__main__ import Sweep, complete, main
-from evals.lab.fault import fault
-from evals.lab.job import Control, Job, Pair, jobs, jobs_of_faults
+from evals.lab.__main__ import Sweep, main
+from evals.lab.job import HEALTHY, Job, jobs, jobs_of_faults
 from evals.lab.launch import Launched, LaunchError
-from evals.lab.plan import Plan
-from evals.lab.scenarios import Scenario
+from evals.lab.record import complete
+from evals.lab.scenarios import Plan, Scenario
 from hermes_agent.monitor.format import PREAMBLE, STEPS_MAGIC
 from tools.errors import UsageError
 
@@ -127,7 +126,7 @@ def test_worlds_that_should_compute_the_same_and_do_not_are_a_failure(tmp_path: 
 def test_a_healthy_run_is_one_launch(tmp_path: Path) -> None:
     run = FakeLaunch()
     (control,) = jobs_of_faults(["healthy"], "images-alone")
-    assert isinstance(control, Control)
+    assert control.kind == HEALTHY
     assert not sweep(tmp_path, run).do(control, again=False).count("FAILED")
     assert run.launched == 1
     label = json.loads((tmp_path / "healthy" / "images-alone" / "label.json").read_text())
@@ -144,7 +143,7 @@ def test_jobs_of_a_split_are_of_that_split_only() -> None:
     assert {job.split for job in dev} == {"dev"}
     assert len(dev) + len(jobs("test")) == len(everything)
     unseen = ("sounds", "experts_narrow", "stages_narrow")
-    assert not [job.name for job in dev if isinstance(job, Pair) and job.variant.workload in unseen]
+    assert not [job.name for job in dev if job.label["workload"] in unseen]
 
 
 def test_a_file_names_the_jobs(tmp_path: Path) -> None:
@@ -175,6 +174,6 @@ def test_what_needs_a_gpu_says_so_where_there_is_none(tmp_path: Path) -> None:
     if has_gpu():
         pytest.skip("this machine has a GPU")
     one = sweep(tmp_path, FakeLaunch())
-    known = fault("launch_blocking")
-    assert one.do(Pair(known, known.variants[0]), again=False).endswith("no GPU that PyTorch can use")
+    gpu = jobs_of_faults(["launch_blocking"], None)[0]
+    assert one.do(gpu, again=False).endswith("no GPU that PyTorch can use")
     assert (len(one.skipped), one.failed) == (1, True)

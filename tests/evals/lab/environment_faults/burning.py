@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from evals.lab.environment_faults.commands import REPOSITORY
-from evals.lab.environment_faults.placement import EnvironmentFault, Placement
+from evals.lab.environment_faults.placement import REPOSITORY, EnvironmentFault, Placement
 
 BURN = """
 import os, subprocess, sys, time

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.environment_faults.commands import EnvironmentFaultError
 from evals.lab.environment_faults.network import LinkedHosts, counters
-from evals.lab.environment_faults.placement import Placement
+from evals.lab.environment_faults.placement import EnvironmentFaultError, Placement
 from tests.evals.lab.environment_faults.burning import python, skip_where_missing, started
 
 SEND_S = 0.8

@@ -11,11 +11,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evals.lab.environment_faults.commands import REPOSITORY, EnvironmentFaultError, run
-from evals.lab.environment_faults.leftovers import is_abandoned
-from evals.lab.environment_faults.leftovers import mark as mark_of
 from evals.lab.environment_faults.network import LinkedHosts
-from evals.lab.environment_faults.placement import EnvironmentFault, all_missing, surrounded
+from evals.lab.environment_faults.placement import (
+    REPOSITORY,
+    EnvironmentFault,
+    EnvironmentFaultError,
+    all_missing,
+    is_abandoned,
+    run,
+    surrounded,
+)
+from evals.lab.environment_faults.placement import mark as mark_of
 from evals.lab.environment_faults.processor import ROOT, CpuQuota, ForeignLoad, PausedRank, remove
 from evals.lab.environment_faults.store import SlowStore
 

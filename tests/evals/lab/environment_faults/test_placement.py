@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.environment_faults.commands import EnvironmentFaultError
-from evals.lab.environment_faults.placement import Placement, surrounded
+from evals.lab.environment_faults.placement import EnvironmentFaultError, Placement, surrounded
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from evals.lab.environment_faults import commands
-from evals.lab.environment_faults.commands import EnvironmentFaultError, background
+from evals.lab.environment_faults import placement
+from evals.lab.environment_faults.placement import EnvironmentFaultError, background
 from evals.lab.environment_faults.processor import BoundCores, CpuQuota, ForeignLoad, PausedRank
 from tests.evals.lab.environment_faults.burning import burnt, python, skip_where_missing, started
 
@@ -63,8 +63,8 @@ def test_a_core_that_the_machine_lacks_is_named() -> None:
 
 def test_foreign_processes_burn_a_core_each_and_are_no_children_of_the_training(tmp_path: Path) -> None:
     core = max(os.sched_getaffinity(0))
-    with ForeignLoad(processes=2, cores=(core,)).around(1, tmp_path) as (placement,):
-        rank = started(placement, sys.executable, "-c", "import time; time.sleep(0.8)")
+    with ForeignLoad(processes=2, cores=(core,)).around(1, tmp_path) as (place,):
+        rank = started(place, sys.executable, "-c", "import time; time.sleep(0.8)")
         load = [each for each in psutil.Process().children() if each.name() == "encoder"]
         before = sum(sum(each.cpu_times()[:2]) for each in load)
         start = time.monotonic()
@@ -88,7 +88,7 @@ def test_what_stands_still_when_the_pacer_is_killed_is_ended_with_the_pauses(tmp
     program = "import subprocess, time; print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
     with PausedRank(rank=0, share=0.5, period_ms=50).around(1, tmp_path) as (paused,):
         (pacer,) = (
-            each for each in psutil.Process().children() if "evals.lab.environment_faults.pausing" in each.cmdline()
+            each for each in psutil.Process().children() if "evals.lab.environment_faults.programs" in each.cmdline()
         )
         rank = started(paused, sys.executable, "-c", program)
         assert rank.stdout is not None
@@ -104,7 +104,7 @@ def test_what_stands_still_when_the_pacer_is_killed_is_ended_with_the_pauses(tmp
 
 
 def test_a_program_that_never_gets_ready_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(commands, "READY_LIMIT_S", 0.3)
+    monkeypatch.setattr(placement, "READY_LIMIT_S", 0.3)
     begun = time.monotonic()
     with (
         pytest.raises(EnvironmentFaultError, match="did not start"),

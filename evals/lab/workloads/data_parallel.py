@@ -1,24 +1,45 @@
-"""A step captured as one graph of the accelerator and replayed."""
+"""A workload of the lab, and its step with data parallelism as the options of the scenario have it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
 import torch
 import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import Dataset
 
 from evals.lab.scenarios import Training
-from evals.lab.workloads.workload import Batch
 
+Batch = tuple[torch.Tensor, torch.Tensor]
 Step = Callable[[Batch], torch.Tensor]
 WARMUPS = 3
 
 
+class Workload(Protocol):
+    """Samples and a step; one object per rank."""
+
+    batch: int  # samples a step and rank
+    learns: torch.nn.Module | None  # signals when the last gradient is ready
+
+    def write(self, folder: Path, rank: int) -> None:
+        """Put the rank's samples on its disk."""
+
+    def samples(self, folder: Path) -> Dataset[Batch]:
+        """The samples as the loader reads them."""
+
+    def trim(self, batch: Batch, size: int, filled: int) -> Batch:
+        """The batch cut to ``size`` and, where that is more, filled up to ``filled`` again."""
+
+    def step(self, batch: Batch) -> torch.Tensor:
+        """Forward, backward and update; gives the loss, which may lie on the accelerator."""
+
+
 class GraphedStep:
-    """Runs a step from a graph, captured at the first batch or, with ``again``, at every one."""
+    """A step replayed from a graph of the accelerator, captured at the first batch or, with ``again``, at every one."""
 
     def __init__(self, step: Step, again: bool) -> None:
         self._step, self._again = step, again
@@ -70,23 +91,6 @@ class Gated(nn.Module):
         return result
 
 
-def distributed(model: nn.Module, training: Training) -> nn.Module:
-    """The model with its gradients averaged over ranks in the backward pass; as it is where that comes later."""
-    if dist.get_world_size() == 1 or not training.parallel.overlapped:
-        return model
-    return DistributedDataParallel(model, bucket_cap_mb=training.parallel.bucket_mb)
-
-
-def compiled(model: nn.Module, backend: str) -> nn.Module:
-    """The model compiled for every shape that it meets, where a backend is named."""
-    if not backend:
-        return model
-    torch._dynamo.config.recompile_limit = 256
-    result: Any = torch.compile(model, backend=backend, dynamic=False)
-    module: nn.Module = result
-    return module
-
-
 def average_gradients(model: nn.Module, one_by_one: bool) -> None:
     """All gradients in one message, or each in its own, after the backward pass."""
     gradients = [each.grad for each in model.parameters() if each.grad is not None]
@@ -125,7 +129,13 @@ class DataParallelStep:
         if training.program.double_blocks > 9:
             model = model.double()
         self.learns = model.to(training.device)
-        self._model = distributed(compiled(self.learns, training.program.compiler), training)
+        compiler: Any = training.program.compiler
+        self._model: nn.Module = self.learns
+        if compiler:
+            torch._dynamo.config.recompile_limit = 256
+            self._model = torch.compile(self.learns, backend=compiler, dynamic=False)
+        if dist.get_world_size() > 1 and training.parallel.overlapped:
+            self._model = DistributedDataParallel(self._model, bucket_cap_mb=training.parallel.bucket_mb)
         self._optimizer = torch.optim.SGD(self.learns.parameters(), lr=0.01, momentum=0.9)
         self._last = 0.0
         graph = training.program.graph
