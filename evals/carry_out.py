@@ -8,12 +8,12 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from evals.case_schema import Case, Measured
+from evals.case_schema import Case
 from evals.models import AnswerSource, together
-from evals.outcome import CaseResult, NamedCause, Outcome
+from evals.outcome import CaseResult, NamedCause, Outcome, Refusal
 from evals.run_places import Places, check_label, locate, missing_folder
-from evals.scorers.diagnosis import gain, only_cause
 from evals.scorers.registry import misses, score
+from evals.scorers.scores import gain, only_cause
 from hermes_agent.config.settings import Settings
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Event
@@ -60,9 +60,10 @@ def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResul
     try:
         diagnosis = diagnose(request, _ignore)
     except InputError as error:
-        return _result(_refused(case, error))
+        refusal: Refusal = "not_comparable" if isinstance(error, NotComparableError) else "unreadable"
+        return _result(Outcome(case, None, refused=str(error), refusal=refusal))
     answer = _answer(case, request, diagnosis, conditions)
-    outcome = Outcome(case, diagnosis, answer, measured=_scored_gain(case, measured))
+    outcome = Outcome(case, diagnosis, answer, measured=measured if only_cause(case) else None)
     if conditions.model is None:
         return _result(outcome)
     return _attempted(outcome, conditions.model)
@@ -77,17 +78,6 @@ def _attempted(outcome: Outcome, model: AnswerSource) -> CaseResult:
     return results[0].model_copy(update={"model": use})
 
 
-def _scored_gain(case: Case, measured: Measured | None) -> Measured | None:
-    return measured if only_cause(case) else None
-
-
-def _refused(case: Case, error: InputError) -> Outcome:
-    kind = "not_comparable" if isinstance(error, NotComparableError) else "unreadable"
-    return Outcome(
-        case, None, refused=str(error), refusal="not_comparable" if kind == "not_comparable" else "unreadable"
-    )
-
-
 def _answer(case: Case, request: Request, diagnosis: Diagnosis, conditions: Conditions) -> Answer | None:
     """The answer to the case's question, always without a model: it is compared on the diagnosis's answer only."""
     if case.question is None:
@@ -98,13 +88,13 @@ def _answer(case: Case, request: Request, diagnosis: Diagnosis, conditions: Cond
 
 
 def _result(outcome: Outcome) -> CaseResult:
-    scores = score(outcome)
-    expected = outcome.case.expected
+    scores, expected, measured = score(outcome), outcome.case.expected, outcome.measured
+    saving_pct = None if measured is None else round(100.0 * (1.0 - measured.after_ms / measured.before_ms), 2)
     return CaseResult(
         id=outcome.case.id,
         tags=outcome.case.tags,
         status="scored",
-        verdict="refused" if outcome.diagnosis is None else outcome.diagnosis.verdict,
+        verdict=outcome.verdict or "refused",
         expected=[*expected.any_of, *expected.all_of],
         named=[
             NamedCause(
@@ -119,12 +109,8 @@ def _result(outcome: Outcome) -> CaseResult:
         scores={name: round(value, 4) for name, value in scores.items()},
         misses=[*misses(outcome, scores), *_unpredicted(outcome)],
         gain=gain(outcome),
-        measured_saving_pct=_saving_pct(outcome.measured),
+        measured_saving_pct=saving_pct,
     )
-
-
-def _saving_pct(measured: Measured | None) -> float | None:
-    return None if measured is None else round(100.0 * (1.0 - measured.after_ms / measured.before_ms), 2)
 
 
 def _unpredicted(outcome: Outcome) -> list[str]:

@@ -11,6 +11,7 @@ from evals.case_schema import Case, Measured, Tags
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.session import Answer
 
+Refusal = Literal["not_comparable", "unreadable"]
 ASSERTED_PCT, ASSERTED_CONFIDENCE = 5.0, 0.5  # a cause above both is asserted, not merely noted
 
 
@@ -22,7 +23,7 @@ class Outcome:
     diagnosis: Diagnosis | None
     answer: Answer | None = None
     refused: str = ""
-    refusal: Literal["not_comparable", "unreadable"] | None = None
+    refusal: Refusal | None = None
     measured: Measured | None = None
 
     @property
@@ -31,9 +32,14 @@ class Outcome:
         return [] if self.diagnosis is None else self.diagnosis.causes
 
     @property
+    def verdict(self) -> str:
+        """The verdict; empty when there is no diagnosis."""
+        return "" if self.diagnosis is None else self.diagnosis.verdict
+
+    @property
     def asserted(self) -> list[CauseRecord]:
-        """The causes that the answer stands for."""
-        if self.diagnosis is None or self.diagnosis.verdict != "problem":
+        """The causes that the answer asserts."""
+        if self.verdict != "problem":
             return []
         return [c for c in self.ranked if c.impact_pct >= ASSERTED_PCT and c.confidence >= ASSERTED_CONFIDENCE]
 

@@ -73,7 +73,7 @@ def control(workload: str, kind: str, scenario: Scenario) -> Job:
 
 def _controls() -> list[Job]:
     heap = ScriptOptions(heap_on=(0, 1), heap_objects=200_000, heap_frozen=True)
-    alike = {
+    alike: dict[str, tuple[int, dict[str, object]]] = {
         "alone": (1, {}),
         "worker": (1, {"data": Data(workers=1)}),
         "heap": (2, {"script_options": heap}),

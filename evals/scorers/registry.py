@@ -1,87 +1,41 @@
-"""Why the right cause did not come first: what came instead, and what the run's own checks said of the right one."""
+"""All scorers by name, and the misses of an outcome: what came first, and what the checks said of the right cause."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from evals.case_schema import Expected
 from evals.outcome import Outcome
-from evals.scorers import diagnosis as ranking
-from evals.scorers import diagnosis as restraint
-from evals.scorers import registry as reasons
-from evals.scorers import texts as citations
+from evals.scorers import scores
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from tools.knowledge.taxonomy import causes
 
 LONGEST = 160
-
-
-def first(outcome: Outcome) -> str:
-    """The cause that came first with its confidence and share of the step, or ``no cause``."""
-    return _told(outcome.ranked[0]) if outcome.ranked else "no cause"
-
-
-def _told(cause: CauseRecord) -> str:
-    return f"{cause.cause} ({cause.confidence:.2f}, {cause.impact_pct:.1f} % of the step)"
-
-
-def why_not(outcome: Outcome) -> str:
-    """Where the right cause came, or else what its checks said: clean, cannot answer and why, or never asked."""
-    if outcome.diagnosis is None:
-        return "there is no diagnosis"
-    accepted = outcome.case.expected.accepted
-    for place, cause in enumerate(outcome.ranked, start=1):
-        if cause.cause in accepted:
-            return f"{_told(cause)} came as number {place}"
-    asked = [check for name in dict.fromkeys(accepted) for check in _checks_of(name, outcome.diagnosis.checks)]
-    return "; ".join(dict.fromkeys(_said(check) for check in asked)) or "no check asks for it"
-
-
-def _checks_of(cause: str, checks: list[CheckRecord]) -> list[CheckRecord]:
-    """The checks that are named after the cause or one of its mechanisms, else those of its family that found a thing.
-
-    A check carries a name and no cause, so names are all there is to go by.
-    """
-    known = causes()[cause]
-    names = {cause, *known.mechanisms}
-    named = [check for check in checks if check.analyzer.rpartition(".")[2] in names]
-    if named:
-        return named
-    return [c for c in checks if c.analyzer.partition(".")[0] == known.family and c.status == "found"]
-
-
-def _said(check: CheckRecord) -> str:
-    said = check.reason or " ".join(check.text)
-    return printable(f"{check.analyzer} {check.status.replace('_', ' ')}: {said}")[:LONGEST]
-
-
-SCORERS: Mapping[str, Callable[[Outcome], float | None]] = MappingProxyType(
-    {
-        "top_1": ranking.top_1,
-        "also_right": ranking.also_right,
-        "top_3": ranking.top_3,
-        "diagnosed": ranking.diagnosed,
-        "mechanism": ranking.mechanism,
-        "family": ranking.family,
-        "verdict": ranking.verdict,
-        "rank_scope": ranking.rank_scope,
-        "step_scope": ranking.step_scope,
-        "set_f1": ranking.set_f1,
-        "healthy_false_positive": restraint.healthy_false_positive,
-        "abstention": restraint.abstention,
-        "refusal": restraint.refusal,
-        "no_forbidden_cause": restraint.no_forbidden_cause,
-        "no_forbidden_text": restraint.no_forbidden_text,
-        "answer_says": restraint.answer_says,
-        "names": restraint.names,
-        "citation_existence": citations.existence,
-        "citation_support": citations.support,
-        "numeric_fidelity": citations.fidelity,
-        "expected_facts": citations.expected_facts,
-    }
+_ALL: tuple[Callable[[Outcome], float | None], ...] = (
+    scores.top_1,
+    scores.also_right,
+    scores.top_3,
+    scores.diagnosed,
+    scores.mechanism,
+    scores.family,
+    scores.verdict,
+    scores.rank_scope,
+    scores.step_scope,
+    scores.set_f1,
+    scores.healthy_false_positive,
+    scores.abstention,
+    scores.refusal,
+    scores.no_forbidden_cause,
+    scores.no_forbidden_text,
+    scores.answer_says,
+    scores.names,
+    scores.citation_existence,
+    scores.citation_support,
+    scores.numeric_fidelity,
+    scores.expected_facts,
 )
+SCORERS: Mapping[str, Callable[[Outcome], float | None]] = MappingProxyType({each.__name__: each for each in _ALL})
 LOWER_IS_BETTER = frozenset({"healthy_false_positive"})
 PARTIAL = frozenset(
     {"also_right", "set_f1", "rank_scope", "step_scope", "mechanism", "top_3", "names"}
@@ -94,44 +48,62 @@ def score(outcome: Outcome) -> dict[str, float]:
     return {name: value for name, value in given.items() if value is not None}
 
 
-def misses(outcome: Outcome, scores: Mapping[str, float]) -> list[str]:
+def misses(outcome: Outcome, scored: Mapping[str, float]) -> list[str]:
     """What is wrong, one line each; empty when the case is answered as it should be."""
-    lines = [
-        _diagnosis_text(name, outcome) for name, value in scores.items() if name not in PARTIAL and _failed(name, value)
-    ]
+    failed = [name for name, value in scored.items() if (value > 0.0 if name in LOWER_IS_BETTER else value < 1.0)]
+    lines = [_line(name, outcome) for name in failed if name not in PARTIAL]
     if outcome.refused and outcome.case.expected.error is None:
         lines.insert(0, f"refused: {outcome.refused}")
     return lines
 
 
-def _failed(name: str, value: float) -> bool:
-    return value > 0.0 if name in LOWER_IS_BETTER else value < 1.0
-
-
-def _wanted(expected: Expected) -> str:
-    return " or ".join(expected.any_of) or " and ".join(expected.all_of)
-
-
-def _diagnosis_text(name: str, outcome: Outcome) -> str:
+def _line(name: str, outcome: Outcome) -> str:
     expected = outcome.case.expected
-    got = outcome.diagnosis.verdict if outcome.diagnosis else "no diagnosis"
-    first = reasons.first(outcome)
+    got = outcome.verdict or "no diagnosis"
+    first = _with_share(outcome.ranked[0]) if outcome.ranked else "no cause"
+    wanted = " or ".join(expected.any_of) or " and ".join(expected.all_of)
     match name:
         case "top_1":
-            return f"top_1: expected {_wanted(expected)}; {got}, {first} first; {reasons.why_not(outcome)}"
+            return f"top_1: expected {wanted}; {got}, {first} first; {_why_not(outcome)}"
         case "diagnosed":
-            return f"diagnosed: expected {_wanted(expected)}; {got}, {first} first"
+            return f"diagnosed: expected {wanted}; {got}, {first} first"
         case "family":
             return f"family: expected {expected.family}; {first} first"
         case "verdict" | "abstention" | "healthy_false_positive":
-            wanted = " or ".join(expected.verdict) or "no problem"
-            return f"{name}: expected {wanted}; got {got} ({first} first)"
+            return f"{name}: expected {' or '.join(expected.verdict) or 'no problem'}; got {got} ({first} first)"
         case "refusal":
             return f"refusal: expected {expected.error}; got {outcome.refusal or got}"
         case "no_forbidden_cause":
             named = sorted({cause.cause for cause in outcome.asserted})
             return f"no_forbidden_cause: asserted {', '.join(named)}; ruled out {', '.join(expected.not_causes)}"
         case "citation_support" | "numeric_fidelity" | "citation_existence":
-            return f"{name}: {'; '.join(citations.unsupported(outcome)[:2])}"
+            return f"{name}: {'; '.join(scores.unsupported(outcome)[:2])}"
         case _:
             return f"{name}: not met"
+
+
+def _with_share(cause: CauseRecord) -> str:
+    return f"{cause.cause} ({cause.confidence:.2f}, {cause.impact_pct:.1f} % of the step)"
+
+
+def _why_not(outcome: Outcome) -> str:
+    """Where the right cause came, or else what its checks said: clean, cannot answer and why, or never asked."""
+    if outcome.diagnosis is None:
+        return "there is no diagnosis"
+    accepted = outcome.case.expected.accepted
+    for place, cause in enumerate(outcome.ranked, start=1):
+        if cause.cause in accepted:
+            return f"{_with_share(cause)} came as number {place}"
+    asked = [check for name in dict.fromkeys(accepted) for check in _checks_of(name, outcome.diagnosis.checks)]
+    said = [f"{c.analyzer} {c.status.replace('_', ' ')}: {c.reason or ' '.join(c.text)}" for c in asked]
+    return "; ".join(dict.fromkeys(printable(text)[:LONGEST] for text in said)) or "no check asks for it"
+
+
+def _checks_of(cause: str, checks: list[CheckRecord]) -> list[CheckRecord]:
+    """The checks that are named after the cause or one of its mechanisms, else those of its family that found a thing.
+
+    A check carries a name and no cause, so names are all there is to go by.
+    """
+    known = causes()[cause]
+    named = [check for check in checks if check.analyzer.rpartition(".")[2] in {cause, *known.mechanisms}]
+    return named or [c for c in checks if c.analyzer.partition(".")[0] == known.family and c.status == "found"]
