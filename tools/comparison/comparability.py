@@ -78,7 +78,7 @@ def _layers(view: RankProfile) -> set[str]:
     names, details = view.events.frame["name"], view.events.details.operators
     shaped = np.full(len(view.kind), -1, dtype=np.int64)
     shaped[details["row"].to_numpy()] = details["dims"].cat.codes.to_numpy()
-    wanted = name_mask(names, np.array([str(name) in WEIGHT_AT for name in names.cat.categories], dtype=bool))
+    wanted = name_mask(names, WEIGHT_AT.__contains__)
     rows = operator_rows(view)
     rows = rows[wanted[rows] & (shaped[rows] >= 0)]
     calls = pd.DataFrame({"name": names.cat.codes.to_numpy()[rows], "dims": shaped[rows]}).drop_duplicates()

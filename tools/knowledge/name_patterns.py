@@ -188,8 +188,7 @@ KERNEL_CLASSES: tuple[str, ...] = (
 
 def matching(names: pd.Series, pattern: str) -> NDArray[np.bool_]:
     """For each event, whether its name matches the named pattern (``names`` is a categorical column)."""
-    search = PATTERNS[pattern].search
-    return name_mask(names, np.array([bool(search(str(name))) for name in names.cat.categories], dtype=bool))
+    return name_mask(names, PATTERNS[pattern].search)
 
 
 def kernel_class(name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 
@@ -19,62 +19,47 @@ from tools.run.model import ClockOffset, Rank, Step, step_frame
 # old ROCm "ncclKernel_Generic". The algorithm may differ between ranks, so only the operation counts.
 KERNEL_NAME = re.compile(r"(?:nccl|rccl)\w*?Kernel_(AllReduce|AllGather|ReduceScatter|Broadcast|Reduce)(?![a-zA-Z])")
 HOST_NAME = re.compile(r"gloo:(\w+)")
+NAMED = ((KERNEL_NAME, (EventKind.KERNEL,)), (HOST_NAME, (EventKind.ANNOTATION, EventKind.OPERATOR)))
 TOGETHER = re.compile(r"all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|barrier", re.I)
 NO_STEP = -1
 
 
 def meetings(rank: Rank) -> pd.DataFrame:
     """One row per collective that ends on all its ranks together: ``key`` (group, operation, size), ``step``,
-    ``position`` among those of the same key within the step, ``end_ns``.
+    ``position`` among those of the same key within the step and their ``count``, ``end_ns``.
 
     Broadcasts and reductions to one rank are left out: their members may leave at different times.
     """
-    found = _described(rank)
-    if found.empty:
-        found = _named(rank, rank.events.of_kind(EventKind.KERNEL), KERNEL_NAME)
-    if found.empty:
-        found = _named(rank, rank.events.of_kind(EventKind.ANNOTATION, EventKind.OPERATOR), HOST_NAME)
-    found = found.sort_values("order_ns", kind="stable")
-    found["step"] = _step_of(rank, found["order_ns"].to_numpy())
-    found["position"] = found.groupby(["key", "step"]).cumcount()
-    return found[["key", "step", "position", "end_ns"]].reset_index(drop=True)
+    rows, keys = _described(rank)
+    for pattern, kinds in NAMED:
+        if not len(rows):
+            rows, keys = _named(rank.events.of_kind(*kinds), pattern)
+    called_ns = launch_starts(rank.events, rows)  # orders collectives as the program did
+    end_ns = rank.events.frame["end_ns"].to_numpy()[rows]
+    found = pd.DataFrame({"key": pd.Series(keys, dtype="str"), "step": _step_of(rank, called_ns), "end_ns": end_ns})
+    found = found.iloc[np.argsort(called_ns, kind="stable")].reset_index(drop=True)
+    alike = found.groupby(["key", "step"])["end_ns"]
+    return found.assign(position=alike.cumcount(), count=alike.transform("size"))
 
 
-def _described(rank: Rank) -> pd.DataFrame:
-    """Device kernels with the collective's own description."""
-    details, frame = rank.events.details.collectives, rank.events.frame
-    if details.empty:
-        return _located(rank, np.empty(0, dtype=np.int64), np.empty(0, dtype=object))
-    rows = details["row"].to_numpy()
-    of_kernel = frame["kind"].to_numpy()[rows] == EventKind.KERNEL
-    together = name_mask(details["collective"], _matching(details["collective"], TOGETHER))
+def _described(rank: Rank) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Rows and keys of device kernels with the collective's own description."""
+    details = rank.events.details.collectives
+    of_kernel = rank.events.frame["kind"].to_numpy()[details["row"].to_numpy()] == EventKind.KERNEL
+    together = name_mask(details["collective"], TOGETHER.search)
     shared = details[of_kernel & together & (details["group_size"] > 1).to_numpy()]
-    parts = [
+    first, *parts = (
         shared[name].astype("str") for name in ("group", "ranks", "collective", "dtype", "in_elements", "out_elements")
-    ]
-    key = parts[0].str.cat(parts[1:], sep="|")
-    return _located(rank, shared["row"].to_numpy(), key.to_numpy())
+    )
+    return shared["row"].to_numpy(), first.str.cat(parts, sep="|").to_numpy()
 
 
-def _named(rank: Rank, events: pd.DataFrame, pattern: re.Pattern[str]) -> pd.DataFrame:
-    names = events["name"].cat.categories
-    matches = [pattern.search(name) for name in names]
+def _named(events: pd.DataFrame, pattern: re.Pattern[str]) -> tuple[NDArray[np.int64], NDArray[np.object_]]:
+    """Rows and keys of the events whose name holds the operation."""
+    matches = [pattern.search(name) for name in events["name"].cat.categories]
     operation = [match[1].lower() if match and TOGETHER.search(match[1]) else "" for match in matches]
-    wanted = events[name_mask(events["name"], np.array([bool(text) for text in operation], dtype=bool))]
-    keys = np.array(operation, dtype=object)[wanted["name"].cat.codes.to_numpy()]
-    return _located(rank, wanted.index.to_numpy(), keys)
-
-
-def _matching(column: pd.Series, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    return np.array([pattern.search(str(text)) is not None for text in column.cat.categories], dtype=bool)
-
-
-def _located(rank: Rank, rows: NDArray[np.int64], keys: NDArray[np.object_]) -> pd.DataFrame:
-    """When each event ended, and when its host call began, which orders collectives as the program did."""
-    frame = rank.events.frame
-    end = frame["end_ns"].to_numpy()[rows]
-    order = launch_starts(rank.events, rows)
-    return pd.DataFrame({"key": pd.Series(keys, dtype="str"), "end_ns": end, "order_ns": order})
+    keys = np.array([*operation, ""], dtype=object)[events["name"].cat.codes.to_numpy()]
+    return events.index.to_numpy()[keys != ""], keys[keys != ""]
 
 
 def _step_of(rank: Rank, moments: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -101,25 +86,13 @@ QUARTILES = (25.0, 75.0)
 
 
 @dataclass(frozen=True)
-class Difference:
-    """The difference of two ranks' clocks at the same moments."""
+class _Difference:
+    """How much later a rank's clock is than that of another at the same moments, and the spread of it."""
 
     rank: int
     reference: int
-    difference_ns: float
+    ns: float
     spread_ns: float
-    meetings: int
-
-
-@dataclass(frozen=True)
-class _Timetable:
-    """The meetings of one rank; ``count`` is per kind of meeting, the other arrays per meeting."""
-
-    rank: int
-    count: NDArray[np.int64]
-    kind: NDArray[np.int64]
-    identity: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -134,11 +107,23 @@ class Aligned:
 def align(ranks: Sequence[Rank]) -> Aligned:
     """Shift the ranks whose clocks are off by more than the uncertainty, then count times from the earliest event."""
     offsets = estimate(ranks)
-    pairs = [(rank, offsets[rank.rank]) for rank in ranks]
-    shifted = [replace(_moved(rank, clock.offset_ns), clock=clock) for rank, clock in pairs]
-    earliest = min(int(rank.events.frame["start_ns"].iloc[0]) for rank in shifted)
-    moved = [_moved(rank, -earliest) for rank in shifted]
-    return Aligned(tuple(moved), earliest, tuple(_note(rank) for rank in moved if rank.clock.offset_ns))
+    starts = [int(rank.events.frame["start_ns"].iloc[0]) + offsets[rank.rank].offset_ns for rank in ranks]
+    moved = [_on_axis(rank, offsets[rank.rank], min(starts)) for rank in ranks]
+    notes = [
+        f"the clock of rank {rank.rank} was moved by {rank.clock.offset_ns / 1e3:.1f} us "
+        f"(uncertain by {(rank.clock.uncertainty_ns or 0) / 1e3:.1f} us) to align the ends of collectives"
+        for rank in moved
+        if rank.clock.offset_ns
+    ]
+    return Aligned(tuple(moved), min(starts), tuple(notes))
+
+
+def _on_axis(rank: Rank, clock: ClockOffset, origin_ns: int) -> Rank:
+    by_ns = clock.offset_ns - origin_ns
+    if not by_ns:
+        return replace(rank, clock=clock)
+    steps = tuple(Step(step.number, step.start_ns + by_ns, step.end_ns + by_ns) for step in rank.steps)
+    return replace(rank, events=rank.events.moved(by_ns), steps=steps, clock=clock)
 
 
 def estimate(ranks: Sequence[Rank]) -> dict[int, ClockOffset]:
@@ -149,9 +134,12 @@ def estimate(ranks: Sequence[Rank]) -> dict[int, ClockOffset]:
     unknown = {rank.rank: ClockOffset() for rank in ranks}
     if len(ranks) < 2:
         return unknown
-    timetables = _timetables({rank.rank: meetings(rank) for rank in ranks})
-    found = [_compare(timetables[first], timetables[second]) for first, second in _pairs(sorted(timetables))]
-    return unknown | _solve(min(timetables), [difference for difference in found if difference])
+    table = pd.concat([meetings(rank).assign(rank=rank.rank) for rank in ranks], ignore_index=True)
+    # Meetings of a kind are matched by their order, hence only where both ranks recorded equally many of them.
+    table["meeting"] = table.groupby(["key", "step", "count", "position"]).ngroup()
+    ends = {int(str(rank)): own.set_index("meeting")["end_ns"] for rank, own in table.groupby("rank")}
+    found = [_compare(*pair, ends) for pair in _pairs(sorted(ends))]
+    return unknown | _solve(min(unknown), [difference for difference in found if difference])
 
 
 def _pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
@@ -160,90 +148,39 @@ def _pairs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     return [(numbers[0], number) for number in numbers[1:]] + list(pairwise(numbers[1:]))
 
 
-def _timetables(tables: dict[int, pd.DataFrame]) -> dict[int, _Timetable]:
-    """Number the kinds of meetings (key and step) alike for all ranks."""
-    together = pd.concat(tables, names=["rank"]).reset_index("rank")
-    kind = together.groupby(["key", "step"]).ngroup().to_numpy().astype(np.int64)
-    kinds = int(kind.max()) + 1 if len(kind) else 0
-    position = together["position"].to_numpy()
-    identity = kind * (int(position.max()) + 1 if len(position) else 1) + position
-    of_rank, end_ns = together["rank"].to_numpy(), together["end_ns"].to_numpy()
-    rows = {rank: np.flatnonzero(of_rank == rank) for rank in tables}
-    return {
-        rank: _Timetable(rank, np.bincount(kind[own], minlength=kinds), kind[own], identity[own], end_ns[own])
-        for rank, own in rows.items()
-    }
-
-
-def _compare(reference: _Timetable, other: _Timetable) -> Difference | None:
-    """The clock difference of two ranks; None when they met too seldom.
-
-    Meetings of a kind are matched by their order, hence only where both ranks recorded equally many of them.
-    """
-    _, at, there = np.intersect1d(reference.identity, other.identity, assume_unique=True, return_indices=True)
-    alike = (reference.count == other.count)[reference.kind[at]]
-    late = (other.end_ns[there] - reference.end_ns[at])[alike].astype(np.float64)
+def _compare(reference: int, other: int, ends: Mapping[int, pd.Series[int]]) -> _Difference | None:
+    """The clock difference of two ranks; None when they met too seldom."""
+    late = (ends[other] - ends[reference]).dropna()
     if len(late) < FEWEST_MEETINGS:
         return None
     low, high = np.percentile(late, QUARTILES)
-    spread = max((high - low) / 2, SMALLEST_UNCERTAINTY_NS)
-    return Difference(other.rank, reference.rank, float(np.median(late)), float(spread), len(late))
+    spread_ns = max((high - low) / 2, SMALLEST_UNCERTAINTY_NS)
+    return _Difference(other, reference, float(np.median(late)), float(spread_ns))
 
 
-def _solve(origin: int, differences: Sequence[Difference]) -> dict[int, ClockOffset]:
+def _solve(origin: int, differences: Sequence[_Difference]) -> dict[int, ClockOffset]:
     """Least squares over the ranks connected with ``origin``, whose own offset is 0."""
-    reachable = _reachable(origin, differences)
-    numbers = sorted(reachable - {origin})
+    reached, before = {origin}, 0
+    while len(reached) > before:
+        before = len(reached)
+        reached |= {
+            n for each in differences if {each.rank, each.reference} & reached for n in (each.rank, each.reference)
+        }
+    numbers = sorted(reached - {origin})
     if not numbers:
         return {}
-    column = {number: at for at, number in enumerate(numbers)}
-    used = [each for each in differences if each.rank in reachable]
-    design = np.zeros((len(used), len(numbers)))
-    for row, each in enumerate(used):
-        if each.rank != origin:
-            design[row, column[each.rank]] = -1.0
-        if each.reference != origin:
-            design[row, column[each.reference]] = 1.0
-    measured = np.array([each.difference_ns for each in used])
-    spread = np.array([each.spread_ns for each in used])
+    used = [each for each in differences if each.rank in reached]
+    rank, reference = (np.array([[each.rank, each.reference] for each in used]).T)[:, :, None]
+    design = (reference == numbers).astype(float) - (rank == numbers)
+    measured, spread = np.array([(each.ns, each.spread_ns) for each in used]).T
     weighted = design / spread[:, None]
     solution = np.linalg.lstsq(weighted, measured / spread, rcond=None)[0]
     formal = np.sqrt(np.diag(np.linalg.pinv(weighted.T @ weighted)))
     doubt = np.maximum(spread, np.abs(measured - design @ solution))
-    # The formal error shrinks with every pair, what is common to the pairs of a rank does not: hence the larger one.
-    offsets = {
-        number: _decided(float(solution[at]), float(max(formal[at], np.median(doubt[design[:, at] != 0]))))
-        for number, at in column.items()
-    }
-    return offsets | {origin: ClockOffset(0, 0, METHOD)}
-
-
-def _decided(offset_ns: float, uncertainty_ns: float) -> ClockOffset:
-    offset, uncertainty = round(offset_ns), round(uncertainty_ns)
-    return ClockOffset(offset if abs(offset) > uncertainty else 0, uncertainty, METHOD)
-
-
-def _reachable(origin: int, differences: Sequence[Difference]) -> set[int]:
-    reached = {origin}
-    while True:
-        more = {n for d in differences if {d.rank, d.reference} & reached for n in (d.rank, d.reference)}
-        if more <= reached:
-            return reached
-        reached |= more
-
-
-def _moved(rank: Rank, by_ns: int) -> Rank:
-    if not by_ns:
-        return rank
-    frame = rank.events.frame
-    frame = frame.assign(start_ns=frame["start_ns"] + by_ns, end_ns=frame["end_ns"] + by_ns)
-    steps = tuple(Step(step.number, step.start_ns + by_ns, step.end_ns + by_ns) for step in rank.steps)
-    return replace(rank, events=replace(rank.events, frame=frame), steps=steps)
-
-
-def _note(rank: Rank) -> str:
-    clock = rank.clock
-    return (
-        f"the clock of rank {rank.rank} was moved by {clock.offset_ns / 1e3:.1f} us "
-        f"(uncertain by {(clock.uncertainty_ns or 0) / 1e3:.1f} us) to align the ends of collectives"
-    )
+    offsets = {origin: ClockOffset(0, 0, METHOD)}
+    for at, number in enumerate(numbers):
+        # The formal error shrinks with every pair, what is common to the pairs of a rank does not: hence the larger.
+        uncertainty = round(float(max(formal[at], np.median(doubt[design[:, at] != 0]))))
+        offset = round(float(solution[at]))
+        offsets[number] = ClockOffset(offset if abs(offset) > uncertainty else 0, uncertainty, METHOD)
+    return offsets

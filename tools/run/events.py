@@ -18,7 +18,8 @@ What only some events have lies in side tables keyed by the event's row (column 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pandas as pd
@@ -80,18 +81,15 @@ def empty_table(columns: dict[str, str]) -> pd.DataFrame:
     return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in columns.items()})
 
 
-def empty_details() -> Details:
-    """Side tables of a trace that recorded none of them."""
-    return Details(**{name: empty_table(columns) for name, columns in DETAIL_COLUMNS.items()})
-
-
 @dataclass(frozen=True)
 class EventTable:
     """All events of one rank, their tracks and their sparse attributes."""
 
     frame: pd.DataFrame
     tracks: pd.DataFrame
-    details: Details = field(default_factory=empty_details)
+    details: Details = field(
+        default_factory=lambda: Details(**{name: empty_table(columns) for name, columns in DETAIL_COLUMNS.items()})
+    )
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -105,8 +103,13 @@ class EventTable:
         """Ids of the tracks that are device streams."""
         return np.flatnonzero(self.tracks["device"].to_numpy() >= 0)
 
+    def moved(self, by_ns: int) -> EventTable:
+        """The same events so much later."""
+        frame = self.frame
+        return replace(self, frame=frame.assign(start_ns=frame["start_ns"] + by_ns, end_ns=frame["end_ns"] + by_ns))
 
-def name_mask(names: pd.Series, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """For each event, whether its name's category is wanted (``wanted`` has one entry per category)."""
-    codes = names.cat.codes.to_numpy()
-    return np.append(wanted, False)[codes]
+
+def name_mask(names: pd.Series, wanted: Callable[[str], object]) -> NDArray[np.bool_]:
+    """For each row of a categorical column, whether its text is wanted; asked once per distinct text."""
+    by_code = np.array([bool(wanted(str(name))) for name in names.cat.categories], dtype=bool)
+    return np.append(by_code, False)[names.cat.codes.to_numpy()]

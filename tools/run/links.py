@@ -9,53 +9,37 @@ from numpy.typing import NDArray
 from tools.run.events import DEVICE_WORK, EventKind, EventTable
 
 
+def launching_calls(events: EventTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each row, the first runtime call with its correlation id; -1 where none was recorded."""
+    kind, correlation = (events.frame[column].to_numpy() for column in ("kind", "correlation"))
+    calls = np.flatnonzero((kind == EventKind.RUNTIME) & (correlation >= 0))
+    ids, first = np.unique(correlation[calls], return_index=True)
+    if not len(ids):
+        return np.full(len(rows), -1, dtype=np.int64)
+    at = np.minimum(np.searchsorted(ids, correlation[rows]), len(ids) - 1)
+    return np.where(ids[at] == correlation[rows], calls[first[at]], -1)
+
+
 def launches(events: EventTable) -> pd.DataFrame:
     """Runtime call and the device work it launched, joined by correlation id; one row per device operation.
 
     Columns: launch_row, device_row, call_start_ns, call_end_ns, start_ns, end_ns, track (of the device work),
     host_track. Device work whose call was not recorded is absent. Ordered by ``start_ns``.
     """
-    frame = events.frame
-    kind = frame["kind"].to_numpy()
-    correlation = frame["correlation"].to_numpy()
-    known = correlation >= 0
-    calls = np.flatnonzero((kind == EventKind.RUNTIME) & known)
-    work = np.flatnonzero(np.isin(kind, [int(k) for k in DEVICE_WORK]) & known)
-    if not len(calls) or not len(work):
-        return _launch_frame(frame, np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
-    order = np.argsort(correlation[calls], kind="stable")
-    sorted_ids = correlation[calls][order]
-    place = np.searchsorted(sorted_ids, correlation[work])
-    hit = sorted_ids[np.minimum(place, len(sorted_ids) - 1)] == correlation[work]
-    return _launch_frame(frame, calls[order][np.minimum(place, len(order) - 1)][hit], work[hit])
-
-
-def _launch_frame(frame: pd.DataFrame, call: NDArray[np.int64], work: NDArray[np.int64]) -> pd.DataFrame:
-    start, end, track = (frame[column].to_numpy() for column in ("start_ns", "end_ns", "track"))
+    kind, start, end, track = (events.frame[column].to_numpy() for column in ("kind", "start_ns", "end_ns", "track"))
+    work = np.flatnonzero(np.isin(kind, [int(k) for k in DEVICE_WORK]))
+    call = launching_calls(events, work)
+    call, work = call[call >= 0], work[call >= 0]
+    columns = {"launch_row": call, "device_row": work, "call_start_ns": start[call], "call_end_ns": end[call]}
     return pd.DataFrame(
-        {
-            "launch_row": call,
-            "device_row": work,
-            "call_start_ns": start[call],
-            "call_end_ns": end[call],
-            "start_ns": start[work],
-            "end_ns": end[work],
-            "track": track[work],
-            "host_track": track[call],
-        }
+        columns | {"start_ns": start[work], "end_ns": end[work], "track": track[work], "host_track": track[call]}
     )
 
 
 def launch_starts(events: EventTable, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each row, when the runtime call that launched it began; its own start where no call was recorded."""
-    frame = events.frame
-    start, correlation = frame["start_ns"].to_numpy(), frame["correlation"].to_numpy()
-    runtime = np.flatnonzero((frame["kind"].to_numpy() == EventKind.RUNTIME) & (correlation >= 0))
-    calls, first = np.unique(correlation[runtime], return_index=True)
-    if not len(calls):
-        return start[rows]
-    at = np.minimum(np.searchsorted(calls, correlation[rows]), len(calls) - 1)
-    return np.where(calls[at] == correlation[rows], start[runtime][first][at], start[rows])
+    start, call = events.frame["start_ns"].to_numpy(), launching_calls(events, rows)
+    return start[np.where(call >= 0, call, rows)]
 
 
 def parents(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -76,16 +60,13 @@ def parents(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int6
 
 def depths(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64]:
     """For events of one thread, sorted by start then longest first: how many earlier events are open at the start."""
-    ended = np.searchsorted(np.sort(end), start, side="right")
-    instants_self = np.zeros(len(start), dtype=np.int64)
-    zero = end == start
-    if zero.any():
+    depth = np.arange(len(start)) - np.searchsorted(np.sort(end), start, side="right")
+    instant = end == start
+    if instant.any():
         # An event without duration has "ended" at its own start; it must not close itself or its peers.
-        position = np.arange(len(start))
-        peers = np.searchsorted(start, start, side="right")
-        ends_here = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(zero)))
-        instants_self = ends_here[peers] - ends_here[position]
-    return np.asarray(np.arange(len(start)) - (ended - instants_self), dtype=np.int64)
+        before = np.append(0, np.cumsum(instant))
+        depth += before[np.searchsorted(start, start, side="right")] - before[:-1]
+    return np.asarray(depth, dtype=np.int64)
 
 
 def enclosing(events: EventTable, rows: NDArray[np.int64], candidates: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -112,6 +93,5 @@ def enclosing(events: EventTable, rows: NDArray[np.int64], candidates: NDArray[n
 
 def launching_operators(events: EventTable, links: pd.DataFrame) -> NDArray[np.int64]:
     """For each row of ``launches``, the innermost operator around the launching call, else -1."""
-    kind = events.frame["kind"].to_numpy()
-    operators = np.flatnonzero(kind == EventKind.OPERATOR)
+    operators = np.flatnonzero(events.frame["kind"].to_numpy() == EventKind.OPERATOR)
     return enclosing(events, links["launch_row"].to_numpy(), operators)

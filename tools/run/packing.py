@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -44,50 +43,38 @@ class DamagedError(Exception):
     """The bytes are not what was packed."""
 
 
-@dataclass
-class _Parts:
-    arrays: list[PackedArray] = field(default_factory=list)
-    buffers: list[NDArray[Any]] = field(default_factory=list)
-    size: int = 0
-
-    def add(self, name: str, values: NDArray[Any]) -> None:
-        values = np.ascontiguousarray(values)
-        crc = isal_zlib.crc32(values.view(np.uint8).data) if values.size else 0
-        self.arrays.append(PackedArray(name, values.dtype.name, len(values), self.size, crc))
-        self.buffers.append(values)
-        self.size += -(-values.nbytes // ALIGNMENT) * ALIGNMENT
-
-    def add_texts(self, name: str, texts: list[str]) -> None:
-        self.add(name, np.frombuffer(json.dumps(texts).encode(), dtype=np.uint8))
-
-
 def pack(table: EventTable, version: int, key: str, about: bytes) -> Iterator[memoryview]:
     """The table as buffers to be written one after the other; ``about`` is JSON."""
-    parts = _Parts()
-    _add_frame(parts, "frame", table.frame)
-    _add_frame(parts, "tracks", table.tracks)
-    for name in DETAIL_COLUMNS:
-        _add_frame(parts, name, getattr(table.details, name))
-    header = msgspec.json.encode(PackedHeader(version, key, msgspec.Raw(about), parts.arrays))
+    arrays: list[PackedArray] = []
+    buffers: list[NDArray[Any]] = []
+    size = 0
+    for name, values in _columns(table):
+        crc = isal_zlib.crc32(values.view(np.uint8).data) if values.size else 0
+        arrays.append(PackedArray(name, values.dtype.name, len(values), size, crc))
+        buffers.append(values)
+        size += -(-values.nbytes // ALIGNMENT) * ALIGNMENT
+    header = msgspec.json.encode(PackedHeader(version, key, msgspec.Raw(about), arrays))
     header += b" " * (-(PREFIX_BYTES + len(header)) % ALIGNMENT)
     yield memoryview(MAGIC + len(header).to_bytes(8, "little") + isal_zlib.crc32(header).to_bytes(4, "little"))
     yield memoryview(header)
-    for values in parts.buffers:
+    for values in buffers:
         yield values.view(np.uint8).data if values.size else memoryview(b"")
         yield memoryview(bytes(-values.nbytes % ALIGNMENT))
 
 
-def _add_frame(parts: _Parts, prefix: str, frame: pd.DataFrame) -> None:
-    for column in frame.columns:
-        name = f"{prefix}.{column}"
-        values = frame[column]
-        if isinstance(values.dtype, pd.CategoricalDtype):
-            parts.add(name, values.cat.codes.to_numpy())
-            parts.add_texts(f"{name}#", values.cat.categories.astype("str").tolist())
-        elif isinstance(values.dtype, pd.StringDtype):
-            parts.add_texts(f"{name}#", values.tolist())
-        else:
-            parts.add(name, values.to_numpy())
+def _columns(table: EventTable) -> Iterator[tuple[str, NDArray[Any]]]:
+    """Every column as "table.column"; its texts, or the texts of its categories, as JSON with "#" behind the name."""
+    for prefix, frame in {"frame": table.frame, "tracks": table.tracks, **vars(table.details)}.items():
+        for column in frame.columns:
+            name, values, texts = f"{prefix}.{column}", frame[column], None
+            if isinstance(values.dtype, pd.CategoricalDtype):
+                values, texts = values.cat.codes, values.cat.categories.astype("str")
+            elif isinstance(values.dtype, pd.StringDtype):
+                texts = values
+            if texts is not values:
+                yield name, np.ascontiguousarray(values.to_numpy())
+            if texts is not None:
+                yield f"{name}#", np.frombuffer(json.dumps(texts.tolist()).encode(), dtype=np.uint8)
 
 
 def read_header(data: memoryview) -> PackedHeader:

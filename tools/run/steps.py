@@ -53,25 +53,17 @@ def find_steps(table: EventTable) -> StepList:
     """
     annotations = table.of_kind(EventKind.ANNOTATION)
     annotations = annotations[table.tracks["device"].to_numpy()[annotations["track"].to_numpy()] < 0]
-    profiler = _profiler_marks(annotations)
-    if profiler is not None:
-        return StepList(_steps(profiler, table), "profiler_step")
-    repeating = _repeating_marks(annotations)
-    if repeating is not None:
-        return StepList(_steps(repeating, table), "annotation")
-    by_optimizer = _optimizer_steps(annotations, table)
-    if by_optimizer:
-        return StepList(by_optimizer, "optimizer")
-    return StepList(_window(table), "window")
-
-
-def _matching(annotations: pd.DataFrame, pattern: re.Pattern[str]) -> pd.DataFrame:
-    wanted = np.array([pattern.match(name) is not None for name in annotations["name"].cat.categories], dtype=bool)
-    return annotations[name_mask(annotations["name"], wanted)]
+    if (marks := _profiler_marks(annotations)) is not None:
+        return StepList(_steps(marks, table), "profiler_step")
+    if (marks := _repeating_marks(annotations)) is not None:
+        return StepList(_steps(marks, table), "annotation")
+    if steps := _optimizer_steps(annotations, table):
+        return StepList(steps, "optimizer")
+    return StepList((_window(table),), "window")
 
 
 def _profiler_marks(annotations: pd.DataFrame) -> _Marks | None:
-    found = _matching(annotations, PROFILER_STEP)
+    found = annotations[name_mask(annotations["name"], PROFILER_STEP.match)]
     if found.empty:
         return None
     lengths = (found["end_ns"] - found["start_ns"]).groupby(found["track"]).agg(["count", "sum"])
@@ -81,16 +73,12 @@ def _profiler_marks(annotations: pd.DataFrame) -> _Marks | None:
 
 def _repeating_marks(annotations: pd.DataFrame) -> _Marks | None:
     """The annotation that comes back on one thread without overlapping itself and covers the most time."""
-    names = annotations["name"].cat.categories
-    families = pd.Index([DIGITS.sub("#", name) for name in names], dtype="str")
-    usable = np.array([NO_STEP_MARK.match(name) is None for name in names], dtype=bool)
-    rows = annotations[name_mask(annotations["name"], usable)]
-    if rows.empty:
-        return None
-    family = families.to_numpy()[rows["name"].cat.codes.to_numpy()]
+    rows = annotations[~name_mask(annotations["name"], NO_STEP_MARK.match)]
+    families = np.array([DIGITS.sub("#", name) for name in rows["name"].cat.categories], dtype=object)
     best: pd.DataFrame | None = None
     best_ns = 0
-    for _, group in rows.groupby([family, rows["track"].to_numpy()], sort=True):
+    grouped = rows.groupby([families[rows["name"].cat.codes.to_numpy()], rows["track"].to_numpy()], sort=True)
+    for _, group in grouped:
         start, end = group["start_ns"].to_numpy(), group["end_ns"].to_numpy()
         apart = len(group) > 1 and bool((start[1:] >= end[:-1]).all())
         if apart and int((end - start).sum()) > best_ns:
@@ -99,21 +87,15 @@ def _repeating_marks(annotations: pd.DataFrame) -> _Marks | None:
 
 
 def _marks(rows: pd.DataFrame) -> _Marks:
-    """Marks in order of time; a mark that begins inside the one before is dropped."""
+    """Marks in order of time, numbered by the one number in each name; one that begins in the one before is dropped."""
     start, end = rows["start_ns"].to_numpy(), rows["end_ns"].to_numpy()
-    free = np.append(True, start[1:] >= np.maximum.accumulate(end)[:-1]) if len(start) else np.empty(0, dtype=bool)
-    number = _numbers(rows["name"].astype("str").tolist())[free]
+    free = np.append(True, start[1:] >= np.maximum.accumulate(end)[:-1])
+    found = [DIGITS.findall(name) for name in rows["name"].astype("str")]
+    named = all(len(each) == 1 and len(each[0]) < 10 for each in found)
+    number = np.array([int(each[0]) for each in found] if named else range(len(rows)), dtype=np.int64)[free]
     if (np.diff(number) <= 0).any():
         number = number[0] + np.arange(len(number))
     return _Marks(number, start[free], end[free])
-
-
-def _numbers(names: list[str]) -> NDArray[np.int64]:
-    """The one number that each name holds, else the position."""
-    found = [DIGITS.findall(name) for name in names]
-    if all(len(each) == 1 and len(each[0]) < 10 for each in found):
-        return np.array([int(each[0]) for each in found], dtype=np.int64)
-    return np.arange(len(names), dtype=np.int64)
 
 
 def _steps(marks: _Marks, table: EventTable) -> tuple[Step, ...]:
@@ -147,18 +129,17 @@ def _device_finish(marks: _Marks, table: EventTable) -> NDArray[np.int64]:
 
 def _optimizer_steps(annotations: pd.DataFrame, table: EventTable) -> tuple[Step, ...]:
     """From the end of one optimizer call to the end of the next; with several optimizers, of the one that ends last."""
-    found = _matching(annotations, OPTIMIZER_STEP)
+    found = annotations[name_mask(annotations["name"], OPTIMIZER_STEP.match)]
     if found.empty:
         return ()
-    last = found["name"].cat.codes.to_numpy()[int(found["end_ns"].to_numpy().argmax())]
-    ends = np.unique(found["end_ns"].to_numpy()[found["name"].cat.codes.to_numpy() == last])
-    begin = _window(table)[0].start_ns
-    starts = np.insert(ends[:-1], 0, min(begin, int(ends[0])))
+    last = found["name"].iloc[int(found["end_ns"].to_numpy().argmax())]
+    ends = np.unique(found.loc[found["name"] == last, "end_ns"].to_numpy())
+    starts = np.insert(ends[:-1], 0, min(_window(table).start_ns, int(ends[0])))
     return tuple(Step(i, int(s), int(e)) for i, (s, e) in enumerate(zip(starts, ends, strict=True)) if e > s)
 
 
-def _window(table: EventTable) -> tuple[Step, ...]:
+def _window(table: EventTable) -> Step:
     frame = table.frame
     work = frame[~frame["kind"].isin([int(EventKind.OTHER), int(EventKind.INSTANT)])]
     work = frame if work.empty else work
-    return (Step(0, int(work["start_ns"].min()), int(work["end_ns"].max())),)
+    return Step(0, int(work["start_ns"].min()), int(work["end_ns"].max()))

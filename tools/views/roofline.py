@@ -95,8 +95,7 @@ def costed_kernels(profile: Profile, rank: int) -> pd.DataFrame:
 def math_operators(rank: RankProfile) -> pd.DataFrame:
     """The recorded operators (``Details.operators``) that multiply matrices or convolve."""
     recorded, names = rank.events.details.operators, rank.events.frame["name"]
-    wanted = np.array([str(name) in MATH_OPERATORS for name in names.cat.categories], dtype=bool)
-    operators: pd.DataFrame = recorded[name_mask(names, wanted)[recorded["row"].to_numpy()]]
+    operators: pd.DataFrame = recorded[name_mask(names, MATH_OPERATORS.__contains__)[recorded["row"].to_numpy()]]
     return operators
 
 
