@@ -9,9 +9,10 @@ import pytest
 
 from tools.run.events import DETAIL_COLUMNS, EventTable
 from tools.run.packing import DamagedError, pack, read_header, unpack
-from tools.sources.files import RunCache
+from tools.sources.files import TraceCache
+from tools.sources.kineto.reader import read_trace
 from tools.sources.load import load_run
-from tools.sources.options import LoadOptions
+from tools.sources.options import Limits, LoadOptions
 
 REAL = ("hta/amd_trace.json.gz", "hta/cpu_only.json.gz", "param/dlrm_8rank/worker1.pt.trace.json.gz")
 
@@ -67,22 +68,23 @@ def test_a_cut_table_is_refused(traces: Path) -> None:
 
 
 def test_a_table_of_another_reader_version_is_not_used(traces: Path, tmp_path: Path) -> None:
-    cache = RunCache(tmp_path, 1 << 30)
-    cache.path("key").write_bytes(b"".join(pack(real_table(traces, REAL[0]), 0, "key", b"{}")))
+    cache = TraceCache(tmp_path, Limits())
+    cache.file("key").write_bytes(b"".join(pack(real_table(traces, REAL[0]), 0, "key", b"{}")))
 
-    assert cache.get("key") is None
+    assert cache.get(Path("a.json"), "key") is None
 
 
 def test_two_writers_of_one_entry_leave_a_whole_one(traces: Path, tmp_path: Path) -> None:
-    table = real_table(traces, REAL[0])
-    first, second = RunCache(tmp_path, 1 << 30), RunCache(tmp_path, 1 << 30)
+    path = traces / REAL[0]
+    trace = read_trace(path, "key", LoadOptions(workers=1))
+    first, second = TraceCache(tmp_path, Limits()), TraceCache(tmp_path, Limits())
 
-    assert first.put("key", table, b"{}")
-    held = first.get("key")
-    assert second.put("key", table, b"{}")
-    again = second.get("key")
+    assert first.put(trace)
+    held = first.get(path, "key")
+    assert second.put(trace)
+    again = second.get(path, "key")
 
     assert held is not None
     assert again is not None
     pd.testing.assert_frame_equal(held.table.frame, again.table.frame)
-    assert [path.name for path in tmp_path.iterdir()] == ["key.run"]
+    assert list(tmp_path.iterdir()) == [first.file("key")]
