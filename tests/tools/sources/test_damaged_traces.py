@@ -312,3 +312,18 @@ def test_large_metadata_after_the_events_is_not_taken_for_events(tmp_path: Path)
     assert len(run.ranks[0].events) == 30
     assert run.rank_numbers == (5,)
     assert run.sources[0].status == "complete"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        (b"loss 0.3 at step 1\n", "expecting value at byte 0"),
+        (b"[2026-01-01 10:00:00] step 1\n", "expecting ',' delimiter at byte 5"),
+        (b'\xef\xbb\xbf{"a": nope}', "expecting value at byte 9"),
+        ('{"ä": 1}\n{"b": 2}\n'.encode(), "extra data at byte 10"),
+    ],
+)
+def test_a_file_that_is_not_json_is_refused_with_the_byte(tmp_path: Path, text: bytes, fault: str) -> None:
+    path = tmp_path / "notes.json"
+    path.write_bytes(text)
+    assert f"it is not JSON ({fault})" in refusal(path)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from tools.errors import InputError
 from tools.run.model import Device
-from tools.sources.decompress import GZIP_MAGIC
+from tools.sources.decompress import GZIP_MAGIC, beginning
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.json_scan import parse_lenient
 from tools.sources.kineto.parallel_decode import read_shared
@@ -17,6 +18,8 @@ from tools.sources.kineto.table import Assembled, assemble
 from tools.sources.options import LoadOptions
 from tools.sources.trace_file import TraceFacts, TraceFile, TraceMetadata
 
+BOM = b"\xef\xbb\xbf"
+SYNTAX_BYTES = 1 << 20  # of a file that holds no event: so far is looked for what makes it no JSON
 SHORT_VALUE = 200  # characters that are read of a metadata value
 PLAIN_KEYS_LIMIT = 64
 
@@ -151,16 +154,31 @@ def _facts(collected: Collected, assembled: Assembled) -> TraceFacts:
 def _refuse_useless(path: Path, collected: Collected) -> None:
     if not collected.file_bytes:
         raise InputError(f"{path}: is empty; the profiler may not have finished writing it")
+    if collected.columns.spans:
+        return
+    if collected.shape != "object" and (fault := _syntax_fault(bytes(beginning(path, SYNTAX_BYTES).data))):
+        raise InputError(f"{path}: is no profiler trace: it is not JSON ({fault}); give a Kineto .json or .json.gz")
     if collected.shape == "none":
         reason = f" ({collected.damage})" if collected.damage else ""
         raise InputError(
             f"{path}: is no profiler trace: it has no traceEvents{reason}; give a Kineto .json or .json.gz"
         )
-    if collected.columns.spans:
-        return
     if collected.damage:
         raise InputError(f"{path}: nothing in it can be read: {collected.damage}; copy the file again")
     raise InputError(f"{path}: holds no training run: it records no event with a duration; profile some steps")
+
+
+def _syntax_fault(text: bytes) -> str:
+    """Return what makes a text no JSON and at which byte; "" where it is JSON, or merely cut off."""
+    text = b" " * len(BOM) + text.removeprefix(BOM) if text.startswith(BOM) else text
+    try:
+        json.loads(text.decode("latin-1"), strict=False)  # one character per byte
+    except json.JSONDecodeError as error:
+        if error.pos < len(text.rstrip()) and not error.msg.startswith("Unterminated"):
+            return f"{error.msg[0].lower()}{error.msg[1:]} at byte {error.pos}"
+    except RecursionError:
+        return "nested too deeply"
+    return ""
 
 
 def _on_unix_clock(origin_ns: int, base_ns: int | None) -> tuple[int, bool]:
