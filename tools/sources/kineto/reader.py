@@ -177,7 +177,7 @@ def _syntax_fault(text: bytes) -> str:
         if error.pos < len(text.rstrip()) and not error.msg.startswith("Unterminated"):
             return f"{error.msg[0].lower()}{error.msg[1:]} at byte {error.pos}"
     except RecursionError:
-        return "nested too deeply"
+        pass
     return ""
 
 
