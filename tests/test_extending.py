@@ -35,7 +35,7 @@ def toys(profile: Profile) -> Check:
 '''
 METRIC = '''
 
-@METRICS.define("ms", "toy step time", "How long is a step with toys?")
+@metric("ms", "toy step time", "How long is a step with toys?")
 def toy_step_ms(profile: Profile) -> Measurement:
     """The mean step, toys included."""
     assert profile.series is not None

@@ -179,7 +179,7 @@ def _by_name(
 ) -> tuple[Difference, ...]:
     change = work(b)["ms"].sub(work(a)["ms"], fill_value=0.0)
     largest = change.abs().sort_values(ascending=False, kind="stable").index[:SHOWN]
-    return tuple(_noted(a, [difference(a, b, what, str(name), metric, name=str(name)) for name in largest]))
+    return tuple(_noted(a, [difference(a, b, what, str(name), metric, name=str(name), compared=1) for name in largest]))
 
 
 def _loader(profile: Profile) -> str:

@@ -12,19 +12,19 @@ from tools.findings import Argument, Fact
 from tools.judgement import savings
 from tools.metrics import registry
 from tools.metrics import registry as labels
-from tools.metrics.measurement import Measurement, Metric
+from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.views.profile import Profile
 
 
 @lru_cache(maxsize=1)
 def metrics() -> dict[str, Metric]:
     """All metrics by name."""
-    return registry.metrics() | savings.METRICS
+    return registry.metrics() | metrics_of(savings)
 
 
 def measurement(profile: Profile, metric: str, **arguments: Argument) -> Measurement:
     """Carries out one measurement; a clear error when there is no such metric."""
-    return registry.known_metric(metrics(), metric).function(profile, **arguments)
+    return metrics()[choice("metric", metric, metrics())].function(profile, **arguments)
 
 
 def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
@@ -34,4 +34,4 @@ def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
 
 def label(metric: str, arguments: Mapping[str, Argument]) -> str:
     """The words for a value of the metric with these arguments, such as ``mean data wait per step on rank 1``."""
-    return labels.label_of(registry.known_metric(metrics(), metric), arguments)
+    return labels.label_of(metrics()[choice("metric", metric, metrics())], arguments)

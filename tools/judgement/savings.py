@@ -7,11 +7,9 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, metric
 from tools.views.profile import Profile
 from tools.whatif.predict import Prediction, predict
-
-METRICS = MetricTable()
 
 BOUNDS = ("expected", "low", "high")
 
@@ -32,7 +30,7 @@ def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
     return finding.cause, finding.mechanism or "", ",".join(str(rank) for rank in finding.ranks)
 
 
-@METRICS.define("ms", "step time lost to {cause} {mechanism} {ranks}", "How much does a step lose to this cause?")
+@metric("ms", "step time lost to {cause} {mechanism} {ranks}", "How much does a step lose to this cause?")
 def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
     """Step time lost to the cause, after the causes ranked above it are gone.
 
@@ -42,16 +40,14 @@ def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: st
     return _measured(profile, ranked, ranked.impact_ms)
 
 
-@METRICS.define(
-    "%", "share of the step lost to {cause} {mechanism} {ranks}", "Which share of a step is lost to this cause?"
-)
+@metric("%", "share of the step lost to {cause} {mechanism} {ranks}", "Which share of a step is lost to this cause?")
 def cause_impact_pct(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
     """The same as a share of the mean step."""
     ranked = named_cause(profile, cause, mechanism, ranks)
     return _measured(profile, ranked, ranked.impact_pct)
 
 
-@METRICS.define(
+@metric(
     "x",
     "predicted speedup without {cause} {mechanism} {ranks} {bound}",
     "How much faster would a step be without this cause?",
@@ -64,7 +60,7 @@ def predicted_speedup(
     return _measured(profile, ranked, _speedup(ranked, bound))
 
 
-@METRICS.define(
+@metric(
     "ms",
     "predicted step time without {cause} {mechanism} {ranks} {bound}",
     "How long would a step take without this cause?",
@@ -78,7 +74,7 @@ def predicted_step_ms(
     return _measured(profile, ranked, ranked.step_ms / speedup)
 
 
-@METRICS.define(
+@metric(
     "x", "predicted speedup without {causes} {bound}", "How much faster would a step be without several causes at once?"
 )
 def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Measurement:
@@ -90,7 +86,7 @@ def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Mea
     return _measured_together(profile, chosen, _bounded(_joint(profile, chosen), causes, bound))
 
 
-@METRICS.define(
+@metric(
     "ms", "predicted step time without {causes} {bound}", "How long would a step take without several causes at once?"
 )
 def joint_step_ms(profile: Profile, causes: str, bound: str = "expected") -> Measurement:

@@ -12,15 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.errors import UsageError
 from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank
+from tools.metrics.measurement import Measurement, choice, metric, of_events, of_rank
 from tools.run.events import DEVICE_WORK, EventKind
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "operator")
 KEPT_TAIL = 0.8  # a last step with fewer device operations than this share of the one before is dropped
@@ -223,49 +220,47 @@ TEMPORAL = ("idle", "compute", "non_compute")
 TIMELINE = ("total", "compute", "communication", "exposed_communication", "exposed_memcpy", "idle")
 
 
-@METRICS.define("us", "{role} time per step (TensorBoard plugin)", "How long is each role active in a step?")
+@metric("us", "{role} time per step (TensorBoard plugin)", "How long is each role active in a step?")
 def plugin_role_us(profile: Profile, role: str, rank: int) -> Measurement:
     """Mean time per step that the TensorBoard plugin's priorities give to a role, or to the whole "step"."""
     view = profile.rank(rank)
-    if role not in (*ROLES, "other", "step"):
-        raise UsageError(f"there is no role {role!r}; choose one of {', '.join((*ROLES, 'other', 'step'))}")
+    choice("role", role, (*ROLES, "other", "step"))
     table = priority_attribution(view)
     return of_rank(view, table[f"{role}_ns"].mean() / 1e3, lambda: table, f"priority attribution, role {role}")
 
 
-@METRICS.define("%", "{role} share of the step (TensorBoard plugin)", "How much of a step does each role take?")
+@metric("%", "{role} share of the step (TensorBoard plugin)", "How much of a step does each role take?")
 def plugin_role_pct(profile: Profile, role: str, rank: int) -> Measurement:
     """The same as a share of the mean step."""
     part, whole = plugin_role_us(profile, role, rank), plugin_role_us(profile, "step", rank)
     return of_rank(profile.rank(rank), 100.0 * part.value / whole.value, part.rows, part.selector)
 
 
-@METRICS.define("%", "device utilization (TensorBoard plugin)", "How busy is the device by the TensorBoard plugin?")
+@metric("%", "device utilization (TensorBoard plugin)", "How busy is the device by the TensorBoard plugin?")
 def plugin_utilization_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the steps' time in which a kernel runs, by the TensorBoard plugin's steps."""
     view = profile.rank(rank)
     return of_rank(view, 100.0 * device_utilization(view), lambda: plugin_steps(view), "kernels within plugin steps")
 
 
-@METRICS.define("%", "share of the step with an open data-loader span", "How long is a data-loader span open?")
+@metric("%", "share of the step with an open data-loader span", "How long is a data-loader span open?")
 def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the host's step spans with an open data-loader span, whatever the device does meanwhile."""
     view = profile.rank(rank)
     return of_events(view, 100.0 * loader_share(view), view.loader_rows, "data-loader spans in step spans")
 
 
-@METRICS.define("%", "{part} share of device time (HTA)", "Where does device time go by HolisticTraceAnalysis?")
+@metric("%", "{part} share of device time (HTA)", "Where does device time go by HolisticTraceAnalysis?")
 def temporal_pct(profile: Profile, part: str, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of the device's span that HolisticTraceAnalysis calls idle, compute or non_compute."""
     view = profile.rank(rank)
-    if part not in TEMPORAL:
-        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(TEMPORAL)}")
+    choice("part", part, TEMPORAL)
     split = temporal_breakdown(view, resolution_ns=resolution_ns, origin_ns=profile.run.origin_unix_ns or 0)
     share = 100.0 * float(getattr(split, f"{part}_ns")) / max(split.span_ns, 1)
     return of_rank(view, share, lambda: kernel_table(profile, rank), f"temporal breakdown, {part}")
 
 
-@METRICS.define("%", "communication overlap (HTA)", "How much communication overlaps with compute by HTA?")
+@metric("%", "communication overlap (HTA)", "How much communication overlaps with compute by HTA?")
 def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of communication that overlaps with compute, by HolisticTraceAnalysis' definition."""
     view = profile.rank(rank)
@@ -274,12 +269,11 @@ def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) ->
     return of_rank(view, share, lambda: kernel_table(profile, rank), "communication that overlaps with compute")
 
 
-@METRICS.define("ms", "{part} device time (TraceLens)", "Where does device time go by TraceLens?")
+@metric("ms", "{part} device time (TraceLens)", "Where does device time go by TraceLens?")
 def timeline_ms(profile: Profile, part: str, rank: int, recomputed: int = 1, memsets: int = 1) -> Measurement:
     """Time of one part of TraceLens' device timeline over the whole trace."""
     view = profile.rank(rank)
-    if part not in TIMELINE:
-        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(TIMELINE)}")
+    choice("part", part, TIMELINE)
     timeline = device_timeline(view, bool(recomputed), bool(memsets))
     value = float(getattr(timeline, f"{part}_ns")) / 1e6
     return of_rank(view, value, lambda: kernel_table(profile, rank), f"launched device work, {part}")

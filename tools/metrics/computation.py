@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, length
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank
+from tools.metrics.measurement import Measurement, metric, of_events, of_rank
 from tools.metrics.rank_speed import device_speed
 from tools.views.kernel_groups import group_rows, group_time
 from tools.views.kernels import kernel_table, spec_for
@@ -15,8 +15,6 @@ from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.roofline import math_operators, roofline
-
-METRICS = MetricTable()
 
 
 @memoized
@@ -30,7 +28,7 @@ def host_math_rows(profile: Profile, rank: int, precision: str) -> NDArray[np.in
     return view.in_steps(np.asarray(recorded["row"].to_numpy()[chosen], dtype=np.int64))
 
 
-@METRICS.define("ms", "{kernel_class} kernel time per step", "How long do kernels of a class run per step?")
+@metric("ms", "{kernel_class} kernel time per step", "How long do kernels of a class run per step?")
 def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measurement:
     """Device time per step in which a kernel of the class runs."""
     view = profile.rank(rank)
@@ -40,13 +38,13 @@ def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measureme
     return of_events(view, _step_ms(view, busy), rows, f"kernels of class {kernel_class}")
 
 
-@METRICS.define("ms", "time per step in {group}", "How long do kernels of a group run per step?")
+@metric("ms", "time per step in {group}", "How long do kernels of a group run per step?")
 def kernel_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
     """Device time per step in which a kernel of the group runs."""
     return _group(profile, group, rank, _step_ms(profile.rank(rank), group_time(profile, rank, group)))
 
 
-@METRICS.define("%", "share of the step in {group}", "Which share of the step do kernels of a group run?")
+@metric("%", "share of the step in {group}", "Which share of the step do kernels of a group run?")
 def kernel_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """The same as a share of the step."""
     view = profile.rank(rank)
@@ -54,7 +52,7 @@ def kernel_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / wall_ns)
 
 
-@METRICS.define("%", "share of {group} in the time of {of}", "How much of one group's time is another's?")
+@metric("%", "share of {group} in the time of {of}", "How much of one group's time is another's?")
 def kernel_group_share_pct(profile: Profile, group: str, of: str, rank: int) -> Measurement:
     """Time of a group's kernels as a share of the time of another group's."""
     whole = length(group_time(profile, rank, of))
@@ -63,14 +61,14 @@ def kernel_group_share_pct(profile: Profile, group: str, of: str, rank: int) -> 
     return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / whole)
 
 
-@METRICS.define("kernels", "number per step of {group}", "How many kernels of a group run per step?")
+@metric("kernels", "number per step of {group}", "How many kernels of a group run per step?")
 def kernel_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     """Kernels of the group per step."""
     view = profile.rank(rank)
     return _group(profile, group, rank, len(group_rows(profile, rank, group)) / len(view.steps))
 
 
-@METRICS.define("TFLOP/s", "arithmetic rate of matrix operators", "How fast do matrix operators compute?")
+@metric("TFLOP/s", "arithmetic rate of matrix operators", "How fast do matrix operators compute?")
 def matrix_tflops(profile: Profile, rank: int) -> Measurement:
     """Rate at which matrix operators of known shape computed while their kernels ran."""
     view = profile.rank(rank)
@@ -83,7 +81,7 @@ def matrix_tflops(profile: Profile, rank: int) -> Measurement:
     return of_events(view, rate, rows, "matrix operators with recorded shapes")
 
 
-@METRICS.define("GB/s", "memory throughput of element-wise operators", "How fast do element-wise operators move data?")
+@metric("GB/s", "memory throughput of element-wise operators", "How fast do element-wise operators move data?")
 def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
     """Rate at which element-wise and normalizing operators of known shape moved memory, every operand counted once."""
     view = profile.rank(rank)
@@ -96,7 +94,7 @@ def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
     return of_events(view, rate, rows, "element-wise operators with recorded shapes")
 
 
-@METRICS.define("%", "roofline efficiency of operators with known cost", "How close do operators come to the roofline?")
+@metric("%", "roofline efficiency of operators with known cost", "How close do operators come to the roofline?")
 def roofline_pct(profile: Profile, rank: int) -> Measurement:
     """Time that operators of known cost would need at the device's peaks, as a share of the time they take."""
     view = profile.rank(rank)
@@ -109,7 +107,7 @@ def roofline_pct(profile: Profile, rank: int) -> Measurement:
     return of_events(view, share, rows, "operators with recorded shapes against the peaks")
 
 
-@METRICS.define("TFLOP/s", "{precision} peak of the {matrix}", "How fast could the device compute?")
+@metric("TFLOP/s", "{precision} peak of the {matrix}", "How fast could the device compute?")
 def device_peak_tflops(profile: Profile, precision: str, matrix: int, rank: int) -> Measurement:
     """Datasheet peak of the rank's device for a type, on matrix units (1) or ordinary ones (0)."""
     view = profile.rank(rank)
@@ -120,7 +118,7 @@ def device_peak_tflops(profile: Profile, precision: str, matrix: int, rank: int)
     return of_rank(view, peak / 1e12, lambda: kernel_table(profile, rank).iloc[:0], spec.source)
 
 
-@METRICS.define("GB/s", "peak memory bandwidth of the device", "How fast could the device move memory?")
+@metric("GB/s", "peak memory bandwidth of the device", "How fast could the device move memory?")
 def device_peak_gb_s(profile: Profile, rank: int) -> Measurement:
     """Datasheet memory bandwidth of the rank's device."""
     view = profile.rank(rank)
@@ -130,7 +128,7 @@ def device_peak_gb_s(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, spec.memory_gb_s, lambda: kernel_table(profile, rank).iloc[:0], spec.source)
 
 
-@METRICS.define("%", "share of the step in {precision} host matrix operators", "How much matrix work is on the host?")
+@metric("%", "share of the step in {precision} host matrix operators", "How much matrix work is on the host?")
 def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     """Share of the steps in which a matrix operator with operands of that type runs on the host."""
     view = profile.rank(rank)
@@ -140,7 +138,7 @@ def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     return of_events(view, share, rows, f"matrix operators on {precision} operands")
 
 
-@METRICS.define("%", "extra time of the same kernels", "How much slower is this rank's device?")
+@metric("%", "extra time of the same kernels", "How much slower is this rank's device?")
 def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer the rank's kernels take than the same kernels on the median rank."""
     view = profile.rank(rank)

@@ -7,19 +7,16 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, choice, metric
 from tools.views.profile import Profile
 from tools.whatif.critical_path import critical_path, family_savings
 from tools.whatif.families import FAMILIES, REMOVABLE
 from tools.whatif.predict import unchanged
 
-METRICS = MetricTable()
-
 SHOWN = 200  # rows of the path that are shown, longest first
 
 
-@METRICS.define("ms", "{family} time per step on the critical path", "How much of the critical path is this family?")
+@metric("ms", "{family} time per step on the critical path", "How much of the critical path is this family?")
 def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> Measurement:
     """Time per step on the critical path that one family's work (or idleness) takes, on one rank or on all."""
     _check(family, FAMILIES)
@@ -28,7 +25,7 @@ def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> 
     return _measured(profile, value, lambda: _rows(profile, family, number), f"critical path, {family}", number)
 
 
-@METRICS.define("ms", "step time covered by the critical path", "How long are the steps on the critical path?")
+@metric("ms", "step time covered by the critical path", "How long are the steps on the critical path?")
 def critical_path_step_ms(profile: Profile) -> Measurement:
     """Mean time of the steps that the critical path covers: the slowest rank's wall time."""
     window = unchanged(profile).graph.window
@@ -36,14 +33,14 @@ def critical_path_step_ms(profile: Profile) -> Measurement:
     return _measured(profile, window.recorded_step_ms, lambda: steps, "steps on the critical path", None)
 
 
-@METRICS.define("ms", "unexplained idle time on the critical path", "How much of the path is unexplained?")
+@metric("ms", "unexplained idle time on the critical path", "How much of the path is unexplained?")
 def critical_path_unexplained_ms(profile: Profile) -> Measurement:
     """Idle time per step on the critical path for which no reason was recorded or could be inferred."""
     value = critical_path(profile).unexplained_ms
     return _measured(profile, value, lambda: _rows(profile, "idle", None), "critical path, unexplained delays", None)
 
 
-@METRICS.define("ms", "step time saved without any {family} work", "What does the step lose without this family?")
+@metric("ms", "step time saved without any {family} work", "What does the step lose without this family?")
 def family_saving_ms(profile: Profile, family: str) -> Measurement:
     """What a step would lose if all work of the family took no time, everything else staying as it is."""
     _check(family, REMOVABLE)
@@ -55,8 +52,7 @@ def family_saving_ms(profile: Profile, family: str) -> Measurement:
 
 
 def _check(family: str, known: tuple[str, ...]) -> None:
-    if family not in known:
-        raise UsageError(f"there is no family {family!r}; choose one of {', '.join(known)}")
+    choice("family", family, known)
 
 
 def _rows(profile: Profile, family: str, rank: int | None) -> pd.DataFrame:

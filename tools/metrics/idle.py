@@ -35,13 +35,11 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtract, union
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank, over_steps
+from tools.metrics.measurement import Measurement, choice, metric, of_events, of_rank, over_steps
 from tools.run.events import EventKind
 from tools.views.blocking import bursts, upload_calls
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 HOST_SPANS = {"allocation": "device_allocation", "compilation": "compilation", "collection": "garbage_collection"}
 REASONS = ("data", "launched", "upload", *HOST_SPANS, "synchronization", "dispatch", "stall")
@@ -168,20 +166,20 @@ def idle_ms_by_step(profile: Profile, rank: int, reason: str) -> NDArray[np.floa
     return np.asarray(idle_by_step(profile, rank)[reason].to_numpy() / 1e6)
 
 
-@METRICS.define("ms", "{statistic} device idle time per step {reason}", "How long is the device idle, and why?")
+@metric("ms", "{statistic} device idle time per step {reason}", "How long is the device idle, and why?")
 def device_idle_ms(profile: Profile, rank: int, reason: str = "all", statistic: str = "mean") -> Measurement:
     """Idle time of a rank's device per step, for one reason of ``tools.metrics.idle`` or for all."""
     return _measured(profile, rank, reason, over_steps(_checked(profile, rank, reason), statistic))
 
 
-@METRICS.define("%", "device idle share of the step {reason}", "Which share of a step is the device idle, and why?")
+@metric("%", "device idle share of the step {reason}", "Which share of a step is the device idle, and why?")
 def device_idle_pct(profile: Profile, rank: int, reason: str = "all") -> Measurement:
     """Share of a rank's step time in which its device is idle for that reason."""
     share = 100.0 * _checked(profile, rank, reason).sum() / profile.rank(rank).wall_ms.sum()
     return _measured(profile, rank, reason, float(share))
 
 
-@METRICS.define("%", "device busy share of the step", "Which share of a step does the device run kernels?")
+@metric("%", "device busy share of the step", "Which share of a step does the device run kernels?")
 def device_busy_pct(profile: Profile, rank: int) -> Measurement:
     """Share of a rank's step time in which at least one kernel runs on its device."""
     view = profile.rank(rank)
@@ -194,8 +192,7 @@ def device_busy_pct(profile: Profile, rank: int) -> Measurement:
 
 
 def _checked(profile: Profile, rank: int, reason: str) -> NDArray[np.float64]:
-    if reason not in ("all", *REASONS):
-        raise UsageError(f"there is no idle reason {reason!r}; choose all or one of {', '.join(REASONS)}")
+    choice("idle reason", reason, ("all", *REASONS))
     if not profile.rank(rank).rank.has_device:
         raise UsageError(f"rank {rank} has no device that could be idle")
     return idle_ms_by_step(profile, rank, reason)

@@ -7,12 +7,10 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, length, merge, subtract
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments, of_rank, over_steps
+from tools.metrics.measurement import Measurement, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 FRAME_PATTERNS = {"reading": "reading_frame", "processing": "processing_frame"}
 
@@ -52,7 +50,7 @@ def exposed_uploads(view: RankProfile) -> IntervalSet:
     return subtract(view.covered(rows), running)
 
 
-@METRICS.define("ms", "{statistic} data-loader time per step", "How long is a step in its data loader?")
+@metric("ms", "{statistic} data-loader time per step", "How long is a step in its data loader?")
 def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which a training thread asks its loader, hidden or not."""
     view = profile.rank(rank)
@@ -60,7 +58,7 @@ def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Meas
     return of_events(view, value, view.in_steps(view.loader_rows), "data-loader spans")
 
 
-@METRICS.define("steps", "steps with an exposed data wait", "In how many steps does training wait for data?")
+@metric("steps", "steps with an exposed data wait", "In how many steps does training wait for data?")
 def loader_wait_steps(profile: Profile, rank: int) -> Measurement:
     """Number of steps in which the exposed data wait exceeds the noted share of the step."""
     view = profile.rank(rank)
@@ -69,7 +67,7 @@ def loader_wait_steps(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(waiting), lambda: waiting, "steps with an exposed data wait")
 
 
-@METRICS.define("%", "data-loader time in training-process operators", "How much of loading is computed in place?")
+@metric("%", "data-loader time in training-process operators", "How much of loading is computed in place?")
 def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the loader spans that framework operators fill, in the training process itself."""
     view = profile.rank(rank)
@@ -77,17 +75,16 @@ def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
     return of_moments(view, _share(view, moments), moments, "operators inside data-loader spans")
 
 
-@METRICS.define("%", "share of data-loader time in {what} frames", "Does the loader read or transform?")
+@metric("%", "share of data-loader time in {what} frames", "Does the loader read or transform?")
 def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
     """Share of the loader spans in Python frames that read (``reading``) or transform (``processing``)."""
-    if what not in FRAME_PATTERNS:
-        raise UsageError(f"there is no kind of frame {what!r}; choose one of {', '.join(FRAME_PATTERNS)}")
+    choice("kind of frame", what, FRAME_PATTERNS)
     view = profile.rank(rank)
     moments = frames_in_loader(view, what)
     return of_moments(view, _share(view, moments), moments, f"{what} frames in data-loader spans")
 
 
-@METRICS.define("ms", "{statistic} exposed host-to-device copy time per step", "How long do uploads delay compute?")
+@metric("ms", "{statistic} exposed host-to-device copy time per step", "How long do uploads delay compute?")
 def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which host-to-device copies run while no kernel does."""
     view = profile.rank(rank)
@@ -95,7 +92,7 @@ def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> M
     return of_events(view, value, upload_rows(view), "host-to-device copies without a kernel")
 
 
-@METRICS.define("%", "exposed host-to-device copy share of the step", "Which share of a step do exposed uploads take?")
+@metric("%", "exposed host-to-device copy share of the step", "Which share of a step do exposed uploads take?")
 def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the step (median over steps)."""
     view = profile.rank(rank)
@@ -104,7 +101,7 @@ def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     return of_events(view, np.median(shares), rows, "host-to-device copies without a kernel")
 
 
-@METRICS.define("workers", "fewest loader workers that keep up", "How many loader workers are needed at least?")
+@metric("workers", "fewest loader workers that keep up", "How many loader workers are needed at least?")
 def loader_workers_least(profile: Profile, rank: int) -> Measurement:
     """Batch time over the rest of the step, rounded up; only known where the training process loads by itself."""
     view = profile.rank(rank)

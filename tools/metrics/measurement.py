@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from types import ModuleType
 from typing import TypeVar
 
 import numpy as np
@@ -47,17 +49,34 @@ class Metric:
 Measuring = TypeVar("Measuring", bound=Callable[..., Measurement])
 
 
-class MetricTable(dict[str, Metric]):
-    """The metrics of one module by name, each defined at the function that measures it."""
+_DEFINED: dict[str, dict[str, Metric]] = {}  # by module, each at the function that measures it
+MOST_LISTED, MOST_COMPARED, NEAREST = 20, 2000, 5
 
-    def define(self, unit: str, label: str, question: str) -> Callable[[Measuring], Measuring]:
-        """Enter the decorated function as a metric under its own name."""
 
-        def enter(function: Measuring) -> Measuring:
-            self[function.__name__] = Metric(function.__name__, unit, label, question, function)
-            return function
+def metric(unit: str, label: str, question: str) -> Callable[[Measuring], Measuring]:
+    """Define the decorated function as a metric under its own name."""
 
-        return enter
+    def enter(function: Measuring) -> Measuring:
+        defined = _DEFINED.setdefault(function.__module__, {})
+        defined[function.__name__] = Metric(function.__name__, unit, label, question, function)
+        return function
+
+    return enter
+
+
+def metrics_of(*modules: ModuleType) -> dict[str, Metric]:
+    """The metrics that these modules define, by name."""
+    return {name: each for module in modules for name, each in _DEFINED[module.__name__].items()}
+
+
+def choice(what: str, asked: str, known: Collection[str]) -> str:
+    """The name asked for; UsageError with the known names, or the nearest of many, where it is none of them."""
+    if asked in known:
+        return asked
+    if len(known) <= MOST_LISTED:
+        raise UsageError(f"there is no {what} {asked!r}; choose one of {', '.join(known)}")
+    near = get_close_matches(asked, list(known)[:MOST_COMPARED], NEAREST, cutoff=0.0)
+    raise UsageError(f"there is no {what} {asked!r}; the nearest are {', '.join(near)}")
 
 
 STATISTICS = ("mean", "median", "p95", "max")
@@ -103,14 +122,12 @@ def event_rows(view: RankProfile, rows: NDArray[np.int64]) -> pd.DataFrame:
 
 def over_steps(values: NDArray[np.float64], statistic: str) -> float:
     """Mean, median, 95th percentile or maximum over steps."""
-    match statistic:
+    match choice("statistic", statistic, STATISTICS):
         case "mean":
             return float(values.mean())
         case "median":
             return float(np.median(values))
         case "p95":
             return float(np.quantile(values, 0.95))
-        case "max":
-            return float(values.max())
         case _:
-            raise UsageError(f"there is no statistic {statistic!r}; choose one of {', '.join(STATISTICS)}")
+            return float(values.max())

@@ -9,12 +9,10 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, intersect, length, merge, union
 from tools.metrics.host.program import starved
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments, of_rank
+from tools.metrics.measurement import Measurement, metric, of_events, of_moments, of_rank
 from tools.run.events import EventKind
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 ON_DEVICE = 1
 
@@ -38,7 +36,7 @@ def device_marks(view: RankProfile) -> pd.DataFrame:
 MIB = 2**20
 
 
-@METRICS.define("MiB", "peak {what} device memory", "How much device memory does the run use?")
+@metric("MiB", "peak {what} device memory", "How much device memory does the run use?")
 def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Measurement:
     """Largest device memory in use (``allocated``) or held by the allocator (``reserved``) on one device."""
     if what not in ("allocated", "reserved"):
@@ -47,7 +45,7 @@ def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Mea
     return of_rank(profile.rank(rank), marks[f"total_{what}"].max() / MIB, lambda: marks, "memory marks of the device")
 
 
-@METRICS.define("%", "share of reserved memory unused at the peak", "How much reserved memory is unused at the peak?")
+@metric("%", "share of reserved memory unused at the peak", "How much reserved memory is unused at the peak?")
 def memory_unused_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the reserved memory that is not allocated when the allocation peaks: fragmentation and cache."""
     marks = _marks(profile, rank)
@@ -57,7 +55,7 @@ def memory_unused_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(profile.rank(rank), value, lambda: marks, "memory marks of the device, at the peak")
 
 
-@METRICS.define("%", "peak reserved share of device memory", "How full is the device's memory?")
+@metric("%", "peak reserved share of device memory", "How full is the device's memory?")
 def memory_used_pct(profile: Profile, rank: int) -> Measurement:
     """Largest reserved memory as a share of the device's memory."""
     view = profile.rank(rank)
@@ -68,7 +66,7 @@ def memory_used_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, 100.0 * marks["total_reserved"].max() / max(sizes), lambda: marks, "memory marks, device size")
 
 
-@METRICS.define("calls", "memory allocation calls per step", "How often does a step allocate device memory?")
+@metric("calls", "memory allocation calls per step", "How often does a step allocate device memory?")
 def allocation_calls(profile: Profile, rank: int) -> Measurement:
     """Device memory allocation calls per step after the first step, on the training threads."""
     view = profile.rank(rank)
@@ -76,7 +74,7 @@ def allocation_calls(profile: Profile, rank: int) -> Measurement:
     return of_events(view, len(rows) / _later_steps(profile, rank), rows, "allocation calls")
 
 
-@METRICS.define("ms", "memory allocation time per step", "How long does a step allocate device memory?")
+@metric("ms", "memory allocation time per step", "How long does a step allocate device memory?")
 def allocation_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls after the first step."""
     view = profile.rank(rank)
@@ -85,7 +83,7 @@ def allocation_ms(profile: Profile, rank: int) -> Measurement:
     return of_events(view, value, rows, "allocation calls")
 
 
-@METRICS.define("ms", "exposed memory allocation time per step", "How long does the device wait for memory allocation?")
+@metric("ms", "exposed memory allocation time per step", "How long does the device wait for memory allocation?")
 def allocation_exposed_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls while the device has nothing to do."""
     view = profile.rank(rank)
@@ -145,20 +143,20 @@ def _stretches(view: RankProfile, forward: NDArray[np.int64], track: int) -> Int
     return union(begin, np.minimum(until, last))
 
 
-@METRICS.define("ms", "activation recomputation time per step", "How long does a step recompute activations?")
+@metric("ms", "activation recomputation time per step", "How long does a step recompute activations?")
 def recomputed_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step of recomputation: of the device where the rank has one, else of the host."""
     return _of(profile, rank, length(_moments(profile, rank)) / 1e6 / len(profile.rank(rank).steps))
 
 
-@METRICS.define("%", "activation recomputation share of the step", "Which share of the step is recomputation?")
+@metric("%", "activation recomputation share of the step", "Which share of the step is recomputation?")
 def recomputed_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the rank's steps."""
     wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
     return _of(profile, rank, 100.0 * length(_moments(profile, rank)) / wall_ns)
 
 
-@METRICS.define("count", "recomputed regions per step", "How many regions does a step recompute?")
+@metric("count", "recomputed regions per step", "How many regions does a step recompute?")
 def recomputed_regions(profile: Profile, rank: int) -> Measurement:
     """How many regions a step computes again."""
     count = sum(len(moments) for moments in recomputed(profile, rank).values())

@@ -8,12 +8,10 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import covered
-from tools.metrics.measurement import Measurement, MetricTable, of_rank
+from tools.metrics.measurement import Measurement, metric, of_rank
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 LEAST_CALLS = 3  # a kernel seen less often on a rank says little
 SPEED_COLUMNS = ("rank", "ratio", "kernels", "slower_share")
@@ -66,7 +64,7 @@ def _medians(profile: Profile, rank: RankProfile) -> pd.DataFrame:
     table = table.assign(shapes=_shapes(rank, table["operator"].to_numpy()))
     grouped = table.groupby(["name", "blocks", "shapes"])["duration_ns"].agg(["median", "sum", "size"]).reset_index()
     grouped = grouped[grouped["size"] >= LEAST_CALLS]
-    names = rank.events.frame["name"].cat.categories
+    names = rank.categories
     texts = rank.events.details.operators["dims"].cat.categories
     return pd.DataFrame(
         {
@@ -164,7 +162,7 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     return table[["key"]].assign(rank=view.rank.rank, step=view.step_of(rows), ns=view.end[rows] - view.start[rows])
 
 
-@METRICS.define("%", "extra host time in the same operators", "How much slower is this rank's host?")
+@metric("%", "extra host time in the same operators", "How much slower is this rank's host?")
 def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer the rank's operators take than the same operators on the other ranks."""
     view, table = profile.rank(rank), host_speed(profile)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable, of_ranks, over_steps
+from tools.metrics.measurement import Measurement, choice, metric, of_ranks, over_steps
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
-
-METRICS = MetricTable()
 
 
 def _chosen(profile: Profile, rank: int | None, step: int | None) -> pd.DataFrame:
@@ -29,7 +27,7 @@ def _measured(profile: Profile, value: float, table: pd.DataFrame, selector: str
     return of_ranks(profile, value, table, selector, ranks, steps)
 
 
-@METRICS.define("ms", "{statistic} step time", "How long does a step take?")
+@metric("ms", "{statistic} step time", "How long does a step take?")
 def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None = None) -> Measurement:
     """Step time over steps (median, mean, max or p95) of one rank, or of the slowest rank of each step."""
     table = _chosen(profile, rank, None)
@@ -37,7 +35,7 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     return _measured(profile, over_steps(walls.to_numpy(), statistic), table, "steps of the run, longest rank of each")
 
 
-@METRICS.define("ms", "device backlog at the first recorded step", "How far behind the host was the device at first?")
+@metric("ms", "device backlog at the first recorded step", "How far behind the host was the device at first?")
 def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     """How far the device was behind the host when the recorded steps began; the last step's end holds as much more."""
     view = profile.rank(rank)
@@ -45,14 +43,14 @@ def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     return _measured(profile, value, _chosen(profile, rank, None), "device work of steps before the first recorded one")
 
 
-@METRICS.define("ms", "mean {part} per step", "How much of a step goes into this part?")
+@metric("ms", "mean {part} per step", "How much of a step goes into this part?")
 def part_ms(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
     """Mean time per step in one part of the breakdown, over the chosen ranks and steps."""
     table = _chosen(profile, rank, step)
     return _measured(profile, float(_part(table, part).mean()) / 1e6, table, f"breakdown part {part}")
 
 
-@METRICS.define("%", "{part} share of the step", "Which share of a step goes into this part?")
+@metric("%", "{part} share of the step", "Which share of a step goes into this part?")
 def part_pct(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
     """Share of the chosen steps' wall time in one part of the breakdown."""
     table = _chosen(profile, rank, step)
@@ -61,28 +59,27 @@ def part_pct(profile: Profile, part: str, rank: int | None = None, step: int | N
 
 
 def _part(table: pd.DataFrame, part: str) -> pd.Series[int]:
-    if part not in (*PARTS, "overlapped_communication", "wall"):
-        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(PARTS)}")
+    choice("part", part, (*PARTS, "overlapped_communication", "wall"))
     return table[f"{part}_ns"]
 
 
 RANK_TIMES = ("wall", "own")
 
 
-@METRICS.define("%", "step time variation", "How much does the step time vary?")
+@metric("%", "step time variation", "How much does the step time vary?")
 def step_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Standard deviation of the step time over its mean."""
     return _of_series(profile, rank, step_series(profile, rank).variation_pct)
 
 
-@METRICS.define("count", "long steps", "How many steps are much longer than the usual one?")
+@metric("count", "long steps", "How many steps are much longer than the usual one?")
 def fluctuating_steps(profile: Profile, rank: int | None = None) -> Measurement:
     """How many steps are over the usual one by more than the threshold ``fluctuation_pct``."""
     limit = profile.thresholds["fluctuation_pct"]
     return _of_series(profile, rank, float(len(step_series(profile, rank).fluctuating(limit))))
 
 
-@METRICS.define("ms", "time beyond the usual step", "How much longer than usual was this step?")
+@metric("ms", "time beyond the usual step", "How much longer than usual was this step?")
 def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Measurement:
     """How much longer one step took than the usual one."""
     series = step_series(profile, rank)
@@ -92,7 +89,7 @@ def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Meas
     return _of_series(profile, rank, value, (step,))
 
 
-@METRICS.define("ms", "{part} beyond its median", "How much longer than usual was this part of the step?")
+@metric("ms", "{part} beyond its median", "How much longer than usual was this part of the step?")
 def step_part_excess_ms(profile: Profile, part: str, step: int, rank: int) -> Measurement:
     """How much longer one part of a rank's step took than the median of that part over the rank's steps."""
     _known_part(part)
@@ -106,7 +103,7 @@ def step_part_excess_ms(profile: Profile, part: str, step: int, rank: int) -> Me
     )
 
 
-@METRICS.define("%", "step time drift", "Does the step time drift?")
+@metric("%", "step time drift", "Does the step time drift?")
 def step_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Drift of the step time from the first to the last step, of the median step."""
     trend = step_series(profile, rank).trend()
@@ -115,7 +112,7 @@ def step_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _of_series(profile, rank, trend.total_pct)
 
 
-@METRICS.define("%", "step time level shift", "Does the step time jump to another level?")
+@metric("%", "step time level shift", "Does the step time jump to another level?")
 def level_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Change of the median step time at the clearest change point."""
     change = step_series(profile, rank).change_point()
@@ -124,7 +121,7 @@ def level_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _of_series(profile, rank, change.shift_pct)
 
 
-@METRICS.define("count", "distance between long steps", "How many steps lie between long steps?")
+@metric("count", "distance between long steps", "How many steps lie between long steps?")
 def long_step_period(profile: Profile, rank: int | None = None) -> Measurement:
     """Distance in steps at which long steps come again."""
     rhythm = step_series(profile, rank).rhythm()
@@ -133,7 +130,7 @@ def long_step_period(profile: Profile, rank: int | None = None) -> Measurement:
     return _of_series(profile, rank, float(rhythm.period))
 
 
-@METRICS.define("ms", "mean {of} step time", "How long is this rank's step, with or without exposed communication?")
+@metric("ms", "mean {of} step time", "How long is this rank's step, with or without exposed communication?")
 def rank_time_ms(profile: Profile, of: str, rank: int) -> Measurement:
     """Mean step time of one rank: ``wall``, or ``own`` without exposed communication."""
     table = _rank_times(profile, of)
@@ -141,14 +138,14 @@ def rank_time_ms(profile: Profile, of: str, rank: int) -> Measurement:
     return _by_rank(profile, value, table, f"mean {of} time per step", rank)
 
 
-@METRICS.define("%", "spread of mean {of} step time over ranks", "How far apart are the ranks?")
+@metric("%", "spread of mean {of} step time over ranks", "How far apart are the ranks?")
 def rank_spread_pct(profile: Profile, of: str = "own") -> Measurement:
     """(max - min)/mean over ranks of the mean step time, ``wall`` or ``own`` (without exposed communication)."""
     table = _rank_times(profile, of)
     return _by_rank(profile, spread_pct(table), table, f"mean {of} time per step by rank")
 
 
-@METRICS.define("%", "extra {of} step time against the other ranks", "How much longer is this rank's step?")
+@metric("%", "extra {of} step time against the other ranks", "How much longer is this rank's step?")
 def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement:
     """How much longer a rank's mean step time, ``wall`` or ``own``, is than the median of the other ranks."""
     table = _rank_times(profile, of)
@@ -156,7 +153,7 @@ def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement
     return _by_rank(profile, 100.0 * (own / others - 1.0), table, f"mean {of} time per step by rank")
 
 
-@METRICS.define("ms", "{part} per step beyond the other ranks' median", "Which part takes longer on this rank?")
+@metric("ms", "{part} per step beyond the other ranks' median", "Which part takes longer on this rank?")
 def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Mean time per step in one part on a rank, minus the median of that over the other ranks."""
     _known_part(part)
@@ -165,7 +162,7 @@ def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     return _by_rank(profile, own - others, table, f"breakdown part {part} by rank")
 
 
-@METRICS.define("ms", "start lag of the first recorded step", "Did this rank start later than the others?")
+@metric("ms", "start lag of the first recorded step", "Did this rank start later than the others?")
 def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
     """How much later than the median of the other ranks this rank started its first recorded step."""
     starts = pd.Series({view.rank.rank: view.rank.window()[0] / 1e6 for view in profile.ranks})
@@ -174,8 +171,7 @@ def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
 
 
 def _known_part(part: str) -> None:
-    if part not in PARTS:
-        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(PARTS)}")
+    choice("part", part, PARTS)
 
 
 def _rank_times(profile: Profile, of: str) -> pd.Series[float]:

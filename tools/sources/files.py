@@ -109,7 +109,7 @@ class FileRequest:
 
     path: Path
     digest: str
-    bytes: int
+    size_bytes: int
     options: LoadOptions
 
     @property
@@ -218,7 +218,7 @@ def _read(
     requests: Sequence[FileRequest], options: LoadOptions, progress: Progress
 ) -> Iterator[tuple[Path, TraceFile | Failure]]:
     workers = min(options.worker_count(), len(requests))
-    if workers > 1 and sum(request.bytes for request in requests) > options.alone_bytes:
+    if workers > 1 and sum(request.size_bytes for request in requests) > options.alone_bytes:
         yield from read_apart(requests, workers)
         return
     for request in requests:

@@ -65,7 +65,7 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
     """
     view = profile.rank(rank)
     rows = view.in_steps(view.kernels)
-    codes = view.events.frame["name"].cat.codes.to_numpy()[rows]
+    codes = view.codes[rows]
     operators = np.full(len(view.start), -1, dtype=np.int64)
     operators[view.launches["device_row"].to_numpy()] = view.launching_operators
     table = pd.DataFrame(
@@ -81,7 +81,7 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
         }
     )
     used = np.unique(codes)
-    names = view.events.frame["name"].cat.categories
+    names = view.categories
     meanings = [_meaning(str(names[code])) for code in used]
     place = np.searchsorted(used, codes)
     classes = ("other", *(name.removesuffix("_kernel") for name in KERNEL_CLASSES))

@@ -26,6 +26,8 @@ class RankProfile:
         self.end = rank.events.frame["end_ns"].to_numpy()
         self.kind = rank.events.frame["kind"].to_numpy()
         self.track = rank.events.frame["track"].to_numpy()
+        self.codes = rank.events.frame["name"].cat.codes.to_numpy()  # of each event's name among the ``categories``
+        self.categories = rank.events.frame["name"].cat.categories
         self._masks: dict[str, NDArray[np.bool_]] = {}
 
     def named(self, pattern: str) -> NDArray[np.bool_]:
@@ -37,6 +39,15 @@ class RankProfile:
     def names(self, rows: NDArray[np.int64]) -> list[str]:
         """Recorded names of the rows; untrusted text."""
         return [str(name) for name in self.events.frame["name"].iloc[rows]]
+
+    def distinct_names(self, rows: NDArray[np.int64]) -> list[str]:
+        """The different names among the rows; untrusted text."""
+        return [str(name) for name in self.categories[np.unique(self.codes[rows])]]
+
+    def code(self, name: str) -> int:
+        """The code of a recorded name; -2, which no event has, where it is not recorded."""
+        place = int(self.categories.get_indexer(pd.Index([name]))[0])
+        return place if place >= 0 else -2
 
     @cached_property
     def steps(self) -> pd.DataFrame:

@@ -22,7 +22,7 @@ UNTYPED_BYTES = 4  # traces that record shapes but no types are older than mixed
 def call_costs(rank: RankProfile, keys: list[tuple[int, int, int, bool]]) -> pd.DataFrame:
     """One row per key (codes of name, dims, types; math): flops, bytes, typed, sizes, common_size (0 without any)."""
     recorded = rank.events.details.operators
-    names = rank.events.frame["name"].cat.categories
+    names = rank.categories
     dims, types = recorded["dims"].cat.categories, recorded["types"].cat.categories
     calls = [
         (str(names[name]), str(dims[shape]) if shape >= 0 else "", str(types[kind]) if kind >= 0 else "", is_math)
@@ -113,7 +113,7 @@ def _calls(rank: RankProfile, kernels: pd.DataFrame) -> pd.DataFrame:
     calls = calls[judged].assign(device_ns=totals[judged]).reset_index(drop=True)
     operators = calls["operator"].to_numpy()
     place = np.searchsorted(known, operators)
-    calls["name"] = rank.events.frame["name"].cat.codes.to_numpy()[operators]
+    calls["name"] = rank.codes[operators]
     for column in ("dims", "types"):
         calls[column] = recorded[column].cat.codes.to_numpy()[place]
     return calls

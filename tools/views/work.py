@@ -62,7 +62,7 @@ def _table(view: RankProfile, rows: Rows, own_ns: Rows) -> pd.DataFrame:
         {
             "row": rows,
             "step": view.step_of(rows),
-            "name": view.events.frame["name"].cat.codes.to_numpy()[rows],
+            "name": view.codes[rows],
             "own_ns": own_ns,
             "duration_ns": view.end[rows] - view.start[rows],
         }
@@ -73,7 +73,7 @@ def names_by_time(view: RankProfile, table: pd.DataFrame) -> list[str]:
     """The distinct names of such a table, those with most own time first; untrusted text."""
     total = table.groupby("name")["own_ns"].sum()
     ordered = total.sort_values(ascending=False, kind="stable").index
-    return [str(view.events.frame["name"].cat.categories[code]) for code in ordered]
+    return [str(view.categories[code]) for code in ordered]
 
 
 def by_step(view: RankProfile, table: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +90,7 @@ def most_grown(view: RankProfile, table: pd.DataFrame, step: int) -> str:
         return ""
     extra = sums[step] - sums.median(axis=1)
     code = extra.idxmax()
-    return str(view.events.frame["name"].cat.categories[int(str(code))]) if float(extra.max()) > 0 else ""
+    return str(view.categories[int(str(code))]) if float(extra.max()) > 0 else ""
 
 
 def outermost_operators(rank: RankProfile, rows: Rows) -> Rows:
@@ -116,8 +116,8 @@ def commonest(rank: RankProfile, rows: Rows, weights: Rows) -> str:
     known = rows >= 0
     if not known.any():
         return ""
-    codes = rank.events.frame["name"].cat.codes.to_numpy()[rows[known]]
-    return str(rank.events.frame["name"].cat.categories[int(np.bincount(codes, weights=weights[known]).argmax())])
+    codes = rank.codes[rows[known]]
+    return str(rank.categories[int(np.bincount(codes, weights=weights[known]).argmax())])
 
 
 def _holding(rank: RankProfile, rows: Rows, candidates: Rows) -> Rows:

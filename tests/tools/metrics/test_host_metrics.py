@@ -10,6 +10,7 @@ from tools.findings import Argument
 from tools.metrics import idle, io, memory
 from tools.metrics.host import launches
 from tools.metrics.host import program as cpu
+from tools.metrics.measurement import metrics_of
 from tools.metrics.registry import measure, measurement
 from tools.run.events import EventKind
 from tools.views.profile import Profile
@@ -42,7 +43,7 @@ EXTRA: dict[str, dict[str, Argument]] = {
     "profiled_events_per_step": {"kind": "operator"},
     "loader_frames_pct": {"what": "reading"},
 }
-MINE = [name for module in (cpu, idle, io, launches, memory) for name in module.METRICS]
+MINE = list(metrics_of(cpu, idle, io, launches, memory))
 
 
 @pytest.mark.parametrize("name", MINE)

@@ -6,6 +6,8 @@ import pandas as pd
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of
+from tools.errors import UsageError
+from tools.findings import Argument
 from tools.metrics.registry import measure
 from tools.views.work import backward_nodes, kernel_work, operator_work, similarity
 
@@ -35,7 +37,28 @@ def test_work_is_the_mean_over_steps_and_ranks_and_leaves_out_what_is_outside_st
     assert table["ms"].tolist() == pytest.approx([0.1])
     assert table["count"].tolist() == pytest.approx([0.5])
     assert measure(profile, "kernel_name_ms", name="sgemm").value == pytest.approx(0.1)
-    assert measure(profile, "kernel_name_ms", name="absent").value == 0.0
+    assert measure(profile, "kernel_name_ms", name="absent", compared=1).value == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "scope"),
+    [
+        ("kernel_name_ms", {}),
+        ("rank_kernel_ms", {"rank": 0}),
+        ("rank_kernel_count", {"rank": 0}),
+        ("step_name_longest_ms", {"rank": 0, "step": 0, "place": "device"}),
+    ],
+)
+def test_a_kernel_that_no_rank_runs_is_an_error_with_the_nearest_names(metric: str, scope: dict[str, Argument]) -> None:
+    first, second = RankBuilder(0), RankBuilder(1)
+    for rank in (first, second):
+        rank.kernel("sgemm_128x64", 10, 100)
+        rank.step(0, 0, 1000)
+    second.kernel("softmax", 200, 100)
+    profile = profile_of(first, second)
+    with pytest.raises(UsageError, match="there is no .* 'sgem'; .* sgemm_128x64"):
+        measure(profile, metric, name="sgem", **scope)
+    assert measure(profile, metric, name="softmax", **scope).value == pytest.approx(0.05 if not scope else 0.0)
 
 
 def test_likeness_is_what_two_multisets_share_of_what_either_has() -> None:

@@ -7,15 +7,13 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.intervals import intersect, length
-from tools.metrics.measurement import Measurement, MetricTable, of_ranks
+from tools.metrics.measurement import Measurement, metric, of_ranks
 from tools.views.arrivals import arrivals, blame, exposed_wait_ns, wait_ratio, waits
 from tools.views.collectives import asking_spans, collectives, partner_wait_ns, unmatched
 from tools.views.profile import Profile
 
-METRICS = MetricTable()
 
-
-@METRICS.define("count", "{kind} collectives per step and rank", "How many collectives does a step have?")
+@metric("count", "{kind} collectives per step and rank", "How many collectives does a step have?")
 def collective_count(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
     """Collectives per step and rank, of one kind or of all."""
     table = _chosen(profile, kind, rank)
@@ -23,7 +21,7 @@ def collective_count(profile: Profile, kind: str | None = None, rank: int | None
     return measured(profile, value, table, selector("collectives in steps", kind), rank)
 
 
-@METRICS.define("ms", "time per step in {kind} collectives", "How long is a rank inside collectives per step?")
+@metric("ms", "time per step in {kind} collectives", "How long is a rank inside collectives per step?")
 def collective_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
     """Time per step inside collectives, waiting included, whether overlapped or not; one rank or the mean of all."""
     table = _chosen(profile, kind, rank)
@@ -31,7 +29,7 @@ def collective_ms(profile: Profile, kind: str | None = None, rank: int | None = 
     return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
-@METRICS.define("ms", "mean duration of {kind} collectives", "How long does one collective take?")
+@metric("ms", "mean duration of {kind} collectives", "How long does one collective take?")
 def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
     """Mean duration of one collective, waiting for late ranks included."""
     table = _chosen(profile, kind, rank)
@@ -41,7 +39,7 @@ def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | No
     return measured(profile, value, table, selector("durations of collectives in steps", kind), rank)
 
 
-@METRICS.define("ms", "device wait per step while the host starts collectives", "How much do their launches cost?")
+@metric("ms", "device wait per step while the host starts collectives", "How much do their launches cost?")
 def collective_host_ms(profile: Profile) -> Measurement:
     """Time per step and rank in which the device waits for the host, which is busy asking for collectives."""
     spans = [(view, asking_spans(view)) for view in profile.ranks]
@@ -53,13 +51,13 @@ def collective_host_ms(profile: Profile) -> Measurement:
     return measured(profile, value, table, "host spans of the communication operators, device idle")
 
 
-@METRICS.define("count", "collectives matched across ranks", "How many collectives were found on several ranks?")
+@metric("count", "collectives matched across ranks", "How many collectives were found on several ranks?")
 def matched_collectives(profile: Profile) -> Measurement:
     """Collectives that were found on more than one traced rank, counted once each."""
     return measured(profile, float(len(arrivals(profile))), arrivals(profile), "collectives matched across ranks")
 
 
-@METRICS.define("count", "collectives without a counterpart", "How many collectives have no counterpart?")
+@metric("count", "collectives without a counterpart", "How many collectives have no counterpart?")
 def unmatched_collectives(profile: Profile) -> Measurement:
     """Collectives inside steps without a counterpart on another traced rank."""
     table = collectives(profile)
@@ -67,7 +65,7 @@ def unmatched_collectives(profile: Profile) -> Measurement:
     return measured(profile, float(unmatched(profile)), lonely, "collectives without a counterpart")
 
 
-@METRICS.define("ms", "exposed collective wait per step", "How long do ranks only wait for a later rank?")
+@metric("ms", "exposed collective wait per step", "How long do ranks only wait for a later rank?")
 def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | None = None) -> Measurement:
     """Time per step in which a rank only waits in collectives for a later rank (for ``last_rank`` alone, if given)."""
     ranks = [number for number in profile.run.rank_numbers if number != last_rank] if rank is None else [rank]
@@ -82,7 +80,7 @@ def exposed_wait_ms(profile: Profile, rank: int | None = None, last_rank: int | 
     return measured(profile, value, table, "collectives matched across ranks, time before the last came", rank)
 
 
-@METRICS.define("ms", "exposed transfer time per step", "How much exposed communication is not waiting?")
+@metric("ms", "exposed transfer time per step", "How much exposed communication is not waiting?")
 def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed communication per step without the waiting for stragglers that the traces show."""
     table = breakdown_of(profile, rank)
@@ -90,7 +88,7 @@ def exposed_transfer_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
 
 
-@METRICS.define("%", "exposed transfer share of the step", "How much of the step is exposed transfer without waiting?")
+@metric("%", "exposed transfer share of the step", "How much of the step is exposed transfer without waiting?")
 def exposed_transfer_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """The same as a share of the step."""
     table = breakdown_of(profile, rank)
@@ -99,7 +97,7 @@ def exposed_transfer_pct(profile: Profile, rank: int | None = None) -> Measureme
     return measured(profile, value, table, "breakdown part exposed_communication less exposed waiting", rank)
 
 
-@METRICS.define("%", "wait ratio of {kind} collectives", "How far apart are the ranks' arrivals (R_wait)?")
+@metric("%", "wait ratio of {kind} collectives", "How far apart are the ranks' arrivals (R_wait)?")
 def wait_ratio_pct(profile: Profile, kind: str | None = None, step: int | None = None) -> Measurement:
     """R_wait = 1 - T_avg/T_max over matched collectives, weighted by their longest duration."""
     table = arrivals(profile)
@@ -108,7 +106,7 @@ def wait_ratio_pct(profile: Profile, kind: str | None = None, step: int | None =
     return measured(profile, 100.0 * wait_ratio(table), table, selector("collectives matched across ranks", kind))
 
 
-@METRICS.define("%", "waiting share of the time in collectives", "Which share of the time in collectives is waiting?")
+@metric("%", "waiting share of the time in collectives", "Which share of the time in collectives is waiting?")
 def collective_wait_pct(profile: Profile) -> Measurement:
     """Share of the ranks' time inside matched collectives that is waiting for the last rank."""
     table = waits(profile)
@@ -117,21 +115,21 @@ def collective_wait_pct(profile: Profile) -> Measurement:
     return measured(profile, value, table, "collectives matched across ranks, time before the last came")
 
 
-@METRICS.define("%", "share of exposed collective wait caused by rank {rank}", "How much waiting is for this rank?")
+@metric("%", "share of exposed collective wait caused by rank {rank}", "How much waiting is for this rank?")
 def wait_share_pct(profile: Profile, rank: int) -> Measurement:
     """Share of all exposed waiting in collectives for which this rank is the last to arrive."""
     value = 100.0 * float(blame(profile)["share"].loc[profile.rank(rank).rank.rank])
     return measured(profile, value, arrivals(profile), "collectives matched across ranks, last rank", rank)
 
 
-@METRICS.define("count", "steps with rank {rank} as the straggler", "In how many steps is this rank waited for most?")
+@metric("count", "steps with rank {rank} as the straggler", "In how many steps is this rank waited for most?")
 def steps_waited_for(profile: Profile, rank: int) -> Measurement:
     """In how many steps most of the exposed waiting is for this rank."""
     value = float(blame(profile)["steps"].loc[profile.rank(rank).rank.rank])
     return measured(profile, value, arrivals(profile), "steps by the rank most waited for", rank)
 
 
-@METRICS.define("count", "collectives with an outlying last arrival", "How often is this rank clearly last?")
+@metric("count", "collectives with an outlying last arrival", "How often is this rank clearly last?")
 def lone_arrivals(profile: Profile, rank: int) -> Measurement:
     """Collectives in which this rank came last and stands apart from all others (Dixon's test, or three sigma)."""
     table = arrivals(profile)

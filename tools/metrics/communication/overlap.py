@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, covered, intersect, subtract, union
 from tools.metrics.communication.collectives import breakdown_of, exposed_transfer_ms, exposed_wait_ms, measured
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, metric
 from tools.run.model import MONITOR_FORMAT
 from tools.views.collectives import collectives
 from tools.views.host_records import TICKS_PER_S, HostRecords
@@ -16,13 +16,11 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
 
-METRICS = MetricTable()
-
 REDUCING = ("all_reduce", "reduce_scatter", "reduce")
 BACKWARD_SHARE = 2.0 / 3.0  # of computation; gradients exist only from the backward pass on, twice the forward's work
 
 
-@METRICS.define("%", "communication overlap with compute", "How much communication overlaps with compute?")
+@metric("%", "communication overlap with compute", "How much communication overlaps with compute?")
 def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Share of the communication time during which computation runs as well."""
     table = breakdown_of(profile, rank)
@@ -32,14 +30,14 @@ def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Meas
     return measured(profile, value, table, "breakdown, overlapped over all communication", rank)
 
 
-@METRICS.define("ms", "exposed all-to-all transfer time per step", "How much exposed transfer is needed at once?")
+@metric("ms", "exposed all-to-all transfer time per step", "How much exposed transfer is needed at once?")
 def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed transfer per step of all-to-alls; without a device only as far as cores are idle."""
     value = min(_exchanged_ms(profile, rank), _idle_ms(profile))
     return measured(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
 
 
-@METRICS.define("ms", "movable exposed transfer time per step", "How much exposed transfer could run at another time?")
+@metric("ms", "movable exposed transfer time per step", "How much exposed transfer could run at another time?")
 def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed transfer per step except all-to-alls; without a device only as far as cores are idle."""
     value = max(exposed_transfer_ms(profile, rank).value - _exchanged_ms(profile, rank), 0.0)
@@ -47,19 +45,19 @@ def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measuremen
     return measured(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
 
 
-@METRICS.define("%", "movable exposed transfer share of the step", "How much of the step is movable transfer?")
+@metric("%", "movable exposed transfer share of the step", "How much of the step is movable transfer?")
 def movable_transfer_pct(profile: Profile) -> Measurement:
     """The same as a share of the step."""
     return _of_step(profile, movable_transfer_ms(profile).value, "exposed transfer less that of all-to-alls")
 
 
-@METRICS.define("%", "exposed all-to-all transfer share of the step", "How much of the step are exposed all-to-alls?")
+@metric("%", "exposed all-to-all transfer share of the step", "How much of the step are exposed all-to-alls?")
 def exposed_exchange_pct(profile: Profile) -> Measurement:
     """Exposed transfer of all-to-alls as a share of the step."""
     return _of_step(profile, exposed_exchange_ms(profile).value, "all-to-alls, exposed and not waiting")
 
 
-@METRICS.define("ms", "exposed transfer per step that compute could hide", "How much transfer could be hidden?")
+@metric("ms", "exposed transfer per step that compute could hide", "How much transfer could be hidden?")
 def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Movable exposed transfer that other computation could hide; reductions hide behind the backward pass only."""
     table = breakdown_of(profile, rank)
@@ -69,7 +67,7 @@ def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Meas
     return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
 
 
-@METRICS.define("%", "exposed transfer share with the best overlap", "How much transfer would stay exposed?")
+@metric("%", "exposed transfer share with the best overlap", "How much transfer would stay exposed?")
 def left_exposed_pct(profile: Profile) -> Measurement:
     """What would still be exposed transfer if all that can be were hidden, as a share of the step as it then is."""
     table = profile.breakdown
@@ -80,7 +78,7 @@ def left_exposed_pct(profile: Profile) -> Measurement:
     return measured(profile, value, table, "breakdown, exposed transfer less what could be hidden")
 
 
-@METRICS.define("ms", "all-to-all time per step hidden by shards", "How much would splitting the batch hide?")
+@metric("ms", "all-to-all time per step hidden by shards", "How much would splitting the batch hide?")
 def pipelined_exchange_ms(profile: Profile) -> Measurement:
     """What of the exposed all-to-alls two to four shards of the batch would hide per step, less what starting costs."""
     exposed_ns = exposed_exchange_ms(profile).value * 1e6
@@ -90,7 +88,7 @@ def pipelined_exchange_ms(profile: Profile) -> Measurement:
     return measured(profile, value, exchange_rows(profile), "all-to-alls in two to four shards")
 
 
-@METRICS.define("%", "idle core share of the busiest machine", "How idle are the machines' cores?")
+@metric("%", "idle core share of the busiest machine", "How idle are the machines' cores?")
 def idle_cores_pct(profile: Profile) -> Measurement:
     """Share of the time in which the cores of the ranks' machines are idle; of the busiest machine."""
     records = profile.host_records

@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import covered
 from tools.metrics.communication.collectives import measured
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, metric
 from tools.views.collectives import partner_wait_ns, point_to_point
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 LEAST_PER_STEP = 2  # a stage at the end of a pipeline receives and sends once per micro-batch
 BEGINS_WAITING = 0.2  # a stage that computes less than this share of what the first one does before it exchanges
@@ -110,32 +108,32 @@ def _compute_before(table: pd.DataFrame, view: RankProfile) -> NDArray[np.int64]
 SELECTOR = "send and receive transfers in steps, computation of the ranks that have them"
 
 
-@METRICS.define("count", "pipeline stages", "How many stages does the pipeline have?")
+@metric("count", "pipeline stages", "How many stages does the pipeline have?")
 def pipeline_stages(profile: Profile) -> Measurement:
     """How many stages the pipeline has."""
     return _of(profile, float(_stages(profile).count))
 
 
-@METRICS.define("count", "micro-batches per step", "How many micro-batches pass per step?")
+@metric("count", "micro-batches per step", "How many micro-batches pass per step?")
 def pipeline_micro_batches(profile: Profile) -> Measurement:
     """Micro-batches per step: half the transfers of a stage at the pipeline's end."""
     return _of(profile, _stages(profile).micro_batches)
 
 
-@METRICS.define("%", "pipeline bubble share of the step", "Which share of the step is pipeline bubble?")
+@metric("%", "pipeline bubble share of the step", "Which share of the step is pipeline bubble?")
 def pipeline_bubble_pct(profile: Profile) -> Measurement:
     """Share of the step that a stage only waits for its neighbours and would with equal stages too, mean of stages."""
     return _of(profile, 100.0 * _stages(profile).bubble_ms / profile.mean_step_ms)
 
 
-@METRICS.define("%", "expected pipeline bubble of the schedule", "How large a bubble would equal stages leave?")
+@metric("%", "expected pipeline bubble of the schedule", "How large a bubble would equal stages leave?")
 def pipeline_expected_bubble_pct(profile: Profile, micro_batches: float | None = None) -> Measurement:
     """(p - 1) / (m + p - 1), for the recorded or another number of micro-batches m."""
     stages = _stages(profile)
     return _of(profile, 100.0 * expected_bubble(stages.count, micro_batches or stages.micro_batches))
 
 
-@METRICS.define("ms", "pipeline stage compute per step", "How long does a pipeline stage compute per step?")
+@metric("ms", "pipeline stage compute per step", "How long does a pipeline stage compute per step?")
 def stage_compute_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Computation per step of one stage, or the mean of all stages."""
     table = _stages(profile).table
@@ -146,14 +144,14 @@ def stage_compute_ms(profile: Profile, rank: int | None = None) -> Measurement:
     return _of(profile, float(table["compute_ms"].loc[rank]), rank)
 
 
-@METRICS.define("%", "compute imbalance of the heaviest stage", "How much longer does the heaviest stage compute?")
+@metric("%", "compute imbalance of the heaviest stage", "How much longer does the heaviest stage compute?")
 def stage_imbalance_pct(profile: Profile) -> Measurement:
     """How much longer than the mean stage the heaviest one computes."""
     stages = _stages(profile)
     return _of(profile, 100.0 * stages.imbalance_ms / max(stages.mean_ms, 1e-9))
 
 
-@METRICS.define("ms", "pipeline wait per step for neighbour stages", "How long does a stage only wait for others?")
+@metric("ms", "pipeline wait per step for neighbour stages", "How long does a stage only wait for others?")
 def stage_wait_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in which a rank does nothing but wait for the partner of a transfer."""
     return _of(profile, float(partner_wait_ns(profile, profile.rank(rank).rank.rank).mean()) / 1e6, rank)

@@ -10,14 +10,12 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.communication.collectives import measured
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, metric
 from tools.views.collectives import collectives
 from tools.views.operator_cost import CostModel
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.roofline import math_operators
-
-METRICS = MetricTable()
 
 COLUMNS = ("rank", "step", "key", "flops")
 
@@ -100,31 +98,31 @@ def _operators(view: RankProfile) -> pd.DataFrame:
 SELECTOR = "matrix operators in steps with recorded shapes"
 
 
-@METRICS.define("%", "arithmetic imbalance across ranks", "How unevenly is arithmetic spread over ranks?")
+@metric("%", "arithmetic imbalance across ranks", "How unevenly is arithmetic spread over ranks?")
 def work_uneven_pct(profile: Profile) -> Measurement:
     """By how much the rank with most arithmetic exceeds the mean rank, by recorded shapes, mean over steps."""
     return _of(profile, uneven_pct(profile))
 
 
-@METRICS.define("%", "share of arithmetic with rank-specific shapes", "How much of the arithmetic differs by rank?")
+@metric("%", "share of arithmetic with rank-specific shapes", "How much of the arithmetic differs by rank?")
 def work_own_share_pct(profile: Profile) -> Measurement:
     """Share of the arithmetic in operators that not all ranks ran with the same shapes."""
     return _of(profile, 100.0 * float(rank_work(profile)["own_share"].mean()))
 
 
-@METRICS.define("%", "correlation of compute time with arithmetic", "Does compute time follow the arithmetic?")
+@metric("%", "correlation of compute time with arithmetic", "Does compute time follow the arithmetic?")
 def work_follows_pct(profile: Profile) -> Measurement:
     """Correlation of compute time with arithmetic over ranks and steps, in per cent."""
     return _of(profile, 100.0 * follows_work(profile))
 
 
-@METRICS.define("ms", "compute of the busiest rank beyond the mean", "How much longer does the busiest rank compute?")
+@metric("ms", "compute of the busiest rank beyond the mean", "How much longer does the busiest rank compute?")
 def work_compute_spread_ms(profile: Profile) -> Measurement:
     """How much longer than the mean rank the one that computes longest does so, mean over steps."""
     return _of(profile, uneven_compute_ms(profile))
 
 
-@METRICS.define("%", "arithmetic against the mean rank", "How much arithmetic does this rank have against the mean?")
+@metric("%", "arithmetic against the mean rank", "How much arithmetic does this rank have against the mean?")
 def rank_work_pct(profile: Profile, rank: int) -> Measurement:
     """Arithmetic of one rank against the mean of all, in per cent."""
     table = rank_work(profile)
@@ -133,7 +131,7 @@ def rank_work_pct(profile: Profile, rank: int) -> Measurement:
     return _of(profile, 100.0 * own / max(whole, 1.0), rank)
 
 
-@METRICS.define("MiB", "all-to-all volume per step", "How much do all-to-alls exchange?")
+@metric("MiB", "all-to-all volume per step", "How much do all-to-alls exchange?")
 def exchanged_mib(profile: Profile, rank: int | None = None) -> Measurement:
     """MiB per step in all-to-alls: of one rank, or the mean of all."""
     series = exchanged_bytes(profile)

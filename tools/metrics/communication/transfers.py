@@ -10,7 +10,7 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.intervals import covered, union
 from tools.metrics.communication.collectives import measured, selector
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, metric
 from tools.metrics.recorded.samples import host_records
 from tools.run.model import MONITOR_FORMAT
 from tools.views.collectives import bus_factor, collectives
@@ -25,8 +25,6 @@ from tools.views.transfers import (
     small_start_ns,
     transfers,
 )
-
-METRICS = MetricTable()
 
 
 @memoized
@@ -50,7 +48,7 @@ def busy_share(profile: Profile) -> float:
     return float(table["busy_ns"].sum()) / span if span > 0 else 0.0
 
 
-@METRICS.define("B/s", "median bus bandwidth of large {kind} collectives", "How fast do large collectives transfer?")
+@metric("B/s", "median bus bandwidth of large {kind} collectives", "How fast do large collectives transfer?")
 def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     """Median bus bandwidth of large collectives: bytes over transfer time, times the NCCL tests' factor."""
     table = large_transfers(profile, kind)
@@ -59,7 +57,7 @@ def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     return measured(profile, float(table["bus_bytes_per_s"].median()), table, selector("large collectives", kind))
 
 
-@METRICS.define("B/s", "best bus bandwidth of large {kind} collectives", "How fast is the fastest large collective?")
+@metric("B/s", "best bus bandwidth of large {kind} collectives", "How fast is the fastest large collective?")
 def best_bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     """Bus bandwidth of the fastest large collective: the one that waited least."""
     table = large_transfers(profile, kind)
@@ -69,7 +67,7 @@ def best_bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement
     return measured(profile, float(best["bus_bytes_per_s"].iloc[0]), best, selector("fastest large collective", kind))
 
 
-@METRICS.define("B", "median size of {kind} collectives", "How large is a collective?")
+@metric("B", "median size of {kind} collectives", "How large is a collective?")
 def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     """Median size of a collective's buffer."""
     table = transfers(profile)
@@ -79,50 +77,50 @@ def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     return measured(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
 
 
-@METRICS.define("%", "busy share between first and last collective", "How continuously do collectives run?")
+@metric("%", "busy share between first and last collective", "How continuously do collectives run?")
 def link_busy_pct(profile: Profile) -> Measurement:
     """Of the time from a step's first collective to the end of its last, the share in which one is under way."""
     return measured(profile, 100.0 * busy_share(profile), link_use(profile), "collectives in steps, first to last")
 
 
-@METRICS.define("count", "small collectives per step and rank", "How many small collectives does a step have?")
+@metric("count", "small collectives per step and rank", "How many small collectives does a step have?")
 def small_message_count(profile: Profile) -> Measurement:
     """Collectives per step whose bytes hardly matter to their duration."""
     table = small_messages(profile)
     return measured(profile, len(table) / len(profile.step_ms), table, "collectives of 64 KiB and less")
 
 
-@METRICS.define("ms", "start cost of a small collective", "How much does starting a small collective cost?")
+@metric("ms", "start cost of a small collective", "How much does starting a small collective cost?")
 def small_message_start_ms(profile: Profile) -> Measurement:
     """What starting such a collective costs: the lower quartile of their times without waiting for late ranks."""
     return measured(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
 
 
-@METRICS.define("ms", "exposed wait per step in small collectives", "How long do ranks only wait in small collectives?")
+@metric("ms", "exposed wait per step in small collectives", "How long do ranks only wait in small collectives?")
 def small_message_exposed_ms(profile: Profile) -> Measurement:
     """Time per step in which a rank computes nothing while one is under way; of the rank that has least of it."""
     return _of_messages(profile, message_cost(profile).exposed_ms, "waiting in collectives of 64 KiB and less")
 
 
-@METRICS.define("ms", "overlapped time per step of small collectives", "How long do small ones overlap with compute?")
+@metric("ms", "overlapped time per step of small collectives", "How long do small ones overlap with compute?")
 def small_message_beside_ms(profile: Profile) -> Measurement:
     """Time per step in which the same rank computes while one is under way."""
     return _of_messages(profile, message_cost(profile).overlapped_ms, "overlapped collectives of 64 KiB and less")
 
 
-@METRICS.define("ms", "fixed cost of one {kind} collective", "How long does a collective take however small it is?")
+@metric("ms", "fixed cost of one {kind} collective", "How long does a collective take however small it is?")
 def collective_fixed_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Part of one collective's duration that does not depend on its size, by a line through duration over size."""
     return _of_fit(profile, kind, group, _fit(profile, kind, group).fixed_ns / 1e6)
 
 
-@METRICS.define("%", "fixed-cost share of {kind} transfer time", "How much of transfer time is fixed cost?")
+@metric("%", "fixed-cost share of {kind} transfer time", "How much of transfer time is fixed cost?")
 def collective_fixed_pct(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Share of the transfer time per step that does not depend on size."""
     return _of_fit(profile, kind, group, 100.0 * _fit(profile, kind, group).fixed_share)
 
 
-@METRICS.define("ms", "time per step saved by merging {kind} collectives", "What would larger collectives save?")
+@metric("ms", "time per step saved by merging {kind} collectives", "What would larger collectives save?")
 def mergeable_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
     """Fixed parts per step that fewer, larger collectives would not have, overlapped or not."""
     return _of_fit(profile, kind, group, _fit(profile, kind, group).mergeable_ns / 1e6)
@@ -151,7 +149,7 @@ SILENT = ("barrier", "wait")  # move no bytes worth counting
 FITS = 1.15  # times the counted bytes: more own bytes than that went another way, as by RDMA or shared memory
 
 
-@METRICS.define("B", "bytes sent per step by the run's collectives", "How much do a step's collectives have to send?")
+@metric("B", "bytes sent per step by the run's collectives", "How much do a step's collectives have to send?")
 def collective_wire_bytes(profile: Profile) -> Measurement:
     """What a rank's collectives have to send per traced step at least, by their recorded sizes; all steps count."""
     table = transfers(profile)
@@ -163,7 +161,7 @@ def collective_wire_bytes(profile: Profile) -> Measurement:
     return Measurement(value, lambda: table, "collectives of known size", profile.run.rank_numbers, steps)
 
 
-@METRICS.define("B/s", "network traffic of other jobs", "How much of the network's traffic is not the run's?")
+@metric("B/s", "network traffic of other jobs", "How much of the network's traffic is not the run's?")
 def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     """Bytes per second in the busier direction beyond the run's own; UsageError where the run's share is unknown."""
     records = host_records(profile)
@@ -184,7 +182,7 @@ def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     )
 
 
-@METRICS.define("%", "share of network traffic from other jobs", "How much of the network's traffic is not the run's?")
+@metric("%", "share of network traffic from other jobs", "How much of the network's traffic is not the run's?")
 def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of all bytes in the busier direction."""
     foreign = foreign_bytes_per_s(profile, rank)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable, of_events
+from tools.metrics.measurement import Measurement, metric, of_events
 from tools.metrics.recorded.samples import host_records
 from tools.metrics.recorded.series import rank_stalls, run_series
 from tools.run.model import MONITOR_FORMAT
@@ -17,8 +17,6 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.series import RunSeries
 from tools.views.step_shape import ROBUST_SPREADS, SCALE
-
-METRICS = MetricTable()
 
 # torch.compile counts the versions of each frame: "0/17" is the eighteenth version of the first frame.
 VERSION = re.compile(r"^Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d{1,9})/(?P<version>\d{1,9})(?!\d)")
@@ -57,7 +55,7 @@ def computing_steps(series: RunSeries, rank: int, limit_pct: float) -> pd.DataFr
     return own.assign(excess_ms=excess)[long & (ran >= RUNNING * wall) & (excess > 0)]
 
 
-@METRICS.define("compilations", "recompilations of compiled regions", "How often were compiled regions recompiled?")
+@metric("compilations", "recompilations of compiled regions", "How often were compiled regions recompiled?")
 def compiled_again(profile: Profile, rank: int) -> Measurement:
     """How often compiled regions were recompiled before the trace, at least: by the numbers of their versions."""
     view = profile.rank(rank)
@@ -65,7 +63,7 @@ def compiled_again(profile: Profile, rank: int) -> Measurement:
     return of_events(view, versions(view).again, rows, "versions of compiled regions")
 
 
-@METRICS.define("ms", "mean cost per step of long computing steps", "How much do long computing steps cost?")
+@metric("ms", "mean cost per step of long computing steps", "How much do long computing steps cost?")
 def computing_long_ms(profile: Profile, rank: int) -> Measurement:
     """What long steps in which the training thread computes add to the mean step, without collections."""
     series = run_series(profile)
@@ -73,13 +71,13 @@ def computing_long_ms(profile: Profile, rank: int) -> Measurement:
     return _of_long(profile, rank, added / max(len(series.of(rank)), 1))
 
 
-@METRICS.define("steps", "long steps spent computing", "In how many long steps does the thread compute?")
+@metric("steps", "long steps spent computing", "In how many long steps does the thread compute?")
 def computing_long_steps(profile: Profile, rank: int) -> Measurement:
     """How many long steps there are in which the training thread computes for most of the excess."""
     return _of_long(profile, rank, len(computing_steps(run_series(profile), rank, _limit_pct(profile))))
 
 
-@METRICS.define("%", "on-core share of periodic long steps", "Does the thread run in periodic long steps?")
+@metric("%", "on-core share of periodic long steps", "Does the thread run in periodic long steps?")
 def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the excess of a rhythm's long steps in which the training thread ran on a core."""
     stalls = rank_stalls(profile).get(rank)
@@ -93,7 +91,7 @@ def stall_running_pct(profile: Profile, rank: int) -> Measurement:
     return Measurement(share_pct, lambda: table, "long steps of a rhythm", (rank,), stalls.steps, source=MONITOR_FORMAT)
 
 
-@METRICS.define("%", "unprofiled samples with an active profiler", "Does a profiler stay on between traces?")
+@metric("%", "unprofiled samples with an active profiler", "Does a profiler stay on between traces?")
 def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the monitor's samples in usual steps that found a profiler of torch at work."""
     records = host_records(profile)

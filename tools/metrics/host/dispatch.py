@@ -9,11 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, intersect, merge, subtract
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments, of_rank
+from tools.metrics.measurement import Measurement, metric, of_events, of_moments, of_rank
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +52,7 @@ def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls
     """Which rows are of a kind (one name on one thread) that is called often and short, or exists for the loop only."""
     table = pd.DataFrame(
         {
-            "name": view.events.frame["name"].cat.codes.to_numpy()[rows],
+            "name": view.codes[rows],
             "track": view.track[rows],
             "duration_ns": view.end[rows] - view.start[rows],
         }
@@ -72,7 +70,7 @@ NEARBY = 3  # the windows around those lengths, the windows themselves included,
 REPEATED = "short outermost operators of kinds called very often, and the pauses next to them"
 
 
-@METRICS.define("ms", "time per step in repeated short operators", "How long are repeated short operators?")
+@metric("ms", "time per step in repeated short operators", "How long are repeated short operators?")
 def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in short operators of kinds called very often and in the short pauses next to them.
 
@@ -89,7 +87,7 @@ def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, float(np.median(per_step[like])) if like.any() else float(per_step.mean()))
 
 
-@METRICS.define("ms", "least time per step in repeated short operators", "How long are they at least?")
+@metric("ms", "least time per step in repeated short operators", "How long are they at least?")
 def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """A lower bound: each traced step less its excess over an unprofiled step; the highest such bound."""
     view, series = profile.rank(rank), profile.series
@@ -100,7 +98,7 @@ def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, max(float(bounds.max()), 0.0))
 
 
-@METRICS.define("ms", "most time per step in repeated short operators", "How long are they at most?")
+@metric("ms", "most time per step in repeated short operators", "How long are they at most?")
 def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """The most that it can be: as long as in the traced steps like an unprofiled one, and no longer than that one."""
     view, series = profile.rank(rank), profile.series
@@ -112,7 +110,7 @@ def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     return _short_operators(profile, rank, min(value, series.mean_ms))
 
 
-@METRICS.define("%", "share of the step in repeated short operators", "How much of a step are short operators?")
+@metric("%", "share of the step in repeated short operators", "How much of a step are short operators?")
 def short_operator_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the mean unprofiled step, of the traced ones where no others are known."""
     view, series = profile.rank(rank), profile.series
@@ -134,7 +132,7 @@ def _usual_steps(profile: Profile) -> NDArray[np.int64]:
     return off.index[off <= max(ALIKE, float(off.min()))].to_numpy(dtype=np.int64)
 
 
-@METRICS.define("operators", "outermost operators per step", "How many operators does a step call?")
+@metric("operators", "outermost operators per step", "How many operators does a step call?")
 def operators_per_step(profile: Profile, rank: int) -> Measurement:
     """Outermost computing operators per step on the training threads of a rank without a device."""
     view = profile.rank(rank)
@@ -142,7 +140,7 @@ def operators_per_step(profile: Profile, rank: int) -> Measurement:
     return of_events(view, len(rows) / len(view.steps), rows, "outermost operators")
 
 
-@METRICS.define("calls", "calls per step of repeated short operators", "How often does a step call short operators?")
+@metric("calls", "calls per step of repeated short operators", "How often does a step call short operators?")
 def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     """Calls per step of short operators of kinds called very often, on a rank without a device."""
     view = profile.rank(rank)
@@ -150,13 +148,13 @@ def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     return of_events(view, len(rows) / len(view.steps), rows, REPEATED)
 
 
-@METRICS.define("pauses", "switch-interval pauses per step", "How often does the interpreter switch threads?")
+@metric("pauses", "switch-interval pauses per step", "How often does the interpreter switch threads?")
 def switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
     """Pauses between operators per step that last one to three of the interpreter's switch intervals, a tenth over."""
     return _pauses(profile, rank, SWITCH_EARLY, SWITCH_LATE, "pauses of the switch interval")
 
 
-@METRICS.define("pauses", "pauses per step near the switch interval", "How often are pauses about as long?")
+@metric("pauses", "pauses per step near the switch interval", "How often are pauses about as long?")
 def near_switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
     """The same in a window three times as wide: by chance a third of these would have the switch interval's length."""
     width = SWITCH_EARLY + SWITCH_LATE

@@ -6,12 +6,10 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank
+from tools.metrics.measurement import Measurement, metric, of_events, of_rank
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls, kernel_launches
 from tools.views.profile import Profile, memoized
-
-METRICS = MetricTable()
 
 
 @memoized
@@ -42,7 +40,7 @@ def launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
     return table[view.step_of(table["launch_row"].to_numpy()) >= 0]
 
 
-@METRICS.define("launches", "device launches per step", "How many operations does a step launch on the device?")
+@metric("launches", "device launches per step", "How many operations does a step launch on the device?")
 def launches_per_step(profile: Profile, rank: int) -> Measurement:
     """Kernels, copies and memsets launched per step."""
     table = _queue(profile, rank)
@@ -50,7 +48,7 @@ def launches_per_step(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(table) / len(view.steps), lambda: table, "device work with a recorded launch")
 
 
-@METRICS.define("us", "median kernel duration", "How long does a typical kernel run?")
+@metric("us", "median kernel duration", "How long does a typical kernel run?")
 def launched_kernel_us(profile: Profile, rank: int) -> Measurement:
     """Median duration of the kernels launched in the steps."""
     view = profile.rank(rank)
@@ -59,7 +57,7 @@ def launched_kernel_us(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, kernels["duration_ns"].median() / 1e3, lambda: kernels, "kernels with a recorded launch")
 
 
-@METRICS.define("us", "median time between launches", "How often does the host launch?")
+@metric("us", "median time between launches", "How often does the host launch?")
 def launch_interval_us(profile: Profile, rank: int) -> Measurement:
     """Median time from one launch to the next of the same host thread."""
     table = _queue(profile, rank)
@@ -67,14 +65,14 @@ def launch_interval_us(profile: Profile, rank: int) -> Measurement:
     return of_rank(profile.rank(rank), table["interval_ns"].median() / 1e3, lambda: table, "start to start of launches")
 
 
-@METRICS.define("launches", "median launch-queue depth", "How far ahead of the device is the host?")
+@metric("launches", "median launch-queue depth", "How far ahead of the device is the host?")
 def launch_queue_length(profile: Profile, rank: int) -> Measurement:
     """Median number of earlier launches that still wait for the device when a launch returns."""
     table = _queue(profile, rank)
     return of_rank(profile.rank(rank), table["queued"].median(), lambda: table, "called and not yet started")
 
 
-@METRICS.define("%", "share of launches into an empty queue", "How many launches find an empty launch queue?")
+@metric("%", "share of launches into an empty queue", "How many launches find an empty launch queue?")
 def empty_queue_pct(profile: Profile, rank: int) -> Measurement:
     """Share of launches that find nothing waiting for the device."""
     table = _queue(profile, rank)
@@ -82,7 +80,7 @@ def empty_queue_pct(profile: Profile, rank: int) -> Measurement:
     return of_rank(profile.rank(rank), 100.0 * len(empty) / len(table), lambda: empty, "launches with nothing queued")
 
 
-@METRICS.define("us", "median launch delay", "How long does launched work wait?")
+@metric("us", "median launch delay", "How long does launched work wait?")
 def launch_delay_us(profile: Profile, rank: int, stream: int | None = None) -> Measurement:
     """Median time from a launch's return to the start of its work, on one stream or on all."""
     view = profile.rank(rank)
@@ -95,7 +93,7 @@ def launch_delay_us(profile: Profile, rank: int, stream: int | None = None) -> M
     return of_rank(view, table["delay_ns"].median() / 1e3, lambda: table, "launch returns to work starts")
 
 
-@METRICS.define("%", "share of launches that block until their kernel ends", "How many launches wait for their kernel?")
+@metric("%", "share of launches that block until their kernel ends", "How many launches wait for their kernel?")
 def launch_blocking_pct(profile: Profile, rank: int) -> Measurement:
     """Share of kernel launches that wait for their kernel."""
     view = profile.rank(rank)
@@ -104,7 +102,7 @@ def launch_blocking_pct(profile: Profile, rank: int) -> Measurement:
     return of_events(view, value, calls.blocked, "launch ends with its kernel")
 
 
-@METRICS.define("calls", "blocking synchronization calls per step", "How often does the host wait for the device?")
+@metric("calls", "blocking synchronization calls per step", "How often does the host wait for the device?")
 def blocking_calls_per_step(profile: Profile, rank: int) -> Measurement:
     """Synchronising calls and blocking reads from the device per step, on the training threads."""
     view = profile.rank(rank)
@@ -112,7 +110,7 @@ def blocking_calls_per_step(profile: Profile, rank: int) -> Measurement:
     return of_rank(view, len(table) / len(view.steps), lambda: _named(profile, rank, table), "synchronising calls")
 
 
-@METRICS.define("ms", "host wait per step in synchronization calls", "How long does the host wait for the device?")
+@metric("ms", "host wait per step in synchronization calls", "How long does the host wait for the device?")
 def blocking_wait_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in which the host waits in such calls while the device works."""
     view = profile.rank(rank)

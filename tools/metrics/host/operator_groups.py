@@ -17,15 +17,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.errors import UsageError
 from tools.intervals import length
-from tools.metrics.measurement import Measurement, MetricTable, of_events
+from tools.metrics.measurement import Measurement, choice, metric, of_events
 from tools.run.links import parents
 from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 Rows = NDArray[np.int64]
 
@@ -39,8 +36,7 @@ def host_group(profile: Profile, rank: int, group: str) -> Rows:
     if group in NAMED_GROUPS:
         rows = _computing(view)
         return view.outermost(rows[view.named(NAMED_GROUPS[group])[rows]])
-    if group not in GROUPS:
-        raise UsageError(f"there is no group {group!r}; choose one of {', '.join((*GROUPS, *NAMED_GROUPS))}")
+    choice("group", group, GROUPS)
     return GROUPS[group](profile, view)
 
 
@@ -102,20 +98,20 @@ NAMED_GROUPS = {"fallback": "fallback_convolution", "reads": "scalar_read"}  # b
 GROUPS: Mapping[str, Callable[[Profile, RankProfile], Rows]] = {"fp64": _fp64, "elementwise_runs": _elementwise_runs}
 
 
-@METRICS.define("ms", "host time per step in {group}", "How long do host operators of a group take per step?")
+@metric("ms", "host time per step in {group}", "How long do host operators of a group take per step?")
 def host_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
     """Time per step in the operators of a group, on one rank."""
     return _of(profile, group, rank, _total_ns(profile, group, rank) / 1e6 / len(profile.rank(rank).steps))
 
 
-@METRICS.define("%", "share of the step in {group} on the host", "How much of the step do such operators take?")
+@metric("%", "share of the step in {group} on the host", "How much of the step do such operators take?")
 def host_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """The same as a share of the rank's steps."""
     wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
     return _of(profile, group, rank, 100.0 * _total_ns(profile, group, rank) / wall_ns)
 
 
-@METRICS.define("calls", "number per step of {group} on the host", "How many such operators does a step call?")
+@metric("calls", "number per step of {group} on the host", "How many such operators does a step call?")
 def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     """Operators of a group per step."""
     return _of(profile, group, rank, len(host_group(profile, rank, group)) / len(profile.rank(rank).steps))

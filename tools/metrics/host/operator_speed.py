@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import covered
-from tools.metrics.measurement import Measurement, MetricTable, event_rows, of_rank
+from tools.metrics.measurement import Measurement, event_rows, metric, of_rank
 from tools.metrics.rank_speed import others_median
 from tools.run.events import EventKind
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 LEAST_CALLS = 20  # in all steps: with fewer shared calls one delayed call would be half of the comparison
 FASTEST = 0.25  # of the calls of a kind: a slow processor slows these as well, one that is taken away seldom does
@@ -119,27 +117,27 @@ def _speed(rows: pd.DataFrame, steadiness: float) -> OperatorSpeed:
     )
 
 
-@METRICS.define("ms", "host time per step in launching operators", "How long is the host in launching operators?")
+@metric("ms", "host time per step in launching operators", "How long is the host in launching operators?")
 def launching_operator_ms(profile: Profile, rank: int) -> Measurement:
     """Host time per step in operators that all ranks call, without the calls that launch or wait."""
     speed = _measured_speed(profile, rank)
     return _measured(profile, rank, speed.own_ns / 1e6 / speed.steps)
 
 
-@METRICS.define("ms", "extra host time in launching operators", "How much longer than on other ranks is it?")
+@metric("ms", "extra host time in launching operators", "How much longer than on other ranks is it?")
 def launching_operator_excess_ms(profile: Profile, rank: int) -> Measurement:
     """How much longer per step that is than what the median of the other ranks takes for the same operators."""
     return _measured(profile, rank, _measured_speed(profile, rank).excess_ms)
 
 
-@METRICS.define("%", "slowdown of launching operators", "How much slower than on other ranks?")
+@metric("%", "slowdown of launching operators", "How much slower than on other ranks?")
 def launching_operator_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of what the others take."""
     speed = _measured_speed(profile, rank)
     return _measured(profile, rank, 100.0 * (speed.own_ns / max(speed.expected_ns, 1.0) - 1.0))
 
 
-@METRICS.define("%", "delayed-call share of extra operator time", "How much of the extra time are delayed calls?")
+@metric("%", "delayed-call share of extra operator time", "How much of the extra time are delayed calls?")
 def held_up_pct(profile: Profile, rank: int) -> Measurement:
     """Share of that excess which is no even slowness, as the fastest calls do not show it: calls that were held up."""
     return _measured(profile, rank, 100.0 * _measured_speed(profile, rank).delayed_share)

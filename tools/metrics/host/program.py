@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, merge
 from tools.knowledge.name_patterns import PATTERNS
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_rank, over_steps
+from tools.metrics.measurement import Measurement, choice, metric, of_events, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-
-METRICS = MetricTable()
 
 PROFILED = {"python": EventKind.PYTHON, "operator": EventKind.OPERATOR, "memory": EventKind.INSTANT}
 OPTIONS = ("record_shapes", "with_stack", "profile_memory")
@@ -21,8 +18,7 @@ OPTIONS = ("record_shapes", "with_stack", "profile_memory")
 
 def span_rows(view: RankProfile, pattern: str) -> NDArray[np.int64]:
     """Rows of host events on training threads, inside steps, whose name matches a pattern of the vocabulary."""
-    if pattern not in PATTERNS:
-        raise UsageError(f"there is no pattern {pattern!r}; choose one of {', '.join(PATTERNS)}")
+    choice("pattern", pattern, PATTERNS)
     host = np.isin(view.kind, [int(kind) for kind in HOST_WORK])
     return view.in_steps(np.flatnonzero(view.named(pattern) & host & view.on_training_thread))
 
@@ -33,7 +29,7 @@ def starved(view: RankProfile) -> IntervalSet:
     return merge(view.parts.data_wait, view.parts.host) if view.rank.has_device else window
 
 
-@METRICS.define("ms", "{statistic} host time per step in {pattern}", "How long is the host in this kind of work?")
+@metric("ms", "{statistic} host time per step in {pattern}", "How long is the host in this kind of work?")
 def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind."""
     view = profile.rank(rank)
@@ -42,7 +38,7 @@ def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "me
     return of_events(view, value, rows, f"host spans named like {pattern}")
 
 
-@METRICS.define("ms", "{statistic} exposed host time per step in {pattern}", "How long does the device wait for it?")
+@metric("ms", "{statistic} exposed host time per step in {pattern}", "How long does the device wait for it?")
 def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind while the device has nothing to do (or there is none)."""
     view = profile.rank(rank)
@@ -56,7 +52,7 @@ def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: s
     )
 
 
-@METRICS.define("%", "exposed share of the step in {pattern}", "How much of the step does the device wait?")
+@metric("%", "exposed share of the step in {pattern}", "How much of the step does the device wait?")
 def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurement:
     """The same as a share of the step time."""
     exposed = host_span_exposed_ms(profile, rank, pattern)
@@ -64,7 +60,7 @@ def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurem
     return of_rank(view, 100.0 * exposed.value / float(view.wall_ms.mean()), exposed.rows, exposed.selector)
 
 
-@METRICS.define("events", "recorded host spans of {pattern}", "How often does the host do this kind of work?")
+@metric("events", "recorded host spans of {pattern}", "How often does the host do this kind of work?")
 def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
     """Number of host spans of that kind in all recorded steps."""
     view = profile.rank(rank)
@@ -72,7 +68,7 @@ def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
     return of_events(view, len(rows), rows, f"host spans named like {pattern}")
 
 
-@METRICS.define("ms", "longest host span of {pattern}", "How long is the longest host span of this kind?")
+@metric("ms", "longest host span of {pattern}", "How long is the longest host span of this kind?")
 def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measurement:
     """The longest host span of that kind in the recorded steps; 0 when there is none."""
     view = profile.rank(rank)
@@ -81,17 +77,16 @@ def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measureme
     return of_events(view, longest, rows, f"longest host span named like {pattern}")
 
 
-@METRICS.define("events", "profiled {kind} events per step", "How many events does the profiler record?")
+@metric("events", "profiled {kind} events per step", "How many events does the profiler record?")
 def profiled_events_per_step(profile: Profile, rank: int, kind: str) -> Measurement:
     """Events that the profiler recorded per step: ``python`` frames, ``operator`` or ``memory`` marks."""
-    if kind not in PROFILED:
-        raise UsageError(f"there is no kind {kind!r}; choose one of {', '.join(PROFILED)}")
+    choice("kind", kind, PROFILED)
     view = profile.rank(rank)
     rows = view.in_steps(np.flatnonzero(view.kind == PROFILED[kind]))
     return of_events(view, len(rows) / len(view.steps), rows, f"{kind} events")
 
 
-@METRICS.define("ms", "estimated profiler overhead per step", "How much host time does the profiler take?")
+@metric("ms", "estimated profiler overhead per step", "How much host time does the profiler take?")
 def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
     """Estimated host time per step that recording stacks, shapes and memory takes, from a cost per recorded event."""
     frames = profiled_events_per_step(profile, rank, "python")

@@ -12,13 +12,11 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, metric
 from tools.metrics.recorded.series import run_series
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
-
-METRICS = MetricTable()
 
 LEAST_STEPS = 5
 NAMED = ("data_wait_ms", "gc_ms")  # parts of a rank's own time that are causes of their own
@@ -99,7 +97,7 @@ def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
     return Lateness(late, own.drop(columns=late).median(axis=1), excess, own.max(axis=1) - without.max(axis=1))
 
 
-@METRICS.define("ms", "step time lost to data wait", "How much does a step lose to waiting for data?")
+@metric("ms", "step time lost to data wait", "How much does a step lose to waiting for data?")
 def data_wait_cost_ms(profile: Profile) -> Measurement:
     """What the mean usual step loses to waiting for data, see ``tools.metrics.recorded.own_time.data_wait_cost``."""
     series = run_series(profile)
@@ -111,7 +109,7 @@ def data_wait_cost_ms(profile: Profile) -> Measurement:
     return Measurement(float(cost.mean()), lambda: rows, selector, series.ranks, series.numbers(), source=series.source)
 
 
-@METRICS.define("ms", "step time lost to unexplained extra time", "How much does this rank cost for no known reason?")
+@metric("ms", "step time lost to unexplained extra time", "How much does this rank cost for no known reason?")
 def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
     """What the mean usual step loses to the own time of a rank beyond the others', see ``Lateness.cost_ms``."""
     series = run_series(profile)
@@ -125,7 +123,7 @@ def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
     )  # fmt: skip
 
 
-@METRICS.define("%", "unexplained extra time against the other ranks", "How much longer does this rank take?")
+@metric("%", "unexplained extra time against the other ranks", "How much longer does this rank take?")
 def unnamed_excess_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer a rank takes than the median of the others, of what these take, without what has a name."""
     cost = unnamed_excess_ms(profile, rank)

@@ -8,15 +8,13 @@ from dataclasses import replace
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable
+from tools.metrics.measurement import Measurement, choice, metric
 from tools.metrics.recorded.saves import StallWrites, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.run.model import MONITOR_FORMAT
 from tools.run.records import SAMPLE_FIELDS
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
-
-METRICS = MetricTable()
 
 MOST_THREADS = 1 << 20
 MOST_OBJECTS = 1 << 48  # more than any heap holds is a damaged record
@@ -29,7 +27,7 @@ def host_records(profile: Profile) -> HostRecords:
     return profile.host_records
 
 
-@METRICS.define("%", "{field} share of wall time", "Which share of the time does this take?")
+@metric("%", "{field} share of wall time", "Which share of the time does this take?")
 def counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
     """Rise of a counter of microseconds (waiting for a core, CPU time, throttled time) as a share of wall time."""
     _known(field)
@@ -38,7 +36,7 @@ def counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
     return _counted(profile, rank, field, 100.0 / 1e6)
 
 
-@METRICS.define("%", "median {field} share of wall time", "Which share of the time does this take in the usual sample?")
+@metric("%", "median {field} share of wall time", "Which share of the time does this take in the usual sample?")
 def usual_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
     """The same for the usual sample, the median of them: what goes on for a passing stretch is not in it."""
     whole = counter_share_pct(profile, rank, field)
@@ -47,31 +45,31 @@ def usual_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurem
     return replace(whole, value=100.0 * float(rates.median()))
 
 
-@METRICS.define("/s", "{field} per second", "How often does this happen?")
+@metric("/s", "{field} per second", "How often does this happen?")
 def counter_per_second(profile: Profile, rank: int, field: str) -> Measurement:
     """Rise of a counter (switches, faults, calls, segments) per second of wall time."""
     return _counted(profile, rank, field, 1.0)
 
 
-@METRICS.define("B/s", "{field} rate", "How many bytes move per second?")
+@metric("B/s", "{field} rate", "How many bytes move per second?")
 def counter_bytes_per_s(profile: Profile, rank: int, field: str) -> Measurement:
     """Rise of a counter of bytes per second of wall time."""
     return _counted(profile, rank, field, 1.0)
 
 
-@METRICS.define("/step", "{field} per step", "How often does this happen in a step?")
+@metric("/step", "{field} per step", "How often does this happen in a step?")
 def counter_per_step(profile: Profile, rank: int, field: str) -> Measurement:
     """Rise of a counter per mean usual step of the rank."""
     return _counted(profile, rank, field, _step_s(profile, rank))
 
 
-@METRICS.define("ms", "{field} per step", "How long does this take in a step?")
+@metric("ms", "{field} per step", "How long does this take in a step?")
 def counter_ms_per_step(profile: Profile, rank: int, field: str) -> Measurement:
     """Rise of a counter of microseconds per mean usual step of the rank, in ms."""
     return _counted(profile, rank, field, _step_s(profile, rank) / 1e3)
 
 
-@METRICS.define("ms", "estimated page-fault time per step", "How long does the kernel need for page faults?")
+@metric("ms", "estimated page-fault time per step", "How long does the kernel need for page faults?")
 def page_fault_ms(profile: Profile, rank: int) -> Measurement:
     """Estimated kernel time per usual step for page faults: their number times the threshold ``page_fault_us``."""
     faults = counter_per_step(profile, rank, "minor_faults")
@@ -79,7 +77,7 @@ def page_fault_ms(profile: Profile, rank: int) -> Measurement:
     return replace(faults, value=value, selector="page faults times the cost of one")
 
 
-@METRICS.define("B", "bytes written in a usual step", "How much is written in a usual step?")
+@metric("B", "bytes written in a usual step", "How much is written in a usual step?")
 def steady_writes_per_step(profile: Profile, rank: int) -> Measurement:
     """Bytes that reach storage in a usual step, by the median of the spans between samples: saves now and then not."""
     records = host_records(profile)
@@ -90,13 +88,13 @@ def steady_writes_per_step(profile: Profile, rank: int) -> Measurement:
     return _measured(profile, rank, rate * _step_s(profile, rank), "samples of write_bytes", spans, ("write_bytes",))
 
 
-@METRICS.define("B", "bytes written around a periodic stall", "How much is written in a long step?")
+@metric("B", "bytes written around a periodic stall", "How much is written in a long step?")
 def stall_written_bytes(profile: Profile, rank: int) -> Measurement:
     """What a rank writes around each stall of a rhythm, beyond what it writes all the time."""
     return _of_writes(profile, rank, _stall_writes(profile, rank).bytes_per_stall)
 
 
-@METRICS.define("B/s", "write rate during periodic stalls", "How fast is it written in long steps?")
+@metric("B/s", "write rate during periodic stalls", "How fast is it written in long steps?")
 def stall_written_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     """The same over the time that the long steps take longer."""
     return _of_writes(profile, rank, _stall_writes(profile, rank).bytes_per_s)
@@ -116,7 +114,7 @@ def _of_writes(profile: Profile, rank: int, value: float) -> Measurement:
     return _measured(profile, rank, value, "samples around long steps", found.spans, (found.counter,))
 
 
-@METRICS.define("count", "median {field}", "How many were there in the usual sample?")
+@metric("count", "median {field}", "How many were there in the usual sample?")
 def sampled_level(profile: Profile, rank: int, field: str) -> Measurement:
     """Median of a sampled level: threads, children, cores that may be used, runnable threads of the machine."""
     _known(field)
@@ -126,7 +124,7 @@ def sampled_level(profile: Profile, rank: int, field: str) -> Measurement:
     return _measured(profile, rank, value, f"samples of {field}", host_records(profile).samples(rank), (field,))
 
 
-@METRICS.define("cores", "busy cores of {whose}", "How many cores were busy, and by whose processes?")
+@metric("cores", "busy cores of {whose}", "How many cores were busy, and by whose processes?")
 def sampled_cores(profile: Profile, rank: int, whose: str) -> Measurement:
     """Cores busy on the rank's machine: ``all``, those of the run's processes (``run``), or of others (``foreign``)."""
     records = host_records(profile)
@@ -141,7 +139,7 @@ def sampled_cores(profile: Profile, rank: int, whose: str) -> Measurement:
     return _measured(profile, rank, values[whose], "samples of the machine's cores", rows, ("rank", *fields))
 
 
-@METRICS.define("%", "TCP retransmission rate", "How many packets are retransmitted?")
+@metric("%", "TCP retransmission rate", "How many packets are retransmitted?")
 def sent_again_pct(profile: Profile, rank: int) -> Measurement:
     """TCP segments sent a second time, of all that the rank's machine sent."""
     records = host_records(profile)
@@ -156,7 +154,7 @@ def sent_again_pct(profile: Profile, rank: int) -> Measurement:
 MUCH_OF_P95 = 0.5  # steps that wait for data this much of what the longest waits are
 
 
-@METRICS.define("ms", "off-core time of the training thread per step", "How long does the thread sleep or block?")
+@metric("ms", "off-core time of the training thread per step", "How long does the thread sleep or block?")
 def off_core_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step in which the training thread neither ran nor waited for a core: it slept or was blocked."""
     records = host_records(profile)
@@ -170,7 +168,7 @@ def off_core_ms(profile: Profile, rank: int) -> Measurement:
     return _measured(profile, rank, value, "wall minus running and waiting for a core", own, fields)
 
 
-@METRICS.define("ms", "blocked time per step of the in-process loader", "How long is an in-process loader blocked?")
+@metric("ms", "blocked time per step of the in-process loader", "How long is an in-process loader blocked?")
 def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step that the training thread is blocked beyond what the trace's exposed communication explains.
 
@@ -203,7 +201,7 @@ def _waiting_share(profile: Profile, rank: int) -> float:
     return max(1.0 - float(own["own_ms"].sum()) / float(own["wall_ms"].sum()), 0.0)
 
 
-@METRICS.define("%", "mean CPU use of a loader worker", "How busy are the loader's workers?")
+@metric("%", "mean CPU use of a loader worker", "How busy are the loader's workers?")
 def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
     """Share of its time in which a child process of the rank (a loader's worker) ran, mean over the children."""
     records = host_records(profile)
@@ -214,7 +212,7 @@ def worker_busy_pct(profile: Profile, rank: int) -> Measurement:
     return _measured(profile, rank, 100.0 * used / count, "samples of child processes", records.samples(rank), fields)
 
 
-@METRICS.define("objects", "objects tracked by the garbage collector", "How many objects must Python's GC visit?")
+@metric("objects", "objects tracked by the garbage collector", "How many objects must Python's GC visit?")
 def tracked_objects(profile: Profile, rank: int) -> Measurement:
     """Objects that Python's collector looks at in a full collection."""
     recorded = host_records(profile).environment(rank)
@@ -224,7 +222,7 @@ def tracked_objects(profile: Profile, rank: int) -> Measurement:
     return _of_environment(profile, rank, count, {"gc_tracked_objects": count})
 
 
-@METRICS.define("threads", "framework threads per operator", "How many threads work on one operator?")
+@metric("threads", "framework threads per operator", "How many threads work on one operator?")
 def operator_threads(profile: Profile, rank: int) -> Measurement:
     """Threads that the framework gives to one operator on this rank."""
     recorded = host_records(profile).environment(rank)
@@ -240,8 +238,7 @@ def _of_environment(profile: Profile, rank: int, value: float, shown: Mapping[st
 
 
 def _known(field: str) -> None:
-    if field not in SAMPLE_FIELDS:
-        raise UsageError(f"there is no sampled field {field!r}; choose one of {', '.join(SAMPLE_FIELDS)}")
+    choice("sampled field", field, SAMPLE_FIELDS)
 
 
 def _step_s(profile: Profile, rank: int) -> float:

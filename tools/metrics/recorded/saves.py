@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, merge, union
 from tools.metrics.idle import idle_time
-from tools.metrics.measurement import Measurement, MetricTable, of_events, of_moments
+from tools.metrics.measurement import Measurement, metric, of_events, of_moments
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls
 from tools.views.host_records import NS_PER_S, HostRecords
@@ -19,8 +19,6 @@ from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.series import RunSeries
 from tools.views.step_shape import Stalls
-
-METRICS = MetricTable()
 
 # By bytes that went to storage, else by any write call: a file server is written to through a socket.
 COUNTERS = ("write_bytes", "write_chars")
@@ -171,26 +169,26 @@ def _copied_back(profile: Profile, view: RankProfile) -> pd.DataFrame:
     )
 
 
-@METRICS.define("ms", "device wait per step for checkpoint saving", "How long does the device wait for a checkpoint?")
+@metric("ms", "device wait per step for checkpoint saving", "How long does the device wait for a checkpoint?")
 def save_stall_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step, over all steps, in which the device computes nothing because a state is saved."""
     return _time(profile, rank, lost(_found(profile, rank)), "device idle behind large copies to the host, and in them")
 
 
-@METRICS.define("ms", "host pause per step after checkpoint copies", "How long does the host pause after copying?")
+@metric("ms", "host pause per step after checkpoint copies", "How long does the host pause after copying?")
 def save_pause_ms(profile: Profile, rank: int) -> Measurement:
     """The part of it in which the host launches nothing after the copies."""
     return _time(profile, rank, _found(profile, rank).moments, "device idle behind large copies to the host")
 
 
-@METRICS.define("steps", "steps that save a checkpoint", "In how many steps is a checkpoint saved?")
+@metric("steps", "steps that save a checkpoint", "In how many steps is a checkpoint saved?")
 def save_steps(profile: Profile, rank: int) -> Measurement:
     """In how many of the recorded steps a state is saved."""
     found, view = _found(profile, rank), profile.rank(rank)
     return of_events(view, len(found.steps), found.copies, "steps with large read-backs")
 
 
-@METRICS.define("B", "bytes copied to the host per checkpoint step", "How much does a checkpoint copy to the host?")
+@metric("B", "bytes copied to the host per checkpoint step", "How much does a checkpoint copy to the host?")
 def saved_bytes(profile: Profile, rank: int) -> Measurement:
     """What such a step copies to the host in blocking copies, in bytes."""
     found, view = _found(profile, rank), profile.rank(rank)
@@ -198,7 +196,7 @@ def saved_bytes(profile: Profile, rank: int) -> Measurement:
     return of_events(view, value, found.copies, "blocking copies to the host in such a step")
 
 
-@METRICS.define("%", "share of those pauses in Python frames that save", "Do Python frames show a checkpoint saved?")
+@metric("%", "share of those pauses in Python frames that save", "Do Python frames show a checkpoint saved?")
 def save_frames_pct(profile: Profile, rank: int) -> Measurement:
     """Share of those pauses inside Python frames that save."""
     found, view = _found(profile, rank), profile.rank(rank)

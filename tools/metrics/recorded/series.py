@@ -6,13 +6,10 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, MetricTable, over_steps
+from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.step_shape import Stalls, StepSeries, periodic_stalls
-
-METRICS = MetricTable()
-
 
 PARTS = ("wall", "data_wait", "own", "waiting", "gc", "thread_cpu", "rest")
 NEAR = 30  # usual steps around the profiled ones that are held against them
@@ -32,21 +29,21 @@ def step_series_of(series: RunSeries, rank: int | None = None) -> StepSeries:
     return StepSeries(own["step"].to_numpy(dtype=np.int64), own["wall_ms"].to_numpy(dtype=np.float64))
 
 
-@METRICS.define("ms", "{statistic} unprofiled step time", "How long does a step take without a profiler?")
+@metric("ms", "{statistic} unprofiled step time", "How long does a step take without a profiler?")
 def series_step_ms(profile: Profile, statistic: str = "mean", rank: int | None = None) -> Measurement:
     """Step time without a profiler: mean, median, p95 or max over the usual steps of a rank, else of the slowest."""
     series = run_series(profile)
     return _measured(series, over_steps(step_series_of(series, rank).ms, statistic), rank, "usual steps")
 
 
-@METRICS.define("ms", "{statistic} {part} per unprofiled step", "How much of an unprofiled step goes into this part?")
+@metric("ms", "{statistic} {part} per unprofiled step", "How much of an unprofiled step goes into this part?")
 def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mean") -> Measurement:
     """Time of a rank's usual step in one part; ``own`` ends with the last gradient, ``rest`` is what follows."""
     series = run_series(profile)
     return _measured(series, over_steps(part_ms(series, part, rank), statistic), rank, f"{part} time of usual steps")
 
 
-@METRICS.define("ms", "mean {part} of steps near the profiled ones", "How long is this part near the profiled steps?")
+@metric("ms", "mean {part} of steps near the profiled ones", "How long is this part near the profiled steps?")
 def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """The same over the ``NEAR`` usual steps nearest to the profiled ones, all where none is known."""
     series = run_series(profile)
@@ -66,8 +63,7 @@ def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
 
 def part_ms(series: RunSeries, part: str, rank: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """The part of every usual step of a rank; UsageError when it is not recorded."""
-    if part not in PARTS:
-        raise UsageError(f"there is no part {part!r}; choose one of {', '.join(PARTS)}")
+    choice("part", part, PARTS)
     own = _rank_table(series, rank)
     column = "own_ms" if part == "rest" else f"{part}_ms"
     if column not in own or own[column].isna().all():
@@ -76,7 +72,7 @@ def part_ms(series: RunSeries, part: str, rank: int) -> np.ndarray[tuple[int], n
     return np.asarray(values, dtype=np.float64)
 
 
-@METRICS.define("%", "extra time of profiled steps", "How much longer do steps take while they are profiled?")
+@metric("%", "extra time of profiled steps", "How much longer do steps take while they are profiled?")
 def profiled_excess_pct(profile: Profile) -> Measurement:
     """How much longer the profiled steps took than the usual step (medians of the slowest rank)."""
     series = run_series(profile)
@@ -90,14 +86,14 @@ def profiled_excess_pct(profile: Profile) -> Measurement:
     return Measurement(value, lambda: _shown(table), "profiled steps", series.ranks, steps, source=series.source)
 
 
-@METRICS.define("%", "unprofiled step time variation", "How much does the unprofiled step time vary?")
+@metric("%", "unprofiled step time variation", "How much does the unprofiled step time vary?")
 def series_variation_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Standard deviation of the step time over its mean."""
     series = run_series(profile)
     return _measured(series, step_series_of(series, rank).variation_pct, rank, "usual steps")
 
 
-@METRICS.define("steps", "long unprofiled steps", "How many unprofiled steps are much longer than the usual one?")
+@metric("steps", "long unprofiled steps", "How many unprofiled steps are much longer than the usual one?")
 def series_long_steps(profile: Profile, rank: int | None = None) -> Measurement:
     """How many usual steps are over the median one by more than the threshold ``fluctuation_pct``."""
     series = run_series(profile)
@@ -105,7 +101,7 @@ def series_long_steps(profile: Profile, rank: int | None = None) -> Measurement:
     return _measured(series, float(len(long)), rank, "usual steps")
 
 
-@METRICS.define("%", "unprofiled step time drift", "Does the unprofiled step time drift?")
+@metric("%", "unprofiled step time drift", "Does the unprofiled step time drift?")
 def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Drift of the step time from the first to the last usual step, of the median step."""
     series = run_series(profile)
@@ -115,7 +111,7 @@ def series_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _measured(series, trend.total_pct, rank, "usual steps")
 
 
-@METRICS.define("%", "unprofiled step time level shift", "Does the unprofiled step time jump to another level?")
+@metric("%", "unprofiled step time level shift", "Does the unprofiled step time jump to another level?")
 def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Change of the median step time at the clearest change of level in the whole run."""
     series = run_series(profile)
@@ -125,25 +121,25 @@ def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     return _measured(series.whole, change.shift_pct, rank, "usual steps")
 
 
-@METRICS.define("steps", "period of the long steps", "How many steps lie between periodic stalls?")
+@metric("steps", "period of the long steps", "How many steps lie between periodic stalls?")
 def stall_period_steps(profile: Profile, rank: int) -> Measurement:
     """Distance in steps at which long steps of a rank come again."""
     return _of_stalls(profile, rank, float(_stalls(profile, rank).period))
 
 
-@METRICS.define("ms", "extra time of a periodic stall", "How much longer than usual is a periodic stall?")
+@metric("ms", "extra time of a periodic stall", "How much longer than usual is a periodic stall?")
 def stall_excess_ms(profile: Profile, rank: int) -> Measurement:
     """How much longer than the usual step a stall of a rhythm takes: one long step, or neighbours together."""
     return _of_stalls(profile, rank, _stalls(profile, rank).excess_ms)
 
 
-@METRICS.define("ms", "mean cost per step of periodic stalls", "How much do periodic stalls cost the mean step?")
+@metric("ms", "mean cost per step of periodic stalls", "How much do periodic stalls cost the mean step?")
 def stall_cost_ms(profile: Profile, rank: int) -> Measurement:
     """What the long steps of a rhythm cost the mean step: mean with them minus mean with usual steps in their place."""
     return _of_stalls(profile, rank, _stalls(profile, rank).cost_ms)
 
 
-@METRICS.define("%", "extra own time against the other ranks", "How much longer does this rank itself take?")
+@metric("%", "extra own time against the other ranks", "How much longer does this rank itself take?")
 def own_excess_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer than the median of the other ranks a rank takes itself, mean per usual step, of the step."""
     series = run_series(profile)
@@ -165,7 +161,7 @@ def own_means(series: RunSeries) -> pd.Series[float]:
     return series.usual.groupby("rank")["own_ms"].mean()
 
 
-@METRICS.define("ms", "step time lost to garbage collection", "How long do steps wait for garbage collection?")
+@metric("ms", "step time lost to garbage collection", "How long do steps wait for garbage collection?")
 def collector_cost_ms(profile: Profile) -> Measurement:
     """Time per usual step in Python's collector on the rank that collects longest in that step: the others wait."""
     series = run_series(profile)
@@ -179,7 +175,7 @@ def collector_cost_ms(profile: Profile) -> Measurement:
     )
 
 
-@METRICS.define("ms", "longest garbage collection", "How long is the longest garbage collection?")
+@metric("ms", "longest garbage collection", "How long is the longest garbage collection?")
 def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     """The longest pause of Python's collector in the usual steps of a rank."""
     series = run_series(profile)
@@ -190,7 +186,7 @@ def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     )
 
 
-@METRICS.define("/step", "garbage collections per step", "How often does Python collect garbage?")
+@metric("/step", "garbage collections per step", "How often does Python collect garbage?")
 def collector_runs_per_step(profile: Profile, rank: int) -> Measurement:
     """Collections per usual step of a rank, of all generations."""
     series = run_series(profile)
