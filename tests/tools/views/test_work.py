@@ -56,7 +56,7 @@ def test_a_kernel_that_no_rank_runs_is_an_error_with_the_nearest_names(metric: s
         rank.step(0, 0, 1000)
     second.kernel("softmax", 200, 100)
     profile = profile_of(first, second)
-    with pytest.raises(UsageError, match="there is no .* 'sgem'; .* sgemm_128x64"):
+    with pytest.raises(UsageError, match=r"there is no .* 'sgem'; .* sgemm_128x64"):
         measure(profile, metric, name="sgem", **scope)
     assert measure(profile, metric, name="softmax", **scope).value == pytest.approx(0.05 if not scope else 0.0)
 
