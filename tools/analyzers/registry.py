@@ -5,33 +5,27 @@ from __future__ import annotations
 from tools.analyzers.communication.arrival import arrival_skew, recorded_straggler
 from tools.analyzers.communication.exposed import exposed
 from tools.analyzers.communication.messages import small_packet
-from tools.analyzers.communication.network import interface, shared_link
-from tools.analyzers.communication.retransmission import retransmission
+from tools.analyzers.communication.network import interface, retransmission, shared_link
 from tools.analyzers.communication.transfer import slow_link, transfer
 from tools.analyzers.communication.uneven_work import data_skew, expert_load
 from tools.analyzers.computation.kernel_groups import alignment, double, layout, memory_bound, small_grid
-from tools.analyzers.computation.precision import precision
+from tools.analyzers.computation.rank_speed import launching_speed as host_speed
 from tools.analyzers.computation.rank_speed import slow_device
-from tools.analyzers.computation.roofline import against_roofline
-from tools.analyzers.cpu.compilation import operator_compilation
+from tools.analyzers.computation.roofline import against_roofline, precision
+from tools.analyzers.cpu.blocked import interpreter_lock, step_writes
 from tools.analyzers.cpu.contention import contention
 from tools.analyzers.cpu.dispatch import small_operators
 from tools.analyzers.cpu.environment import environment
-from tools.analyzers.cpu.garbage_collection import garbage_collection
-from tools.analyzers.cpu.host_operators import host_speed
-from tools.analyzers.cpu.interpreter_lock import interpreter_lock
+from tools.analyzers.cpu.pauses import garbage_collection, operator_compilation
 from tools.analyzers.cpu.profiling import profiling_overhead
 from tools.analyzers.cpu.synchronization import host_synchronization, launch_blocking
 from tools.analyzers.io.data_wait import data_loader, uploads
-from tools.analyzers.memory.allocation import allocation, peak, recomputation
-from tools.analyzers.memory.page_faults import page_faults
+from tools.analyzers.memory.pressure import allocation, page_faults, peak, recomputation
 from tools.analyzers.overlap.critical_path import critical_path
 from tools.analyzers.overlap.idle import device_idle, queued_idle
 from tools.analyzers.overlap.pipeline import bubble, imbalance
 from tools.analyzers.steps.step_time import change_point, fluctuation, level, rhythm, slowest_rank, trend
-from tools.analyzers.storage.checkpoint import periodic_stall
-from tools.analyzers.storage.step_writes import step_writes
-from tools.analyzers.storage.traced_saves import traced_saves
+from tools.analyzers.storage.saves import periodic_stall, traced_saves
 from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
 from tools.findings import Check

@@ -10,8 +10,7 @@ from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.series_doubt import doubted
-from tools.judgement.unexplained import unexplained_parts
-from tools.judgement.verdict import Verdict, judge, judge_records
+from tools.judgement.verdict import Verdict, judge, judge_records, unexplained_parts
 from tools.views.profile import Profile
 from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
 

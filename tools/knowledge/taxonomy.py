@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -48,6 +48,15 @@ class Optimization:
 
 
 @dataclass(frozen=True)
+class Appearance:
+    """What one check that finds a cause says of it in any run: not its figures."""
+
+    disproved_by: str  # what observation would refute it
+    signals: tuple[str, ...] = ()
+    against: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Cause:
     """One cause of slow training; ``mechanisms`` are finer ids for how it happens."""
 
@@ -58,6 +67,7 @@ class Cause:
     optimizations: tuple[str, ...]
     mechanism_names: Mapping[str, Name]
     advice: tuple[Optimization, ...]
+    found_by: Mapping[str, Appearance]  # by name of the check
 
     @property
     def mechanisms(self) -> tuple[str, ...]:
@@ -83,9 +93,14 @@ def causes() -> dict[str, Cause]:
             tuple(entry["optimizations"]),
             {each: _name(row) for each, row in entry.get("mechanisms", {}).items()},
             tuple(Optimization(**row) for row in entry["advice"]),
+            {check: _appearance(**row) for check, row in entry.get("found_by", {}).items()},
         )
         for name, entry in table["causes"].items()
     }
+
+
+def _appearance(disproved_by: str, signals: Sequence[str] = (), against: Sequence[str] = ()) -> Appearance:
+    return Appearance(disproved_by, tuple(signals), tuple(against))
 
 
 def _name(entry: Mapping[str, Any]) -> Name:

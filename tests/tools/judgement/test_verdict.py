@@ -12,8 +12,7 @@ from tests.recorded_runs import loading_rank, recorded_profile, records_of, step
 from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
 from tools.findings import Check, Finding, Saving, Sentence, clean, found
 from tools.judgement.ranking import rank_causes, ranking
-from tools.judgement.unexplained import unexplained_parts
-from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY
+from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY, unexplained_parts
 from tools.run.model import Run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale

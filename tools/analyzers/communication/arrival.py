@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tools.analyzers.communication.limit import untraced_straggler
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, saving, say
 from tools.analyzers.support.excess import EXPLAINED_BY, HOST_CAUSES, PART_NAMES, Excess, balance, excesses, removal
-from tools.analyzers.support.recorded import saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.own_time import known_lateness
@@ -61,11 +60,6 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
         impact_method="" if change else "exposed waiting for the late rank, mean per step",
         details=_details(profile, late, own),
         against=_against(profile, late, own, explained),
-        disproved_by=f"collectives of equal duration on all ranks with {named} unchanged, or another rank late",
-        signals=(
-            "R_wait = 1 - T_avg/T_max of a collective is high",
-            "one rank has the shortest collective and arrives last",
-        ),
         symptom_of=tuple(dict.fromkeys(cause for each in parts for cause in EXPLAINED_BY[each.part])),
         hints={"rank": str(late[0]), "part": max(parts, key=lambda each: each.fact.value).part if parts else ""},
     )
@@ -136,16 +130,15 @@ SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less i
     *("communication.arrival_skew", "Straggler", "Do collectives wait for a straggler?"),
     causes=("straggler", "data_skew"),
 )
-def arrival_skew(profile: Profile) -> Check | None:
+def arrival_skew(profile: Profile) -> Check | Finding | None:
     """A straggler or data skew, by who is waited for in each step; else a late rank that was not traced."""
     if collectives(profile).empty:
         return None
     answer = _between_traced(profile)
-    unseen = None if answer.status == "found" else untraced_straggler(profile)
-    return answer if unseen is None else found(unseen)
+    return answer if isinstance(answer, Finding) else untraced_straggler(profile) or answer
 
 
-def _between_traced(profile: Profile) -> Check:
+def _between_traced(profile: Profile) -> Check | Finding:
     if len(profile.ranks) < 2:
         return cannot_answer(
             "there is one rank's trace only: waiting for a straggler and slow transfer look alike",
@@ -164,10 +157,10 @@ def _between_traced(profile: Profile) -> Check:
         return clean(*_support(profile, ratio))
     late = late_ranks(profile)
     if late:
-        return found(straggler(profile, late))
+        return straggler(profile, late)
     led = sorted(blame(profile)["steps"].tolist(), reverse=True)
     if sum(led) >= SKEW_STEPS and led[1] >= SKEW_SHARE * sum(led):
-        return found(_data_skew(profile, wait_pct))
+        return _data_skew(profile, wait_pct)
     reason = "the ranks wait for each other, but not steadily for the same one in the few steps recorded"
     return cannot_answer(reason, "a longer recording, twenty steps or more, of all ranks", *_support(profile, ratio))
 
@@ -203,9 +196,6 @@ def _data_skew(profile: Profile, wait_pct: float) -> Finding:
             say(f"rank {rank} is waited for most in {{0}} steps.", measure(profile, "steps_waited_for", rank=rank))
             for rank in leading
         ),
-        against=(say("Pauses of the host at random moments on every rank would look the same."),),
-        disproved_by="equal batches (same length, same content) on all ranks with the waiting unchanged",
-        signals=("arrival order changes from step to step", "compute time follows sequence length or batch content"),
         symptom_of=HOST_CAUSES,
     )
 
@@ -220,7 +210,7 @@ TAKEN_OFF = "data wait, collections and waiting for a core"
     causes=("straggler",),
     from_records="host",
 )
-def recorded_straggler(profile: Profile) -> Check | None:
+def recorded_straggler(profile: Profile) -> Check | Finding | None:
     """The slowest rank by its own time, beyond data wait, collections and waiting for a core; asked without a trace."""
     if profile.traced:
         return None
@@ -238,20 +228,15 @@ def recorded_straggler(profile: Profile) -> Check | None:
         f"Rank {late.rank} takes {{0}} longer by itself than the others, and they wait {{1}} per step for it;"
         f" {TAKEN_OFF} are subtracted."
     )
-    return found(
-        Finding(
-            cause="straggler",
-            claim=say(text, excess, cost),
-            confidence=confidence(
-                (excess.value, limits["host_slowdown_pct"]),
-                (late.steadiness, limits["straggler_steadiness"]),
-                at_most=SURE,
-            ),
-            ranks=(late.rank,),
-            saving=saving(profile, cost.value, 0.5, 1.1, "own time of the slowest rank beyond the others'"),
-            against=(say("What the rank does in that time is not recorded: its share of the work may be larger."),),
-            disproved_by="another rank is late once the ranks have changed machines",
-            signals=("one rank's own time is the longest in steady steps",),
-            hints={"rank": str(late.rank)},
-        )
+    return Finding(
+        cause="straggler",
+        claim=say(text, excess, cost),
+        confidence=confidence(
+            (excess.value, limits["host_slowdown_pct"]),
+            (late.steadiness, limits["straggler_steadiness"]),
+            at_most=SURE,
+        ),
+        ranks=(late.rank,),
+        saving=saving(profile, cost.value, 0.5, 1.1, "own time of the slowest rank beyond the others'"),
+        hints={"rank": str(late.rank)},
     )

@@ -147,8 +147,6 @@ def _poor_overlap(profile: Profile, share: Fact, overlap: Fact, hideable: Fact, 
             say("With all of that hidden {0} of the step would be exposed transfer.", left),
         ),
         against=_against(profile),
-        disproved_by="a run with overlap turned on (smaller or earlier buckets, prefetch) whose step is not shorter",
-        signals=("exposed communication is a large share of the step while overlap is small",),
         symptom_of=("small_packet", *others, "pipeline_bubble", "pipeline_imbalance"),
     )
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.answers import confidence, measure_all, say
+from tools.analyzers.support.answers import confidence, measure_all, measured, say
 from tools.analyzers.support.changes import scaled
-from tools.analyzers.support.recorded import measured
 from tools.findings import Finding
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
@@ -95,5 +94,4 @@ def untraced_straggler(profile: Profile) -> Finding | None:
         change=scaled(profile, fit.kind, 1.0 - fit.fixed_share, group=fit.group),
         against=(UNSEEN,),
         disproved_by="whole traces of all ranks for the same steps, in which none comes late",
-        signals=("R_wait = 1 - T_avg/T_max of a collective is high",),
     )

@@ -5,9 +5,8 @@ from __future__ import annotations
 from tools.analyzers.communication.limit import holds_waiting
 from tools.analyzers.communication.transfer import ONE_RANK, ONE_RANK_CAP
 from tools.analyzers.cpu.environment import settings
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, measured, say
 from tools.analyzers.support.changes import scaled
-from tools.analyzers.support.recorded import measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Saving, Sentence
 from tools.metrics.registry import measure
@@ -20,10 +19,9 @@ MANY = 20.0  # small collectives per step from which merging them is a question 
 SHARED_CORE = 0.5  # of the time that overlaps with compute: two threads on one core get half of it each
 LEAST, MOST = 0.5, 1.3  # of the estimate: what the merged messages expose, and how many cores are free, is not known
 FREE_CORES = say("A part of it overlaps with compute, and costs less where cores are free.")
-SIGNALS = ("message size below the size where the link saturates", "many collectives per step")
 
 
-def small_on_host(profile: Profile) -> Check | None:
+def small_on_host(profile: Profile) -> Check | Finding | None:
     """The cost of small collectives of known size; None where there are few, they cost little, or are checks.
 
     With ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` one goes before each other to compare what the ranks are about to do.
@@ -44,27 +42,23 @@ def small_on_host(profile: Profile) -> Check | None:
         "A step has {0} collectives so small that starting them, {1} each, is their cost: while they are under way a"
         " rank does nothing else for {2} per step, and they overlap with its compute for {3}."
     )
-    return found(
-        Finding(
-            cause="small_packet",
-            claim=say(text, count, start, exposed, overlapped),
-            confidence=confidence(
-                (saved_pct, profile.thresholds["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8
-            ),
-            ranks=profile.run.rank_numbers,
-            steps=count.steps,
-            saving=Saving(
-                step_ms=step_ms,
-                saved_ms=saved_ms,
-                least_ms=LEAST * saved_ms,
-                most_ms=min(MOST * saved_ms, step_ms),
-                method="time that ranks lose to small collectives, less starting one that carries all",
-            ),
-            details=(say("A step has {0} collectives in all.", measure(profile, "collective_count")),),
-            against=(FREE_CORES,),
-            disproved_by="a run with larger buckets whose step is not shorter",
-            signals=SIGNALS,
+    return Finding(
+        cause="small_packet",
+        claim=say(text, count, start, exposed, overlapped),
+        confidence=confidence(
+            (saved_pct, profile.thresholds["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8
         ),
+        ranks=profile.run.rank_numbers,
+        steps=count.steps,
+        saving=Saving(
+            step_ms=step_ms,
+            saved_ms=saved_ms,
+            least_ms=LEAST * saved_ms,
+            most_ms=min(MOST * saved_ms, step_ms),
+            method="time that ranks lose to small collectives, less starting one that carries all",
+        ),
+        details=(say("A step has {0} collectives in all.", measure(profile, "collective_count")),),
+        against=(FREE_CORES,),
     )
 
 
@@ -72,7 +66,7 @@ def small_on_host(profile: Profile) -> Check | None:
     *("communication.small_packet", "Many small messages", "Do many small collectives cost more than their data?"),
     causes=("small_packet",),
 )
-def small_packet(profile: Profile) -> Check | None:
+def small_packet(profile: Profile) -> Check | Finding | None:
     """Cost of many small messages: on hosts by what ranks do meanwhile, else by a line through duration over size.
 
     Where no such line fits, by how many are very short.
@@ -138,14 +132,12 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
         change=scaled(profile, fit.kind, 1.0 - fit.mergeable_ns / max(whole, 1.0), group=fit.group),
         details=(_fit_sentence(profile, fit),),
         against=(ONE_RANK,) if one_rank else (),
-        disproved_by="a run with larger buckets whose time in these collectives is not shorter",
-        signals=SIGNALS,
         symptom_of=("straggler",) if one_rank else (),
         hints={"collective": fit.kind},
     )
 
 
-def _many_short(profile: Profile) -> Check:
+def _many_short(profile: Profile) -> Check | Finding:
     """Sizes are unknown or explain nothing: judge by how many collectives are as short as a start alone."""
     table, limits = collectives(profile), profile.thresholds
     table = table[(table["step"] >= 0) & (table["kind"] != "send_recv")]
@@ -172,17 +164,13 @@ def _many_short(profile: Profile) -> Check:
         "Most of the {0} collectives of a step are so short that starting them is their cost; launching them "
         "alone holds the device up for {1} per step."
     )
-    return found(
-        Finding(
-            cause="small_packet",
-            claim=say(text, facts[0], held_up),
-            confidence=confidence((saved_pct, limits["noted_pct"]), (count, MANY), at_most=ONE_RANK_CAP),
-            ranks=profile.run.rank_numbers,
-            steps=facts[0].steps,
-            change=(*scaled(profile, None, 1.0 / count, longest_us=limits["small_collective_us"]), *asking),
-            details=(shape,),
-            against=(say("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
-            disproved_by="recorded sizes that fill the link, or larger buckets that change nothing",
-            signals=("many collectives per step", "latency-bound time"),
-        )
+    return Finding(
+        cause="small_packet",
+        claim=say(text, facts[0], held_up),
+        confidence=confidence((saved_pct, limits["noted_pct"]), (count, MANY), at_most=ONE_RANK_CAP),
+        ranks=profile.run.rank_numbers,
+        steps=facts[0].steps,
+        change=(*scaled(profile, None, 1.0 / count, longest_us=limits["small_collective_us"]), *asking),
+        details=(shape,),
+        against=(say("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
     )

@@ -1,14 +1,24 @@
-"""Do the collectives go over the kernel's sockets, so that its counters and interfaces speak of them?"""
+"""The network by its counters and interfaces: retransmission, other traffic, the wrong interface."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.analyzers.support.answers import clean, confidence, found, say
+from tools.analyzers.support.answers import (
+    by_rank,
+    clean,
+    confidence,
+    measured,
+    not_recorded,
+    saving,
+    say,
+    values,
+    worst_of,
+)
 from tools.analyzers.support.changes import scaled
-from tools.analyzers.support.recorded import by_rank, measured, not_recorded, saving
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Finding, Saving
+from tools.findings import Check, Fact, Finding, Saving
+from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
 from tools.run.records import RankEnvironment
 from tools.views.host_records import HostRecords
@@ -43,7 +53,6 @@ VIRTUAL = (
 )
 JOINED = ("bond", "team", "br", "vlan")  # made of others that are listed as well: those are no second network
 DELIVERS = 0.3  # of an interface's own speed: below it is not what it says
-OWN_READS = "Data that the run itself reads from a file server or an object store would look the same."
 SUSTAINED = 0.5  # of an interface's own speed is what large collectives are taken to reach on it
 LEFT = 0.3  # of the exposed transfer stays on a better network where the bandwidth of large collectives is not known
 FASTER = 2.0
@@ -64,7 +73,7 @@ class _Choice:
     causes=("bandwidth_contention",),
     needs=(Need.RECORDS,),
 )
-def shared_link(profile: Profile) -> Check:
+def shared_link(profile: Profile) -> Check | Finding:
     """Whether others' bytes fill the link while transfers are exposed."""
     records = profile.host_records
     assert records is not None
@@ -85,19 +94,14 @@ def shared_link(profile: Profile) -> Check:
         "Other traffic of {0} shares the network with the run's collectives, {1} of all bytes; {2} of the step is"
         " exposed transfer."
     )
-    return found(
-        Finding(
-            cause="bandwidth_contention",
-            claim=say(text, foreign[worst], share, exposed),
-            confidence=confidence(
-                (share.value, limits["foreign_traffic_pct"]), (exposed.value, limits["cause_share_pct"]), at_most=0.9
-            ),
-            ranks=profile.run.rank_numbers,
-            saving=_saving(profile, alone, "what a free link needs"),
-            against=(say("What the link carries at most is not recorded."), say(OWN_READS)),
-            disproved_by="the collectives are as slow while nobody else uses the link",
-            signals=("bandwidth drops only while another job shares the link",),
-        )
+    return Finding(
+        cause="bandwidth_contention",
+        claim=say(text, foreign[worst], share, exposed),
+        confidence=confidence(
+            (share.value, limits["foreign_traffic_pct"]), (exposed.value, limits["cause_share_pct"]), at_most=0.9
+        ),
+        ranks=profile.run.rank_numbers,
+        saving=_saving(profile, alone, "what a free link needs"),
     )
 
 
@@ -119,7 +123,7 @@ def _bus_bytes_per_s(profile: Profile) -> float | None:
     mechanisms=("wrong_interface",),
     needs=(Need.RECORDS,),
 )
-def interface(profile: Profile) -> Check:
+def interface(profile: Profile) -> Check | Finding:
     """Whether a setting keeps the run on one network while another one is idle."""
     records = profile.host_records
     assert records is not None
@@ -142,20 +146,16 @@ def interface(profile: Profile) -> Check:
         change = scaled(profile, None, min(own / (SUSTAINED * least), 1.0 / FASTER), LARGE_BYTES)
     text = "The run is set to use the interface {n0} while the machine has {n1} as well"
     text += (", which is faster" if choice.faster else "") + "; {0} of the step is exposed transfer."
-    return found(
-        Finding(
-            cause="network_configuration",
-            mechanism="wrong_interface",
-            claim=say(text, exposed, names=(choice.used, choice.other)),
-            confidence=confidence((exposed.value, limit), at_most=0.9 if choice.faster else 0.65),
-            ranks=tuple(choices),
-            change=change,
-            saving=None if change else _saving(profile, LEFT, "what is left of it"),
-            against=() if choice.faster else (say("What the other interface can carry is not recorded."),),
-            disproved_by="the collectives are as slow with the other interface named",
-            signals=("interface forced by environment", "wrong HCA or interface"),
-            hints={"interface": choice.used},
-        )
+    return Finding(
+        cause="network_configuration",
+        mechanism="wrong_interface",
+        claim=say(text, exposed, names=(choice.used, choice.other)),
+        confidence=confidence((exposed.value, limit), at_most=0.9 if choice.faster else 0.65),
+        ranks=tuple(choices),
+        change=change,
+        saving=None if change else _saving(profile, LEFT, "what is left of it"),
+        against=() if choice.faster else (say("What the other interface can carry is not recorded."),),
+        hints={"interface": choice.used},
     )
 
 
@@ -184,3 +184,109 @@ def _unused(profile: Profile, records: HostRecords, rank: int, machine: RankEnvi
 
 def _own_network(name: str, used: str) -> bool:
     return name != used and "." not in name and "@" not in name and not name.startswith((*VIRTUAL, *JOINED))
+
+
+COUNTED_SEGMENTS = 1000  # fewer segments than this are no sample
+COUNTED_AGAIN = 20  # fewer retransmissions happen on any network and show no rate
+ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet makes the adapter send a window again
+ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
+PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
+METHOD = "mean over median step beyond stalls and collections, and half of the trace's exposed communication"
+LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
+
+
+@check(
+    *("communication.retransmission", "Retransmission", "Are packets retransmitted?"),
+    causes=("slow_link", "rdma_retransmission"),
+    needs=(Need.RECORDS,),
+    from_records="steps",
+)
+def retransmission(profile: Profile) -> Check | Finding:
+    """Segments and packets sent a second time, where collectives go over what counts them."""
+    records = profile.host_records
+    assert records is not None
+    shares = {
+        rank: fact
+        for rank, fact in by_rank(profile, records, "sent_again_pct").items()
+        if _counted(records, rank, "tcp_sent_segments") >= COUNTED_SEGMENTS
+        and carried_by_sockets(profile, records, rank)
+    }
+    adapters = by_rank(profile, records, "counter_per_second", field="rdma_retransmits")
+    raised = {
+        rank: fact
+        for rank, fact in adapters.items()
+        if fact.value >= _adapter_limit(profile, records, rank)
+        and _counted(records, rank, "rdma_retransmits") >= COUNTED_AGAIN
+    }
+    if not shares and not adapters:
+        return not_recorded("the collectives are not seen to go over a network that the records count")
+    lossy = {
+        rank: fact.value
+        for rank, fact in shares.items()
+        if fact.value >= profile.thresholds["sent_again_pct"]
+        and _counted(records, rank, "tcp_retransmitted_segments") >= COUNTED_AGAIN
+    }
+    if lossy:
+        worst = worst_of(lossy)
+        return _finding(profile, records, shares[worst], worst)
+    if raised:
+        worst = worst_of(values(raised))
+        limit = _adapter_limit(profile, records, worst)
+        return Finding(
+            cause="rdma_retransmission",
+            claim=say("The network adapter of the machine counts {0} retransmissions.", raised[worst]),
+            confidence=confidence((raised[worst].value, limit), at_most=0.85),
+            ranks=(worst,),
+            saving=_retransmission_saving(profile, _exposed(profile)),
+        )
+    facts = tuple(shares.values())[:1] or tuple(adapters.values())[:1]
+    return clean(say("Hardly anything is retransmitted: {0}.", *facts))
+
+
+def _counted(records: HostRecords, rank: int, field: str) -> float:
+    """By how much the counter rose over usual steps."""
+    rate = records.per_second(rank, field)
+    return 0.0 if rate is None else rate * records.seconds(rank, field)
+
+
+def _adapter_limit(profile: Profile, records: HostRecords, rank: int) -> float:
+    """Retransmissions per second that the machine's adapters may count at what its ranks send."""
+    own = measured(profile, "collective_wire_bytes")
+    if own is None:
+        return ADAPTER_PER_S
+    sent_per_s = own.value * len(records.neighbours(rank)) / (records.series.mean_ms / 1e3)
+    return max(ADAPTER_PER_PACKET * sent_per_s / PACKET_BYTES, ADAPTER_PER_S)
+
+
+def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) -> Finding:
+    exposed = _exposed(profile)
+    ranks = tuple(rank for rank in records.ranks if rank in profile.run.rank_numbers)
+    return Finding(
+        cause="slow_link",
+        claim=say("Of all segments that the machine of the training sends, {0} are retransmitted.", again),
+        confidence=confidence((again.value, profile.thresholds["sent_again_pct"]), at_most=0.9),
+        ranks=ranks or (worst,),
+        saving=_retransmission_saving(profile, exposed),
+        details=() if exposed is None else (say("Exposed communication takes {0} of a step.", exposed),),
+    )
+
+
+def _retransmission_saving(profile: Profile, exposed: Fact | None) -> Saving:
+    """Timeouts make single steps long: what the mean step has over the median, and half of the exposed communication.
+
+    Stalls of a rhythm and collections make steps long as well: what they cost is not the link's. What a lossless link
+    would leave of the exposed communication is not known, so the bounds are wide.
+    """
+    assert profile.series is not None
+    steady = 0.0 if exposed is None else LOST_SHARE * exposed.value
+    collections = measured(profile, "collector_cost_ms")
+    stalls_ms = max((each.cost_ms for each in rank_stalls(profile).values()), default=0.0)
+    other_ms = max(stalls_ms, 0.0 if collections is None else collections.value)
+    lost_ms = max(profile.series.mean_ms - profile.series.median_ms - other_ms, 0.0) + steady
+    return saving(profile, lost_ms, 0.4, 1.5, METHOD)
+
+
+def _exposed(profile: Profile) -> Fact | None:
+    """Exposed communication per step on the rank with the least of it: the others wait for that one as well."""
+    known = [measured(profile, "part_ms", part="exposed_communication", rank=rank) for rank in profile.run.rank_numbers]
+    return min((fact for fact in known if fact is not None), key=lambda fact: fact.value, default=None)

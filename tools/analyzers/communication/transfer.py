@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tools.analyzers.communication.limit import UNTRACED_NEEDS, UNTRACED_REASON, cores_taken, link_bound, order_suffices
 from tools.analyzers.cpu.environment import settings
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
 from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
@@ -48,8 +48,6 @@ UNKNOWN_LINK = say("What the links between these ranks can carry was not recorde
 UNKNOWN_LINK_CAP = 0.75
 BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
 FASTER_AT_LEAST = 0.5  # where no better figure is known, the prediction is for twice the bandwidth
-SIGNAL = "bandwidth of large collectives far below the link"
-DISPROVED_BY = "the communication library's own test on these machines giving the same bandwidth"
 
 
 def measured_bandwidth(profile: Profile, kind: str) -> Sentence:
@@ -81,8 +79,6 @@ def inside_one_machine(profile: Profile, kind: str, usual: float) -> Finding:
         steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
         details=(*closed_way(profile, slow_way(profile, inside=True)), *_details(profile, kind)),
-        disproved_by=DISPROVED_BY,
-        signals=(SIGNAL, "NET/Socket, GDR disabled, SYS paths or wrong HCA"),
         symptom_of=("bandwidth_contention", "slow_link"),
     )
 
@@ -124,8 +120,6 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
             say(without, measure(profile, "left_exposed_pct")),
         ),
         against=(UNKNOWN_LINK,),
-        disproved_by=DISPROVED_BY,
-        signals=(SIGNAL,),
         # A low bandwidth is what all of these look like; where counters or settings name one, that is the cause.
         symptom_of=("bandwidth_contention", "network_configuration", *(("poor_overlap",) if ordered else ())),
     )
@@ -156,7 +150,7 @@ ONE_RANK_CAP = 0.45  # one rank cannot separate waiting from transfer: a hypothe
     causes=("slow_link", "network_configuration"),
     mechanisms=("socket_fallback",),
 )
-def transfer(profile: Profile) -> Check | None:
+def transfer(profile: Profile) -> Check | Finding | None:
     """Bus bandwidth of large collectives against the slowest link that should carry them.
 
     Inside a machine no link is that slow: then the library does not take it, which is a matter of configuration.
@@ -185,7 +179,7 @@ def transfer(profile: Profile) -> Check | None:
     if not bool(table["complete"].all()):
         return cannot_answer(UNTRACED_REASON, UNTRACED_NEEDS, measured)
     if inside:
-        return found(inside_one_machine(profile, kind, usual))
+        return inside_one_machine(profile, kind, usual)
     if cores_taken(profile):
         return cannot_answer(
             "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as"
@@ -194,7 +188,7 @@ def transfer(profile: Profile) -> Check | None:
             measured,
         )
     if below_any_network(profile, bandwidth.value) or link_bound(profile):
-        return found(slow(profile, kind, usual))
+        return slow(profile, kind, usual)
     needs = "the same collectives in the communication library's own test on these machines"
     return cannot_answer("what the links between these ranks can carry is not known", needs, measured)
 

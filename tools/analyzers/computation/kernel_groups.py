@@ -1,31 +1,57 @@
-"""Kernels that a better shape, layout, grid, type or fusion would make shorter."""
+"""Kernels, or operators on the host, that a better shape, layout, grid, type or fusion would make shorter."""
 
 from __future__ import annotations
 
-from tools.analyzers.computation.host import host_double, host_memory_bound
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say
-from tools.analyzers.support.kernel_scope import (
-    concerned,
-    concerning,
-    device_ranks,
-    group_amounts,
-    longest_name,
-    worst_share,
-)
+from dataclasses import replace
+
+import numpy as np
+
+from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, measure_all, say
+from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.kernel_scope import concerned, concerning, device_ranks, longest_name, worst_share
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Fact, Finding
+from tools.findings import Check, Finding, Sentence
+from tools.metrics.computation import host_math_rows
+from tools.metrics.host.operator_groups import host_group
 from tools.metrics.registry import measure
 from tools.views.kernel_groups import group_rows, misaligned_calls, streaming_runs
 from tools.views.kernels import MATRIX_UNIT, device_of, kernel_table, spec_for
 from tools.views.profile import Profile
 from tools.views.roofline import roofline
+from tools.whatif.change import Change
 
-CONVERSION_LEFT = 0.0  # one layout throughout needs no conversion
-CONVERSION_LEFT_CAUTIOUS = 0.4  # some operators have kernels for one layout only
+HALF_SIZE = 0.5  # 32-bit instead of 64-bit operands: half the traffic, and at most half the time on every device
+TUNED = 0.15  # of its time that a convolution keeps in the tuned library, which has none for 64 bit
+FUSED = 1 / 3  # a fused run of element-wise operators still reads its operands and writes one result
+CONVERSION_LEFT = (0.0, 0.4)  # one layout throughout needs none; some operators have kernels for one layout only
 GRID_CAP = 0.6  # a grid alone does not show how much work there was
-HALF_SIZE = 0.5  # 32-bit instead of 64-bit operands: half the traffic, at most half the time on every device
-SIGNALS = ("chains of element-wise kernels", "arithmetic intensity below the ridge and bandwidth above threshold")
 NO_KERNELS = ("no kernel ran inside the steps", "a trace with device activity, of a run that uses a device")
+NO_SHAPES = "a profile taken with record_shapes=True"
+
+
+def _underused(
+    profile: Profile,
+    group: str,
+    subject: str,
+    left: tuple[float, float | None],
+    mechanism: str | None = None,
+    at_most: float = HIGHEST,
+    hints: dict[str, str] | None = None,
+) -> Check | Finding:
+    """Underutilization by kernels that could keep ``left`` of their time (and cautiously), or the clean answer."""
+    where, text = concerned(profile, group), f"{subject} run {{0}} of the step."
+    if where is None:
+        return clean(say(text, worst_share(profile, group)))
+    limit = profile.thresholds["computation_finding_pct"]
+    finding = Finding(
+        cause="underutilization",
+        mechanism=mechanism,
+        claim=say(text, where.share),
+        confidence=confidence((where.share.value, limit), at_most=at_most),
+        details=(say("That is {0}, in {1} per step.", *where.amounts),),
+        hints=hints or {"kernel": longest_name(profile, where.worst, group)},
+    )
+    return concerning(profile, where, group, finding, *left)
 
 
 @check(
@@ -37,21 +63,38 @@ def double(profile: Profile) -> Check | Finding:
     """Kernels, or operators on the host, that compute in 64 bit."""
     if not device_ranks(profile):
         return cannot_answer(*NO_KERNELS) if profile.run.has_device else host_double(profile)
-    where = concerned(profile, "fp64")
-    text = "Kernels in double precision run {0} of the step."
+    hints = {"precision": "fp32"}
+    return _underused(profile, "fp64", "Kernels in double precision", (HALF_SIZE, None), at_most=0.8, hints=hints)
+
+
+def host_double(profile: Profile) -> Check | Finding:
+    """Operators with 64-bit operands on the host: half the time, convolutions in the tuned library."""
+    if not any(len(host_math_rows(profile, rank, "")) for rank in profile.run.rank_numbers):
+        return cannot_answer("no matrix operator with recorded types ran", NO_SHAPES)
+    where = concerned(profile, "fp64", host=True)
+    text = "Operators in double precision run {0} of the step on the host."
     if where is None:
-        return clean(say(text, worst_share(profile, "fp64")))
-    finding = Finding(
+        return clean(say(text, worst_share(profile, "fp64", host=True)))
+    slow = measure(profile, "host_group_pct", group="fallback", rank=where.worst)
+    limit = profile.thresholds["computation_finding_pct"]
+    change: Change = ()
+    for rank in where.ranks:
+        view, untuned = profile.rank(rank), host_group(profile, rank, "fallback")
+        rows = host_group(profile, rank, "fp64")
+        first, last = (np.searchsorted(view.start[untuned], ends[rows], side="left") for ends in (view.start, view.end))
+        change += shortened(view, rows[last <= first], HALF_SIZE)  # those without a slow one inside
+        change += shortened(view, untuned, TUNED, HALF_SIZE)
+    return Finding(
         cause="underutilization",
+        mechanism="fallback_unit" if 2.0 * slow.value >= where.share.value else None,
         claim=say(text, where.share),
-        confidence=confidence((where.share.value, profile.thresholds["computation_finding_pct"]), at_most=0.8),
-        details=(say("That is {0}, in {1} per step.", *group_amounts(profile, "fp64", where.worst)),),
-        against=(say("Accumulators are sometimes kept in double precision on purpose."),),
-        disproved_by="the operators that launch these kernels have no double operand",
-        signals=("fp32 or fp64 matmul on tensor-core hardware",),
+        confidence=confidence((where.share.value, limit), at_most=0.85),
+        ranks=where.ranks,
+        steps=where.share.steps,
+        change=change,
+        details=(say("Convolutions outside the tuned library, which has none for this precision, run {0}.", slow),),
         hints={"precision": "fp32"},
     )
-    return concerning(profile, where, "fp64", finding, HALF_SIZE)
 
 
 @check(
@@ -67,35 +110,20 @@ def alignment(profile: Profile) -> Check | Finding:
         if not any((kernel_table(profile, rank)["unit"] == MATRIX_UNIT).any() for rank in ranks):
             return clean(say("No matrix operator ran on matrix units, so alignment does not matter yet."))
         reason = "neither shapes nor kernel names show how the matrix operators read their operands"
-        return cannot_answer(reason, "a profile taken with record_shapes=True")
-    where = concerned(profile, "misaligned")
-    if where is None:
-        text = "Matrix operators with misaligned sizes run {0} of the step."
-        return clean(say(text, worst_share(profile, "misaligned")))
+        return cannot_answer(reason, NO_SHAPES)
+    where, hints = concerned(profile, "misaligned"), {}
+    if where is not None:
+        table = roofline(profile, where.worst)
+        wrong = table[misaligned_calls(table)]
+        if len(wrong):
+            hints = {"shape": str(wrong["sizes"].iloc[int(wrong["device_ns"].to_numpy().argmax())])}
+    subject, left = "Matrix operators with misaligned sizes", (profile.thresholds["misaligned_gain"], None)
+    answer = _underused(profile, "misaligned", subject, left, "shape_alignment", at_most=0.85, hints=hints)
+    if where is None or not isinstance(answer, Finding):
+        return answer
     part = measure(profile, "kernel_group_share_pct", group="misaligned", of="matrix_operators", rank=where.worst)
-    finding = Finding(
-        cause="underutilization",
-        mechanism="shape_alignment",
-        claim=say(
-            "Matrix operators whose sizes are misaligned for the matrix units run {0} of the step, {1} of the time of"
-            " all matrix operators.",
-            *(where.share, part),
-        ),
-        confidence=confidence((where.share.value, profile.thresholds["computation_finding_pct"]), at_most=0.85),
-        against=(say("Padding adds work of its own, which makes the gain smaller for small sizes."),),
-        disproved_by="the same operators padded to multiples of eight take as long",
-        signals=("inner axis not a multiple of 8 (GPU) or 256 (Ascend cube)",),
-        hints=_example(profile, where.worst),
-    )
-    return concerning(profile, where, "misaligned", finding, profile.thresholds["misaligned_gain"])
-
-
-def _example(profile: Profile, rank: int) -> dict[str, str]:
-    table = roofline(profile, rank)
-    wrong = table[misaligned_calls(table)]
-    if wrong.empty:
-        return {"kernel": longest_name(profile, rank, "misaligned")}
-    return {"shape": str(wrong["sizes"].iloc[int(wrong["device_ns"].to_numpy().argmax())])}
+    more = say("They take {0} of the time of all matrix operators.", part)
+    return replace(answer, details=(*answer.details, more))
 
 
 @check(
@@ -106,21 +134,8 @@ def _example(profile: Profile, rank: int) -> dict[str, str]:
 )
 def layout(profile: Profile) -> Check | Finding:
     """Kernels that only change the order of elements in memory."""
-    where = concerned(profile, "layout")
-    if where is None:
-        return clean(say("Layout conversions and transposes run {0} of the step.", worst_share(profile, "layout")))
-    finding = Finding(
-        cause="underutilization",
-        mechanism="layout_conversion",
-        claim=say("Kernels that only convert the memory layout run {0} of the step.", where.share),
-        confidence=confidence((where.share.value, profile.thresholds["computation_finding_pct"])),
-        details=(say("That is {0} with {1} conversions.", *group_amounts(profile, "layout", where.worst)),),
-        against=(say("Some operators have a kernel for one layout only and convert in any case."),),
-        disproved_by="conversions that stay after the model and its input use one memory format",
-        signals=("transposes and format casts",),
-        hints={"kernel": longest_name(profile, where.worst, "layout")},
-    )
-    return concerning(profile, where, "layout", finding, CONVERSION_LEFT, CONVERSION_LEFT_CAUTIOUS)
+    subject = "Kernels that only convert the memory layout"
+    return _underused(profile, "layout", subject, CONVERSION_LEFT, "layout_conversion")
 
 
 @check(
@@ -131,41 +146,22 @@ def layout(profile: Profile) -> Check | Finding:
 )
 def small_grid(profile: Profile) -> Check | Finding:
     """Kernels that launch fewer blocks than the device has streaming multiprocessors (SMs)."""
-    lacking = [rank for rank in device_ranks(profile) if not _grids_known(profile, rank)]
-    if lacking:
-        return cannot_answer(
-            f"rank {lacking[0]}'s trace lacks the kernels' grids or the device's number of SMs",
-            "a CUDA trace by Kineto with deviceProperties; ROCm traces do not record grids",
-        )
+    for rank in device_ranks(profile):
+        device, has_grid = device_of(profile.rank(rank)), bool((kernel_table(profile, rank)["blocks"] > 0).any())
+        if not has_grid or device is None or not device.multiprocessors:
+            return cannot_answer(
+                f"rank {rank}'s trace lacks the kernels' grids or the device's number of SMs",
+                "a CUDA trace by Kineto with deviceProperties; ROCm traces do not record grids",
+            )
     where = concerned(profile, "small_grid")
-    if where is None:
-        text = "Kernels with fewer blocks than SMs run {0} of the step."
-        return clean(say(text, worst_share(profile, "small_grid")))
-    spent, count = group_amounts(profile, "small_grid", where.worst)
-    finding = Finding(
-        cause="underutilization",
-        mechanism="small_grid",
-        claim=say("Kernels that launch fewer blocks than there are SMs run {0} of the step.", where.share),
-        confidence=confidence((where.share.value, profile.thresholds["computation_finding_pct"]), at_most=GRID_CAP),
-        details=(say("There are {0} of them, {1} in all.", count, spent),),
-        against=(say("A kernel with little work cannot fill the device whatever its grid."),),
-        disproved_by="a larger batch makes these kernels longer in proportion",
-        signals=("both utilisations below threshold",),
-        hints={"kernel": longest_name(profile, where.worst, "small_grid")},
-    )
-    return concerning(profile, where, "small_grid", finding, _filled(profile, where.worst))
-
-
-def _grids_known(profile: Profile, rank: int) -> bool:
-    device = device_of(profile.rank(rank))
-    has_grid = bool((kernel_table(profile, rank)["blocks"] > 0).any())
-    return has_grid and device is not None and bool(device.multiprocessors)
+    left = 1.0 if where is None else _filled(profile, where.worst)
+    subject = "Kernels that launch fewer blocks than there are SMs"
+    return _underused(profile, "small_grid", subject, (left, None), "small_grid", at_most=GRID_CAP)
 
 
 def _filled(profile: Profile, rank: int) -> float:
     """Share of the time left if the work were spread over twice the blocks, at most over all multiprocessors."""
-    device = device_of(profile.rank(rank))
-    table = kernel_table(profile, rank)
+    device, table = device_of(profile.rank(rank)), kernel_table(profile, rank)
     table = table[table["row"].isin(group_rows(profile, rank, "small_grid"))]
     if device is None or not device.multiprocessors or table.empty:
         return 1.0
@@ -178,37 +174,37 @@ def _filled(profile: Profile, rank: int) -> float:
     causes=("memory_bound",),
 )
 def memory_bound(profile: Profile) -> Check | Finding:
-    """Runs of element-wise kernels that each read and write what one fused kernel would keep on the chip."""
-    if not device_ranks(profile):
-        return cannot_answer(*NO_KERNELS) if profile.run.has_device else host_memory_bound(profile)
-    where, limit = concerned(profile, "streaming_runs"), profile.thresholds["computation_finding_pct"]
-    left = saved = 1.0
-    if where is not None:
-        runs = streaming_runs(profile, where.worst)
-        left = float(runs["fused_ns"].sum() / max(int(runs["duration_ns"].sum()), 1))
-        saved = where.share.value * (1.0 - left)
-    if where is None or saved < limit:
-        text = "Runs of element-wise kernels take {0} of the step."
-        return clean(say(text, worst_share(profile, "streaming_runs")))
-    rates = _bandwidth(profile, where.worst)
-    amounts = say("They take {0}, in {1} per step.", *group_amounts(profile, "streaming_runs", where.worst))
-    moved = (say("Element-wise operators move {0} of the {1} that the device can.", *rates),) if rates else ()
+    """Runs of element-wise operators that each read and write what one fused operator would keep on the chip."""
+    limit, left, host = profile.thresholds["computation_finding_pct"], FUSED, not profile.run.has_device
+    group, text = "streaming_runs", "Runs of element-wise kernels take {0} of the step."
+    if host:
+        if not any(len(view.host_compute_rows) for view in profile.ranks):
+            return cannot_answer("no operators are recorded", "a trace with ProfilerActivity.CPU")
+        group, text = "elementwise_runs", "Runs of element-wise operators take {0} of the step."
+        where = concerned(profile, group, host=True, least_pct=limit / (1.0 - FUSED))
+    elif not device_ranks(profile):
+        return cannot_answer(*NO_KERNELS)
+    else:
+        where = concerned(profile, group)
+        if where is not None:
+            runs = streaming_runs(profile, where.worst)
+            left = float(runs["fused_ns"].sum() / max(int(runs["duration_ns"].sum()), 1))
+    saved_pct = 0.0 if where is None else where.share.value * (1.0 - left)
+    if where is None or saved_pct < limit:
+        return clean(say(text, worst_share(profile, group, host)))
+    moved = () if host else _bandwidth(profile, where.worst)
     finding = Finding(
         cause="memory_bound",
-        claim=say(
-            "Runs of element-wise kernels, each reading and writing whole tensors, take {0} of the step.", where.share
-        ),
-        confidence=confidence((saved, limit), at_most=0.85 if rates else 0.65),
-        details=(amounts, *moved),
-        against=(say("Kernels that follow each other need not depend on each other; not every run can be fused."),),
-        disproved_by="the same operators compiled or fused by hand take as long",
-        signals=SIGNALS,
+        claim=say(text.replace(" take", ", each reading and writing whole tensors, take"), where.share),
+        confidence=confidence((saved_pct, limit), at_most=0.8 if host else 0.85 if moved else 0.65),
+        details=(say("They take {0}, in {1} per step.", *where.amounts), *moved),
     )
-    return concerning(profile, where, "streaming_runs", finding, left)
+    return concerning(profile, where, group, finding, left, host=host)
 
 
-def _bandwidth(profile: Profile, rank: int) -> tuple[Fact, ...]:
+def _bandwidth(profile: Profile, rank: int) -> tuple[Sentence, ...]:
     table = roofline(profile, rank)
     if spec_for(profile.rank(rank)) is None or not (~table["math"] & table["bytes"].notna()).any():
         return ()
-    return measure_all(profile, "streaming_gb_s", "device_peak_gb_s", rank=rank)
+    rates = measure_all(profile, "streaming_gb_s", "device_peak_gb_s", rank=rank)
+    return (say("Element-wise operators move {0} of the {1} that the device can.", *rates),)

@@ -6,8 +6,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import affected, clean, confidence, say, worst_of
-from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped
+from tools.analyzers.support.answers import (
+    affected,
+    by_rank,
+    clean,
+    confidence,
+    host_saving,
+    measured,
+    not_recorded,
+    overlapped,
+    say,
+    worst_of,
+)
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
@@ -76,7 +86,6 @@ def contention(profile: Profile) -> Check | Finding:
         saving=host_saving(profile, chosen, waited.value, (0.5, 1.25), HELD_BACK),
         details=reading.facts,
         against=reading.against,
-        disproved_by="the steps are as long with the machine to itself and with as many threads as cores",
         signals=reading.signals,
     )
 

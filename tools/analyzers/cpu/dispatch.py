@@ -12,10 +12,10 @@ from tools.analyzers.support.answers import (
     clean,
     confidence,
     measure_all,
+    saving,
     say,
     worst_of,
 )
-from tools.analyzers.support.recorded import saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.intervals import intersect, union
@@ -85,8 +85,6 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: F
         change=removal(profile, ranks, "dispatch", *_left(profile)),
         details=(say("{0} of the launches find an empty launch queue.", empty),),
         against=tuple(against),
-        disproved_by="the device stays as idle when the same step is replayed as a CUDA graph",
-        signals=("device idle while launches are in flight", "launch queue length near zero", "many short kernels"),
         symptom_of=late_host_causes(profile, worst),
     )
 

@@ -134,8 +134,6 @@ def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, s
         change=change,
         impact_ms=None if change else 0.0,
         impact_method="" if change else NO_COST,
-        disproved_by="unsetting the variable leaves the step time as it is",
-        signals=("debug variables set",),
         hints={"variable": name},
     )
 
@@ -164,8 +162,6 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
             impact_ms=None if change else 0.0,
             impact_method="" if change else NO_COST,
             details=details,
-            disproved_by="`torch.autograd.set_detect_anomaly(False)` leaves the step time as it is",
-            signals=("anomaly detection on",),
         )
     ]
 

@@ -5,8 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import waiting_ms
-from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, measure_ranks, say, worst_of
-from tools.analyzers.support.recorded import by_rank, host_saving, measured, overlapped
+from tools.analyzers.support.answers import (
+    affected,
+    by_rank,
+    cannot_answer,
+    clean,
+    confidence,
+    host_saving,
+    measure_ranks,
+    measured,
+    overlapped,
+    say,
+    worst_of,
+)
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, subtract, union
@@ -19,9 +30,7 @@ from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 
 ALWAYS_PCT = 50.0  # of the samples: from here on the profiler belongs to the usual step
-SIGNALS = ("profiler with stacks, shapes or memory active",)
 METHOD = "profiled events times the cost of recording one"
-DISPROVED = "the steps are as long with the script's profiler taken out"
 RECORDS = "A traced step holds {0} for Python frames and {1} for operators."
 UNKNOWN = "What it costs is not recorded."
 OPEN = "The amount is an estimate from what this trace records; a profiler with other options costs another amount."
@@ -48,8 +57,6 @@ def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: F
         saving=host_saving(profile, ranks, active.value / 100.0 * estimate.value, (0.5, 1.8), METHOD),
         details=(say(RECORDS, *_events(profile, estimate.ranks[0])),),
         against=(say(OPEN),),
-        disproved_by=DISPROVED,
-        signals=SIGNALS,
     )
 
 
@@ -96,8 +103,6 @@ def _untraced(profile: Profile, active: dict[int, Fact]) -> Check | Finding:
         impact_ms=0.0,
         impact_method="what a profiler costs depends on what it records, which only a trace shows",
         against=(say(UNKNOWN),),
-        disproved_by=DISPROVED,
-        signals=SIGNALS,
     )
 
 
@@ -143,8 +148,6 @@ def _estimated(profile: Profile) -> Check | Finding:
         change=_removal(profile, chosen),
         against=(say(TRACED_OPEN),) if excess is None else (),
         details=() if excess is None else (say(ALWAYS, excess),),
-        disproved_by="an unprofiled step takes as long as a profiled one",
-        signals=SIGNALS,
     )
 
 

@@ -67,8 +67,6 @@ def host_synchronization(profile: Profile) -> Check | Finding:
             say("In these calls the host blocks for {0} per step while the device works.", waited),
             *((say(f"The longest waits come from {places}.", names=names),) if places else ()),
         ),
-        disproved_by="the step is as long when the result is read once at the end of several steps",
-        signals=("item or synchronize calls with long waits", "host_synchronization"),
         symptom_of=late_host_causes(profile, worst),
         hints={"call": names[1] if len(names) > 1 else call, "where": names[-1]},
     )
@@ -105,6 +103,4 @@ def launch_blocking(profile: Profile) -> Check | Finding:
             say("The device is idle for {0} of the step.", idle_share(profile, worst, "all")),
             say("Median launch-queue depth: {0}.", measure(profile, "launch_queue_length", rank=worst)),
         ),
-        disproved_by="CUDA_LAUNCH_BLOCKING (or its like) is unset and no code synchronises after each launch",
-        signals=("synchronising calls in step with launches", "launch queue length near zero"),
     )

@@ -9,7 +9,6 @@ from tools.analyzers.support.answers import (
     cannot_answer,
     clean,
     confidence,
-    found,
     measure_ranks,
     say,
     values,
@@ -33,7 +32,7 @@ EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is wha
     mechanisms=("too_few_workers", "heavy_transform", "process_binding"),
     from_records="steps",
 )
-def data_loader(profile: Profile) -> Check:
+def data_loader(profile: Profile) -> Check | Finding:
     """The time that a step waits for its data loader, and what the loader does meanwhile."""
     if not profile.traced:
         return recorded_data_wait(profile)
@@ -43,7 +42,7 @@ def data_loader(profile: Profile) -> Check:
     shares = measure_ranks(profile, ranks, "part_pct", part="data_wait")
     worst, chosen = worst_of(values(shares)), affected(values(shares), profile.thresholds["noted_pct"])
     if chosen:
-        return found(_finding(profile, chosen, worst))
+        return _finding(profile, chosen, worst)
     text = "The step waits {0} for its data loader ({1}); the loader's spans last {2}, hidden or not."
     return clean(say(text, _wait_ms(profile, worst), shares[worst], measure(profile, "loader_span_ms", rank=worst)))
 
@@ -107,7 +106,6 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
             *(() if spared is None else (say("No other rank waits longer for data than {0} per step.", spared),)),
         ),
         against=_against(work, cause, kind) if by_records is None else (),
-        disproved_by="the same batch, held in memory and used again for every step, gives the same step time",
         signals=(*common, "single-process loader") if kind == "single" else common,
         hints={"loader": kind},
     )
@@ -183,7 +181,7 @@ def _against(work: tuple[Fact, ...], cause: str, kind: str) -> tuple[Sentence, .
     mechanisms=("pageable_copy", "no_prefetch"),
     needs=(Need.DEVICE,),
 )
-def uploads(profile: Profile) -> Check:
+def uploads(profile: Profile) -> Check | Finding:
     """Host-to-device copies that run while nothing computes, and host time spent preparing them."""
     ranks = [view.rank.rank for view in profile.ranks if view.rank.has_device]
     shares = measure_ranks(profile, ranks, "upload_exposed_pct")
@@ -205,18 +203,15 @@ def uploads(profile: Profile) -> Check:
     text = "Copies to the device run for {0} of the median step ({1}) while nothing computes" + (
         ", and the host blocks in them because their memory is pageable." if pageable else "."
     )
-    return found(
-        Finding(
-            cause="slow_data_fetching",
-            mechanism="pageable_copy" if pageable else "no_prefetch",
-            claim=say(text, amount, share),
-            confidence=confidence((share.value, profile.thresholds["upload_pct"]), at_most=0.85),
-            ranks=chosen,
-            steps=share.steps,
-            change=(*copies, *removal(profile, chosen, "upload", 0.0, 0.5)),
-            details=(say("Preparing pageable copies keeps the device idle for {0} in the median step.", prepared),),
-            disproved_by="the step is as long with batches that already lie on the device",
-            signals=("host-to-device copies on the critical path",)
-            + (("pageable host-to-device copies on the critical path",) if pageable else ()),
-        ),
+    return Finding(
+        cause="slow_data_fetching",
+        mechanism="pageable_copy" if pageable else "no_prefetch",
+        claim=say(text, amount, share),
+        confidence=confidence((share.value, profile.thresholds["upload_pct"]), at_most=0.85),
+        ranks=chosen,
+        steps=share.steps,
+        change=(*copies, *removal(profile, chosen, "upload", 0.0, 0.5)),
+        details=(say("Preparing pageable copies keeps the device idle for {0} in the median step.", prepared),),
+        signals=("host-to-device copies on the critical path",)
+        + (("pageable host-to-device copies on the critical path",) if pageable else ()),
     )

@@ -5,8 +5,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tools.analyzers.support.answers import affected, clean, confidence, found, say, values, worst_of
-from tools.analyzers.support.recorded import BEHIND_DEVICE, behind_device, measured, not_recorded, saving
+from tools.analyzers.support.answers import (
+    BEHIND_DEVICE,
+    affected,
+    behind_device,
+    clean,
+    confidence,
+    measured,
+    not_recorded,
+    saving,
+    say,
+    values,
+    worst_of,
+)
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.own_time import least_data_wait_ms
 from tools.metrics.registry import measure
@@ -139,7 +150,7 @@ METHOD = "data wait as far as it makes the longest own time longer"
 METHOD_AT_MOST = "the longest data wait of each step, which is the most that it can cost"
 
 
-def recorded_data_wait(profile: Profile) -> Check:
+def recorded_data_wait(profile: Profile) -> Check | Finding:
     """The time that training threads wait for their loaders, as far as the step waits for it."""
     series = profile.series
     ranks = () if series is None else series.ranks
@@ -157,7 +168,7 @@ def recorded_data_wait(profile: Profile) -> Check:
     # Where workers usually have no batch ready when one is asked for, the device is faster than they are.
     depths = series.of(worst).reindex(columns=["result_queue", "pinned_queue"])
     starved = bool(depths.sum(axis=1, min_count=1).median() == 0.0)  # not where no depth is known
-    return found(behind_device(finding) if profile.accelerated and not starved else finding)
+    return behind_device(finding) if profile.accelerated and not starved else finding
 
 
 def _kind(profile: Profile, rank: int) -> str:
@@ -199,6 +210,5 @@ def _finding(profile: Profile, series: RunSeries, ranks: tuple[int, ...], worst:
         else saving(profile, cost.value, min(least_ms / cost.value, 0.5), 1.0, METHOD_AT_MOST),
         details=reading.sentences,
         against=against,
-        disproved_by="the same batch, held in memory and used again for every step, gives the same step time",
         signals=("data wait",),
     )

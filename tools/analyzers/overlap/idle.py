@@ -107,8 +107,6 @@ def _stall(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         steps=tuple(int(step) for step in np.unique(idle.gaps["step"][idle.gaps["stall_ns"] > 0])),
         change=removal(profile, ranks, "stall", 0.0, 0.5),
         details=(_overview(profile, worst),),
-        disproved_by="host activity recorded with stacks shows the pauses to be waits for the device or another rank",
-        signals=("device idle while the host launches nothing", "long host pauses between launches"),
         symptom_of=late_host_causes(profile, worst),
         hints={"where": name} if name else {},
     )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say
 from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
@@ -19,7 +19,6 @@ from tools.whatif.change import Change, Scale
 
 ENOUGH_PER_STAGE = 4  # micro-batches per stage from which on the bubble is negligible (GPipe, NeurIPS'19, section 2.3)
 AGREEMENT = 0.5  # of the bubble that the schedule would leave: with less, the waiting is something else
-SIGNALS = ("idle share near (p-1)/(m+p-1)", "receive waits at step start and end", "few micro-batches per stage")
 
 
 def _no_stages(profile: Profile) -> Check:
@@ -33,7 +32,7 @@ def _no_stages(profile: Profile) -> Check:
     family="parallel",
     causes=("pipeline_bubble",),
 )
-def bubble(profile: Profile) -> Check:
+def bubble(profile: Profile) -> Check | Finding:
     """Time that stages wait for their neighbours beyond what enough micro-batches would leave."""
     stages = pipeline(profile)
     if stages is None:
@@ -48,28 +47,23 @@ def bubble(profile: Profile) -> Check:
         shape = say("{0} stages pass {1} micro-batches per step.", count, passing)
         return clean(shape, say("A stage only waits for its neighbours {0} of the step.", share))
     left = measure(profile, "pipeline_expected_bubble_pct", micro_batches=float(wanted))
-    return found(
-        Finding(
-            cause="pipeline_bubble",
-            claim=say(
-                "Pipeline stages wait for each other {0} of the step because only {1} micro-batches pass through {2}"
-                " stages; such a schedule leaves {3} idle.",
-                *(share, passing, count, expected),
-            ),
-            confidence=confidence(
-                (saved_pct, profile.thresholds["cause_share_pct"]),
-                (share.value, AGREEMENT * expected.value),
-                at_most=0.9,
-            ),
-            ranks=_numbers(stages),
-            steps=share.steps,
-            change=_waiting_less(profile, stages, saved_ms),
-            details=(say(f"With `micro_batches={wanted}` per step it would leave {{0}}.", left),),
-            against=(say("Smaller micro-batches compute less efficiently; that cost is not in the prediction."),),
-            disproved_by="a step with twice the micro-batches (same batch) that is not shorter",
-            signals=SIGNALS,
-            symptom_of=("pipeline_imbalance",) if stages.imbalance_ms > stages.bubble_ms else (),
-        )
+    return Finding(
+        cause="pipeline_bubble",
+        claim=say(
+            "Pipeline stages wait for each other {0} of the step because only {1} micro-batches pass through {2}"
+            " stages; such a schedule leaves {3} idle.",
+            *(share, passing, count, expected),
+        ),
+        confidence=confidence(
+            (saved_pct, profile.thresholds["cause_share_pct"]),
+            (share.value, AGREEMENT * expected.value),
+            at_most=0.9,
+        ),
+        ranks=_numbers(stages),
+        steps=share.steps,
+        change=_waiting_less(profile, stages, saved_ms),
+        details=(say(f"With `micro_batches={wanted}` per step it would leave {{0}}.", left),),
+        symptom_of=("pipeline_imbalance",) if stages.imbalance_ms > stages.bubble_ms else (),
     )
 
 
@@ -78,7 +72,7 @@ def bubble(profile: Profile) -> Check:
     family="parallel",
     causes=("pipeline_imbalance",),
 )
-def imbalance(profile: Profile) -> Check:
+def imbalance(profile: Profile) -> Check | Finding:
     """One stage whose computation the other stages wait for."""
     stages = pipeline(profile)
     if stages is None:
@@ -90,29 +84,25 @@ def imbalance(profile: Profile) -> Check:
     if saved_pct < limits["noted_pct"] or over.value < limits["rank_spread_pct"]:
         return clean(say("The heaviest stage computes {0} per step, the mean of the stages is {1}.", own, mean))
     each = {rank: measure_all(profile, "stage_compute_ms", "stage_wait_ms", rank=rank) for rank in _numbers(stages)}
-    return found(
-        Finding(
-            cause="pipeline_imbalance",
-            claim=say(
-                f"The pipeline stage of rank {heavy} computes {{0}} per step, {{1}} longer than the mean stage ({{2}}),"
-                " and the other stages wait for it.",
-                *(own, over, mean),
-            ),
-            confidence=confidence(
-                (over.value, limits["rank_spread_pct"]), (saved_pct, 0.5 * limits["cause_share_pct"]), at_most=0.9
-            ),
-            ranks=(heavy,),
-            steps=own.steps,
-            change=(*_waiting_less(profile, stages, stages.imbalance_ms), *_lighter(profile, stages, heavy)),
-            details=tuple(
-                say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
-                for rank, facts in each.items()
-            ),
-            disproved_by="layers moved away from this stage with the step as long as before",
-            signals=("one stage's compute per micro-batch well above the others",),
-            symptom_of=("slow_device", "cpu_contention"),
-            hints={"rank": str(heavy)},
-        )
+    return Finding(
+        cause="pipeline_imbalance",
+        claim=say(
+            f"The pipeline stage of rank {heavy} computes {{0}} per step, {{1}} longer than the mean stage ({{2}}),"
+            " and the other stages wait for it.",
+            *(own, over, mean),
+        ),
+        confidence=confidence(
+            (over.value, limits["rank_spread_pct"]), (saved_pct, 0.5 * limits["cause_share_pct"]), at_most=0.9
+        ),
+        ranks=(heavy,),
+        steps=own.steps,
+        change=(*_waiting_less(profile, stages, stages.imbalance_ms), *_lighter(profile, stages, heavy)),
+        details=tuple(
+            say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
+            for rank, facts in each.items()
+        ),
+        symptom_of=("slow_device", "cpu_contention"),
+        hints={"rank": str(heavy)},
     )
 
 

@@ -10,8 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from tools.analyzers.support.answers import cannot_answer, clean, measure_all, say, symptom, values, worst_of
-from tools.analyzers.support.recorded import by_rank
+from tools.analyzers.support.answers import by_rank, cannot_answer, clean, measure_all, say, symptom, values, worst_of
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Sentence

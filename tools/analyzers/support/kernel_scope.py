@@ -1,4 +1,4 @@
-"""Which ranks a group of kernels concerns, and the change in which its kernels take less time."""
+"""The ranks that a group of kernels, or of operators on the host, concerns, and the change in which it takes less."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from tools.analyzers.support.answers import cannot_answer, measure_all, measure_ranks
 from tools.analyzers.support.changes import shortened_on
 from tools.findings import Check, Fact, Finding
+from tools.metrics.host.operator_groups import host_group
 from tools.views.kernel_groups import group_rows
 from tools.views.kernels import device_of, kernel_table, spec_for
 from tools.views.profile import Profile
@@ -19,6 +20,7 @@ class Concerned:
     ranks: tuple[int, ...]
     worst: int
     share: Fact
+    amounts: tuple[Fact, ...]  # time and number of the group's kernels or operators per step on that rank
 
 
 def device_ranks(profile: Profile) -> tuple[int, ...]:
@@ -28,39 +30,44 @@ def device_ranks(profile: Profile) -> tuple[int, ...]:
     )
 
 
-def concerned(profile: Profile, group: str) -> Concerned | None:
-    """Where the group passes the threshold of a finding; None when nowhere."""
-    limit = profile.thresholds["computation_finding_pct"]
-    above = {rank: fact for rank, fact in _shares(profile, group).items() if fact.value >= limit}
+def concerned(profile: Profile, group: str, host: bool = False, least_pct: float | None = None) -> Concerned | None:
+    """Where the group takes at least that share of the step, by default that of a finding; None when nowhere."""
+    limit = profile.thresholds["computation_finding_pct"] if least_pct is None else least_pct
+    above = {rank: fact for rank, fact in _shares(profile, group, host).items() if fact.value >= limit}
     if not above:
         return None
-    worst = max(above, key=lambda rank: above[rank].value)
-    return Concerned(tuple(above), worst, above[worst])
+    worst, kind = max(above, key=lambda rank: above[rank].value), "host_group" if host else "kernel_group"
+    amounts = measure_all(profile, f"{kind}_ms", f"{kind}_count", group=group, rank=worst)
+    return Concerned(tuple(above), worst, above[worst], amounts)
 
 
-def worst_share(profile: Profile, group: str) -> Fact:
+def worst_share(profile: Profile, group: str, host: bool = False) -> Fact:
     """The group's share of the step on the rank where it is largest."""
-    return max(_shares(profile, group).values(), key=lambda fact: fact.value)
+    return max(_shares(profile, group, host).values(), key=lambda fact: fact.value)
 
 
-def _shares(profile: Profile, group: str) -> dict[int, Fact]:
+def _shares(profile: Profile, group: str, host: bool) -> dict[int, Fact]:
+    if host:
+        return measure_ranks(profile, profile.run.rank_numbers, "host_group_pct", group=group)
     return measure_ranks(profile, device_ranks(profile), "kernel_group_pct", group=group)
 
 
 def concerning(
-    profile: Profile, where: Concerned, group: str, finding: Finding, left: float, cautious: float | None = None
+    profile: Profile,
+    where: Concerned,
+    group: str,
+    finding: Finding,
+    left: float,
+    cautious: float | None = None,
+    host: bool = False,
 ) -> Finding:
-    """The finding with its ranks and steps, and the change in which the group's kernels keep ``left`` of their time.
+    """The finding with its ranks and steps, and the change in which the group keeps ``left`` of its time.
 
     The cautious change keeps ``cautious`` of it, half of the gain unless given.
     """
-    change = shortened_on(profile, where.ranks, lambda view: group_rows(profile, view.rank.rank, group), left, cautious)
+    rows = host_group if host else group_rows
+    change = shortened_on(profile, where.ranks, lambda view: rows(profile, view.rank.rank, group), left, cautious)
     return replace(finding, ranks=where.ranks, steps=where.share.steps, change=change)
-
-
-def group_amounts(profile: Profile, group: str, rank: int) -> tuple[Fact, ...]:
-    """Time and number of the group's kernels per step."""
-    return measure_all(profile, "kernel_group_ms", "kernel_group_count", group=group, rank=rank)
 
 
 def unknown_device(profile: Profile) -> Check | None:

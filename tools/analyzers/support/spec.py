@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from tools.analyzers.support.answers import cannot_answer, found
+from tools.analyzers.support.answers import NEEDED, behind_device, cannot_answer, found, say
 from tools.analyzers.support.kernel_scope import device_ranks
-from tools.analyzers.support.recorded import NEEDED, behind_device
 from tools.findings import Check, Finding
+from tools.knowledge.taxonomy import causes
 from tools.views.coarse import capture_of
 from tools.views.profile import Profile
 
@@ -59,8 +59,21 @@ class CheckSpec:
             return None
         answer = found(result) if isinstance(result, Finding) else result
         hidden = self.from_records == "host" and not profile.traced and profile.accelerated
-        findings = tuple(behind_device(finding) for finding in answer.findings) if hidden else answer.findings
+        findings = tuple(self._completed(finding) for finding in answer.findings)
+        findings = tuple(behind_device(finding) for finding in findings) if hidden else findings
         return replace(answer, name=self.name, findings=findings)
+
+    def _completed(self, finding: Finding) -> Finding:
+        """The finding with what the taxonomy says of its cause as this check finds it, after its own words."""
+        usual = causes()[finding.cause].found_by.get(self.name)
+        if usual is None:
+            return finding
+        return replace(
+            finding,
+            disproved_by=finding.disproved_by or usual.disproved_by,
+            signals=finding.signals or usual.signals,
+            against=(*map(say, usual.against), *finding.against),
+        )
 
     @property
     def every_need(self) -> tuple[Need, ...]:

@@ -9,7 +9,7 @@ import pytest
 from tests.asked import ask, asking
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
-from tools.judgement.unexplained import unexplained_parts
+from tools.judgement.verdict import unexplained_parts
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.registry import measure
 from tools.run.events import EventKind

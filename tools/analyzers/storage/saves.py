@@ -1,17 +1,28 @@
-"""Do saving and logging stop the training?"""
+"""Does the training stop while its state is saved: by the rhythm of its steps, or by a trace?"""
 
 from __future__ import annotations
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say
-from tools.analyzers.support.recorded import measured, saving
-from tools.analyzers.support.spec import check
+from tools.analyzers.support.answers import (
+    affected,
+    cannot_answer,
+    clean,
+    confidence,
+    measure_all,
+    measured,
+    saving,
+    say,
+    worst_of,
+)
+from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
-from tools.metrics.recorded.saves import StallWrites, stall_writes
+from tools.intervals import length
+from tools.metrics.recorded.saves import FEW_STEPS, StallWrites, saves, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
 from tools.views.step_shape import Stalls
+from tools.whatif.change import Scale
 
 NEEDED = "a step log or monitor records over several save intervals"
 OTHER_PARTS = ("gc_ms", "data_wait_ms")  # a stall that these fill is not one of saving
@@ -102,7 +113,6 @@ def _finding(
         saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
         details=tuple(_written(profile, rank) for rank in sorted(writers)),
         against=() if writers else (say(UNSEEN if blocked else OPEN),),
-        disproved_by="the long steps stay with saving turned off for a few intervals",
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
 
@@ -143,3 +153,93 @@ def _writers(profile: Profile, series: RunSeries, stalls: dict[int, Stalls]) -> 
     known = {rank: each for rank, each in found_on.items() if each is not None and each.share >= WRITTEN_SHARE}
     most = max((each.bytes_per_stall for each in known.values()), default=0.0)
     return {rank: each for rank, each in known.items() if each.bytes_per_stall >= EXPLAINS * most}
+
+
+NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
+NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps show how often it happens
+SEVERAL_CAP, ONCE_CAP = 0.45, 0.35  # hypotheses: by copies and pauses alone, in several steps and in one
+TRACED_OPEN = (
+    "What the host does in these pauses is not recorded; computing or writing out results would look the same."
+)
+RARE = "So few steps are recorded that the saving may come far more seldom than in them."
+NOT_TOLD = (
+    "a large copy to the host in so few steps may be what every step does, and no Python frame shows what it is for"
+)
+NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
+
+
+@check(
+    *("storage.traced_save", "Saves in the trace", "Do traced steps stop while state is saved?"),
+    causes=("checkpoint_stall",),
+    mechanisms=("synchronous_save",),
+    needs=(Need.DEVICE,),
+)
+def traced_saves(profile: Profile) -> Check | Finding:
+    """Steps that bring a state to the host and then pause, on ranks with a device."""
+    devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]
+    if not devices:
+        return cannot_answer(
+            "no work on a device is recorded, so no copy of a state to the host", "a trace with device activity"
+        )
+    copying = [rank for rank in devices if saves(profile, rank).steps]
+    saving = [rank for rank in copying if not _otherwise(profile, rank)]
+    if copying and not saving:
+        text = "Some steps copy {0} to the host and then pause, but Python frames that save fill {1} of the pauses."
+        return clean(say(text, *measure_all(profile, "saved_bytes", "save_frames_pct", rank=copying[0])))
+    if not saving:
+        text = "No step stands out by copying a state to the host; a step has {0} that wait for the device."
+        return clean(say(text, measure(profile, "blocking_calls_per_step", rank=devices[0])))
+    shares = {
+        rank: 100.0 * measure(profile, "save_stall_ms", rank=rank).value / profile.mean_step_ms for rank in saving
+    }
+    worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
+    copied, cost = measure_all(profile, "saved_bytes", "save_stall_ms", rank=worst)
+    if not chosen:
+        text = "Some steps copy {0} to the host, for which the device waits {1} per step on average."
+        return clean(say(text, copied, cost))
+    if _few(profile, worst) and not _named(profile, worst):
+        return cannot_answer(NOT_TOLD, NEEDS)
+    return _traced_finding(profile, chosen, worst, shares[worst])
+
+
+def _otherwise(profile: Profile, rank: int) -> bool:
+    """Whether the frames show what the host does in the pauses, and none of them saves."""
+    found = saves(profile, rank)
+    return not len(found.frames) and 100.0 * length(found.framed) > NAMED_PCT * length(found.moments)
+
+
+def _named(profile: Profile, rank: int) -> bool:
+    return measure(profile, "save_frames_pct", rank=rank).value >= NAMED_PCT
+
+
+def _few(profile: Profile, rank: int) -> bool:
+    return len(profile.rank(rank).steps) <= FEW_STEPS
+
+
+def _traced_finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
+    metrics = ("save_stall_ms", "save_pause_ms", "save_steps", "saved_bytes", "save_frames_pct")
+    cost, pause, steps, copied, frames = measure_all(profile, *metrics, rank=worst)
+    named, few = _named(profile, worst), _few(profile, worst)
+    cap = (FEW_CAP if few else NAMED_CAP) if named else SEVERAL_CAP if steps.value > 1 else ONCE_CAP
+    pausing = 100.0 * pause.value / profile.mean_step_ms
+    return Finding(
+        cause="checkpoint_stall",
+        mechanism="synchronous_save",
+        claim=say(
+            "In {0} of those recorded the host copies {1} to its memory and then launches nothing for a while, as when"
+            " a checkpoint is saved: the device waits {2} per step, over all steps.",
+            *(steps, copied, cost),
+        ),
+        confidence=confidence(
+            (share_pct, profile.thresholds["noted_pct"]), (pausing, profile.thresholds["noted_pct"]), at_most=cap
+        ),
+        ranks=ranks,
+        steps=saves(profile, worst).steps,
+        # The state is still copied, but packed and written in parallel with the training.
+        change=tuple(Scale(rank, saves(profile, rank).track, saves(profile, rank).moments) for rank in ranks),
+        details=(
+            say("Of that the pauses after the copies take {0}.", pause),
+            *((say("Frames that save fill {0} of the pauses.", frames),) if named else ()),
+        ),
+        against=(*(() if named else (say(TRACED_OPEN),)), *((say(RARE),) if few else ())),
+    )

@@ -1,16 +1,28 @@
-"""Do other Python threads keep the interpreter while the training thread wants it?"""
+"""Is the training thread blocked: by other Python threads, or in calls of the script's own such as a log line?"""
 
 from __future__ import annotations
 
 from math import comb
 
-from tools.analyzers.support.answers import affected, clean, confidence, say, values, worst_of
-from tools.analyzers.support.recorded import by_rank, host_saving, measured, not_recorded, overlapped
+from tools.analyzers.support.answers import (
+    affected,
+    by_rank,
+    clean,
+    confidence,
+    host_saving,
+    measured,
+    not_recorded,
+    overlapped,
+    saving,
+    say,
+    values,
+    worst_of,
+)
 from tools.analyzers.support.spec import Need, check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding
 from tools.metrics.host.dispatch import NEARBY
-from tools.metrics.recorded.series import part_ms
+from tools.metrics.recorded.series import part_ms, rank_stalls
 from tools.metrics.registry import measure
 from tools.views.blocking import bursts
 from tools.views.host_records import HostRecords
@@ -76,8 +88,6 @@ def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float
         saving=host_saving(profile, ranks, lost_ms, (0.4, 1.2), method),
         details=(say(SWITCHES, *pauses),) if pauses else (),
         against=() if pauses else (say(UNSEEN),),
-        disproved_by="the steps are as long with the side thread's work moved to a process of its own",
-        signals=("busy Python threads beside the training thread", "training thread blocked without run-queue delay"),
     )
 
 
@@ -132,3 +142,63 @@ def _part(profile: Profile, part: str, rank: int) -> float:
         return float(part_ms(profile.series, part, rank).mean())
     except UsageError:
         return 0.0
+
+
+BETWEEN = 0.5  # of the blocked time must lie between the operators of the trace: there the script's own calls are
+
+
+@check(
+    *("storage.step_writes", "Blocking logging", "Does logging block every step?"),
+    causes=("checkpoint_stall",),
+    mechanisms=("remote_logging",),
+    needs=(Need.RECORDS,),
+)
+def step_writes(profile: Profile) -> Check | Finding:
+    """Time off a core in the script's own calls, in every step, and what reaches storage meanwhile."""
+    records = profile.host_records
+    assert records is not None
+    blocked = {rank: _steadily_blocked_ms(profile, records, rank) for rank in records.ranks}
+    known = {rank: ms for rank, ms in blocked.items() if ms is not None}
+    if not known:
+        return not_recorded("the records do not show when the training thread ran")
+    shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in known.items()}
+    worst = worst_of(shares)
+    off = measure(profile, "off_core_ms", rank=worst)
+    if shares[worst] < profile.thresholds["blocked_pct"]:
+        text = "The training thread is off its core for {0} per step; data, other ranks and pauses account for that."
+        return clean(say(text, off))
+    return _step_writes_finding(profile, affected(shares, profile.thresholds["noted_pct"]), worst, known[worst])
+
+
+def _step_writes_finding(profile: Profile, ranks: tuple[int, ...], worst: int, lost_ms: float) -> Finding:
+    off = measure(profile, "off_core_ms", rank=worst)
+    between = measure(profile, "part_ms", part="host", rank=worst)
+    written = measured(profile, "steady_writes_per_step", rank=worst)
+    seen = written is not None and written.value >= profile.thresholds["step_write_bytes"]
+    share_pct = 100.0 * lost_ms / (profile.series.mean_ms if profile.series else lost_ms)
+    details = (say("A usual step writes {0} to storage.", written),) if seen and written is not None else ()
+    return Finding(
+        cause="checkpoint_stall",
+        mechanism="remote_logging",
+        claim=say(
+            "In every step the training thread is off its core for {0}, and {1} of a traced step lie between its"
+            " operators: it is blocked in calls of the script's own, as by log lines written to a slow place.",
+            *(off, between),
+        ),
+        confidence=confidence((share_pct, profile.thresholds["blocked_pct"] / 1.5), at_most=0.85 if seen else 0.65),
+        ranks=ranks,
+        saving=saving(profile, lost_ms, 0.5, 1.15, "blocked time that neither data nor other ranks explain"),
+        details=details,
+    )
+
+
+def _steadily_blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float | None:
+    """Blocked time per step without occasional stalls; None where it is not recorded, 0 where it is other."""
+    off = measured(profile, "off_core_ms", rank=rank)
+    if off is None or rank not in profile.run.rank_numbers or profile.rank(rank).rank.has_device:
+        return None
+    stalls = rank_stalls(profile).get(rank)
+    blocked = blocked_ms(profile, records, rank) - kept_ms(profile, records, rank)
+    blocked -= 0.0 if stalls is None else stalls.cost_ms
+    between = measure(profile, "part_ms", part="host", rank=rank).value
+    return max(blocked, 0.0) if between >= BETWEEN * blocked else 0.0

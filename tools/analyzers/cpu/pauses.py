@@ -1,0 +1,236 @@
+"""Pauses of the host inside the steps: garbage collection and compilation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tools.analyzers.support.answers import (
+    affected,
+    by_rank,
+    cannot_answer,
+    clean,
+    confidence,
+    host_saving,
+    measure_all,
+    measure_ranks,
+    measured,
+    overlapped,
+    say,
+    worst_of,
+)
+from tools.analyzers.support.changes import shortened_on
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Fact, Finding, Sentence
+from tools.metrics.host.compiled import versions
+from tools.metrics.host.program import span_rows
+from tools.metrics.recorded.series import part_ms
+from tools.metrics.registry import measure
+from tools.views.coarse import capture_of
+from tools.views.host_records import HostRecords
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.views.series import RunSeries
+
+COLLECTING, COMPILING = "garbage_collection", "compilation"  # name patterns of spans
+METHOD = "pauses of the collector, the longest rank of each step"
+APART = 1.3  # times the worst rank's own pauses: what all cost together when they do not collect in the same steps
+
+
+def _exposed(profile: Profile, pattern: str) -> dict[int, Fact]:
+    """Share of the step that recorded spans of these names hold up, on the ranks that have some."""
+    ranks = [view.rank.rank for view in profile.ranks if len(span_rows(view, pattern))]
+    return measure_ranks(profile, ranks, "host_span_exposed_pct", pattern=pattern)
+
+
+def _steps(view: RankProfile, pattern: str) -> tuple[int, ...]:
+    return tuple(int(step) for step in np.unique(view.step_of(span_rows(view, pattern))))
+
+
+@check(
+    *("cpu.garbage_collection", "Garbage collection", "Do garbage-collection pauses hold up the steps?"),
+    causes=("garbage_collection",),
+    from_records="host",
+)
+def garbage_collection(profile: Profile) -> Check | Finding:
+    """Collections recorded inside the steps; without recorded ones there is no answer."""
+    if profile.series is not None and profile.series.origin == "monitor":
+        return _recorded_collections(profile, profile.series)
+    shares, limits = _exposed(profile, COLLECTING), profile.thresholds
+    if not shares:
+        return cannot_answer(
+            "no collections are recorded, and a profiler does not record automatic ones by itself",
+            "the run under the monitor, torch.profiler with _ExperimentalConfig(record_python_gc_info=True), or a"
+            " gc.callbacks hook that opens a record_function span",
+        )
+    worst, chosen = worst_of(shares), affected(shares, limits["noted_pct"])
+    metrics = ("host_span_count", "host_span_exposed_ms", "host_span_longest_ms")
+    count, exposed, longest = measure_all(profile, *metrics, rank=worst, pattern=COLLECTING)
+    if not chosen or longest.value < limits["garbage_collection_ms"]:
+        text = "{0} of the garbage collector are recorded in the steps, the longest {1}."
+        return clean(say(text, count, longest))
+    text = (
+        "{0} of Python's garbage collector in the recorded steps hold the step up for {1} per step, the longest"
+        " for {2}."
+    )
+    return Finding(
+        cause="garbage_collection",
+        claim=say(text, count, exposed, longest),
+        confidence=confidence((shares[worst].value, limits["cause_share_pct"])),
+        ranks=chosen,
+        steps=_steps(profile.rank(worst), COLLECTING),
+        # Collections cannot be done without, but rarer: a tenth remains at best, half in the cautious view.
+        change=shortened_on(profile, chosen, lambda view: span_rows(view, COLLECTING), 0.1, 0.5),
+    )
+
+
+def _recorded_collections(profile: Profile, series: RunSeries) -> Check | Finding:
+    """By the monitor, which notes every collection: a step is as long as its rank that collects longest."""
+    shares = {rank: 100.0 * float(part_ms(series, "gc", rank).mean()) / series.mean_ms for rank in series.ranks}
+    worst, limits = worst_of(shares), profile.thresholds
+    cost, longest = measure(profile, "collector_cost_ms"), measure(profile, "collector_longest_ms", rank=worst)
+    cost_pct = 100.0 * cost.value / series.mean_ms
+    if cost_pct < limits["collector_pct"] or longest.value < limits["garbage_collection_ms"]:
+        text = "Steps wait {0} for Python's collector on average; its longest pause is {1}."
+        return clean(say(text, cost, longest))
+    ranks = affected(shares, limits["noted_pct"] / 2)
+    if hidden := overlapped(profile, ranks, cost, rare=True):
+        return hidden
+    own = measure(profile, "series_part_ms", part="gc", rank=worst)
+    runs = measure(profile, "collector_runs_per_step", rank=worst)
+    details = [say(f"On rank {worst} collections take {{0}} per step, {{1}} of them.", own, runs)]
+    objects = measured(profile, "tracked_objects", rank=worst)
+    if objects is not None:
+        details.append(say(f"A full collection on rank {worst} looks at {{0}}.", objects))
+    if len(ranks) > 1 and cost.value > APART * own.value:
+        text = "The ranks collect in different steps: together they hold up {0} per step, the worst alone {1}."
+        details.append(say(text, cost, own))
+    others = ", and not on all ranks: the others wait" if len(ranks) < len(profile.rank_numbers) else ""
+    text = f"Python's garbage collector holds the steps up for {{0}} on average, at most for {{1}} at a time{others}."
+    return Finding(
+        cause="garbage_collection",
+        claim=say(text, cost, longest),
+        confidence=confidence((cost_pct, limits["collector_pct"]), (longest.value, limits["garbage_collection_ms"])),
+        ranks=ranks,
+        saving=host_saving(profile, ranks, 0.95 * cost.value, (0.6, 1.1), METHOD, rare=True),
+        details=tuple(details),
+    )
+
+
+MOST_LONG = 2.0  # long steps per compilation seen: a trace shows the versions of a few steps only
+OPEN = "What the thread computes in the long steps is not recorded; an evaluation would look the same."
+SEVERAL = "The traced steps use several versions of one region: their inputs differ in shape."
+NOT_COUNTED = "no trace was read, and the records count no compilation worth noting"
+
+
+@check(
+    *("cpu.operator_compilation", "Compilation", "Is code compiled during the steps?"),
+    causes=("operator_compilation",),
+    mechanisms=("dynamic_shape", "graph_recapture", "cold_start"),
+    from_records="host",
+)
+def operator_compilation(profile: Profile) -> Check | Finding:
+    """Compile events inside the recorded steps, and compilation in the unprofiled ones."""
+    if not profile.traced:
+        return _unprofiled_compilation(profile) or cannot_answer(NOT_COUNTED, capture_of(profile))
+    shares = _exposed(profile, COMPILING)
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen:
+        return _unprofiled_compilation(profile) or _little_compilation(profile, shares)
+    worst = worst_of(shares)
+    facts = measure_all(profile, "host_span_count", "host_span_exposed_ms", rank=worst, pattern=COMPILING)
+    text = "{0} of a compiler lie inside the recorded steps and hold them up for {1} per step on average."
+    view = profile.rank(worst)
+    steps = _steps(view, COMPILING)
+    first = steps == (int(view.steps["number"].iloc[0]),)
+    captured = bool(view.in_steps(np.flatnonzero(view.named("graph_capture"))).size)
+    return Finding(
+        cause="operator_compilation",
+        mechanism="graph_recapture" if captured else "cold_start" if first else "dynamic_shape",
+        claim=say(text, *facts),
+        confidence=confidence((shares[worst].value, profile.thresholds["cause_share_pct"])),
+        ranks=chosen,
+        steps=steps,
+        change=shortened_on(profile, chosen, lambda view: span_rows(view, COMPILING), 0.0),
+    )
+
+
+def _little_compilation(profile: Profile, shares: dict[int, Fact]) -> Check:
+    """The answer where hardly any compiling is seen, or nothing could be."""
+    if shares:
+        metrics = ("host_span_count", "host_span_exposed_ms")
+        facts = measure_all(profile, *metrics, rank=worst_of(shares), pattern=COMPILING)
+        return clean(say("{0} of a compiler are recorded; the device waits {1} per step for them.", *facts))
+    compiled = [view.rank.rank for view in profile.ranks if view.named("compiled_region").any()]
+    if compiled:
+        fact = measure(profile, "host_span_count", rank=compiled[0], pattern=COMPILING)
+        return clean(say("Compiled regions run, and {0} of the compiler lie inside the steps.", fact))
+    return cannot_answer(
+        "neither compile events nor compiled regions are recorded, and a compiler outside torch.compile would leave"
+        " no trace here",
+        "a trace with with_stack=True, or the log of TORCH_LOGS=recompiles",
+    )
+
+
+def _unprofiled_compilation(profile: Profile) -> Finding | None:
+    """The finding of the unprofiled steps; None where they show no compilation worth noting."""
+    if profile.series is None:
+        return None
+    finding = None if profile.host_records is None else _counted(profile, profile.series, profile.host_records)
+    return finding or (_by_versions(profile, profile.series) if profile.traced else None)
+
+
+def _counted(profile: Profile, series: RunSeries, records: HostRecords) -> Finding | None:
+    """By the time that torch reports to have compiled for."""
+    costs = by_rank(profile, records, "counter_ms_per_step", field="compile_us")
+    shares = {rank: 100.0 * cost.value / series.mean_ms for rank, cost in costs.items()}
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    if not chosen or overlapped(profile, chosen, costs[worst_of(shares)], rare=True):
+        return None
+    worst = worst_of(shares)
+    rate = measure(profile, "counter_per_second", rank=worst, field="compilations")
+    claim = say("Code is compiled while the training runs, at {0}, which takes {1} per step.", rate, costs[worst])
+    sure = confidence((shares[worst], profile.thresholds["cause_share_pct"]), at_most=0.92)
+    return _recompiled(profile, chosen, claim, sure, "time that torch compiled for")
+
+
+def _by_versions(profile: Profile, series: RunSeries) -> Finding | None:
+    """By compiled regions that have many versions, and long steps in which the thread computes."""
+    limits, again = profile.thresholds, measure_ranks(profile, profile.run.rank_numbers, "compiled_again")
+    costs: dict[int, Fact] = {}
+    for rank, count in again.items():
+        cost, long = (measured(profile, name, rank=rank) for name in ("computing_long_ms", "computing_long_steps"))
+        often = count.value >= limits["compiled_again"]
+        if cost is not None and long is not None and often and 0 < long.value <= MOST_LONG * count.value:
+            costs[rank] = cost
+    shares = {rank: 100.0 * cost.value / series.mean_ms for rank, cost in costs.items()}
+    chosen = affected(shares, limits["noted_pct"])
+    if not chosen:
+        return None
+    worst = worst_of(shares)
+    claim = say(
+        "Compiled regions were recompiled, {0} or more, as for inputs of another shape; and in {1} far above the median"
+        " the training thread computes, which adds {2} to the mean step.",
+        *(again[worst], measure(profile, "computing_long_steps", rank=worst), costs[worst]),
+    )
+    passed = (again[worst].value, limits["compiled_again"]), (shares[worst], limits["cause_share_pct"])
+    method = "long steps in which the thread computes, without collections"
+    finding = _recompiled(profile, chosen, claim, confidence(*passed, at_most=0.8), method)
+    return replace(finding, against=(say(OPEN),))
+
+
+def _recompiled(profile: Profile, ranks: tuple[int, ...], claim: Sentence, sure: float, method: str) -> Finding:
+    """The finding of unprofiled steps; the last figure of the claim is the cost per step."""
+    shapes = any(versions(profile.rank(rank)).in_use > 1 for rank in ranks if rank in profile.run.rank_numbers)
+    cost = claim.facts[-1]
+    return Finding(
+        cause="operator_compilation",
+        mechanism="dynamic_shape" if shapes else None,
+        claim=claim,
+        confidence=sure,
+        ranks=ranks,
+        steps=cost.steps,
+        saving=host_saving(profile, ranks, cost.value, (0.6, 1.2), method, rare=True),
+        details=(say(SEVERAL),) if shapes else (),
+    )
