@@ -112,7 +112,10 @@ class Comparison:
 def compare(a: Profile, b: Profile) -> Comparison:
     """The changes from baseline ``a`` to run ``b``; ``NotComparableError`` names every reason against it."""
     if not a.traced or not b.traced:
-        return _of_records(a, b)
+        require_series(a, b)
+        step, recorded = _recorded_difference(a, b)
+        headline, changes = _headline(step, "unprofiled step"), _recorded_changes(a, recorded)
+        return Comparison(step, (), (), (), ("", ""), 0.0, headline, changes, (SAME_ASSUMED,), recorded)
     alike = likeness(a, b)
     traced = difference(a, b, "step_time", "", "step_time_ms", statistic="mean")
     which, step, recorded = "step" if a.series is None and b.series is None else "traced step", traced, NONE
@@ -136,14 +139,6 @@ def compare(a: Profile, b: Profile) -> Comparison:
         notes=assumptions(a, b),
         recorded=recorded,
     )
-
-
-def _of_records(a: Profile, b: Profile) -> Comparison:
-    """The comparison where a run has no trace: the step time and its recorded parts."""
-    require_series(a, b)
-    step, recorded = _recorded_difference(a, b)
-    headline, changes = _headline(step, "unprofiled step"), _recorded_changes(a, recorded)
-    return Comparison(step, (), (), (), ("", ""), 0.0, headline, changes, (SAME_ASSUMED,), recorded)
 
 
 def _recorded_difference(a: Profile, b: Profile) -> tuple[Difference, tuple[Difference, ...]]:

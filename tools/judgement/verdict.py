@@ -175,13 +175,6 @@ def judge(
     if sure or any(_certain_pct(each) >= limits["cause_share_pct"] for each in large):
         why = "fixing a cause would save a noticeable share of the step, but confidence in it is low"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
-    return _without_cause(profile, causes, checks, unexplained)
-
-
-def _without_cause(
-    profile: Profile, causes: Sequence[RankedCause], checks: Sequence[Check], unexplained: Sequence[str]
-) -> Judgement:
-    """Healthy, unless something speaks against it that no cause was found for."""
     if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
         why = "much of the step is not computation, and no check explains it"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))

@@ -51,7 +51,17 @@ def _thread(rank: RankProfile, track: int, mine: pd.DataFrame, by_event: bool) -
         if len(intervals):
             what[(place >= 0) & (cuts[cell] < intervals[np.maximum(place, 0), 1])] = family
     table["what"] = what
-    return _merged(table)
+    if table.empty:
+        return table
+    start, end = table["start_ns"].to_numpy(), table["end_ns"].to_numpy()
+    begins = np.append(True, start[1:] != end[:-1])
+    for name in ("row", "step", "what"):
+        values = table[name].to_numpy()
+        begins[1:] |= values[1:] != values[:-1]
+    first = np.flatnonzero(begins)
+    result = table.iloc[first].reset_index(drop=True)
+    result["end_ns"] = end[np.append(first[1:] - 1, len(table) - 1)]
+    return result
 
 
 def _events(rank: RankProfile, track: int, start_ns: int, end_ns: int) -> Rows:
@@ -73,21 +83,6 @@ def innermost(rank: RankProfile, events: Rows, moments_ns: Rows) -> Rows:
             break
         place[outside] = upward[place[outside]]
     return np.append(events, NONE)[place]
-
-
-def _merged(table: pd.DataFrame) -> pd.DataFrame:
-    """Neighbouring stretches of the same event, family and step as one."""
-    if table.empty:
-        return table
-    start, end = table["start_ns"].to_numpy(), table["end_ns"].to_numpy()
-    begins = np.append(True, start[1:] != end[:-1])
-    for name in ("row", "step", "what"):
-        values = table[name].to_numpy()
-        begins[1:] |= values[1:] != values[:-1]
-    first = np.flatnonzero(begins)
-    result = table.iloc[first].reset_index(drop=True)
-    result["end_ns"] = end[np.append(first[1:] - 1, len(table) - 1)]
-    return result
 
 
 # It is walked back from the node that ends last, each time to the one that let it start when it did. HTA walks the same

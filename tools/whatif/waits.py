@@ -178,7 +178,18 @@ def host_operations(rank: RankProfile, main: int, start_ns: int, end_ns: int) ->
     recorded = launched(rank, spans[inside], starters[inside])
     begun = np.where(recorded.linked, recorded.call_start_ns, recorded.start_ns)
     recorded = replace(recorded, fixed=begun < start_ns)
-    return _completed(rank, recorded, main, start_ns, end_ns)
+    idle = complement(busy(rank, main, start_ns, end_ns), start_ns, end_ns)
+    woken, _ = _awaited(recorded, idle)
+    silent = np.ones(len(idle), dtype=bool)
+    silent[woken] = False
+    silent &= idle[:, 1] - idle[:, 0] >= RESUME_NS
+    ended = recorded.end_ns.copy()
+    for begin, resumed in idle[silent]:
+        soon = begin + RESUME_SHARE * (resumed - begin)
+        running = np.flatnonzero((recorded.start_ns <= soon) & (ended > resumed) & ~recorded.fixed)
+        if len(running):
+            ended[running[0]] = resumed
+    return replace(recorded, end_ns=ended)
 
 
 def _starters(rank: RankProfile, spans: Rows) -> Rows:
@@ -192,22 +203,6 @@ def _starters(rank: RankProfile, spans: Rows) -> Rows:
     every = np.flatnonzero(operators)
     place = np.searchsorted(rank.start[every], rank.start[spans], side="right") - 1
     return np.where(place >= 0, every[np.maximum(place, 0)], NONE) if len(every) else np.full(len(spans), NONE)
-
-
-def _completed(rank: RankProfile, ops: Operations, main: int, start_ns: int, end_ns: int) -> Operations:
-    """With the end that the training thread saw: a worker short of a core may close the collective's span later."""
-    idle = complement(busy(rank, main, start_ns, end_ns), start_ns, end_ns)
-    woken, _ = _awaited(ops, idle)
-    silent = np.ones(len(idle), dtype=bool)
-    silent[woken] = False
-    silent &= idle[:, 1] - idle[:, 0] >= RESUME_NS
-    ended = ops.end_ns.copy()
-    for begin, resumed in idle[silent]:
-        soon = begin + RESUME_SHARE * (resumed - begin)
-        running = np.flatnonzero((ops.start_ns <= soon) & (ended > resumed) & ~ops.fixed)
-        if len(running):
-            ended[running[0]] = resumed
-    return replace(ops, end_ns=ended)
 
 
 def host_waits(rank: RankProfile, ops: Operations, main: int, start_ns: int, end_ns: int) -> Waits:

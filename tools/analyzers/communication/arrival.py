@@ -160,7 +160,29 @@ def _between_traced(profile: Profile) -> Check | Finding:
         return straggler(profile, late)
     led = sorted(blame(profile)["steps"].tolist(), reverse=True)
     if sum(led) >= SKEW_STEPS and led[1] >= SKEW_SHARE * sum(led):
-        return _data_skew(profile, wait_pct)
+        waiting, counts, change = measure(profile, "exposed_wait_ms"), blame(profile)["steps"], balance(profile)
+        leading = tuple(int(rank) for rank in counts.index[counts > 0])
+        text = "The ranks wait {0} per step for each other, and the rank that arrives last changes from step to step."
+        return Finding(
+            cause="data_skew",
+            claim=say(text, waiting),
+            confidence=confidence(
+                (wait_pct, profile.thresholds["cause_share_pct"]),
+                (measure(profile, "collective_wait_pct").value, profile.thresholds["collective_wait_pct"]),
+                (len(leading), 2.0),
+                at_most=0.7,
+            ),
+            ranks=leading,
+            steps=waiting.steps,
+            change=change,
+            impact_ms=None if change else waiting.value,
+            impact_method="" if change else "exposed waiting, mean per step and rank",
+            details=tuple(
+                say(f"rank {rank} is waited for most in {{0}} steps.", measure(profile, "steps_waited_for", rank=rank))
+                for rank in leading
+            ),
+            symptom_of=HOST_CAUSES,
+        )
     reason = "the ranks wait for each other, but not steadily for the same one in the few steps recorded"
     return cannot_answer(reason, "a longer recording, twenty steps or more, of all ranks", *_support(profile, ratio))
 
@@ -171,32 +193,6 @@ def _support(profile: Profile, ratio: Fact) -> tuple[Sentence, ...]:
         say("A rank only waits for a later one for {0} per step.", measure(profile, "exposed_wait_ms")),
         say(text, measure(profile, "matched_collectives"), ratio),
         *left_out(profile),
-    )
-
-
-def _data_skew(profile: Profile, wait_pct: float) -> Finding:
-    waiting, counts, change = measure(profile, "exposed_wait_ms"), blame(profile)["steps"], balance(profile)
-    leading = tuple(int(rank) for rank in counts.index[counts > 0])
-    text = "The ranks wait {0} per step for each other, and the rank that arrives last changes from step to step."
-    return Finding(
-        cause="data_skew",
-        claim=say(text, waiting),
-        confidence=confidence(
-            (wait_pct, profile.thresholds["cause_share_pct"]),
-            (measure(profile, "collective_wait_pct").value, profile.thresholds["collective_wait_pct"]),
-            (len(leading), 2.0),
-            at_most=0.7,
-        ),
-        ranks=leading,
-        steps=waiting.steps,
-        change=change,
-        impact_ms=None if change else waiting.value,
-        impact_method="" if change else "exposed waiting, mean per step and rank",
-        details=tuple(
-            say(f"rank {rank} is waited for most in {{0}} steps.", measure(profile, "steps_waited_for", rank=rank))
-            for rank in leading
-        ),
-        symptom_of=HOST_CAUSES,
     )
 
 

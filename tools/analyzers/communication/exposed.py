@@ -84,7 +84,12 @@ def exposed(profile: Profile) -> Check | None:
     Exchanges whose result is needed at once are judged apart: no order hides them.
     """
     if collectives(profile).empty:
-        return _without_collectives(profile)
+        if (profile.run.layout.world_size or 1) > 1:
+            return cannot_answer(
+                "the job has several ranks, but the trace holds no collective",
+                "a trace with device activity (or the communication library's host spans) over whole steps",
+            )
+        return clean(say("The trace holds {0} collectives per step.", measure(profile, "collective_count")))
     share, overlap = measure(profile, "movable_transfer_pct"), measure(profile, "communication_overlap_pct")
     support = (_amount(profile), say("{0} of the communication overlaps with compute.", overlap))
     limits, exchange = profile.thresholds, exchange_finding(profile)
@@ -97,15 +102,6 @@ def exposed(profile: Profile) -> Check | None:
         return Check("", "found", () if exchange is None else (exchange,), support=(*support, bound))
     order = _poor_overlap(profile, share, overlap, hideable, hideable_pct)
     return found(*((order,) if exchange is None else (order, exchange)))
-
-
-def _without_collectives(profile: Profile) -> Check:
-    if (profile.run.layout.world_size or 1) > 1:
-        return cannot_answer(
-            "the job has several ranks, but the trace holds no collective",
-            "a trace with device activity (or the communication library's host spans) over whole steps",
-        )
-    return clean(say("The trace holds {0} collectives per step.", measure(profile, "collective_count")))
 
 
 def _amount(profile: Profile) -> Sentence:

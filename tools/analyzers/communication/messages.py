@@ -172,5 +172,6 @@ def _many_short(profile: Profile) -> Check | Finding:
         steps=facts[0].steps,
         change=(*scaled(profile, None, 1.0 / count, longest_us=limits["small_collective_us"]), *asking),
         details=(shape,),
+        signals=("many collectives per step", "latency-bound time"),
         against=(say("The sizes of the messages were not recorded."), *((ONE_RANK,) if one_rank else ())),
     )

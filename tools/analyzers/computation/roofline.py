@@ -43,10 +43,39 @@ def against_roofline(profile: Profile) -> Check | Finding:
         return cannot_answer(reason, "a profile taken with record_shapes=True")
     limited = concerned(profile, "compute_bound")
     if limited is not None and limited.share.value >= profile.thresholds["compute_bound_pct"]:
-        return _compute_bound(profile, limited)
+        left = _narrower_factor(profile, limited.worst)
+        finding = Finding(
+            cause="compute_bound",
+            claim=say(
+                "Operators that compute near the device's limit run {0} of the step; matrix operators reach {1}.",
+                *(limited.share, measure(profile, "matrix_tflops", rank=limited.worst)),
+            ),
+            confidence=confidence((limited.share.value, profile.thresholds["compute_bound_pct"])),
+            details=_bounds(profile),
+            symptom_of=("underutilization",),  # at the limit of the ordinary units, with the matrix units unused
+        )
+        placed = concerning(profile, limited, "compute_bound", finding, left)
+        if left < 1.0:
+            return placed
+        why = "the device has no faster unit for this work; only less work helps"
+        return replace(placed, change=(), impact_ms=0.0, impact_method=why)
     below = concerned(profile, "underutilized")
     if below is not None and _far_below(profile, below):
-        return _underutilized(profile, below)
+        reached, low = measure(profile, "roofline_pct", rank=below.worst), profile.thresholds["low_roofline_pct"]
+        left = min(1.0, reached.value / low)
+        finding = Finding(
+            cause="underutilization",
+            claim=say(
+                "Operators that use neither the device's arithmetic nor its memory bandwidth run {0} of the step; at"
+                " the device's peaks operators of known cost would need {1} of their time.",
+                *(below.share, reached),
+            ),
+            confidence=confidence(
+                (below.share.value, profile.thresholds["cause_share_pct"]), (low, max(reached.value, 1e-3)), at_most=0.7
+            ),
+            details=_bounds(profile),
+        )
+        return concerning(profile, below, "underutilized", finding, left, max(0.8, (1.0 + left) / 2))
     return clean(*_bounds(profile))
 
 
@@ -60,24 +89,6 @@ def _far_below(profile: Profile, where: Concerned) -> bool:
         where.share.value >= profile.thresholds["cause_share_pct"]
         and reached.value < profile.thresholds["low_roofline_pct"]
     )
-
-
-def _underutilized(profile: Profile, where: Concerned) -> Finding:
-    reached, low = measure(profile, "roofline_pct", rank=where.worst), profile.thresholds["low_roofline_pct"]
-    left = min(1.0, reached.value / low)
-    finding = Finding(
-        cause="underutilization",
-        claim=say(
-            "Operators that use neither the device's arithmetic nor its memory bandwidth run {0} of the step; at the"
-            " device's peaks operators of known cost would need {1} of their time.",
-            *(where.share, reached),
-        ),
-        confidence=confidence(
-            (where.share.value, profile.thresholds["cause_share_pct"]), (low, max(reached.value, 1e-3)), at_most=0.7
-        ),
-        details=_bounds(profile),
-    )
-    return concerning(profile, where, "underutilized", finding, left, max(0.8, (1.0 + left) / 2))
 
 
 def _bounds(profile: Profile) -> tuple[Sentence, ...]:
@@ -101,25 +112,6 @@ def _bounds(profile: Profile) -> tuple[Sentence, ...]:
         moved = measure_all(profile, "streaming_gb_s", "device_peak_gb_s", rank=rank)
         rates.append(say("Element-wise operators move {0} of the {1} that the device can.", *moved))
     return say(text, *shares), *rates
-
-
-def _compute_bound(profile: Profile, where: Concerned) -> Finding:
-    left = _narrower_factor(profile, where.worst)
-    finding = Finding(
-        cause="compute_bound",
-        claim=say(
-            "Operators that compute near the device's limit run {0} of the step; matrix operators reach {1}.",
-            *(where.share, measure(profile, "matrix_tflops", rank=where.worst)),
-        ),
-        confidence=confidence((where.share.value, profile.thresholds["compute_bound_pct"])),
-        details=_bounds(profile),
-        symptom_of=("underutilization",),  # at the limit of the ordinary units, with the matrix units unused
-    )
-    placed = concerning(profile, where, "compute_bound", finding, left)
-    if left < 1.0:
-        return placed
-    why = "the device has no faster unit for this work; only less work helps"
-    return replace(placed, change=(), impact_ms=0.0, impact_method=why)
 
 
 def _narrower_factor(profile: Profile, rank: int) -> float:
@@ -154,7 +146,17 @@ def precision(profile: Profile) -> Check | Finding:
         return clean(say("No matrix multiplication, convolution or attention kernel ran."))
     where = concerned(profile, "vector_unit_fp32")
     if where is None:
-        return _nothing_found(profile)
+        for rank in _runs(profile, "matrix_operators"):
+            of = {"group": "unnamed_arithmetic", "of": "matrix_operators"}
+            if measure(profile, "kernel_group_share_pct", rank=rank, **of).value > 50.0:
+                return cannot_answer(
+                    f"most matrix kernels of rank {rank} have names that do not show their arithmetic",
+                    "a trace with record_shapes=True from a build whose libraries name their kernels",
+                )
+        shares = (worst_share(profile, group) for group in ("matrix_operators", "vector_unit_fp32"))
+        return clean(
+            say("Matrix operators run {0} of the step, those in single precision on ordinary units {1}.", *shares)
+        )
     rank = where.worst
     device, spec, known = device_of(profile.rank(rank)), spec_for(profile.rank(rank)), roofline(profile, rank)
     target = None if spec is None else target_precision(spec)
@@ -184,18 +186,6 @@ def target_precision(spec: DeviceSpec) -> str | None:
     """The type to compute in instead of fp32: the first of tf32, bf16, fp16 whose matrix peak is worth it."""
     ordinary = spec.vector_tflops.get("fp32", 0.0)
     return next((each for each in TARGETS if spec.matrix_tflops.get(each, 0.0) >= WORTHWHILE * ordinary), None)
-
-
-def _nothing_found(profile: Profile) -> Check:
-    for rank in _runs(profile, "matrix_operators"):
-        of = {"group": "unnamed_arithmetic", "of": "matrix_operators"}
-        if measure(profile, "kernel_group_share_pct", rank=rank, **of).value > 50.0:
-            return cannot_answer(
-                f"most matrix kernels of rank {rank} have names that do not show their arithmetic",
-                "a trace with record_shapes=True from a build whose libraries name their kernels",
-            )
-    shares = (worst_share(profile, group) for group in ("matrix_operators", "vector_unit_fp32"))
-    return clean(say("Matrix operators run {0} of the step, those in single precision on ordinary units {1}.", *shares))
 
 
 def _kept_time(profile: Profile, rank: int, spec: DeviceSpec, target: str) -> float:

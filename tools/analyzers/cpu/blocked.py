@@ -62,14 +62,12 @@ def interpreter_lock(profile: Profile) -> Check | Finding:
         )
         return clean(say(text, others[worst_of(values(others))]))
     chosen = affected(shares, profile.thresholds["noted_pct"])
-    return overlapped(profile, chosen, off) or _finding(profile, chosen, late, lost[late])
-
-
-def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float) -> Finding:
-    share = measure(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
-    off, limits = measure(profile, "off_core_ms", rank=rank), profile.thresholds
-    step_pct = 100.0 * lost_ms / (profile.series.mean_ms if profile.series else 1.0)
-    pauses = _switch_pauses(profile, rank)
+    if answer := overlapped(profile, chosen, off):
+        return answer
+    share = measure(profile, "counter_share_pct", rank=late, field="python_threads_cpu_us")
+    off, limits = measure(profile, "off_core_ms", rank=late), profile.thresholds
+    step_pct = 100.0 * lost[late] / (profile.series.mean_ms if profile.series else 1.0)
+    pauses = _switch_pauses(profile, late)
     method = "time the training thread is blocked while other threads run"
     return Finding(
         cause="operator_dispatch",
@@ -84,8 +82,8 @@ def _finding(profile: Profile, ranks: tuple[int, ...], rank: int, lost_ms: float
             (share.value, limits["side_thread_pct"]),
             at_most=0.9 if pauses else 0.75,
         ),
-        ranks=ranks,
-        saving=host_saving(profile, ranks, lost_ms, (0.4, 1.2), method),
+        ranks=chosen,
+        saving=host_saving(profile, chosen, lost[late], (0.4, 1.2), method),
         details=(say(SWITCHES, *pauses),) if pauses else (),
         against=() if pauses else (say(UNSEEN),),
     )
@@ -167,15 +165,11 @@ def step_writes(profile: Profile) -> Check | Finding:
     if shares[worst] < profile.thresholds["blocked_pct"]:
         text = "The training thread is off its core for {0} per step; data, other ranks and pauses account for that."
         return clean(say(text, off))
-    return _step_writes_finding(profile, affected(shares, profile.thresholds["noted_pct"]), worst, known[worst])
-
-
-def _step_writes_finding(profile: Profile, ranks: tuple[int, ...], worst: int, lost_ms: float) -> Finding:
     off = measure(profile, "off_core_ms", rank=worst)
     between = measure(profile, "part_ms", part="host", rank=worst)
     written = measured(profile, "steady_writes_per_step", rank=worst)
     seen = written is not None and written.value >= profile.thresholds["step_write_bytes"]
-    share_pct = 100.0 * lost_ms / (profile.series.mean_ms if profile.series else lost_ms)
+    share_pct = 100.0 * known[worst] / (profile.series.mean_ms if profile.series else known[worst])
     details = (say("A usual step writes {0} to storage.", written),) if seen and written is not None else ()
     return Finding(
         cause="checkpoint_stall",
@@ -186,8 +180,8 @@ def _step_writes_finding(profile: Profile, ranks: tuple[int, ...], worst: int, l
             *(off, between),
         ),
         confidence=confidence((share_pct, profile.thresholds["blocked_pct"] / 1.5), at_most=0.85 if seen else 0.65),
-        ranks=ranks,
-        saving=saving(profile, lost_ms, 0.5, 1.15, "blocked time that neither data nor other ranks explain"),
+        ranks=affected(shares, profile.thresholds["noted_pct"]),
+        saving=saving(profile, known[worst], 0.5, 1.15, "blocked time that neither data nor other ranks explain"),
         details=details,
     )
 

@@ -42,24 +42,6 @@ def always_profiled(profile: Profile, rank: int) -> bool:
     return active is not None and active.value >= ALWAYS_PCT
 
 
-def _finding(profile: Profile, ranks: tuple[int, ...], active: Fact, estimate: Fact, share_pct: float) -> Finding:
-    limits = profile.thresholds
-    return Finding(
-        cause="profiling_overhead",
-        claim=say(
-            "A profiler runs for {0} of the time, also in steps of which no trace is kept: recording stacks, shapes and"
-            " memory takes an estimated {1} of host time per step.",
-            *(active, estimate),
-        ),
-        confidence=confidence((share_pct, limits["cause_share_pct"]), (active.value, ALWAYS_PCT / 2.0), at_most=0.92),
-        ranks=ranks,
-        steps=active.steps,
-        saving=host_saving(profile, ranks, active.value / 100.0 * estimate.value, (0.5, 1.8), METHOD),
-        details=(say(RECORDS, *_events(profile, estimate.ranks[0])),),
-        against=(say(OPEN),),
-    )
-
-
 def _events(profile: Profile, rank: int) -> tuple[Fact, Fact]:
     """How many Python frames and operators a traced step records."""
     frames = measure(profile, "profiled_events_per_step", rank=rank, kind="python")
@@ -83,27 +65,22 @@ def profiling_overhead(profile: Profile) -> Check | Finding:
     records = profile.host_records
     active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
     if not profile.traced:
-        return _untraced(profile, active)
+        if not active:
+            return cannot_answer("no trace was read, and no sample shows whether a profiler ran", capture_of(profile))
+        worst = active[worst_of(active)]
+        if worst.value < ALWAYS_PCT:
+            return clean(say("A profiler runs for {0} of the time.", worst))
+        return Finding(
+            cause="profiling_overhead",
+            claim=say("A profiler of the script's own runs for {0} of the time.", worst),
+            confidence=confidence((worst.value, ALWAYS_PCT / 2.0), at_most=0.9),
+            ranks=affected(active, ALWAYS_PCT),
+            impact_ms=0.0,
+            impact_method="what a profiler costs depends on what it records, which only a trace shows",
+            against=(say(UNKNOWN),),
+        )
     traced = {rank: fact for rank, fact in active.items() if rank in profile.run.rank_numbers}
     return _recorded(profile, traced) if traced else _estimated(profile)
-
-
-def _untraced(profile: Profile, active: dict[int, Fact]) -> Check | Finding:
-    """By the samples alone, which do not show the cost."""
-    if not active:
-        return cannot_answer("no trace was read, and no sample shows whether a profiler ran", capture_of(profile))
-    worst = active[worst_of(active)]
-    if worst.value < ALWAYS_PCT:
-        return clean(say("A profiler runs for {0} of the time.", worst))
-    return Finding(
-        cause="profiling_overhead",
-        claim=say("A profiler of the script's own runs for {0} of the time.", worst),
-        confidence=confidence((worst.value, ALWAYS_PCT / 2.0), at_most=0.9),
-        ranks=affected(active, ALWAYS_PCT),
-        impact_ms=0.0,
-        impact_method="what a profiler costs depends on what it records, which only a trace shows",
-        against=(say(UNKNOWN),),
-    )
 
 
 def _recorded(profile: Profile, active: dict[int, Fact]) -> Check | Finding:
@@ -115,7 +92,25 @@ def _recorded(profile: Profile, active: dict[int, Fact]) -> Check | Finding:
     if not chosen:
         return clean(say("While no trace is recorded a profiler runs for {0} of the time.", active[worst_of(active)]))
     hidden = overlapped(profile, chosen, estimates[worst])
-    return hidden or _finding(profile, chosen, active[worst], estimates[worst], shares[worst])
+    if answer := hidden:
+        return answer
+    limits = profile.thresholds
+    return Finding(
+        cause="profiling_overhead",
+        claim=say(
+            "A profiler runs for {0} of the time, also in steps of which no trace is kept: recording stacks, shapes and"
+            " memory takes an estimated {1} of host time per step.",
+            *(active[worst], estimates[worst]),
+        ),
+        confidence=confidence(
+            (shares[worst], limits["cause_share_pct"]), (active[worst].value, ALWAYS_PCT / 2.0), at_most=0.92
+        ),
+        ranks=chosen,
+        steps=active[worst].steps,
+        saving=host_saving(profile, chosen, active[worst].value / 100.0 * estimates[worst].value, (0.5, 1.8), METHOD),
+        details=(say(RECORDS, *_events(profile, estimates[worst].ranks[0])),),
+        against=(say(OPEN),),
+    )
 
 
 def _estimated(profile: Profile) -> Check | Finding:

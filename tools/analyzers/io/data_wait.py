@@ -38,26 +38,22 @@ def data_loader(profile: Profile) -> Check | Finding:
         return recorded_data_wait(profile)
     ranks = [view.rank.rank for view in profile.ranks if len(view.in_steps(view.loader_rows))]
     if not ranks:
-        return _without_spans(profile)
+        devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]
+        host = measure_ranks(profile, devices, "part_pct", part="host")
+        largest = max(host.values(), key=lambda fact: fact.value, default=None)
+        if largest is not None and len(host) == len(profile.ranks) and largest.value < profile.thresholds["noted_pct"]:
+            text = "The device waits for the host, and so for any data, during {0} of the step at most."
+            return clean(say(text, largest))
+        return cannot_answer(
+            "no data-loader span is recorded on a training thread",
+            "the loop over the DataLoader inside the profiled steps, or a record_function span around fetching a batch",
+        )
     shares = measure_ranks(profile, ranks, "part_pct", part="data_wait")
     worst, chosen = worst_of(values(shares)), affected(values(shares), profile.thresholds["noted_pct"])
     if chosen:
         return _finding(profile, chosen, worst)
     text = "The step waits {0} for its data loader ({1}); the loader's spans last {2}, hidden or not."
     return clean(say(text, _wait_ms(profile, worst), shares[worst], measure(profile, "loader_span_ms", rank=worst)))
-
-
-def _without_spans(profile: Profile) -> Check:
-    devices = [view.rank.rank for view in profile.ranks if view.rank.has_device]
-    host = measure_ranks(profile, devices, "part_pct", part="host")
-    largest = max(host.values(), key=lambda fact: fact.value, default=None)
-    if largest is not None and len(host) == len(profile.ranks) and largest.value < profile.thresholds["noted_pct"]:
-        text = "The device waits for the host, and so for any data, during {0} of the step at most."
-        return clean(say(text, largest))
-    return cannot_answer(
-        "no data-loader span is recorded on a training thread",
-        "the loop over the DataLoader inside the profiled steps, or a record_function span around fetching a batch",
-    )
 
 
 def _wait_ms(profile: Profile, rank: int) -> Fact:

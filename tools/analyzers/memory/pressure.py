@@ -13,6 +13,7 @@ from tools.analyzers.support.answers import (
     confidence,
     host_saving,
     measure_all,
+    measure_ranks,
     measured,
     not_recorded,
     overlapped,
@@ -21,7 +22,7 @@ from tools.analyzers.support.answers import (
 )
 from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.spec import Need, check
-from tools.findings import Check, Fact, Finding, Sentence
+from tools.findings import Check, Finding, Sentence
 from tools.metrics.memory import allocation_rows, recomputed, recomputed_kernels
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
@@ -47,29 +48,23 @@ def allocation(profile: Profile) -> Check | Finding:
         one_step = "only one step is recorded, and allocations in the first step are usual"
         reason = one_step if seen else "no runtime calls are recorded"
         return cannot_answer(reason, "a trace of at least two steps with ProfilerActivity.CPU and CUDA")
-    spent = {rank: measure(profile, "allocation_ms", rank=rank) for rank in ranks}
     wall_ms = {rank: float(profile.rank(rank).breakdown["wall_ns"].mean()) / 1e6 for rank in ranks}
-    shares = {rank: 100.0 * spent[rank].value / wall_ms[rank] for rank in ranks}
+    spent_ms = measure_ranks(profile, ranks, "allocation_ms")
+    shares = {rank: 100.0 * spent_ms[rank].value / wall_ms[rank] for rank in ranks}
     worst, chosen = worst_of(shares), affected(shares, profile.thresholds["noted_pct"])
-    total_ms = spent[worst].value * (len(profile.rank(worst).steps) - 1)
-    if not chosen or total_ms < profile.thresholds["allocation_ms"]:
-        calls = measure(profile, "allocation_calls", rank=worst)
-        text = "After the first step a step makes {0} that allocate or free device memory; they take {1}."
-        return clean(say(text, calls, spent[worst]))
-    return _pressure(profile, chosen, worst, shares[worst])
-
-
-def _pressure(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
-    view, rows = profile.rank(worst), allocation_rows(profile.rank(worst))
-    name = commonest(view, rows, view.end[rows] - view.start[rows])
     metrics = ("allocation_calls", "allocation_ms", "allocation_exposed_ms")
     calls, spent, starving = measure_all(profile, *metrics, rank=worst)
+    if not chosen or spent.value * (len(profile.rank(worst).steps) - 1) < profile.thresholds["allocation_ms"]:
+        text = "After the first step a step makes {0} that allocate or free device memory; they take {1}."
+        return clean(say(text, calls, spent))
+    view, rows = profile.rank(worst), allocation_rows(profile.rank(worst))
+    name = commonest(view, rows, view.end[rows] - view.start[rows])
     text = (
         "After the first step, each step still makes {0} that allocate or free device memory, most of it in {n0};"
         " they take {1}."
     )
     change: Change = ()  # the calls are gone, and with those that free memory the waiting for the device in them
-    for rank in ranks:
+    for rank in chosen:
         own, calling = profile.rank(rank), allocation_rows(profile.rank(rank))
         freeing = calling[own.named("device_free")[calling]]
         change += shortened(own, calling, 0.0)
@@ -78,8 +73,8 @@ def _pressure(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: f
         cause="memory_pressure",
         mechanism="allocator_retry",
         claim=say(text, calls, spent, names=(name,)),
-        confidence=confidence((share_pct, profile.thresholds["cause_share_pct"]), at_most=0.85),
-        ranks=ranks,
+        confidence=confidence((shares[worst], profile.thresholds["cause_share_pct"]), at_most=0.85),
+        ranks=chosen,
         steps=tuple(int(step) for step in np.unique(view.step_of(rows))),
         change=change,
         details=(say("The device is idle during {0} of it.", starving), *_fullness(profile, worst)),
@@ -171,24 +166,22 @@ def page_faults(profile: Profile) -> Check | Finding:
         return clean(say(text, faults, costs[worst]))
     ranks = affected(shares, profile.thresholds["noted_pct"])
     hidden = overlapped(profile, ranks, costs[worst])
-    return hidden or _finding(profile, ranks, faults, costs[worst], shares[worst])
-
-
-def _finding(profile: Profile, ranks: tuple[int, ...], faults: Fact, cost: Fact, share_pct: float) -> Finding:
+    if answer := hidden:
+        return answer
     profiled = any(always_profiled(profile, rank) for rank in ranks)
     # A profiler takes memory for what it records: up to its own cost the faults are its doing.
     traced = [rank for rank in ranks if profiled and rank in profile.run.rank_numbers]
     estimates = (measure(profile, "profiling_overhead_ms", rank=rank).value for rank in traced)
-    own_ms = max(cost.value - max(estimates, default=0.0), 0.0) if profiled else cost.value
+    own_ms = max(costs[worst].value - max(estimates, default=0.0), 0.0) if profiled else costs[worst].value
     return Finding(
         cause="memory_pressure",
         claim=say(
             "Memory is released and re-faulted every step: page faults occur at {0}, an estimated {1} of kernel time"
             " per step.",
-            *(faults, cost),
+            *(faults, costs[worst]),
         ),
         confidence=confidence(
-            (share_pct, profile.thresholds["page_fault_pct"]),
+            (shares[worst], profile.thresholds["page_fault_pct"]),
             at_most=PROFILED if profiled and not profile.traced else 0.85,
         ),
         ranks=ranks,

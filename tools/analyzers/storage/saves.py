@@ -61,7 +61,26 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     if ran is not None:
         text = "Long steps recur every {0}, but the training thread computes for {1} of what they take longer."
         return clean(say(text, measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran))
-    return _finding(profile, series, stalls, worst, cost, writers)
+    blocked = not writers and _blocked(series, stalls)
+    what, sure = (BLOCKED, 0.75) if blocked else (".", 0.45)
+    if writers:
+        what, sure = ": it is then that the process writes, as a checkpoint is saved.", 0.92
+    share_pct = 100.0 * cost.value / series.mean_ms
+    return Finding(
+        cause="checkpoint_stall",
+        mechanism="slow_storage" if blocked else _mechanism(profile, writers),
+        claim=say(
+            "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step" + what,
+            *(*measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=worst), cost),
+        ),
+        confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=sure),
+        ranks=tuple(sorted(writers)) or tuple(sorted(stalls)),
+        steps=stalls[worst].steps,
+        saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
+        details=tuple(_written(profile, rank) for rank in sorted(writers)),
+        against=() if writers else (say(UNSEEN if blocked else OPEN),),
+        signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
+    )
 
 
 def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
@@ -85,36 +104,6 @@ def _filled_by_other(series: RunSeries, stalls: Stalls) -> bool:
     """
     parts = (series.usual.groupby("rank")[name] for name in OTHER_PARTS if name in series.usual)
     return any(float((own.mean() - own.median()).max()) >= EXPLAINS * stalls.cost_ms for own in parts)
-
-
-def _finding(
-    profile: Profile,
-    series: RunSeries,
-    stalls: dict[int, Stalls],
-    worst: int,
-    cost: Fact,
-    writers: dict[int, StallWrites],
-) -> Finding:
-    blocked = not writers and _blocked(series, stalls)
-    what, sure = (BLOCKED, 0.75) if blocked else (".", 0.45)
-    if writers:
-        what, sure = ": it is then that the process writes, as a checkpoint is saved.", 0.92
-    share_pct = 100.0 * cost.value / series.mean_ms
-    return Finding(
-        cause="checkpoint_stall",
-        mechanism="slow_storage" if blocked else _mechanism(profile, writers),
-        claim=say(
-            "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step" + what,
-            *(*measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=worst), cost),
-        ),
-        confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=sure),
-        ranks=tuple(sorted(writers)) or tuple(sorted(stalls)),
-        steps=stalls[worst].steps,
-        saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
-        details=tuple(_written(profile, rank) for rank in sorted(writers)),
-        against=() if writers else (say(UNSEEN if blocked else OPEN),),
-        signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
-    )
 
 
 def _blocked(series: RunSeries, stalls: dict[int, Stalls]) -> bool:
