@@ -6,10 +6,10 @@ A session is what the chat, ``ask``, ``show`` and later frontends share. It is u
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.citations import cited_ids
@@ -20,7 +20,7 @@ from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
-from hermes_agent.questions.intents import reply
+from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
 from hermes_agent.questions.material import Cancelled, RunMaterial, ignore, never
 from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.form import introduction, without_words
@@ -30,24 +30,9 @@ from tools.errors import InputError, UsageError
 if TYPE_CHECKING:
     from hermes_agent.statements.question import ModelAnswers
 
-NOT_UNDERSTOOD = ("", "not_understood", "help")
+WITHOUT_LEAD = ("", NOT_UNDERSTOOD, "help")
 
 __all__ = ["Answer", "Cancelled", "Session", "Shown", "Table"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer to one question, as Markdown with citations ``[E3]``, ``[A1]``, ``[C2]``.
-
-    ``evidence`` holds every record the text cites, old and new. ``by`` says who wrote it, ``intent`` which kind of
-    question it was taken for ("" when it was not understood).
-    """
-
-    text: str
-    evidence: tuple[EvidenceRecord, ...] = ()
-    by: Literal["template", "model"] = "template"
-    notes: tuple[str, ...] = ()
-    intent: str = ""
 
 
 class Session:
@@ -121,15 +106,13 @@ class Session:
                 return self._in_other_words(question, outcome, model.name)
             notes = (f"Answered without the model: {outcome.reason}",)
         found = reply(self.discussion, question)
-        return Answer(found.text, found.evidence, notes=(*found.notes, *notes), intent=found.intent)
+        return replace(found, notes=(*found.notes, *notes))
 
     def _in_other_words(self, question: str, outcome: Accepted, model: str) -> Answer:
         """What the templates answer, in short, then the model's words."""
         lead, intent = self._lead(question)
         text = f"{lead}\n\n{introduction(model)}\n\n{outcome.text}"
-        known = self.discussion.evidence
-        cited = dict.fromkeys(name for name in cited_ids(text) if name in known)
-        return Answer(text, tuple(known[name] for name in cited), "model", (outcome.note,), intent)
+        return Answer(text, cited_evidence(self.discussion, text), "model", (outcome.note,), intent)
 
     def _lead(self, question: str) -> tuple[str, str]:
         """The first paragraph of the answer from templates, else the verdict; and the kind of question."""
@@ -139,7 +122,7 @@ class Session:
             found = reply(self.discussion, question)
         except InputError:  # the run can no longer be read; what is known of it can still be shown
             return verdict, ""
-        if found.intent in NOT_UNDERSTOOD or not cited_ids(found.text):
+        if found.intent in WITHOUT_LEAD or not cited_ids(found.text):
             return verdict, found.intent
         first = found.text.split("\n\n", 1)[0]
         return (found.text if first.endswith(":") or not cited_ids(first) else first), found.intent

@@ -10,13 +10,13 @@ from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
 from hermes_agent.model.display import cause_title, costs, on_ranks
 from hermes_agent.questions.causes import about
 from hermes_agent.questions.discussion import Discussion, cited
-from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, paragraph, quoted_from
-from hermes_agent.questions.question import Question
-from hermes_agent.questions.subjects import Subject, subject_of
+from hermes_agent.questions.question import Question, Subject, subject_of, wording
 from tools.errors import UsageError
 from tools.knowledge.taxonomy import EFFORTS
+from tools.knowledge.thresholds import Thresholds
 
+SUPPORTED = Thresholds()["confidence"]
 CAUSES_LISTED = 3
 FURTHER = 4  # changes listed by title
 NEXT_MEASUREMENTS = 3
@@ -58,7 +58,10 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
             return blocks([lead, about(discussion, subject)])
         return _ordered(exact or chosen, "For that, change this first:")
     if advice:
-        return _ordered(advice, "Change this first:")
+        sure = {(each.cause, each.mechanism) for each in discussion.diagnosis.causes if each.confidence >= SUPPORTED}
+        first = [item for item in advice if (item.for_, item.mechanism) in sure] or advice[:1]
+        lead = "Change this first:" if sure else "Low confidence; the likeliest change to help:"
+        return _ordered([*first, *(item for item in advice if item not in first)], lead)
     healthy = discussion.diagnosis.verdict == "healthy"
     return f"{discussion.diagnosis.headline} {wording('nothing_to_change' if healthy else 'no_advice')}"
 
@@ -103,9 +106,7 @@ def what_if(discussion: Discussion, question: Question) -> str:
 def how_many_workers(discussion: Discussion, question: Question) -> str:
     """The fewest workers that keep up where a batch's making was recorded, else what to record."""
     ranks = question.ranks or discussion.material.profile().run.rank_numbers
-    facts = {rank: discussion.measured("loader_workers_least", rank=rank) for rank in ranks}
-    least = {rank: fact.value for rank, fact in facts.items() if fact is not None}
-    if least:
+    if least := discussion.values("loader_workers_least", ranks):
         rank = max(least, key=lambda each: least[each])
         where = f" on rank {rank}, which needs no fewer than the others" if len(least) > 1 else ""
         return blocks([discussion.say(wording("workers").format(where=where), rank=rank), wording("check_workers")])
@@ -174,4 +175,5 @@ def _gain(discussion: Discussion, cause: CauseRecord) -> str:
     )
     unknown = f"What a step would take without {name} cannot be replayed from this recording."
     # The same cause may be listed for several ranks: the prediction that names them.
-    return paragraph([next((text for text in texts if where in text), texts[0] if texts else unknown), cost])
+    text = next((text for text in texts if where in text), texts[0] if texts else unknown)
+    return paragraph([text.replace("Fixing this", f"Fixing {name}", 1), cost])

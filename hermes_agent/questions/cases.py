@@ -10,9 +10,8 @@ from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import CaseRecord
 from hermes_agent.model.display import cause_title
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, paragraph, quoted_from
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.question import Question, wording
 
 CASES_LISTED = 3
 DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(?P<what>.+)$", re.IGNORECASE)

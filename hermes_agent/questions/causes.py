@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, on_ranks
-from hermes_agent.questions.cause_status import CauseStatus, Kind, cause_status
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion, cited
-from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, capital, general, listed, ordinal, paragraph
-from hermes_agent.questions.question import Question
-from hermes_agent.questions.subjects import Subject
-from tools.analyzers.registry import unwatched_causes
+from hermes_agent.questions.question import Question, Subject, wording
+from tools.analyzers.registry import checks_for, has_own_check, unwatched_causes
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
 from tools.judgement.savings import cause_key
@@ -31,7 +30,32 @@ LACK = re.compile(r"\b(not?|un\w+|poor|bad|missing|lack\w*|without|too (few|litt
 LACKING = {"no_tensor_core", "poor_overlap", "no_prefetch", "pageable_copy"}  # causes that are the lack of their words
 CURES = re.compile(r"\b(cuda graphs?|num workers|fusion|dynamo|torch compile)\b")  # a fix, not a sign of the cause
 ALL_ANSWERED = "Every question that Hermes asks of such a run could be answered."
+
+Kind = Literal[
+    "listed",  # among the ranked causes
+    "minor",  # found, but saves too little to be ranked
+    "other",  # the checks that look for it found something else instead
+    "clean",  # all its checks looked, and it is not there
+    "open",  # at least one of its checks could not answer
+    "absent",  # it has checks, but none of them was made on this run
+    "unwatched",  # no check looks for it
+]
 NOT_FOUND: tuple[Kind, ...] = ("open", "other", "absent", "clean")
+
+
+@dataclass(frozen=True, eq=False)
+class CauseStatus:
+    """The outcome of the checks for one cause, or one mechanism of it.
+
+    ``listed`` holds places in the ranking (0 first) and records; for ``absent``, ``checks`` holds the nearest ones.
+    """
+
+    cause: str
+    mechanism: str | None
+    kind: Kind
+    checks: tuple[CheckRecord, ...] = ()
+    listed: tuple[tuple[int, CauseRecord], ...] = ()
+    minor: tuple[RankedCause, ...] = ()
 
 
 def suspect(discussion: Discussion, question: Question) -> str | None:
@@ -41,7 +65,7 @@ def suspect(discussion: Discussion, question: Question) -> str | None:
 
 def about(discussion: Discussion, subject: Subject, words: str = "") -> str:
     """The outcome of all checks for a subject, the causes that were found first; ``words`` are the question's."""
-    found = [cause_status(discussion, cause, subject.mechanism) for cause in subject.causes]
+    found = [_status(discussion, cause, subject.mechanism) for cause in subject.causes]
     if not any(each.listed or each.minor for each in found) and (none := _no_communication(discussion, subject)):
         return none
     return blocks(
@@ -73,7 +97,7 @@ def define(discussion: Discussion, question: Question) -> str | None:
 def unanswered_checks(discussion: Discussion, _: Question) -> str:
     """The checks that could not answer, and the causes that no check looks for."""
     names: dict[str, list[str]] = {}
-    for check in _open_checks(discussion):
+    for check in discussion.open_checks:
         names.setdefault(check_text(check), []).append(f"`{check.analyzer}`")
     rows = bullets(f"{listed(together)}: {text}" for text, together in names.items())
     lead = f"These questions could not be answered from the sources:\n{rows}" if rows else ALL_ANSWERED
@@ -84,7 +108,7 @@ def unanswered_checks(discussion: Discussion, _: Question) -> str:
 def how_sure(discussion: Discussion, _: Question) -> str:
     """The verdict, for each cause how well it is supported and what would disprove it, and what is open."""
     diagnosis = discussion.diagnosis
-    names = [f"`{each.analyzer}`" for each in _open_checks(discussion)]
+    names = [f"`{each.analyzer}`" for each in discussion.open_checks]
     still_open = wording("open_checks").format(listed(names)) if names else ALL_ANSWERED
     rated = bullets(_confidence(discussion, each) for each in diagnosis.causes[:RATED])
     return blocks([paragraph([wording(f"verdict_{diagnosis.verdict}"), wording("certain_figures")]), rated, still_open])
@@ -95,10 +119,6 @@ def check_text(check: CheckRecord) -> str:
     if check.status != "cannot_answer":
         return paragraph(check.text)
     return f"{capital(general(check.reason))}. What it needs: {general(check.needs)}."
-
-
-def _open_checks(discussion: Discussion) -> list[CheckRecord]:
-    return [check for check in discussion.diagnosis.checks if check.status == "cannot_answer"]
 
 
 def _no_communication(discussion: Discussion, subject: Subject) -> str:
@@ -231,7 +251,7 @@ def _confidence(discussion: Discussion, cause: CauseRecord) -> str:
             f"{lead}, by how far the figures pass the limits.",
             _interval(discussion, cause),
             *(f"Against it: {contrary}" for contrary in cause.against),
-            f"What would disprove it: {general(cause.disproved_by)}." if cause.disproved_by else "",
+            f"Would be disproved if {general(cause.disproved_by)}." if cause.disproved_by else "",
         ]
     )
 
@@ -255,3 +275,33 @@ def _ranked(discussion: Discussion, cause: CauseRecord) -> RankedCause | None:
         if (finding.cause, finding.mechanism, each.check) == key and list(finding.ranks) in (cause.ranks, []):
             return each
     return None
+
+
+def _status(discussion: Discussion, cause: str, mechanism: str | None) -> CauseStatus:
+    names, records = checks_for(cause, mechanism), discussion.diagnosis.checks
+    checks = tuple(check for check in records if check.analyzer in names)
+    if listed := _listed(discussion, cause, mechanism):
+        return CauseStatus(cause, mechanism, "listed", checks, listed)
+    if not names:
+        return CauseStatus(cause, mechanism, "unwatched")
+    if not checks:
+        topics = {name.partition(".")[0] for name in names}
+        near = tuple(check for check in records if check.analyzer.partition(".")[0] in topics)
+        return CauseStatus(cause, mechanism, "absent", near)
+    found = any(check.status == "found" for check in checks)
+    if found and (minor := _minor(discussion, cause, mechanism)):
+        return CauseStatus(cause, mechanism, "minor", checks, minor=minor)
+    if any(check.status == "cannot_answer" for check in checks):
+        return CauseStatus(cause, mechanism, "open", checks)
+    return CauseStatus(cause, mechanism, "other" if found else "clean", checks)
+
+
+def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[tuple[int, CauseRecord], ...]:
+    same = [(place, record) for place, record in enumerate(discussion.diagnosis.causes) if record.cause == cause]
+    exact = [(place, record) for place, record in same if mechanism in (None, record.mechanism)]
+    return tuple(exact if exact or has_own_check(mechanism) else same)
+
+
+def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
+    same = [each for each in ranking(discussion.material.profile()).below if each.finding.cause == cause]
+    return tuple(each for each in same if mechanism is None or each.finding.mechanism in (None, mechanism))

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.display import plain
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, listed, paragraph, table
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.question import Question, wording
 from tools.errors import UsageError
-from tools.findings import Argument
 from tools.knowledge.name_patterns import COLLECTIVE_KINDS
 from tools.metrics.idle import REASONS
 from tools.views.coarse import own_ms
@@ -23,8 +21,8 @@ from tools.views.work import host_calls, kernel_work, names_by_time, step_kernel
 LISTED = 5  # names in one table
 RANKS_LISTED = 8
 NEAREST, COMPARED = 3, 500  # names suggested for one that is unknown, of so many with most time
-NEEDS_DEVICE = "What it needs: a trace with device activity, on a run that uses a device."
 COLLECTIVE_NAMES = {kind: plain(kind).replace(" ", " ?") for kind, _ in COLLECTIVE_KINDS}
+COLLECTIVE_COLUMNS = {"count": "per step", "ms": "time per step", "mean_ms": "mean of one"}
 UNNAMED = "of a kind that the trace does not name"
 
 
@@ -52,7 +50,7 @@ def named_work(discussion: Discussion, question: Question) -> str | None:
     for rank in question.ranks or (None,):
         host_rank = _slowest(discussion) if rank is None else rank
         kernels, calls = _kernel_names(discussion, rank), _call_names(discussion, host_rank)
-        wanted = [name for asked in question.names for name in _matching([*kernels, *calls], asked)]
+        wanted = {name for asked in question.names for name in _matching([*kernels, *calls], asked)}
         if named := [name for name in kernels if name in wanted]:
             parts.append(_kernels(discussion, rank, named))
         if named := [name for name in calls if name in wanted]:
@@ -91,11 +89,10 @@ def how_busy(discussion: Discussion, question: Question) -> str:
     ranks = [rank for rank in ranks if not question.ranks or rank in question.ranks]
     if not ranks:
         return wording("no_busy_time")
-    ranks.sort(key=lambda rank: discussion.measure("device_busy_pct", rank=rank).value)
-    rows = []
-    for rank in ranks[:RANKS_LISTED]:
-        text = wording("busy_share").format(where=f"of rank {rank} " if len(views) > 1 else "")
-        rows.append(discussion.say(text, rank=rank))
+    busy = {rank: discussion.measure("device_busy_pct", rank=rank).value for rank in ranks}
+    shown = sorted(ranks, key=lambda rank: busy[rank])[:RANKS_LISTED]
+    of_rank = {rank: f"of rank {rank} " if len(views) > 1 else "" for rank in shown}
+    rows = [discussion.say(wording("busy_share").format(where=of_rank[rank]), rank=rank) for rank in shown]
     if len(ranks) == 1:
         return paragraph([*rows, wording("busy")])
     rest = "The other ranks are busier; name one to see it." if len(ranks) > RANKS_LISTED else ""
@@ -106,9 +103,7 @@ def how_busy(discussion: Discussion, question: Question) -> str:
 def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
     profile = discussion.material.profile()
-    ranks = question.ranks or profile.run.rank_numbers
-    facts = {rank: discussion.measured("memory_peak_mib", rank=rank) for rank in ranks}
-    peaks = {rank: fact.value for rank, fact in facts.items() if fact is not None}
+    peaks = discussion.values("memory_peak_mib", question.ranks or profile.run.rank_numbers)
     if not peaks:
         return wording("no_memory")
     rows = []
@@ -138,12 +133,9 @@ def _call_names(discussion: Discussion, rank: int) -> list[str]:
 
 def _matching(known: Sequence[str], asked: str) -> list[str]:
     """The known names that are the one asked for, else those that hold it; an error with the nearest where none is."""
-    for found in (
-        [name for name in known if name.lower() == asked.lower()],
-        [name for name in known if asked.lower() in name.lower()],
-    ):
-        if found:
-            return found
+    low = asked.lower()
+    if found := [name for name in known if name.lower() == low] or [name for name in known if low in name.lower()]:
+        return found
     near = difflib.get_close_matches(asked, known[:COMPARED], NEAREST, cutoff=0.0)
     hint = f"the nearest names are {listed([quoted(name) for name in near])}" if near else "none has a name"
     raise UsageError(f"no kernel or host call in its steps is called {quoted(asked)}; {hint}")
@@ -152,29 +144,29 @@ def _matching(known: Sequence[str], asked: str) -> list[str]:
 def _kernels(discussion: Discussion, rank: int | None, names: Sequence[str]) -> str:
     if not names:
         return f"No device kernel runs inside the steps of rank {rank}."
-    metrics = ("kernel_name_ms", "kernel_name_count") if rank is None else ("rank_kernel_ms", "rank_kernel_count")
-    lead = (
-        f"The kernels that run longest per step{_of_rank(discussion, rank)}; kernels that overlap each count in full."
-    )
-    return blocks([lead, _by_name(discussion, metrics, names, ("per step", "runs per step", "kernel"), rank=rank)])
+    of_rank = _of_rank(discussion, rank)
+    lead = f"The kernels that run longest per step{of_rank}; kernels that overlap each count in full."
+    prefix = "kernel_name" if rank is None else "rank_kernel"
+    columns = {"per step": f"{prefix}_ms", "runs per step": f"{prefix}_count"}
+    return blocks([lead, _by_name(discussion, columns, "kernel", names, rank)])
 
 
 def _calls(discussion: Discussion, rank: int, names: Sequence[str]) -> str:
     if not names:
         return f"No host call of rank {rank} is recorded inside its steps. What it needs: ProfilerActivity.CPU."
-    metrics, columns = ("host_own_ms", "host_own_count"), ("per step", "calls per step", "host call")
-    return blocks([wording("host_calls").format(rank=rank), _by_name(discussion, metrics, names, columns, rank=rank)])
+    columns = {"per step": "host_own_ms", "calls per step": "host_own_count"}
+    return blocks([wording("host_calls").format(rank=rank), _by_name(discussion, columns, "host call", names, rank)])
 
 
 def _by_name(
-    discussion: Discussion, metrics: Iterable[str], names: Sequence[str], columns: Sequence[str], **scope: Argument
+    discussion: Discussion, columns: Mapping[str, str], what: str, names: Sequence[str], rank: int | None
 ) -> str:
-    """A row with the figures of each name."""
-    rows = []
-    for name in names[:LISTED]:
-        cells = [discussion.say("{0}", discussion.measure(metric, name=name, **scope)) for metric in metrics]
-        rows.append([*cells, quoted(name)])
-    return table(columns, rows)
+    """A row with the figures of each name; ``columns`` are metrics by heading."""
+    figure = discussion.figure
+    rows = [
+        [*(figure(each, name=name, rank=rank) for each in columns.values()), quoted(name)] for name in names[:LISTED]
+    ]
+    return table((*columns, what), rows)
 
 
 def _of_rank(discussion: Discussion, rank: int | None) -> str:
@@ -184,7 +176,7 @@ def _of_rank(discussion: Discussion, rank: int | None) -> str:
 
 
 def _collectives(discussion: Discussion, words: str, rank: int | None) -> str:
-    known = collectives(discussion.material.profile())
+    known, figure = collectives(discussion.material.profile()), discussion.figure
     known = known[(known["step"] >= 0) & (rank is None or known["rank"] == rank)]
     if known.empty:
         return no_collectives(discussion) or f"There are no collectives in the recorded steps of rank {rank}."
@@ -192,19 +184,14 @@ def _collectives(discussion: Discussion, words: str, rank: int | None) -> str:
     kinds = [str(kind) for kind in spent.sort_values(ascending=False, kind="stable").index]
     wanted = next((kind for kind, name in COLLECTIVE_NAMES.items() if re.search(rf"\b{name}s?\b", words)), None)
     absent = wanted is not None and wanted not in kinds
-    metrics = ("collective_count", "collective_ms", "collective_mean_ms")
-    rows = []
-    for kind in kinds if wanted is None or absent else [wanted]:
-        facts = [discussion.measure(metric, kind=kind, rank=rank) for metric in metrics]
-        rows.append([plain(kind) or UNNAMED, *(discussion.say("{0}", fact) for fact in facts)])
+    rows = [
+        [plain(kind) or UNNAMED, *(figure(f"collective_{each}", kind=kind, rank=rank) for each in COLLECTIVE_COLUMNS)]
+        for kind in (kinds if wanted is None or absent else [wanted])
+    ]
+    none = f"There is no {plain(wanted or '')} in the recorded steps; there are these." if absent else ""
     of_rank = _of_rank(discussion, rank)
-    lead = paragraph(
-        [
-            f"There is no {plain(wanted or '')} in the recorded steps; there are these." if absent else "",
-            f"Collectives per step{of_rank}, the longest first; their time holds the waiting for late ranks.",
-        ]
-    )
-    return blocks([lead, table(("kind", "per step", "time per step", "mean of one"), rows)])
+    lead = f"Collectives per step{of_rank}, the longest first; their time holds the waiting for stragglers."
+    return blocks([paragraph([none, lead]), table(("kind", *COLLECTIVE_COLUMNS.values()), rows)])
 
 
 def _idle(discussion: Discussion, rank: int) -> str:

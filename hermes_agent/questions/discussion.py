@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 from inspect import signature
 
@@ -13,7 +14,7 @@ from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.ledger import ContinuedLedger
 from hermes_agent.evidence.sentences import render
-from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
+from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
 from tools.errors import UsageError
 from tools.findings import Argument, Fact, Sentence
@@ -42,6 +43,15 @@ class Discussion:
             return self.measure(metric, **arguments)
         except UsageError:
             return None
+
+    def values(self, metric: str, ranks: Iterable[int]) -> dict[int, float]:
+        """The figure of each rank that has it."""
+        facts = {rank: self.measured(metric, rank=rank) for rank in ranks}
+        return {rank: fact.value for rank, fact in facts.items() if fact is not None}
+
+    def figure(self, metric: str, **arguments: Argument) -> str:
+        """A figure measured now, written out and cited."""
+        return self.say("{0}", self.measure(metric, **arguments))
 
     def say(self, template: str, *facts: Fact, names: tuple[str, ...] = (), **scope: Argument) -> str:
         """The sentence with every figure written out and cited.
@@ -89,6 +99,11 @@ class Discussion:
     def advice(self) -> dict[str, AdviceRecord]:
         """All advice by id."""
         return {item.id: item for item in self.diagnosis.advice}
+
+    @property
+    def open_checks(self) -> list[CheckRecord]:
+        """The checks that could not be answered."""
+        return [check for check in self.diagnosis.checks if check.status == "cannot_answer"]
 
     @property
     def ranks(self) -> list[int]:

@@ -3,81 +3,19 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.model.display import rank_list
 from hermes_agent.questions import advice, cases, causes, device, evidence_lookup, ranks, recording, steps
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lexicon import lexicon, wording
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
-from hermes_agent.questions.question import MOST_PLACES, Question, read_question
+from hermes_agent.questions.question import MOST_PLACES, Question, in_english, lexicon, read_question, wording
 from tools.errors import UsageError
-
-LIMIT = 2000
-# A question with one of these is English, also where another language has its first word ("Comment on the step time").
-ENGLISH = re.compile(
-    r"\b(the|is|are|why|how|which|does|should|could|would|my|this|of|it|for|with|to|and|we|you|do|i)\b"
-)
-
-
-@dataclass(frozen=True)
-class Foreign:
-    """A question in another language and the English one it was taken for."""
-
-    language: str
-    question: str
-
-
-RANK = re.compile(r"(?:rank|rang|rango|gpu)\s*(\d{1,7})|(\d{1,7})\s*号?卡")
-STEP = re.compile(r"(?:schritt|paso|etape|iteration|iteracion)\s*(\d{1,9})|第?\s*(\d{1,9})\s*步")
-OF_A_PLACE = {  # questions that may be about one rank or step
-    "Why is it slow?": "Why is {} slow?",
-    "Where does the time go?": "Break down {}",
-    "How long does a step take?": "How long is {}?",
-}
-
-
-def in_english(text: str) -> Foreign | None:
-    """The English question that a question in another language is taken for; None when it is not known to be one."""
-    words, languages = folded(text[:LIMIT]), lexicon().languages
-    if words.isascii() and ENGLISH.search(words):
-        return None
-    for question in next(iter(languages.values())).questions:
-        for name, language in languages.items():
-            subjects = "|".join(language.subjects.values())
-            if _search(name, language.questions[question].replace("{s}", subjects), words):
-                named = (subject for subject, pattern in language.subjects.items() if _search(name, pattern, words))
-                english = question.replace("{subject}", next(named, "the first cause"))
-                return Foreign(name, _placed(english, words))
-    return None
-
-
-def folded(text: str) -> str:
-    """Lower case without accents, punctuation as blanks, single blanks; other scripts are kept."""
-    bare = "".join(each for each in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(each))
-    return " ".join(re.sub(r"[^\w]+|_", " ", bare).split())
-
-
-def _search(language: str, pattern: str, words: str) -> bool:
-    """Chinese has no blanks between words; elsewhere a name begins and ends with a word."""
-    return bool(re.search(pattern if language == "Chinese" else rf"\b(?:{pattern})\b", words))
-
-
-def _placed(question: str, words: str) -> str:
-    """The question about the rank or the step that was named."""
-    ranks = [f"rank {first or second}" for first, second in RANK.findall(words)]
-    steps = [f"step {first or second}" for first, second in STEP.findall(words)]
-    if not (where := ranks + steps) or question not in OF_A_PLACE:
-        return question
-    place = " ".join(where) if question == "Where does the time go?" else where[0]
-    step_of = "a step of " if ranks and question == "How long does a step take?" else ""
-    return OF_A_PLACE[question].format(step_of + place)
-
 
 NOT_UNDERSTOOD = "not_understood"
 NOT_MEASURABLE = "not_measurable"
@@ -88,60 +26,65 @@ Answering = Callable[[Discussion, Question], str | None]  # None: not meant afte
 
 
 @dataclass(frozen=True)
-class Reply:
-    """The answer's text, the figures it cites, and which kind of question it was taken for.
+class Answer:
+    """An answer to one question, as Markdown with citations ``[E3]``, ``[A1]``, ``[C2]``.
 
-    ``intent`` is ``not_understood`` where no kind fitted and ``not_measurable`` where the run cannot give the figure.
+    ``evidence`` holds every record the text cites, old and new. ``intent`` is the kind of question it was taken for,
+    ``not_understood`` where no kind fitted and ``not_measurable`` where the run cannot give the figure.
     """
 
     text: str
-    evidence: tuple[EvidenceRecord, ...]
-    intent: str
+    evidence: tuple[EvidenceRecord, ...] = ()
+    by: Literal["template", "model"] = "template"
     notes: tuple[str, ...] = ()
+    intent: str = ""
 
 
-def reply(discussion: Discussion, text: str) -> Reply:
+def reply(discussion: Discussion, text: str) -> Answer:
     """The answer to a question, from the diagnosis and from what can be measured on the run.
 
     Raises InputError when the run has to be read again and cannot be.
     """
     foreign = in_english(text)
-    question = read_question(foreign.question if foreign else text)
+    question = read_question(foreign[1] if foreign else text)
     try:
         intent, answer = answer_text(discussion, question)
     except UsageError as error:
         intent, answer = NOT_MEASURABLE, f"That cannot be measured on this run: {unbracketed(str(error))}."
     if foreign:
-        answer = f"Understood from {foreign.language} as `{foreign.question}`; answers are in English.\n\n{answer}"
-    known = discussion.evidence
-    cited = dict.fromkeys(name for name in cited_ids(answer) if name in known)
+        answer = f"Understood from {foreign[0]} as `{foreign[1]}`; answers are in English.\n\n{answer}"
     notes = (CUT,) if MOST_PLACES in (len(question.ranks), len(question.steps)) else ()
-    return Reply(answer.strip(), tuple(known[name] for name in cited), intent, notes)
+    return Answer(answer.strip(), cited_evidence(discussion, answer), notes=notes, intent=intent)
+
+
+def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, ...]:
+    """The figures that a text cites, each once."""
+    known = discussion.evidence
+    return tuple(known[name] for name in dict.fromkeys(cited_ids(text)) if name in known)
 
 
 def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
     """Name of the intent that answered (``NOT_UNDERSTOOD`` when none did) and the answer as Markdown."""
-    for name, words in lexicon().intents.items():
-        if any(re.search(pattern, question.words) for pattern in words.patterns):
+    for name, intent in lexicon().intents.items():
+        if any(re.search(pattern, question.words) for pattern in intent.patterns):
             refusal = "" if name in OF_ANY_RANK else _no_such_rank(discussion, question)
             text = refusal or ANSWERS[name](discussion, question)
             if text is not None:
                 return name, text
     suggested = bullets(f"“{example}”" for example in SUGGESTED)
-    return NOT_UNDERSTOOD, blocks(
-        [f"{wording('not_understood')}\n{suggested}", cases.for_text(discussion, question.text)]
-    )
+    unknown = f"{wording('not_understood')}\n{suggested}\n\n{wording('more_questions')}"
+    return NOT_UNDERSTOOD, blocks([unknown, cases.for_text(discussion, question.text)])
 
 
 def _no_such_rank(discussion: Discussion, question: Question) -> str:
     known = discussion.ranks
-    if all(rank in known for rank in question.ranks):
+    if set(question.ranks) <= set(known):
         return ""
     return f"This run has no such rank; it has {rank_list(known)}." if known else "No rank of this run is known."
 
 
 def _help(_: Discussion, __: Question) -> str:
-    rows = bullets(f"{words.about}: “{words.example}”" for words in lexicon().intents.values() if words.example)
+    rows = bullets(f"{intent.about}: “{intent.example}”" for intent in lexicon().intents.values() if intent.example)
     return f"You can ask:\n{rows}\n\nAnswers cite their evidence; `show E1` opens it."
 
 
@@ -157,12 +100,14 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "certainty": causes.how_sure,
         "workers": advice.how_many_workers,
         "named_work": device.named_work,
+        "percentile": steps.percentiles,
         "duration": steps.how_long,
         "kernels": device.top_kernels,
         "host_calls": device.top_host_calls,
         "collectives": device.collectives_by_kind,
         "waiting": ranks.why_wait,
         "launch_queue": device.launch_queue,
+        "flops": lambda *_: wording("no_mfu"),
         "utilisation": device.how_busy,
         "memory": device.memory_peak,
         "recording": recording.what_is_recorded,

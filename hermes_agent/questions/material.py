@@ -48,10 +48,8 @@ class RunMaterial:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self._emit: Emit = ignore
-        self._cancelled: Callable[[], bool] = never
         self._workspace: Workspace | None = None
-        self._index: CaseIndex | None = None
+        self.listen(ignore, never)
 
     def listen(self, emit: Emit, cancelled: Callable[[], bool]) -> None:
         """Report progress to ``emit`` from now on, and stop with ``Cancelled`` where ``cancelled`` holds."""
@@ -59,42 +57,32 @@ class RunMaterial:
 
     def profile(self) -> Profile:
         """The run."""
-        self._pause()
-        profile = self._read().profile()
+        workspace = self._opened()
+        if not workspace.loaded:
+            self._emit(Notice("Reading the run again to measure what was asked."))
+        profile = workspace.profile()
         self._pause()
         return profile
 
     def baseline(self) -> Profile | None:
         """The baseline."""
-        self._pause()
-        return self._read().baseline()
+        self.profile()
+        return self._opened().baseline()
 
     def cases(self) -> CaseIndex:
         """The case library."""
-        from case_library.retrieval.recall import CaseIndex
-
-        self._pause()
-        asked = self._request
-        self._index = self._index or CaseIndex.open(
-            cache_dir=asked.cache_dir, private_folder=asked.private_cases, embedding=asked.embedding
-        )
-        return self._index
+        return self._opened().case_index()
 
     def close(self) -> None:
         """Close the case library's private copy."""
-        if self._index is not None:
-            self._index.close()
-            self._index = None
+        if self._workspace is not None:
+            self._workspace.close()
 
-    def _read(self) -> Workspace:
-        """The workspace with the run in it; a reading that failed starts again with the next question."""
+    def _opened(self) -> Workspace:
         from hermes_agent.workflow.workspace import Workspace
 
-        if self._workspace is None:
-            self._emit(Notice("Reading the run again to measure what was asked."))
-            workspace = Workspace(self._request, self._progress)
-            workspace.profile()
-            self._workspace = workspace
+        self._pause()
+        self._workspace = self._workspace or Workspace(self._request, self._progress)
         return self._workspace
 
     def _progress(self, stage: str, done: int, total: int, detail: str) -> None:

@@ -1,11 +1,18 @@
-"""A question as read: its words, and the ids, ranks, steps, names and causes in it."""
+"""A question as read: its words, and the ids, ranks, steps, names and causes in it; ``lexicon.yaml`` has the words."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+import unicodedata
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib.resources import files
 
-from hermes_agent.questions.subjects import Subject, subject_of, subjects_of
+import yaml
+from pydantic import TypeAdapter
+
+from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain
+from tools.knowledge.taxonomy import causes
 
 LIMIT = 2000  # characters read; a longer question is cut
 MOST_PLACES = 64  # ranks or steps taken from one question
@@ -25,6 +32,54 @@ NAME = re.compile(
     r"[`\"“]([^`\"“”]{2,200})[`\"”]|([\w<>~]+(?:::[\w<>~]+)+)"
     r"|\b(?:kernels?|operators?|ops?|calls?|functions?)\s+(?:named\s+|called\s+)?(\w+)\s+(?:take|run|cost|last)s?\b"
 )
+# A question with one of these is English, also where another language has its first word ("Comment on the step time").
+ENGLISH = re.compile(
+    r"\b(the|is|are|why|how|which|does|should|could|would|my|this|of|it|for|with|to|and|we|you|do|i)\b"
+)
+FOREIGN_RANK = re.compile(r"(?:rank|rang|rango|gpu)\s*(\d{1,7})|(\d{1,7})\s*号?卡")
+FOREIGN_STEP = re.compile(r"(?:schritt|paso|etape|iteration|iteracion)\s*(\d{1,9})|第?\s*(\d{1,9})\s*步")
+OF_A_PLACE = {  # questions that may be about one rank or step
+    "Why is it slow?": "Why is {} slow?",
+    "Where does the time go?": "Break down {}",
+    "How long does a step take?": "How long is {}?",
+}
+
+
+@dataclass(frozen=True)
+class Intent:
+    """One kind of question: its line in the help, and its patterns over normalised words."""
+
+    about: str
+    patterns: tuple[str, ...]
+    example: str = ""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One or several causes a question may mean, ``words`` are its names; ``mechanism`` narrows a single cause."""
+
+    title: str
+    causes: tuple[str, ...]
+    mechanism: str | None = None
+    words: str = field(default="", compare=False)
+
+
+@dataclass(frozen=True)
+class Language:
+    """Patterns of one language by the English subject or question that they stand for."""
+
+    subjects: dict[str, str]
+    questions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """Words by which questions are understood, and fixed texts of answers."""
+
+    intents: dict[str, Intent]
+    subjects: tuple[Subject, ...]
+    languages: dict[str, Language]
+    texts: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -39,6 +94,19 @@ class Question:
     names: tuple[str, ...] = ()  # of kernels or operators, as typed
     subject: Subject | None = None
     subjects: tuple[Subject, ...] = ()  # all of them, in the order they are named
+
+
+@lru_cache(maxsize=1)
+def lexicon() -> Lexicon:
+    """``lexicon.yaml``, read once."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    text = files("hermes_agent.questions").joinpath("lexicon.yaml").read_text(encoding="utf-8")
+    return TypeAdapter(Lexicon).validate_python(yaml.load(text, Loader=loader))
+
+
+def wording(name: str) -> str:
+    """A fixed text of the answers."""
+    return lexicon().texts[name]
 
 
 def read_question(text: str) -> Question:
@@ -71,3 +139,79 @@ def normalised(text: str) -> str:
     """Lower case, letters and digits only, single spaces; apostrophes close up (``isnt``)."""
     closed = re.sub(r"['’]", "", text.lower())
     return " ".join(re.sub(r"[^a-z0-9]+", " ", closed).split())
+
+
+def subject_of(words: str) -> Subject | None:
+    """The subject of normalised words: the longest name in them; of equal ones a cause before a synonym."""
+    return next((subject for *_, subject in _mentions(words)), None)
+
+
+def subjects_of(words: str) -> tuple[Subject, ...]:
+    """All subjects of normalised words in their order; of names that overlap the longest, as in ``subject_of``."""
+    taken: list[tuple[int, int, Subject]] = []
+    for begin, end, subject in _mentions(words):
+        if all(end <= start or stop <= begin for start, stop, _ in taken):
+            taken.append((begin, end, subject))
+    return tuple(dict.fromkeys(subject for _, _, subject in sorted(taken, key=lambda each: each[0])))
+
+
+def _mentions(words: str) -> list[tuple[int, int, Subject]]:
+    """Every name in the words with its place; the longest first, of equal ones a cause before a synonym."""
+    found = [(*match.span(), subject) for pattern, subject in _names() for match in pattern.finditer(words)]
+    return sorted(found, key=lambda each: each[0] - each[1])
+
+
+@lru_cache(maxsize=1)
+def _names() -> tuple[tuple[re.Pattern[str], Subject], ...]:
+    rows: list[tuple[str, Subject]] = []
+    for cause in causes().values():
+        for mechanism in (None, *cause.mechanisms):
+            title = cause_title(cause.id, mechanism)
+            spelt = re.sub(r"[^a-z0-9]+", " ?", title.lower())
+            rows.append((f"{_spelt(mechanism or cause.id)}|{spelt}", Subject(title, (cause.id,), mechanism)))
+    rows.extend((each.words, each) for each in lexicon().subjects)
+    for family, title in FAMILY_TITLES.items():
+        members = tuple(cause.id for cause in causes().values() if cause.family == family)
+        rows.append((f"{_spelt(family)}|{title}", Subject(title, members)))
+    return tuple((re.compile(rf"\b(?:{pattern})\b"), subject) for pattern, subject in rows)
+
+
+def _spelt(identifier: str) -> str:
+    return plain(identifier).replace(" ", " ?") + "s?"
+
+
+def in_english(text: str) -> tuple[str, str] | None:
+    """Language and English form of a question in another language; None when it is not known to be one."""
+    words, languages = folded(text[:LIMIT]), lexicon().languages
+    if words.isascii() and ENGLISH.search(words):
+        return None
+    for question in next(iter(languages.values())).questions:
+        for name, language in languages.items():
+            subjects = "|".join(language.subjects.values())
+            if _search(name, language.questions[question].replace("{s}", subjects), words):
+                named = (subject for subject, pattern in language.subjects.items() if _search(name, pattern, words))
+                english = question.replace("{subject}", next(named, "the first cause"))
+                return name, _placed(english, words)
+    return None
+
+
+def folded(text: str) -> str:
+    """Lower case without accents, punctuation as blanks, single blanks; other scripts are kept."""
+    bare = "".join(each for each in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(each))
+    return " ".join(re.sub(r"[^\w]+|_", " ", bare).split())
+
+
+def _search(language: str, pattern: str, words: str) -> bool:
+    """Chinese has no blanks between words; elsewhere a name begins and ends with a word."""
+    return bool(re.search(pattern if language == "Chinese" else rf"\b(?:{pattern})\b", words))
+
+
+def _placed(question: str, words: str) -> str:
+    """The question about the rank or the step that was named."""
+    ranks = [f"rank {first or second}" for first, second in FOREIGN_RANK.findall(words)]
+    steps = [f"step {first or second}" for first, second in FOREIGN_STEP.findall(words)]
+    if not (where := ranks + steps) or question not in OF_A_PLACE:
+        return question
+    place = " ".join(where) if question == "Where does the time go?" else where[0]
+    step_of = "a step of " if ranks and question == "How long does a step take?" else ""
+    return OF_A_PLACE[question].format(step_of + place)

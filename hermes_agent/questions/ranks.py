@@ -9,9 +9,8 @@ from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import PART_TITLES, cause_title, rank_list
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, capital, paragraph
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.question import Question, wording
 from tools.views.arrivals import arrivals, blame
 from tools.views.coarse import own_ms
 from tools.views.parts import PARTS

@@ -5,9 +5,8 @@ from __future__ import annotations
 from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.display import plain, rank_list
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, span
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.question import Question, wording
 from tools.views.operator_cost import tensor_shapes
 from tools.views.profile import Profile
 from tools.views.work import operator_rows, operator_work

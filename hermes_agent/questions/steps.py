@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from hermes_agent.model.display import PART_TITLES
+from hermes_agent.model.display import PART_TITLES, counted
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lexicon import wording
 from hermes_agent.questions.prose import blocks, bullets, paragraph, span
-from hermes_agent.questions.question import Question
+from hermes_agent.questions.question import Question, wording
 from tools.errors import UsageError
 from tools.findings import Argument
 from tools.metrics.recorded.series import run_series
 from tools.views.coarse import step_series
 from tools.views.parts import PARTS
-from tools.views.profile import NO_TRACE, Profile
+from tools.views.profile import NO_TRACE
 from tools.views.work import host_calls, most_grown, step_kernels
 
 COARSE_CHECKS = ("step_time.trend", "step_time.change_point", "step_time.periodicity")
@@ -37,6 +36,20 @@ def how_long(discussion: Discussion, question: Question) -> str:
     if question.steps:
         return which_step(discussion, question)
     return blocks(_duration(discussion, rank) for rank in (question.ranks or (None,)))
+
+
+def percentiles(discussion: Discussion, question: Question) -> str:
+    """The 95th and 99th percentile of the step time next to its median: of unprofiled steps where there are records."""
+    profile = discussion.material.profile()
+    metric = "step_time_ms" if profile.traced and profile.series is None else "series_step_ms"
+    texts = []
+    for rank in question.ranks or (None,):
+        median, p95, p99 = (discussion.measure(metric, statistic=each, rank=rank) for each in ("median", "p95", "p99"))
+        whose, steps = "" if rank is None else f" of rank {rank}", len(p99.steps) or len(profile.step_ms)
+        lead = f"The 99th percentile of the step time{whose} is {{0}}, the 95th {{1}}, the median {{2}}."
+        few = f"It rests on {counted(steps, 'step')}; below 100 it is close to the longest one." if steps < 100 else ""
+        texts.append(paragraph([discussion.say(lead, p99, p95, median), few]))
+    return blocks(texts)
 
 
 def which_step(discussion: Discussion, question: Question) -> str:
@@ -97,7 +110,9 @@ def _duration(discussion: Discussion, rank: int | None) -> str:
 
 def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
     profile = discussion.material.profile()
-    rank, marked_ms = _longest(profile, step)
+    of_rank = ((view.rank.rank, step_series(profile, view.rank.rank)) for view in profile.ranks)
+    times = {rank: float(own.ms[own.numbers == step][0]) for rank, own in of_rank if step in own.numbers}
+    rank, marked_ms = max(times.items(), key=lambda item: (item[1], -item[0]))  # from mark to mark
     wall = discussion.measure("part_ms", part="wall", rank=rank, step=step)
     where = f" on rank {rank}" if len(profile.ranks) > 1 else ""
     name = f"Step {step} is {title}: it takes" if title else f"Step {step} takes"
@@ -113,16 +128,6 @@ def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
     if 100.0 * excess.value < NOTICED_PCT * wall.value:
         return f"{lead} That is within the usual variation of steps."
     return paragraph([lead, _grown_part(discussion, step, rank)])
-
-
-def _longest(profile: Profile, step: int) -> tuple[int, float]:
-    """The rank on which a step took longest, and how long, from mark to mark."""
-    times = {}
-    for view in profile.ranks:
-        series = step_series(profile, view.rank.rank)
-        if step in series.numbers:
-            times[view.rank.rank] = float(series.ms[series.numbers == step][0])
-    return max(times.items(), key=lambda item: (item[1], -item[0]))
 
 
 def _grown_part(discussion: Discussion, step: int, rank: int) -> str:

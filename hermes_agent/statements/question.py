@@ -24,8 +24,7 @@ from hermes_agent.questions.cases import for_text
 from hermes_agent.questions.causes import about, unanswered_checks
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import look_up as behind
-from hermes_agent.questions.question import Question
-from hermes_agent.questions.subjects import Subject
+from hermes_agent.questions.question import Question, Subject
 from hermes_agent.statements.answer import answer_tokens, facts_chars
 from hermes_agent.statements.attempt import Accepted, Declined, checked_statements, passing_on, spent_line
 from hermes_agent.statements.context import CheckContext, names_of

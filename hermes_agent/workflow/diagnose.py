@@ -44,22 +44,20 @@ def _made_or_stored(request: Request, emit: Emit) -> tuple[Diagnosis, bool]:
 
 
 def _run(request: Request, emit: Emit) -> Diagnosis:
-    from hermes_agent.workflow.workspace import Context, Workspace
+    from hermes_agent.workflow.workspace import Workspace
 
     def report(stage: str, done: int, total: int, detail: str) -> None:
         emit(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))
 
     emit(StageStarted(Stage.LOAD))
-    workspace = Workspace(request, report)  # loading begins here, while the heavy libraries are imported
-    workspace.open_index()
+    workspace = Workspace(request, report)
+    workspace.prepare()  # loading begins here, while the heavy libraries are imported
     _settle_environment(os.environ)
     try:
         from hermes_agent.workflow.graph import build, config
 
         result: dict[str, object] = {}
-        for mode, chunk in build().stream(
-            {}, config=config(), context=Context(workspace), stream_mode=["custom", "values"]
-        ):  # type: ignore[call-overload]
+        for mode, chunk in build().stream({}, config=config(), context=workspace, stream_mode=["custom", "values"]):  # type: ignore[call-overload]
             if mode == "custom":
                 event: Event = chunk
                 emit(event)

@@ -6,6 +6,7 @@ import logging
 import operator
 import time
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
@@ -24,12 +25,11 @@ from hermes_agent.evidence.sentences import render
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
-from hermes_agent.workflow.workspace import Context, Workspace
+from hermes_agent.workflow.workspace import Workspace
 from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
 from tools.analyzers.support.spec import CheckSpec
 from tools.comparison.compare import Comparison, compare
-from tools.findings import Check
-from tools.judgement.ranked_cause import RankedCause
+from tools.findings import Check, Finding
 from tools.judgement.ranking import Ranking
 from tools.judgement.ranking import ranking as ranked
 
@@ -40,49 +40,16 @@ CASES_PER_CAUSE = 3
 LONGEST_REASON = 300
 
 
-class RunSummary(TypedDict):
-    """The loaded run."""
-
-    ranks: list[int]
-    steps: int
-    events: int
-    devices: list[str]
-    baseline: bool
-
-
-class CheckSummary(TypedDict):
-    """One check, its outcome, and the handle of its findings."""
-
-    analyzer: str
-    check: str
-    status: str
-    findings: str
-
-
-class CauseSummary(TypedDict):
-    """One ranked cause."""
-
-    cause: str
-    mechanism: str | None
-    family: str
-    ranks: list[int]
-    signals: list[str]
-    impact_ms: float
-    impact_pct: float
-    confidence: float
-    replayed: bool
-
-
 class State(TypedDict, total=False):
     """Results of the nodes: plain values, and handles into the workspace for columnar data and findings."""
 
     analyzer: str  # set by Send: the one a family node has to run
-    run: RunSummary
-    checks: Annotated[list[CheckSummary], operator.add]
+    run: dict[str, object]
+    checks: Annotated[list[dict[str, str]], operator.add]  # what CheckFinished says, and the handle of the findings
     families_began: float
     verdict: str
     ranking: str
-    causes: list[CauseSummary]
+    causes: list[dict[str, object]]  # what CauseRanked says
     recalls: list[str]  # by place in the ranking
     comparison: str
     notes: Annotated[list[str], operator.add]
@@ -91,39 +58,34 @@ class State(TypedDict, total=False):
 
 Update = tuple[State, str]  # what a stage learned, and one line about it
 Work = Callable[[State, Workspace], Update]
-Node = Callable[[State, Runtime[Context]], State]
+Node = Callable[[State, Runtime[Workspace]], State]
 
 
 def _staged(stage: Stage, work: Work) -> Node:
     """A node that announces its stage, does the work and reports it in one line."""
 
-    def node(state: State, runtime: Runtime[Context]) -> State:
+    def node(state: State, runtime: Runtime[Workspace]) -> State:
         runtime.stream_writer(StageStarted(stage))
         began = time.perf_counter()
-        update, note = work(state, runtime.context.workspace)
+        update, note = work(state, runtime.context)
         runtime.stream_writer(StageFinished(stage, time.perf_counter() - began, note))
         return update
 
     return node
 
 
-def load(_: State, runtime: Runtime[Context]) -> State:
+def load(_: State, runtime: Runtime[Workspace]) -> State:
     """Wait for the run, which is being read since the workspace was made: the stage began there."""
-    workspace, emit = runtime.context.workspace, runtime.stream_writer
+    workspace, emit = runtime.context, runtime.stream_writer
     run = workspace.profile().run
     for note in run.notes:
         emit(Notice(printable(note)))
-    summary = RunSummary(
-        ranks=list(run.rank_numbers),
-        steps=len({step.number for rank in run.ranks for step in rank.steps}),
-        events=sum(len(rank.events) for rank in run.ranks),
-        devices=[device.name for rank in run.ranks for device in rank.devices],
-        baseline=workspace.baseline() is not None,
-    )
-    ranks, steps = counted(len(run.ranks), "rank"), counted(summary["steps"], "step")
-    note = f"{ranks}, {steps}, {counted(summary['events'], 'event')}"
+    steps = len({step.number for rank in run.ranks for step in rank.steps})
+    events = sum(len(rank.events) for rank in run.ranks)
+    note = f"{counted(len(run.ranks), 'rank')}, {counted(steps, 'step')}, {counted(events, 'event')}"
     emit(StageFinished(Stage.LOAD, time.perf_counter() - workspace.began, note))
-    return {"run": summary}
+    baseline = workspace.baseline() is not None
+    return {"run": {"ranks": list(run.rank_numbers), "steps": steps, "events": events, "baseline": baseline}}
 
 
 def _run_stage(stage: str) -> Work:
@@ -134,13 +96,13 @@ def _run_stage(stage: str) -> Work:
     return work
 
 
-def _tally(summaries: list[CheckSummary]) -> str:
+def _tally(summaries: list[dict[str, str]]) -> str:
     counts = {status: sum(1 for each in summaries if each["status"] == status) for status in ("found", "clean")}
     rest = len(summaries) - sum(counts.values())
     return f"{counts['found']} found, {counts['clean']} clean, {rest} not assessable"
 
 
-def _run(spec: CheckSpec, workspace: Workspace) -> list[CheckSummary]:
+def _run(spec: CheckSpec, workspace: Workspace) -> list[dict[str, str]]:
     """Run one check; one that breaks is reported as an open check, never as clean."""
     profile = workspace.profile()
     try:
@@ -153,8 +115,9 @@ def _run(spec: CheckSpec, workspace: Workspace) -> list[CheckSummary]:
     if check is None:
         return []
     handle = workspace.put(f"checks/{spec.name}", check)
-    get_stream_writer()(CheckFinished(spec.name, spec.family, check.name, check.status, _line(check)))
-    return [CheckSummary(analyzer=spec.name, check=check.name, status=check.status, findings=handle)]
+    finished = CheckFinished(spec.name, spec.family, check.name, check.status, _line(check))
+    get_stream_writer()(finished)
+    return [{**asdict(finished), "findings": handle}]
 
 
 def _line(check: Check) -> str:
@@ -168,7 +131,7 @@ def _line(check: Check) -> str:
             return check.reason
 
 
-def families(_: State, runtime: Runtime[Context]) -> State:
+def families(_: State, runtime: Runtime[Workspace]) -> State:
     """Open the stage of the families; its branches run side by side."""
     runtime.stream_writer(StageStarted(Stage.FAMILIES))
     return {"families_began": time.perf_counter()}
@@ -179,12 +142,12 @@ def fan_out(_: State) -> list[Send]:
     return [Send("family", {"analyzer": each.name}) for each in CHECKS if each.stage == "family"]
 
 
-def family(state: State, runtime: Runtime[Context]) -> State:
+def family(state: State, runtime: Runtime[Workspace]) -> State:
     """Run the check that the branch was sent with."""
-    return {"checks": _run(spec_of(state["analyzer"]), runtime.context.workspace)}
+    return {"checks": _run(spec_of(state["analyzer"]), runtime.context)}
 
 
-def join(state: State, runtime: Runtime[Context]) -> State:
+def join(state: State, runtime: Runtime[Workspace]) -> State:
     """Close the stage of the families, when all branches have ended."""
     seconds = time.perf_counter() - state["families_began"]
     own = [each for each in state["checks"] if spec_of(each["analyzer"]).stage == "family"]
@@ -194,49 +157,37 @@ def join(state: State, runtime: Runtime[Context]) -> State:
 
 def _explain(_: State, workspace: Workspace) -> Update:
     ranking = ranked(workspace.profile())
-    causes = [_summary(each) for each in ranking.causes]
-    emit = get_stream_writer()
-    for place, row in enumerate(causes, start=1):
-        figures = (row["impact_ms"], row["impact_pct"], row["confidence"])
-        emit(CauseRanked(place, row["cause"], row["mechanism"], row["family"], *figures, tuple(row["ranks"])))
-    update: State = {"verdict": ranking.verdict, "ranking": workspace.put("ranking", ranking), "causes": causes}
+    rows = []
+    for place, each in enumerate(ranking.causes, start=1):
+        finding, impact = each.finding, (each.impact_ms, each.impact_pct)
+        named = (finding.cause, finding.mechanism, finding.family)
+        row = CauseRanked(place, *named, *impact, finding.confidence, tuple(finding.ranks))
+        get_stream_writer()(row)
+        rows.append({**asdict(row), "ranks": list(finding.ranks)})
+    update: State = {"verdict": ranking.verdict, "ranking": workspace.put("ranking", ranking), "causes": rows}
     return update, f"{ranking.verdict}: {ranking.why}"
 
 
-def _summary(ranked_cause: RankedCause) -> CauseSummary:
-    finding = ranked_cause.finding
-    return CauseSummary(
-        cause=finding.cause,
-        mechanism=finding.mechanism,
-        family=finding.family,
-        ranks=list(finding.ranks),
-        signals=list(finding.signals),
-        impact_ms=ranked_cause.impact_ms,
-        impact_pct=ranked_cause.impact_pct,
-        confidence=finding.confidence,
-        replayed=ranked_cause.alone is not None,
-    )
-
-
 def _recall(state: State, workspace: Workspace) -> Update:
-    chosen = state["causes"][:RECALLED_CAUSES]
+    chosen = workspace.get(state["ranking"], Ranking).causes[:RECALLED_CAUSES]
     if not chosen:
         return {}, "no cause to look up"
     index = workspace.case_index()
-    recalls = [index.search(_query(each, state["run"]), CASES_PER_CAUSE) for each in chosen]
+    devices = [device.name for rank in workspace.profile().run.ranks for device in rank.devices]
+    recalls = [index.search(_query(each.finding, devices), CASES_PER_CAUSE) for each in chosen]
     handles = [workspace.put(f"recall/{place}", recall) for place, recall in enumerate(recalls)]
     found = sum(len(recall.hits) for recall in recalls)
     note = counted(found, "similar case") if found else recalls[0].abstained
     return {"recalls": handles, "notes": list(index.notes)}, note
 
 
-def _query(cause: CauseSummary, run: RunSummary) -> CaseQuery:
+def _query(finding: Finding, devices: list[str]) -> CaseQuery:
     return CaseQuery(
-        causes=(cause["cause"],),
-        mechanisms=(cause["mechanism"],) if cause["mechanism"] else (),
-        families=(cause["family"],),
-        signals=tuple(cause["signals"]),
-        hardware=run["devices"][0] if run["devices"] else "",
+        causes=(finding.cause,),
+        mechanisms=(finding.mechanism,) if finding.mechanism else (),
+        families=(finding.family,),
+        signals=tuple(finding.signals),
+        hardware=devices[0] if devices else "",
     )
 
 
@@ -244,8 +195,9 @@ def _predict(state: State, workspace: Workspace) -> Update:
     """Predictions were made for the ranking; this stage compares with the baseline, if there is one."""
     baseline = workspace.baseline()
     if baseline is None:
-        causes = state["causes"]
-        return {}, f"{sum(each['replayed'] for each in causes)} of {counted(len(causes), 'cause')} replayed"
+        causes = workspace.get(state["ranking"], Ranking).causes
+        replayed = sum(each.alone is not None for each in causes)
+        return {}, f"{replayed} of {counted(len(causes), 'cause')} replayed"
     comparison = compare(baseline, workspace.profile())
     return {"comparison": workspace.put("comparison", comparison)}, "compared with the baseline"
 
@@ -286,9 +238,9 @@ NODES: dict[str, Node] = {
 RECURSION_LIMIT = 25  # the longest path has ten nodes
 
 
-def build() -> CompiledStateGraph[State, Context, State, State]:
+def build() -> CompiledStateGraph[State, Workspace, State, State]:
     """The compiled workflow: a chain of the nodes, with one branch per family check between families and join."""
-    graph: StateGraph[State, Context, State, State] = StateGraph(State, context_schema=Context)
+    graph: StateGraph[State, Workspace, State, State] = StateGraph(State, context_schema=Workspace)
     for name, node in NODES.items():
         graph.add_node(name, node)  # type: ignore[call-overload]
     for chain in (("load", "coarse", "inter_operator", "families"), ("join", "explain", "recall", "predict", "write")):

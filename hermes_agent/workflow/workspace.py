@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from threading import Lock
 from typing import TypeVar
 
@@ -22,37 +22,43 @@ Report = Callable[[str, int, int, str], None]
 Result = TypeVar("Result")
 
 
+@dataclass(eq=False)
 class Workspace:
-    """The profiles, the case index and the results of one diagnosis; reading begins when it is made."""
+    """The profiles, the case index and the results of one diagnosis, each read or opened when first asked for."""
 
-    def __init__(self, request: Request, report: Report | None = None) -> None:
-        self.request = request
-        self.began = time.perf_counter()
-        self._report = report
-        self._results: dict[str, object] = {}
-        self._lock = Lock()
-        self._profiles: tuple[Profile, Profile | None] | None = None
-        self._loading = _begin(self._load)
-        self._index: Future[CaseIndex] | None = None
+    request: Request
+    report: Report | None = None
+    began: float = field(default_factory=time.perf_counter)
+    _results: dict[str, object] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+    _profiles: tuple[Profile, Profile | None] | None = None
+    _loading: Future[tuple[Run, Run | None]] | None = None
+    _index: Future[CaseIndex] | None = None
+
+    def prepare(self) -> None:
+        """Begin to read the run and to open the case index in the background."""
+        with self._lock:
+            self._loading = self._loading or _begin(self._load)
+            self._index = self._index or _begin(self._open_index)
+
+    @property
+    def loaded(self) -> bool:
+        """Whether the run has been read."""
+        return self._profiles is not None
 
     def profile(self) -> Profile:
-        """The run's profile; waits until it is loaded."""
+        """The run's profile; waits until it is loaded. A reading that failed is tried again at the next call."""
         return self._both()[0]
 
     def baseline(self) -> Profile | None:
         """The baseline's profile, if one was asked for."""
         return self._both()[1]
 
-    def open_index(self) -> Future[CaseIndex]:
-        """Begin to open the case index in the background, once."""
-        with self._lock:
-            if self._index is None:
-                self._index = _begin(self._open_index)
-            return self._index
-
     def case_index(self) -> CaseIndex:
         """The index over the case library; waits until it is open."""
-        return self.open_index().result()
+        with self._lock:
+            self._index = self._index or _begin(self._open_index)
+        return self._index.result()
 
     def close(self) -> None:
         """Release the case index, if it was opened."""
@@ -60,7 +66,7 @@ class Workspace:
             self._index.result().close()
 
     def put(self, handle: str, result: object) -> str:
-        """Keep a result for later nodes; returns its handle."""
+        """Store a result for later nodes; returns its handle."""
         self._results[handle] = result
         return handle
 
@@ -73,7 +79,8 @@ class Workspace:
     def _both(self) -> tuple[Profile, Profile | None]:
         with self._lock:
             if self._profiles is None:
-                run, baseline = self._loading.result()
+                loading, self._loading = self._loading or _begin(self._load), None
+                run, baseline = loading.result()
                 limits = Thresholds(dict(self.request.thresholds))
                 other = None if baseline is None else Profile(baseline, limits, label="baseline")
                 self._profiles = Profile(run, limits), other
@@ -88,7 +95,7 @@ class Workspace:
     def _load(self) -> tuple[Run, Run | None]:
         request = self.request
         options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
-        progress = None if self._report is None else _Progress(self._report)
+        progress = None if self.report is None else _Progress(self.report)
         run = load_run(request.paths, options, progress).select(request.ranks, request.steps)
         require_steps(run, request.paths)
         baseline = load_run(request.baseline, options, progress) if request.baseline else None
@@ -105,17 +112,7 @@ def _begin(work: Callable[[], Result]) -> Future[Result]:
 
 
 @dataclass(frozen=True)
-class Context:
-    """The context that LangGraph passes to every node with the state."""
-
-    workspace: Workspace
-
-
 class _Progress:
     """Passes the reader's progress on."""
 
-    def __init__(self, report: Report) -> None:
-        self._report = report
-
-    def update(self, stage: str, done: int, total: int, detail: str) -> None:
-        self._report(stage, done, total, detail)
+    update: Report

@@ -79,7 +79,7 @@ def choice(what: str, asked: str, known: Collection[str]) -> str:
     raise UsageError(f"there is no {what} {asked!r}; the nearest are {', '.join(near)}")
 
 
-STATISTICS = ("mean", "median", "p95", "max")
+STATISTICS = ("mean", "median", "p95", "p99", "max")
 
 
 def of_rank(view: RankProfile, value: float, rows: Callable[[], pd.DataFrame], selector: str) -> Measurement:
@@ -121,13 +121,13 @@ def event_rows(view: RankProfile, rows: NDArray[np.int64]) -> pd.DataFrame:
 
 
 def over_steps(values: NDArray[np.float64], statistic: str) -> float:
-    """Mean, median, 95th percentile or maximum over steps."""
+    """Mean, median, 95th or 99th percentile or maximum over steps."""
     match choice("statistic", statistic, STATISTICS):
         case "mean":
             return float(values.mean())
         case "median":
             return float(np.median(values))
-        case "p95":
-            return float(np.quantile(values, 0.95))
+        case "p95" | "p99":
+            return float(np.quantile(values, int(statistic[1:]) / 100))
         case _:
             return float(values.max())

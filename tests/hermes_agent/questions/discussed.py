@@ -8,7 +8,7 @@ from case_library.retrieval.recall import CaseIndex
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.figures import written
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.lexicon import lexicon
+from hermes_agent.questions.question import lexicon
 from hermes_agent.report.compose import Findings, compose
 from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes_agent.questions.intents import in_english, reply
+from hermes_agent.questions.intents import reply
+from hermes_agent.questions.question import in_english
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
 from tests.hermes_agent.questions.test_intents import ASKED
@@ -68,7 +69,7 @@ UNDERSTOOD = {
 def test_the_question_is_taken_for_its_english_one(english: str, asked: str) -> None:
     found = in_english(asked)
     assert found is not None
-    assert found.question == english
+    assert found[1] == english
 
 
 @pytest.mark.parametrize("question", [text for texts in ASKED.values() for text in texts])

@@ -6,8 +6,7 @@ import pytest
 
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.intents import ANSWERS, NOT_UNDERSTOOD, answer_text
-from hermes_agent.questions.question import normalised, read_question
-from hermes_agent.questions.subjects import subject_of
+from hermes_agent.questions.question import normalised, read_question, subject_of
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES
 
@@ -80,6 +79,8 @@ ASKED = {
         "how long does a step take?", "step time", "average step time?", "what is the median step time",
         "how slow is a step", "throughput?",
     ],
+    "percentile": ["what is the p99 step time?", "99th percentile", "tail latency?"],
+    "flops": ["what is the MFU?", "is MFU low", "flops utilization"],
     "named_work": ["how long does aten::mm take?", "time of `sgemm`", "how often does kernel sgemm run"],
     "kernels": [
         "which kernel takes the most time?", "top kernel", "top 5 kernels", "slowest kernels", "what kernels run",
@@ -107,7 +108,7 @@ ASKED = {
         "what GPUs are these",
         "how many steps were recorded",
     ],
-    "not_understood": ["what is the weather", "sing me a song", "who are you", "1234", "???"],
+    "not_understood": ["what is the weather", "sing me a song", "who are you", "1234", "???", "fix everything"],
 }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hermes_agent import questions
 from hermes_agent.questions.causes import NOT_FOUND
 from hermes_agent.questions.intents import ANSWERS
-from hermes_agent.questions.lexicon import lexicon
+from hermes_agent.questions.question import lexicon
 from tools.knowledge.taxonomy import causes
 from tools.metrics.idle import REASONS
 

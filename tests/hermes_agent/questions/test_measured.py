@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import Reply, reply
+from hermes_agent.questions.intents import Answer, reply
 from tests.hermes_agent.questions import discussed
 from tests.synthetic import RankBuilder, profile_of
 
@@ -30,14 +30,14 @@ def copying() -> Discussion:
     return discussed.slow_call()
 
 
-def ask(discussion: Discussion, question: str) -> Reply:
+def ask(discussion: Discussion, question: str) -> Answer:
     answer = reply(discussion, question)
     assert answer.notes == ()
     assert discussed.unsupported(answer.text, discussion) == []
     return answer
 
 
-def value(answer: Reply, metric: str, **arguments: str | int) -> float:
+def value(answer: Answer, metric: str, **arguments: str | int) -> float:
     found = [e.value for e in answer.evidence if e.metric == metric and arguments.items() <= e.arguments.items()]
     assert len(found) == 1, [(e.metric, e.arguments) for e in answer.evidence]
     return found[0]
@@ -195,7 +195,7 @@ def test_how_sure_names_the_support_and_what_would_disprove_each_cause(loader: D
     answer = ask(loader, "how sure are you?")
     first = loader.diagnosis.causes[0]
     assert f"confidence `{first.confidence:.2f} of 1`" in answer.text
-    assert "What would disprove it:" in answer.text
+    assert "Would be disproved if" in answer.text
     assert value(answer, "predicted_speedup", cause=first.cause, bound="low") > 1.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.intents import Reply, reply
+from hermes_agent.questions.intents import Answer, reply
 from tests.hermes_agent.questions.discussed import discuss
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder
@@ -39,7 +39,7 @@ def collecting() -> Discussion:
     return discuss(recorded_profile(records, computing))
 
 
-def values(answer: Reply, metric: str) -> list[tuple[object, float]]:
+def values(answer: Answer, metric: str) -> list[tuple[object, float]]:
     return [(each.arguments.get("statistic"), each.value) for each in answer.evidence if each.metric == metric]
 
 

@@ -15,7 +15,7 @@ from hermes_agent.model.events import CheckFinished, Event, Stage, StageFinished
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
 from hermes_agent.workflow.graph import build, config
-from hermes_agent.workflow.workspace import Context, Workspace
+from hermes_agent.workflow.workspace import Workspace
 from tools.analyzers.registry import CHECKS
 from tools.views.profile import Profile
 
@@ -25,7 +25,7 @@ def state(shared_cache: Path) -> dict[str, Any]:
     """The final state of a diagnosis with a baseline."""
     workspace = Workspace(Request((demo_run(),), baseline=(demo_fixed_run(),), cache_dir=shared_cache))
     try:
-        found: dict[str, Any] = build().invoke({}, config=config(), context=Context(workspace))  # type: ignore[call-overload]
+        found: dict[str, Any] = build().invoke({}, config=config(), context=workspace)  # type: ignore[call-overload]
     finally:
         workspace.close()
     return found
