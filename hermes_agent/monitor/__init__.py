@@ -35,7 +35,6 @@ __all__ = [
 def __getattr__(name: str) -> object:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    home = "session" if name in ("Monitor", "Options") else "api"
-    found: object = getattr(import_module(f"{__name__}.{home}"), name)
+    found: object = getattr(import_module(f"{__name__}.api"), name)
     globals()[name] = found
     return found

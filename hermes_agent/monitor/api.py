@@ -24,10 +24,7 @@ def start(
     peak_flops_per_s: float | None = None,
     options: Options | None = None,
 ) -> Monitor:
-    """Starts the process's monitor; one that runs already is closed first.
-
-    Without ``folder`` it is HERMES_DX_RUN_FOLDER or ``hermes-run``; without ``rank`` what the launcher set.
-    """
+    """Start the process's monitor; one that runs already is closed first. The arguments are those of ``Monitor``."""
     global _current
     stop()
     _current = Monitor(
@@ -43,17 +40,17 @@ def start(
 
 
 def step(step: int | None = None, samples: int | None = None) -> None:
-    """To be called when a training step has ended."""
+    """Record a step; call it when a training step has ended."""
     (_current or start()).step(step, samples)
 
 
 def loader(loader: Iterable[T]) -> Iterable[T]:
-    """The same loader, its fetches timed; not needed for torch's DataLoader."""
+    """Return the same loader with its fetches timed; not needed for torch's DataLoader."""
     return (_current or start()).loader(loader)
 
 
 def waiting() -> AbstractContextManager[None]:
-    """Around what waits for other ranks."""
+    """Return a context that counts as waiting for other ranks."""
     return (_current or start()).waiting()
 
 
@@ -63,7 +60,7 @@ def watch_model(model: Model) -> None:
 
 
 def stop() -> None:
-    """Flushes and ends the process's monitor."""
+    """Flush and end the process's monitor."""
     global _current
     if _current is not None:
         atexit.unregister(_current.close)
@@ -71,15 +68,12 @@ def stop() -> None:
     _current = None
 
 
-# Both leave the data wait to the hook on torch's DataLoader.
-
-
 class _State(Protocol):
     global_step: int
 
 
 class _Callback:
-    """Answers every hook that it does not have by doing nothing."""
+    """Ignores every hook that it does not have; the data wait is left to the hook on torch's DataLoader."""
 
     def __init__(
         self, folder: Path | str | None = None, *, options: Options | None = None, batch_size: int | None = None
@@ -111,24 +105,24 @@ class LightningCallback(_Callback):
     state_key = "hermes_dx_monitor"
 
     def state_dict(self) -> dict[str, object]:
-        """Checkpoints hold nothing of it."""
+        """Return nothing to keep in a checkpoint."""
         return {}
 
     def on_train_start(self, trainer: object, module: Model) -> None:
-        """Begins, and watches the module's gradients."""
+        """Start, and watch the module's gradients."""
         self._begin(module)
 
     def on_train_batch_end(self, trainer: object, module: object, *_: object, **__: object) -> None:
-        """A step ended."""
+        """Record the step."""
         if self._monitor is not None:
             self._monitor.step()
 
     def on_train_end(self, trainer: object, module: object) -> None:
-        """Ends in order."""
+        """Stop."""
         self._end()
 
     def on_exception(self, trainer: object, module: object, exception: BaseException) -> None:
-        """Ends in order although the training does not."""
+        """Stop in order although the training does not."""
         self._end()
 
 
@@ -138,16 +132,16 @@ class TrainerCallback(_Callback):
     def on_train_begin(
         self, args: object, state: object, control: object, model: Model | None = None, **_: object
     ) -> None:
-        """Begins, and watches the model's gradients."""
+        """Start, and watch the model's gradients."""
         self._begin(model)
 
     def on_step_end(self, args: object, state: _State, control: object, **_: object) -> None:
-        """A step ended."""
+        """Record the step."""
         if self._monitor is not None:
             self._monitor.step(int(state.global_step) - 1)
 
     def on_train_end(self, args: object, state: object, control: object, **_: object) -> None:
-        """Ends in order."""
+        """Stop."""
         self._end()
 
 

@@ -40,7 +40,7 @@ class TorchProfiler:
         self._profile: Any = None
 
     def start(self, first_step: int, steps: int) -> None:
-        """Raises RuntimeError when torch is not loaded or the script profiles already."""
+        """Begin; raises RuntimeError when torch is not loaded or the script profiles already."""
         torch = sys.modules.get("torch")
         if torch is None:
             raise RuntimeError("torch is not loaded in this process")
@@ -55,15 +55,15 @@ class TorchProfiler:
         self._profile.start()
 
     def step(self) -> None:
-        """Closes the annotation of a step and opens the next."""
+        """Close the annotation of a step and open the next."""
         self._profile.step()
 
     def stop(self) -> None:
-        """Waits for the device's records and closes the last annotation."""
+        """Wait for the device's records and close the last annotation."""
         self._profile.stop()
 
     def export(self, path: Path) -> None:
-        """Writes the Kineto trace, compressed, and lets it go."""
+        """Write the Kineto trace, compressed, and free it."""
         plain = path.with_suffix(".part")
         self._profile.export_chrome_trace(str(plain))
         self._profile = None
@@ -112,8 +112,12 @@ class CaptureQueue:
         return flags
 
     def _turn(self, ended_step: int) -> int:
-        if self._running is not None:
-            self._advance(ended_step)
+        if self._running is not None and self._waiting is not None:
+            self._left -= 1
+            if self._left > 0:
+                self._running.step()
+            else:
+                self._end(self._running, self._waiting, ended_step)
             return CAPTURED
         flags = CAPTURE_ENDED if self._disturbed else 0
         self._disturbed = self._writer is not None and self._writer.is_alive()
@@ -172,15 +176,6 @@ class CaptureQueue:
         self._running, self._left, self._first = profiler, request.steps, step
         self._begun.append(monotonic())
         self._ring.answer(request.id, Answer.RUNNING, step)
-
-    def _advance(self, ended_step: int) -> None:
-        assert self._running is not None
-        assert self._waiting is not None
-        self._left -= 1
-        if self._left > 0:
-            self._running.step()
-        else:
-            self._end(self._running, self._waiting, ended_step)
 
     def _end(self, profiler: Profiler, request: CaptureRequest, last_step: int) -> None:
         self._running = self._waiting = None

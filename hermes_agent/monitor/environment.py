@@ -11,45 +11,16 @@ import platform
 import re
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from time import time_ns
 from typing import Any
 
 from hermes_agent.monitor.procfs import cgroup_sample, read_text, whole_number
 
-# Each of them is known to cost or save time, and none is made to hold a name, an address or a secret.
-NAMES = frozenset(
-    (
-        *("OMP_NUM_THREADS", "OMP_PROC_BIND", "OMP_PLACES", "OMP_SCHEDULE", "OMP_WAIT_POLICY", "OMP_DYNAMIC"),
-        *("MKL_NUM_THREADS", "MKL_DYNAMIC", "KMP_AFFINITY", "KMP_BLOCKTIME", "KMP_SETTINGS", "GOMP_CPU_AFFINITY"),
-        *("GOMP_SPINCOUNT", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS"),
-        *("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_SOCKET_IFNAME", "NCCL_IB_DISABLE", "NCCL_IB_HCA", "NCCL_NET"),
-        *("NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_SHM_DISABLE", "NCCL_NET_GDR_LEVEL", "NCCL_ALGO", "NCCL_PROTO"),
-        *("NCCL_MIN_NCHANNELS", "NCCL_MAX_NCHANNELS", "NCCL_BUFFSIZE", "NCCL_NTHREADS", "NCCL_NSOCKS_PERTHREAD"),
-        *("NCCL_SOCKET_NTHREADS", "NCCL_CROSS_NIC", "NCCL_NVLS_ENABLE", "NCCL_BLOCKING_WAIT", "NCCL_LAUNCH_MODE"),
-        *("RCCL_MSCCL_ENABLE", "GLOO_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME", "HCCL_BUFFSIZE", "HCCL_ALGO"),
-        *("HCCL_DETERMINISTIC", "TORCH_DISTRIBUTED_DEBUG", "TORCH_CPP_LOG_LEVEL", "TORCH_SHOW_CPP_STACKTRACES"),
-        *("TORCH_LOGS", "TORCH_COMPILE_DEBUG", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", "TORCH_NCCL_BLOCKING_WAIT"),
-        *("TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_AVOID_RECORD_STREAMS", "TORCH_NCCL_ENABLE_TIMING"),
-        *("TORCH_NCCL_DESYNC_DEBUG", "TORCH_NCCL_USE_COMM_NONBLOCKING", "TORCHDYNAMO_DISABLE"),
-        *("TORCHINDUCTOR_CACHE_DIR", "TORCHINDUCTOR_MAX_AUTOTUNE", "TORCHINDUCTOR_COMPILE_THREADS"),
-        *("TORCHINDUCTOR_FX_GRAPH_CACHE", "TORCHINDUCTOR_FORCE_DISABLE_CACHES"),
-        *("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF"),
-        *("PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_JIT", "PYTORCH_ENABLE_MPS_FALLBACK"),
-        *("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "CUDA_MODULE_LOADING", "CUDA_CACHE_DISABLE"),
-        *("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "CUBLAS_WORKSPACE_CONFIG", "CUDNN_LOGINFO_DBG"),
-        *("CUDNN_LOGLEVEL_DBG", "NVIDIA_TF32_OVERRIDE", "HIP_VISIBLE_DEVICES", "HIP_LAUNCH_BLOCKING"),
-        *("ROCR_VISIBLE_DEVICES", "AMD_SERIALIZE_KERNEL", "AMD_LOG_LEVEL", "ASCEND_LAUNCH_BLOCKING"),
-        *("ASCEND_GLOBAL_LOG_LEVEL", "ASCEND_RT_VISIBLE_DEVICES", "ASCEND_SLOG_PRINT_TO_STDOUT"),
-        *("XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR", "XLA_PYTHON_CLIENT_MEM_FRACTION"),
-        *("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_TOP_PAD_", "MALLOC_MMAP_MAX_"),
-        *("MALLOC_ARENA_MAX", "MALLOC_CHECK_", "MALLOC_PERTURB_", "LD_PRELOAD"),
-        *("PYTHONMALLOC", "PYTHONFAULTHANDLER", "PYTHONASYNCIODEBUG", "PYTHONDEVMODE", "PYTHONPROFILEIMPORTTIME"),
-        *("PYTHONTRACEMALLOC",),
-    )
-)
 LIBRARY = re.compile(r"lib[A-Za-z0-9_+-]{1,40}\.so(\.[0-9]{1,6}){0,4}")  # of a path only such a name is recorded
 # Whatever holds a slash, from the last separator before it to the next one.
 PATH = re.compile(r"[^\s:;,=]*/[^\s:;,=]*|~[^\s:;,=]*")
@@ -59,6 +30,15 @@ ADDRESS = re.compile(  # of version 4, of version 6 or hardware, a name with a p
     r"|(?<!\w)(?=[0-9.-]*[A-Za-z])[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*:\d{2,5}(?!\w)"
     r"|[^\s@,;=]+@[^\s,;=]+"
 )
+FLAGS = {
+    "anomaly_mode": "is_anomaly_enabled",
+    "distributed_debug": "distributed.get_debug_level",
+    "deterministic": "are_deterministic_algorithms_enabled",
+    "default_dtype": "get_default_dtype",
+    "float32_matmul_precision": "get_float32_matmul_precision",
+    "mkldnn": "backends.mkldnn.enabled",
+    "cudnn_benchmark": "backends.cudnn.benchmark",
+}
 # Torch knows nothing of their devices.
 OTHER_FRAMEWORKS = frozenset(("jax", "mindspore", "paddle", "tensorflow", "torch_xla"))
 MOST_LOOKED_AT = 4096
@@ -66,6 +46,12 @@ LONGEST_VALUE = 200
 MOST_INTERFACES = 64
 MOST_EVENTS = 20  # environment events of one process
 Event = dict[str, Any]
+
+
+@cache
+def recorded_names() -> frozenset[str]:
+    """Variables known to cost or save time; none is made to hold a name, an address or a secret."""
+    return frozenset(files(__package__).joinpath("variables.txt").read_text(encoding="utf-8").split())
 
 
 def identity() -> tuple[int, int | None, int | None]:
@@ -92,29 +78,20 @@ def host_name() -> str:
 
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
     """The variables that may be recorded, without paths and addresses."""
-    names = sorted(NAMES & environment.keys())
-    return {name: _masked(environment[name][:MOST_LOOKED_AT])[:LONGEST_VALUE] for name in names}
 
+    def library(path: re.Match[str]) -> str:
+        """The part of a path that may be recorded: not the folders, which may name a user, only the library."""
+        last = path[0].rpartition("/")[2]
+        return last if LIBRARY.fullmatch(last) else "(path)"
 
-def _masked(value: str) -> str:
-    return ADDRESS.sub("(address)", PATH.sub(_library, value))
-
-
-def _library(path: re.Match[str]) -> str:
-    """The part of a path that may be recorded: not where it is, which may name a user, only which library it is."""
-    last = path[0].rpartition("/")[2]
-    return last if LIBRARY.fullmatch(last) else "(path)"
+    shown = {name: environment[name][:MOST_LOOKED_AT] for name in sorted(recorded_names() & environment.keys())}
+    return {name: ADDRESS.sub("(address)", PATH.sub(library, value))[:LONGEST_VALUE] for name, value in shown.items()}
 
 
 def torch_threads() -> dict[str, int]:
     """Threads of one operator and between operators; to be called by the training thread, whose setting it is."""
-    torch = sys.modules.get("torch")
-    counted: dict[str, int] = {}
-    for name, function in (("torch_intra", "get_num_threads"), ("torch_inter", "get_num_interop_threads")):
-        value = _call(getattr(torch, function, None))
-        if isinstance(value, int):
-            counted[name] = value
-    return counted
+    counted = {"torch_intra": _torch("get_num_threads"), "torch_inter": _torch("get_num_interop_threads")}
+    return {name: value for name, value in counted.items() if isinstance(value, int)}
 
 
 def torch_flags() -> dict[str, bool | str]:
@@ -122,18 +99,7 @@ def torch_flags() -> dict[str, bool | str]:
     torch = sys.modules.get("torch")
     if torch is None or not hasattr(torch, "get_default_dtype"):
         return {}  # not loaded, or still being loaded by another thread
-    distributed = sys.modules.get("torch.distributed")
-    backends = getattr(torch, "backends", None)
-    values = {
-        "anomaly_mode": _call(getattr(torch, "is_anomaly_enabled", None)),
-        "distributed_debug": getattr(_call(getattr(distributed, "get_debug_level", None)), "name", None),
-        "deterministic": _call(getattr(torch, "are_deterministic_algorithms_enabled", None)),
-        "default_dtype": str(_call(torch.get_default_dtype)).removeprefix("torch."),
-        "float32_matmul_precision": _call(getattr(torch, "get_float32_matmul_precision", None)),
-        "mkldnn": getattr(getattr(backends, "mkldnn", None), "enabled", None),
-        "cudnn_benchmark": getattr(getattr(backends, "cudnn", None), "benchmark", None),
-        "accelerator": _accelerator(torch),
-    }
+    values = {name: _torch(path) for name, path in FLAGS.items()} | {"accelerator": _accelerator(torch)}
     return {name: value for name, value in values.items() if isinstance(value, bool | str)}
 
 
@@ -144,7 +110,7 @@ def _accelerator(torch: object) -> str:
     others are registered with it.
     """
     for name in ("cuda", "xpu"):
-        if _call(getattr(getattr(torch, name, None), "is_initialized", None)):
+        if _torch(f"{name}.is_initialized"):
             return name
     built = getattr(torch, "version", None)
     current = getattr(getattr(torch, "accelerator", None), "current_accelerator", None)
@@ -215,10 +181,12 @@ class EnvironmentWatch:
         }
 
 
-def _call(function: Callable[[], object] | None) -> object:
-    """None where torch lacks the function or cannot answer."""
-    if function is None:
-        return None
+def _torch(path: str) -> object:
+    """What torch has at a path, called where it is a function; None where torch lacks it or cannot answer."""
+    found: Any = sys.modules.get("torch")
     with suppress(RuntimeError, AttributeError):
-        return function()
+        for name in path.split("."):
+            found = getattr(found, name)
+        found = found() if callable(found) else found
+        return getattr(found, "name", None) or (str(found).removeprefix("torch.") if "dtype" in path else found)
     return None

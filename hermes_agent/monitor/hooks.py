@@ -49,7 +49,7 @@ class GarbageWatch:
         gc.callbacks.append(self._heard)
 
     def stop(self) -> None:
-        """Stop listening."""
+        """Stop listening to the collector."""
         if self._heard in gc.callbacks:
             gc.callbacks.remove(self._heard)
 
@@ -91,7 +91,7 @@ class Model(Protocol):
 
 
 class GradientWatch:
-    """Notes the time of the last gradient; the hook changes nothing. Host time, also on an accelerator."""
+    """Records when the last gradient is ready, in host time also on an accelerator; the hook changes nothing."""
 
     def __init__(self, totals: list[int]) -> None:
         self._totals = totals
@@ -178,12 +178,10 @@ class DataWatch:
 
 
 def queue_depths(iterator: object) -> Depths:
-    """The depths of a multi-process DataLoader's iterator; unknown where it has no such queue."""
-    results = getattr(iterator, "_worker_result_queue", None)
-    ready = getattr(iterator, "_data_queue", None)
-    in_flight = getattr(iterator, "_tasks_outstanding", UNKNOWN_DEPTH)
-    pinned = ready if ready is not results else None
-    return Depths(int(in_flight), _depth(results), _depth(pinned))
+    """Return the depths of a multi-process DataLoader's iterator; unknown where it has no such queue."""
+    results, ready = getattr(iterator, "_worker_result_queue", None), getattr(iterator, "_data_queue", None)
+    in_flight = int(getattr(iterator, "_tasks_outstanding", UNKNOWN_DEPTH))
+    return Depths(in_flight, _depth(results), _depth(ready if ready is not results else None))
 
 
 def _depth(queue: Any) -> int:  # noqa: ANN401 - a queue of threads, of processes, or none
@@ -194,11 +192,10 @@ def _depth(queue: Any) -> int:  # noqa: ANN401 - a queue of threads, of processe
 
 
 class WatchedLoader(Generic[T]):
-    """An iterable whose fetches are timed; everything else is the loader's own."""
+    """An iterable with timed fetches; everything else is the loader's own."""
 
     def __init__(self, loader: Iterable[T], watch: DataWatch) -> None:
-        self._loader = loader
-        self._watch = watch
+        self._loader, self._watch = loader, watch
 
     def __iter__(self) -> Iterator[T]:
         return WatchedIterator(iter(self._loader), self._watch)
@@ -212,11 +209,10 @@ class WatchedLoader(Generic[T]):
 
 
 class WatchedIterator(Generic[T]):
-    """An iterator whose fetches are timed."""
+    """An iterator with timed fetches."""
 
     def __init__(self, iterator: Iterator[T], watch: DataWatch) -> None:
-        self._iterator = iterator
-        self._watch = watch
+        self._iterator, self._watch = iterator, watch
 
     def __iter__(self) -> WatchedIterator[T]:
         return self

@@ -24,15 +24,10 @@ Sample = dict[str, int | float]
 def read_text(path: Path | str) -> str:
     """The file's text, at most 64 KiB of it, "" when it cannot be read."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with Path(path).open("rb", buffering=0) as file:
+            return file.read(LARGEST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ""
-    try:
-        return os.read(handle, LARGEST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ""
-    finally:
-        os.close(handle)
 
 
 class OpenFiles:
@@ -55,16 +50,13 @@ class OpenFiles:
             self._close(path)
         if len(self._open) >= MOST_OPEN:
             return read_text(path)
-        try:
+        with suppress(OSError):
             handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return ""
-        self._open[path] = (handle, _identity(handle))
-        try:
+            self._open[path] = (handle, _identity(handle))
             return _text(handle)
-        except OSError:
+        if path in self._open:
             self._close(path)
-            return ""
+        return ""
 
     def _close(self, path: str) -> None:
         """Close a file, unless its number is another's by now."""
@@ -146,7 +138,7 @@ class GroupWatch:
 
 
 def cgroup_sample(cgroups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> Sample:
-    """One sample of ``GroupWatch``."""
+    """Return one sample of ``GroupWatch``."""
     return GroupWatch(cgroups, own).sample()
 
 
@@ -167,9 +159,6 @@ def _cpu_groups(cgroups: Path, membership: str) -> list[Path]:
     return []
 
 
-# Sums only grow: what a thread or child had used when it was last seen still counts after it has ended.
-
-
 MOST_CHILDREN = 64
 MOST_THREADS = 512
 AT_ONCE = 64  # threads whose waiting is read in one sample, in turn where there are more
@@ -187,7 +176,7 @@ def thread_cpu_us(tid: int) -> int:
 
 
 class GrowingSum:
-    """Adds counters that come and go."""
+    """A sum over counters that come and go: the last value of one that is gone still counts."""
 
     def __init__(self) -> None:
         self._last: dict[int, int] = {}
@@ -195,11 +184,11 @@ class GrowingSum:
         self._gone = 0
 
     def begin(self, existing: set[int]) -> None:
-        """Do not count what these have when they are first seen, perhaps much later: it was before the sum."""
+        """Leave out the values that these have when first seen, perhaps much later."""
         self._before = set(existing)
 
     def update(self, seen: Mapping[int, int], alive: set[int]) -> int:
-        """Take in what was read of some of those alive; the sum of all, also of those that are no longer."""
+        """Take values read from some of those alive; return the sum over all, also over those that are gone."""
         self._before &= alive
         for key in [key for key in self._last if key not in alive]:
             self._gone += self._last.pop(key)
@@ -224,15 +213,10 @@ class ThreadWatch:
     def sample(self) -> Sample:
         """The training thread, all threads' waiting for a core, and the other Python threads."""
         delay_us = self._delay_us(self._training)
-        return self._training_thread(delay_us) | self._run_delay(delay_us) | self._python_threads()
-
-    def _training_thread(self, delay_us: int | None) -> Sample:
-        sample: Sample = {}
+        sample: Sample = {} if delay_us is None else {"training_run_delay_us": delay_us}
         with suppress(OSError):
             sample["training_cpu_us"] = thread_cpu_us(self._training)
-        if delay_us is not None:
-            sample["training_run_delay_us"] = delay_us
-        return sample
+        return sample | self._run_delay(delay_us) | self._python_threads()
 
     def _run_delay(self, training_us: int | None) -> Sample:
         try:

@@ -68,20 +68,13 @@ class _Ring:
         """The rows from ``first`` on, -1 for the begin."""
         if first < 0:
             return self.map[BEGIN_AT : BEGIN_AT + RAW.size] + self._rows(0, end)
-        begin, stop = first % self.slots, (end - 1) % self.slots + 1
-        if begin < stop:
-            return self._slots(begin, stop)
-        return self._slots(begin, self.slots) + self._slots(0, stop)
-
-    def _slots(self, begin: int, stop: int) -> bytes:
-        return self.map[RECORDS_AT + begin * RAW.size : RECORDS_AT + stop * RAW.size]
+        begin, stop = (RECORDS_AT + slot * RAW.size for slot in (first % self.slots, (end - 1) % self.slots + 1))
+        last = RECORDS_AT + self.slots * RAW.size
+        return self.map[begin:stop] if begin < stop else self.map[begin:last] + self.map[RECORDS_AT:stop]
 
 
 class RingWriter(_Ring):
-    """Makes the ring of one rank; the file's space is reserved first, so that a full disk is no signal.
-
-    ``Monitor.step`` stores the rows itself, into ``view``.
-    """
+    """The ring of one rank, its space reserved first; ``Monitor.step`` stores the rows itself, into ``view``."""
 
     def __init__(self, path: Path, description: Description) -> None:
         size = RECORDS_AT + (description.capacity + 1) * RAW.size

@@ -58,7 +58,10 @@ FAILED_LIMIT_S = 2.0  # what a failure may hold up the training, once
 
 
 class Monitor:
-    """Records the steps of this process. It never raises into the script: what fails is said once, and it is off."""
+    """Records the steps of this process. It never raises into the script: after one message it is off.
+
+    Without ``folder`` it writes to HERMES_DX_RUN_FOLDER or ``hermes-run``; without ``rank`` the launcher's is used.
+    """
 
     def __init__(
         self,
@@ -120,10 +123,7 @@ class Monitor:
         self.begin()
 
     def step(self, step: int | None = None, samples: int | None = None) -> None:
-        """To be called when a step has ended; ``step`` is its number, else they are counted from 0.
-
-        The span since the last call is the step's, the first one's since the monitor was made.
-        """
+        """Record the step that has ended, from the last call to this one; without a number they count from 0."""
         # One flat function that stores plain numbers: see ``hermes_agent.monitor.format`` for why.
         if not self.on:
             return
@@ -151,7 +151,9 @@ class Monitor:
             view[at + 13] = flags
             view[WRITTEN_WORD] = self._number = number + 1
             if longest or flags:
-                self._settle(flags)
+                self._totals[GC_LONGEST] = self._totals[FLAGS] = 0
+                if flags:
+                    self._environment.note_threads()  # what the script set after the monitor's start
         except Exception as error:  # the boundary to the user's script: training goes on
             self._fail("a step could not be recorded", error)
 
@@ -162,13 +164,6 @@ class Monitor:
         self._totals[FLAGS] |= self._captures.boundary(step)
         self._request = self._captures.seen
 
-    def _settle(self, flags: int) -> None:
-        """Reset what was of the step that ended."""
-        totals = self._totals
-        totals[GC_LONGEST] = totals[FLAGS] = 0
-        if flags:
-            self._environment.note_threads()  # what the script set after the monitor's start
-
     def begin(self) -> None:
         """Optional: the first step begins here, so that it does not hold what came before."""
         if self.on and self._step < 0:
@@ -177,12 +172,12 @@ class Monitor:
             self._ring.begin(RawStep(-1, -1, *clocks, 0, data, waiting, gc, gc_runs, fetches, 0, 0, 0, 0))
 
     def loader(self, loader: Iterable[T]) -> Iterable[T]:
-        """The same loader, its fetches timed; not needed for torch's DataLoader."""
+        """Return the same loader with its fetches timed; not needed for torch's DataLoader."""
         return WatchedLoader(loader, self._data) if self.on else loader
 
     @contextmanager
     def waiting(self) -> Iterator[None]:
-        """Around what waits for other ranks: a barrier, a collective that the script calls itself."""
+        """Count the time inside as waiting for other ranks: a barrier, a collective that the script calls itself."""
         begun_ns = perf_counter_ns()
         try:
             yield
@@ -190,10 +185,7 @@ class Monitor:
             self._totals[WAITING] += perf_counter_ns() - begun_ns
 
     def watch_model(self, model: Model) -> None:
-        """Note when the model's last gradient is ready: what a rank takes until then is its own, not the others'.
-
-        Host time: on an accelerator it says when the work was launched.
-        """
+        """Record when the model's last gradient is ready (host time): until then a rank's time is its own."""
         if self.on:
             with self._guarded("the model cannot be watched"):
                 self._gradients.watch(model)

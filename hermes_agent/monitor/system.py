@@ -6,6 +6,7 @@ Counters are as the kernel gives them (since boot or since the start of the proc
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -35,7 +36,7 @@ COMPILATION = "_compile.compile_inner"  # torch.compile's own name for turning o
 INFINIBAND = Path("/sys/class/infiniband")
 MOST_COUNTERS = 32
 # A NAK received, or no answer in time: the sender has to retransmit. Other vendors name it retransmission.
-RETRANSMITTED = frozenset({"packet_seq_err", "local_ack_timeout_err"})
+RETRANSMITTED = re.compile(r"^(packet_seq_err|local_ack_timeout_err)$|^(?!.*bytes).*retrans")
 TCP_FIELDS = {"OutSegs": "tcp_sent_segments", "RetransSegs": "tcp_retransmitted_segments"}
 IO_FIELDS = {
     "read_bytes": "read_bytes",  # from storage
@@ -91,17 +92,13 @@ class RdmaWatch:
             files = sorted(devices.glob("*/ports/*/hw_counters/*"))
         except OSError:
             files = []
-        self._files = [file for file in files if _counts_retransmits(file.name.lower())][:MOST_COUNTERS]
+        self._files = [file for file in files if RETRANSMITTED.search(file.name.lower())][:MOST_COUNTERS]
 
     def sample(self) -> Sample:
         """Their sum, nothing where there is no such counter."""
         values = [whole_number(read_text(file).strip()) for file in self._files]
         known = [value for value in values if value is not None]
         return {"rdma_retransmits": sum(known)} if known else {}
-
-
-def _counts_retransmits(name: str) -> bool:
-    return name in RETRANSMITTED or ("retrans" in name and "bytes" not in name)
 
 
 def process_sample(process: str = "/proc/self", read: Read = read_text) -> Sample:
@@ -149,7 +146,7 @@ def _cuda() -> Any:  # noqa: ANN401 - torch.cuda, which is not imported here
 
 
 def device_sample() -> Sample:
-    """Memory of the accelerator in use."""
+    """Return the memory of the accelerator in use."""
     if (cuda := _cuda()) is None:
         return {}
     sample = {"device_allocated_bytes": cuda.memory_allocated(), "device_reserved_bytes": cuda.memory_reserved()}
@@ -157,11 +154,9 @@ def device_sample() -> Sample:
 
 
 def utilisation_sample() -> Sample:
-    """Utilisation of the accelerator in use, which the vendor's library does not report for a part of a device."""
-    if (cuda := _cuda()) is None:
-        return {}
+    """Return the utilisation of the accelerator in use; the vendor's library has none for a part of a device."""
     with suppress(ImportError):  # without the vendor's library only memory is known
-        return {"device_utilisation_pct": cuda.utilization()}
+        return {"device_utilisation_pct": cuda.utilization()} if (cuda := _cuda()) else {}
     return {}
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from functools import partial
 from typing import ClassVar
 
@@ -72,7 +71,7 @@ class HermesChat(App[int]):
         """Greet, and open the given run after the first paint."""
         self.set_class(self._ascii, "-ascii")
         self.prompt.focus()
-        self.status.status = replace(self.status.status, model=self.openings.model)
+        self.status.model = self.openings.model or ""
         self.set_interval(TICK_S, self.controller.tick)
         given = self.openings.given
         if given is None:
@@ -148,10 +147,10 @@ class HermesChat(App[int]):
 
     def _hint(self, text: str, seconds: float = HINT_S) -> None:
         def clear() -> None:
-            if self.status.status.hint == text:
-                self.status.status = replace(self.status.status, hint="")
+            if self.status.hint == text:
+                self.status.hint = ""
 
-        self.status.status = replace(self.status.status, hint=text)
+        self.status.hint = text
         self.set_timer(seconds, clear)
 
     async def action_quit(self) -> None:

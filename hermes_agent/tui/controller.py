@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from textual.screen import Screen
 
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice
 from hermes_agent.tui.panel import Progress, advance
+from hermes_agent.tui.screens import EvidenceScreen
 from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, Worker
 from tools.errors import HermesError, UsageError
 
@@ -54,16 +54,12 @@ class Controller:
 
     def tick(self) -> None:
         """Update the status line from the worker."""
-        status = self._app.status
-        if self.busy:
-            status.status = replace(status.status, doing=self._doing(), elapsed_s=self._worker.elapsed_s)
-        elif status.status.doing:
-            status.status = replace(status.status, doing="")
-
-    def _doing(self) -> str:
-        stage, job = self._progress.running, self._worker.job
-        named = job is not None and job.opens and stage is not None and not job.stop.is_set()
-        return f"{self._worker.doing}: {stage.value.replace('_', ' ')}" if named and stage else self._worker.doing
+        status, stage, job = self._app.status, self._progress.running, self._worker.job
+        status.doing = self._worker.doing
+        if job is not None:
+            status.elapsed_s = self._worker.elapsed_s
+            if job.opens and stage is not None and not job.stop.is_set():
+                status.doing += f": {stage.value.replace('_', ' ')}"
 
     def _current(self) -> Opened:
         if self._opened is None:
@@ -90,8 +86,7 @@ class Controller:
             if self._opened is not None:
                 self._opened[0].close()
             self._opened, self._last_text = opened, ""
-            status = self._app.status
-            status.status = replace(status.status, run=title, verdict=opened[1].verdict)
+            self._app.status.run_title, self._app.status.verdict = title, opened[1].verdict
             self._app.conversation.show_diagnosis(opened[1])
 
         self._app.conversation.say(f"Reading and diagnosing {title}; Esc stops it.")
@@ -114,8 +109,6 @@ class Controller:
         session, _ = self._current()
 
         def done(shown: Shown) -> None:
-            from hermes_agent.tui.screens import EvidenceScreen
-
             self.open_screen(EvidenceScreen(shown))
 
         self._worker.add(Job(f"measuring {identifier} again", lambda _, __: session.show(identifier), done))
@@ -188,11 +181,9 @@ class Controller:
         job = message.job
         answer = self._answers.pop(job, None)
         if job is self._worker.job:
-            status = self._app.status
-            status.status = replace(status.status, elapsed_s=self._worker.elapsed_s)
+            self._app.status.elapsed_s = self._worker.elapsed_s
         if message.take is not None:
-            waited = message.take()
-            if waited is not None:
+            if (waited := message.take()) is not None:
                 await waited
         elif answer is not None:
             answer.say("no answer" if message.error else "interrupted")

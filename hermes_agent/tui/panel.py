@@ -53,6 +53,11 @@ class CheckLine:
     name: str  # "io.data_loader"
     status: Literal["found", "clean", "cannot_answer"]
 
+    @property
+    def family(self) -> str:
+        """The part of the name before the point."""
+        return clean(self.name.partition(".")[0])
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -110,26 +115,19 @@ def hierarchy(progress: Progress, glyphs: Glyphs) -> Content:
         lines.append(Content(f"{signs[state]} {STAGE_TITLES[stage]}").stylize(STATE_STYLES[state]))
         if state == "running" and progress.detail:
             lines.append(Content.assemble("  ", outside(progress.detail).stylize(MUTED)))
-        checks = sorted((check for check in progress.checks if check.stage is stage), key=_family)
-        for family, members in groupby(checks, key=_family):
+        checks = sorted((check for check in progress.checks if check.stage is stage), key=lambda each: each.family)
+        for family, members in groupby(checks, key=lambda each: each.family):
             lines.append(Content(f"  {FAMILY_TITLES.get(family, plain(family))}").stylize(MUTED))
-            lines += [_check(each, glyphs) for each in members]
+            for each in members:
+                name = clean(plain(each.name.partition(".")[2] or each.name))
+                lines.append(Content.assemble("  ", (glyphs.mark(each.status), STATUS_STYLES[each.status]), f" {name}"))
     signs_of = ((glyphs.mark(status), style, plain(status)) for status, style in STATUS_STYLES.items())
     key = [Content.assemble((sign, style), f" {words}").stylize_before(MUTED) for sign, style, words in signs_of]
     return Content("\n").join([*lines, Content("  ").join(key)])
 
 
-def _family(check: CheckLine) -> str:
-    return clean(check.name.partition(".")[0])
-
-
-def _check(check: CheckLine, glyphs: Glyphs) -> Content:
-    name = clean(plain(check.name.partition(".")[2] or check.name))
-    return Content.assemble("  ", (glyphs.mark(check.status), STATUS_STYLES[check.status]), f" {name}")
-
-
 def ranked(progress: Progress) -> Content:
-    """Return the causes by the time that a fix would save."""
+    """Return the causes, largest saving first."""
     lines = [Content("Causes").stylize("bold")]
     for place, cause in enumerate(progress.causes, start=1):
         where = f", {rank_list(cause.ranks)}" if cause.ranks else ""
@@ -142,7 +140,7 @@ def ranked(progress: Progress) -> Content:
 
 
 class SidePanel(Vertical):
-    """Draws the progress it was last given."""
+    """The stages with their checks, and the ranked causes."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(id="side")
@@ -167,41 +165,15 @@ class SidePanel(Vertical):
 TITLE_LIMIT = 40
 
 
-@dataclass(frozen=True)
-class Status:
-    """The content of the line. ``doing`` is empty when nothing runs; ``hint`` replaces it for a moment."""
-
-    run: str = ""
-    verdict: str = ""
-    model: str | None = None
-    doing: str = ""
-    elapsed_s: float | None = None
-    hint: str = ""
-
-
-def status_line(status: Status, width: int, glyphs: Glyphs) -> Content:
-    """Return one line of at most ``width`` cells; the running work is never cut off by the run's name."""
-    clock = "" if status.elapsed_s is None else f"{status.elapsed_s:.1f} s"
-    now = status.hint or (f"{glyphs.running} {one_line(status.doing, 200)} {clock}, Esc stops" if status.doing else "")
-    parts = [
-        one_line(status.run, TITLE_LIMIT) or "no run",
-        status.verdict,
-        one_line(status.model, TITLE_LIMIT) if status.model else "no model",
-        "" if status.doing else clock,
-    ]
-    left = f" {glyphs.dot} ".join(part for part in parts if part)
-    style = "bold" if now else ""
-    now = now or "/help"
-    room = width - len(now) - 3
-    first = Content(left).truncate(max(room, 0), ellipsis=True) if room > 0 else Content()
-    gap = max(width - first.cell_length - Content(now).cell_length - 2, 1)
-    return Content.assemble(" ", first, " " * gap, (now, style), " ").truncate(width)
-
-
 class StatusLine(Widget):
-    """Draws the status."""
+    """Run, verdict, model and elapsed time, or the running work; ``hint`` replaces it for a moment."""
 
-    status: reactive[Status] = reactive(Status())
+    run_title: reactive[str] = reactive("")
+    verdict: reactive[str] = reactive("")
+    model: reactive[str] = reactive("")
+    doing: reactive[str] = reactive("")  # empty when nothing runs
+    hint: reactive[str] = reactive("")
+    elapsed_s: reactive[float | None] = reactive(None)
 
     def __init__(self, glyphs: Glyphs = UNICODE) -> None:
         super().__init__(id="status")
@@ -209,4 +181,18 @@ class StatusLine(Widget):
 
     def render(self) -> Content:
         """Return the line at the present width."""
-        return status_line(self.status, self.size.width, self._glyphs)
+        return self.line(self.size.width)
+
+    def line(self, width: int) -> Content:
+        """Return one line of at most ``width`` cells; the running work is never cut off by the run's name."""
+        clock = "" if self.elapsed_s is None else f"{self.elapsed_s:.1f} s"
+        doing = f"{self._glyphs.running} {one_line(self.doing, 200)} {clock}, Esc stops" if self.doing else ""
+        now = self.hint or doing or "/help"
+        run = one_line(self.run_title, TITLE_LIMIT) or "no run"
+        model = one_line(self.model, TITLE_LIMIT) or "no model"
+        left = f" {self._glyphs.dot} ".join(filter(None, (run, self.verdict, model, "" if doing else clock)))
+        room = width - len(now) - 3
+        first = Content(left).truncate(room, ellipsis=True) if room > 0 else Content()
+        gap = max(width - first.cell_length - Content(now).cell_length - 2, 1)
+        style = "" if now == "/help" else "bold"
+        return Content.assemble(" ", first, " " * gap, (now, style), " ").truncate(width)

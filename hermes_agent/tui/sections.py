@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, CheckRecord, Diagnosis
-from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, counted, plain, rank_list
+from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis
+from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, counted, plain
+from hermes_agent.report.lines import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
 
 NUMBER = re.compile(r"\d+")
 CASES_SHOWN = 3
-STATUSES = {"found": "found something", "clean": "clean", "cannot_answer": "cannot answer"}
+STATUSES = {"found": "found something", "cannot_answer": "cannot answer", "clean": "clean"}
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,7 @@ def causes(diagnosis: Diagnosis) -> tuple[Section, ...]:
 
 
 def _cause(place: int, record: CauseRecord, diagnosis: Diagnosis) -> Section:
-    where = "" if set(record.ranks) == set(diagnosis.run.ranks) else f", {rank_list(record.ranks)}"
-    facts = (
-        f"{record.impact_ms_per_step:.1f} ms, {record.impact_pct:.1f} % of the step{where}; "
-        f"confidence {record.confidence:.2f}, by {record.method.replace('_', ' ')}."
-    )
-    lines = [facts, record.claim, *record.details]
-    lines += [f"Symptom: {symptom}" for symptom in record.symptoms]
-    lines += [f"Against: {contrary}" for contrary in record.against]
-    lines += [f"Disproved by: {record.disproved_by}."] if record.disproved_by else []
+    lines = [f"{cause_facts(record, diagnosis)}.", record.claim, *cause_lines(record)]
     lines += [f"Evidence: {_cited(record.evidence)}"] if record.evidence else []
     return Section(f"{place}. {cause_heading(record.cause, record.mechanism)}", tuple(lines), "cause")
 
@@ -84,45 +77,40 @@ def checks(diagnosis: Diagnosis) -> tuple[Section, ...]:
     """Return the number of checks per outcome, with the names of those that cannot answer; details are in /checks."""
     if not diagnosis.checks:
         return ()
-    by_status = {status: [each.analyzer for each in diagnosis.checks if each.status == status] for status in STATUSES}
-    counted = ", ".join(f"{len(those)} {STATUSES[status]}" for status, those in by_status.items())
+    outcomes = [each.status for each in diagnosis.checks]
+    numbers = ", ".join(f"{outcomes.count(each)} {STATUSES[each]}" for each in ("found", "clean", "cannot_answer"))
     topics: dict[str, list[str]] = {}
-    for name in by_status["cannot_answer"]:
+    for name in (each.analyzer for each in diagnosis.checks if each.status == "cannot_answer"):
         topic, _, question = name.partition(".")
         topics.setdefault(topic, []).append(plain(question or name))
     listed = ", ".join(f"{plain(topic)} ({', '.join(questions)})" for topic, questions in topics.items())
     named = (f"Cannot answer: {listed}.",) if listed else ()
-    return (Section(f"Checks: {counted}", (*named, "/checks lists the results and what is missing.")),)
+    return (Section(f"Checks: {numbers}", (*named, "/checks lists the results and what is missing.")),)
 
 
 def notes(diagnosis: Diagnosis) -> tuple[Section, ...]:
     """Return assumptions and exclusions; a note on several files stands once, numbers in it aside."""
     partial = [source for source in diagnosis.run.sources if source.note]
     named = [each.note if each.note.startswith(each.path) else f"{each.path}: {each.note}" for each in partial]
-    files_of: dict[tuple[str, bool], tuple[str, list[str]]] = {}  # by the words: ranks and sizes differ between files
-    for line in (*diagnosis.notes, *named):
-        file, text = _without_path(line.rstrip("."), diagnosis)
-        _, files = files_of.setdefault((NUMBER.sub("#", text) if file else text, bool(file)), (text, []))
-        if file and file not in files:
-            files.append(file)
-    whole = [text for text, files in files_of.values() if not files]
-    lines = [
-        _note(text, files) for text, files in files_of.values() if not files or not any(text in each for each in whole)
-    ]
-    return (Section("Notes", tuple(f"- {line}" for line in lines)),) if lines else ()
+    split = [_without_path(line.rstrip("."), diagnosis) for line in (*diagnosis.notes, *named)]
+    whole = dict.fromkeys(text for file, text in split if not file)
+    on_files: dict[str, tuple[str, dict[str, None]]] = {}  # by the words: ranks and sizes differ between files
+    for file, text in split:
+        if file and not any(text in each for each in whole):
+            on_files.setdefault(NUMBER.sub("#", text), (text, {}))[1][file] = None
+    lines = [*(f"- {text}." for text in whole), *(_note(text, list(files)) for text, files in on_files.values())]
+    return (Section("Notes", tuple(lines)),) if lines else ()
 
 
 def _without_path(line: str, diagnosis: Diagnosis) -> tuple[str, str]:
     """The file that a note starts with, "" for none, and the rest of the note."""
-    for source in diagnosis.run.sources:
-        if line.startswith(source.path):
-            return source.path.rsplit("/", 1)[-1], line.removeprefix(source.path).lstrip(": ")
-    return "", line
+    path = next((source.path for source in diagnosis.run.sources if line.startswith(source.path)), "")
+    return path.rsplit("/", 1)[-1], line.removeprefix(path).lstrip(": ") if path else line
 
 
 def _note(text: str, files: list[str]) -> str:
     more = f" (and {counted(len(files) - 1, 'more file')})" if len(files) > 1 else ""
-    return f"{files[0]}: {text}{more}." if files else f"{text}."
+    return f"- {files[0]}: {text}{more}."
 
 
 def _cited(identifiers: list[str]) -> str:
@@ -144,26 +132,23 @@ class TableView:
 
 def evidence_table(diagnosis: Diagnosis) -> TableView:
     """Return every figure cited."""
-    rows = tuple(
-        (each.id, each.metric, f"{each.value:.6g}", each.unit, _arguments(each.arguments), each.source.selector)
-        for each in diagnosis.evidence
-    )
+    rows = []
+    for each in diagnosis.evidence:
+        arguments = ", ".join(f"{name}={value}" for name, value in each.arguments.items() if value is not None)
+        rows.append((each.id, each.metric, f"{each.value:.6g}", each.unit, arguments, each.source.selector))
     columns = ("id", "metric", "value", "unit", "arguments", "from")
-    return TableView("Figures cited (Enter opens)", columns, rows, tuple(each.id for each in diagnosis.evidence))
+    return TableView("Figures cited (Enter opens)", columns, tuple(rows), tuple(row[0] for row in rows))
 
 
 def check_table(diagnosis: Diagnosis) -> TableView:
     """Return the result of every check: those that found something, then those that cannot answer, then the clean."""
-    order = ("found", "cannot_answer", "clean")
-    check_table = sorted(diagnosis.checks, key=lambda each: order.index(each.status))
-    rows = tuple((each.analyzer, plain(each.status), _result(each)) for each in check_table)
-    return TableView("Checks (Enter opens)", ("check", "outcome", "result"), rows, tuple(row[0] for row in rows))
-
-
-def _result(check: CheckRecord) -> str:
-    if check.status == "cannot_answer":
-        return f"{check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
-    return " ".join(check.text)
+    rows = []
+    for each in sorted(diagnosis.checks, key=lambda each: tuple(STATUSES).index(each.status)):
+        missing = f"{each.reason.rstrip('.')}. Needs {each.needs.rstrip('.')}."
+        result = missing if each.status == "cannot_answer" else " ".join(each.text)
+        rows.append((each.analyzer, plain(each.status), result))
+    columns = ("check", "outcome", "result")
+    return TableView("Checks (Enter opens)", columns, tuple(rows), tuple(row[0] for row in rows))
 
 
 def rank_table(diagnosis: Diagnosis) -> TableView:
@@ -174,11 +159,11 @@ def rank_table(diagnosis: Diagnosis) -> TableView:
 
 def step_table(diagnosis: Diagnosis) -> TableView:
     """Return each step on the rank that took longest for it, in ms."""
-    by_step: dict[int, BreakdownRow] = {}
-    for row in diagnosis.breakdown:
-        if row.step is not None and (row.step not in by_step or row.wall_ms > by_step[row.step].wall_ms):
-            by_step[row.step] = row
-    rows = [((step, row.rank), row) for step, row in sorted(by_step.items())]
+    slowest: dict[int, BreakdownRow] = {}
+    for row in sorted(diagnosis.breakdown, key=lambda row: -row.wall_ms):
+        if row.step is not None:
+            slowest.setdefault(row.step, row)
+    rows = [((step, row.rank), row) for step, row in sorted(slowest.items())]
     return _breakdown("Time breakdown per step, ms, on its slowest rank", ("step", "slowest rank"), rows)
 
 
@@ -186,7 +171,3 @@ def _breakdown(title: str, names: tuple[str, ...], rows: Sequence[tuple[tuple[in
     parts = ("wall", *PART_TITLES, "overlapped_communication")
     cells = [(*map(str, numbers), *(f"{getattr(row, f'{part}_ms'):.2f}" for part in parts)) for numbers, row in rows]
     return TableView(title, (*names, "wall", *PART_TITLES.values(), "overlapped communication"), tuple(cells))
-
-
-def _arguments(arguments: dict[str, str | int | float | None]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in arguments.items() if value is not None)

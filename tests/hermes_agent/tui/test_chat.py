@@ -219,7 +219,7 @@ async def test_tab_completes_a_command_and_leaves_only_an_input_without_one() ->
             assert app.prompt.has_focus
         app.prompt.fill("/s")
         await pilot.press("tab")
-        assert app.status.status.hint == "/show  /steps"
+        assert app.status.hint == "/show  /steps"
         app.prompt.fill("")
         await pilot.press("tab")
         assert isinstance(app.focused, CitedMessage)
@@ -242,7 +242,7 @@ async def test_tab_completes_the_path_of_a_run(tmp_path: Path, monkeypatch: pyte
         assert seen == ["traces/", "traces/my\\ run/", "traces/my\\ run/rank0.json"]
         app.prompt.fill("/open traces/")
         await pilot.press("tab")
-        assert app.status.status.hint == "my run  other"
+        assert app.status.hint == "my run  other"
         assert app.prompt.has_focus
 
 
@@ -364,7 +364,7 @@ async def test_ctrl_c_quits_only_when_pressed_twice() -> None:
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot)
         await pilot.press("ctrl+c")
-        assert app.status.status.hint == "Ctrl+C again quits"
+        assert app.status.hint == "Ctrl+C again quits"
         assert app.is_running
         await pilot.press("ctrl+c")
         await until(lambda: app.return_value is not None, pilot)

@@ -11,7 +11,7 @@ import pytest
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.tui.commands import COMMANDS, write_report
 from hermes_agent.tui.glyphs import ASCII
-from hermes_agent.tui.panel import Status, status_line
+from hermes_agent.tui.panel import StatusLine
 from hermes_agent.tui.sections import rank_table as ranks
 from hermes_agent.tui.sections import step_table as steps
 from tests.hermes_agent.tui.fake_session import diagnosis, row
@@ -56,8 +56,10 @@ def test_the_table_of_ranks_shows_the_means_only() -> None:
 
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_the_status_line_fits_and_never_loses_what_goes_on(width: int) -> None:
-    status = Status(run="r" * 60, verdict="problem", model="m", doing="diagnosing", elapsed_s=12.3)
-    line = status_line(status, width, ASCII)
+    status = StatusLine(ASCII)
+    status.run_title, status.verdict, status.model = "r" * 60, "problem", "m"
+    status.doing, status.elapsed_s = "diagnosing", 12.3
+    line = status.line(width)
     assert line.cell_length <= width
     assert "diagnosing"[: width - 5] in line.plain
 
