@@ -66,10 +66,7 @@ class Checked:
 
 
 def examine(folder: Path = BUNDLED_CASES, private_folder: Path | None = None) -> Checked:
-    """The cases of a folder, and of a team's private one, with every fault; raises ``CaseError`` if there is no case.
-
-    Bundled cases must not be private and have to give a reason for their confidence.
-    """
+    """Return the cases of a folder and of a team's private one, and every fault; raises ``CaseError`` without cases."""
     cases: list[Case] = []
     faults = [*_unread(folder), *(_unread(private_folder) if private_folder and private_folder.is_dir() else ())]
     for path in case_files(folder):

@@ -108,20 +108,14 @@ class PrivateCases:
 
 
 def private_contents(folder: Path | None) -> dict[Path, bytes]:
-    """The raw case files of a private folder by path; nothing when there is no such folder or no file in it.
-
-    Raises ``CaseError`` when a file cannot be read or there are too many.
-    """
+    """Return the raw files of a private folder by path, if any; raises ``CaseError`` for one that cannot be read."""
     if folder is None or not folder.is_dir() or not any(folder.glob("*.yaml")):
         return {}
     return {path: read_case_bytes(path) for path in case_files(folder)}
 
 
 def parse_private(contents: Mapping[Path, bytes], public: Collection[str] = ()) -> PrivateCases:
-    """The cases of private files. A file that is no case, or has the id of a public one, is left out with a sentence.
-
-    One wrong file of a team must not stop the diagnosis of every run.
-    """
+    """Return the cases of private files; one that is no case, or has a public id, is left out with a sentence."""
     cases: list[Case] = []
     left_out: list[str] = []
     for path, content in contents.items():

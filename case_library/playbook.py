@@ -11,7 +11,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,37 +29,14 @@ CONFIDENCE = ("high", "medium", "low")
 BLOCK = re.compile(r"<!-- (?P<name>[a-z]+) -->\n.*?<!-- end -->", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class CauseTally:
-    """The cases of one cause by confidence; ``private`` of them are a team's own."""
-
-    cause: str
-    family: str
-    high: int
-    medium: int
-    low: int
-    private: int
-
-    @property
-    def total(self) -> int:
-        """All cases of the cause."""
-        return self.high + self.medium + self.low
-
-    @property
-    def confirmed(self) -> int:
-        """Cases whose cause the source confirms; in the others it is the source's guess."""
-        return self.high + self.medium
-
-
-def tally(cases: Iterable[Case]) -> tuple[CauseTally, ...]:
-    """One row for each cause of the taxonomy, in its order, those without a case as well."""
-    chosen = list(cases)
-    counts = Counter((case.cause, case.confidence) for case in chosen)
-    private = Counter(case.cause for case in chosen if case.private)
-    return tuple(
-        CauseTally(name, cause.family, counts[name, "high"], counts[name, "medium"], counts[name, "low"], private[name])
-        for name, cause in causes().items()
-    )
+def tally(cases: Iterable[Case]) -> dict[str, Counter[str]]:
+    """Return for each cause of the taxonomy its cases by confidence, and how many are confirmed and private."""
+    counts: dict[str, Counter[str]] = {cause: Counter() for cause in causes()}
+    for case in cases:
+        counts[case.cause].update(
+            {case.confidence: 1, "cases": 1, "private": case.private, "confirmed": confirmed(case)}
+        )
+    return counts
 
 
 def confirmed(case: Case) -> bool:

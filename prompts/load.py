@@ -16,10 +16,7 @@ class PromptError(HermesError):
 
 
 def render(name: str, **variables: str | int) -> str:
-    """The prompt ``name`` with every ``{{variable}}`` replaced, once: values are never looked into.
-
-    Raises PromptError when there is no such prompt, or a variable is missing or unknown to it.
-    """
+    """Return the prompt with every ``{{variable}}`` replaced; raises PromptError for a missing or unknown one."""
     text = source(name)
     wanted = set(_VARIABLE.findall(text))
     if missing := wanted - set(variables):

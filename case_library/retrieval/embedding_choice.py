@@ -31,11 +31,7 @@ class TextEmbedding(Protocol):
 
 @dataclass(frozen=True)
 class EmbeddingChoice:
-    """``folder`` holds the weights of ``minilm``; ``base_url``, ``model`` and ``key`` belong to ``endpoint``.
-
-    ``mask`` hides names before a text goes to the endpoint, and ``sends_private`` lets a team's own cases go there;
-    without it they have no vector and are found by their words and signals.
-    """
+    """An embedding; for an endpoint ``mask`` hides names, and private cases go there only with ``sends_private``."""
 
     kind: Kind = "hashed"
     folder: Path | None = None

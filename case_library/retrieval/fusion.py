@@ -134,10 +134,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Strength:
-    """Nearness of the library to a query: ``total``, ``text`` and ``signature`` from 0 to 1.
-
-    ``undecided`` is what the third cause got of the vote, over the first: near 1 when the words speak for no cause.
-    """
+    """Nearness to a query, 0 to 1; ``undecided``, the third cause's vote over the first's, is near 1 without a leader."""
 
     total: float
     text: float
@@ -157,10 +154,7 @@ def blended(parts: Mapping[str, Scores], weights: Weights) -> Scores:
 
 
 def text_strength(share: float, angle: float, concepts: int, of_pace: bool, other_topic: bool) -> float:
-    """Nearness of the library to a text, 0 to 1: best share of its rarity, concepts, words of pace and ``angle``.
-
-    That is the best cosine over the one that texts about the same thing reach.
-    """
+    """Return the nearness to a text, 0 to 1; ``angle`` is the best cosine over the one that related texts reach."""
     near = SHARE_PART * share + ANGLE_PART * min(angle, 1.0)
     near += CONCEPT_PART * min(concepts, MANY_CONCEPTS) / MANY_CONCEPTS
     near += PACE_PART * of_pace

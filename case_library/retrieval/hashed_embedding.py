@@ -19,10 +19,7 @@ Vector = NDArray[np.float32]
 
 
 class HashedTextEmbedding:
-    """Words and n-grams hashed into buckets; equal text gives equal vectors on every machine.
-
-    ``idf`` holds one weight per bucket, shape ``(DIMENSION,)``, fitted on the cases of one index.
-    """
+    """Words and n-grams hashed into buckets; ``idf`` has a weight per bucket, fitted on the cases of one index."""
 
     close_angle = CLOSE_ANGLE
 

@@ -15,11 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CaseQuery:
-    """A slow-down to find the like of: free text, the signature of findings, or both.
-
-    ``causes``, ``mechanisms`` and ``families`` are taxonomy ids; ``signals`` are short phrases.
-    ``framework`` and ``hardware`` only order cases that match otherwise.
-    """
+    """A slow-down: free text, taxonomy ids of findings or both; ``framework`` and ``hardware`` only order equal cases."""
 
     text: str = ""
     causes: tuple[str, ...] = ()
@@ -42,11 +38,7 @@ class CaseQuery:
 
 @dataclass(frozen=True)
 class CaseHit:
-    """A similar case; ``similarity`` runs from 0 to 1 and ``why`` says in words what made it similar.
-
-    ``shared_signals`` are the case's own signals that the query speaks of. ``private`` marks a team's own case, which
-    lies in ``file``.
-    """
+    """A similar case: ``similarity`` from 0 to 1, ``why`` in words; ``file`` is the file of a private one."""
 
     id: str
     title: str

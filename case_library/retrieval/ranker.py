@@ -9,21 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from case_library.retrieval.fusion import (
-    TAIL,
-    CauseVotes,
-    LexicalIndex,
-    Scores,
-    Strength,
-    Weights,
-    abstention,
-    blended,
-    covered,
-    similarity,
-    spread,
-    strength_of,
-    text_strength,
-)
+from case_library.retrieval import fusion
+from case_library.retrieval.fusion import LexicalIndex, Scores, Strength, Weights
 from case_library.retrieval.hashed_embedding import CLOSE_ANGLE
 from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, cause_text
 from case_library.retrieval.words import Question, Vocabulary, lexicon, read_question, search_terms, terms
@@ -128,9 +115,7 @@ Nearest = Callable[[str, int], Mapping[str, float]]  # cosine of the nearest cas
 
 @dataclass(frozen=True)
 class Ranking:
-    """The result for one query; arrays have one entry per case, ``order`` holds rows, best first.
-
-    ``matches`` has one entry per kind of case, a kind being a cause and mechanism."""
+    """The result for one query by case, ``matches`` by cause and mechanism; ``order`` holds rows, best first."""
 
     order: tuple[int, ...]
     similarity: Scores
@@ -155,7 +140,7 @@ class CaseRanker:
         self._close_angle = close_angle
         self._weights = weights or Weights()
         self._lexical = LexicalIndex([card.counts for card in cards])
-        self._votes = CauseVotes([card.cause for card in cards], self._lexical)
+        self._votes = fusion.CauseVotes([card.cause for card in cards], self._lexical)
         self._vocabulary = Vocabulary(self._lexical.frequency, lexicon().parts)
         self._places = LexicalIndex([dict.fromkeys(terms(card.setting), 1.0) for card in cards])
         self._private = np.array([card.private for card in cards])
@@ -176,10 +161,10 @@ class CaseRanker:
         if not question.terms and not query.has_signature:
             return Recall((), "The question names no symptom, signal or cause to compare with.")
         ranking = self.rank(query, question, without)
-        reason = abstention(ranking.strength, question.other_topic)
+        reason = fusion.abstention(ranking.strength, question.other_topic)
         if reason:
             return Recall((), reason)
-        floor = TAIL * max((ranking.similarity[row] for row in ranking.order[:1]), default=0.0)
+        floor = fusion.TAIL * max((ranking.similarity[row] for row in ranking.order[:1]), default=0.0)
         chosen = [row for row in ranking.order if ranking.similarity[row] >= floor][: max(limit, 0)]
         return Recall(tuple(self._hit(ranking, row, query, question) for row in chosen))
 
@@ -206,12 +191,12 @@ class CaseRanker:
         cosine = self._cosine(asked) * allowed
         votes = self._votes.count(asked.terms, bm25)
         parts = {"signature": agreement, "words": bm25, "vector": cosine, "votes": votes[self._votes.of_row] * allowed}
-        blend = blended(parts, self._weights)
-        strong = strength_of(self._nearness(question, gain, cosine), agreement * allowed, votes, signed)
-        close = similarity(blend * strong.text, agreement, signed) * allowed
+        blend = fusion.blended(parts, self._weights)
+        strong = fusion.strength_of(self._nearness(question, gain, cosine), agreement * allowed, votes, signed)
+        close = fusion.similarity(blend * strong.text, agreement, signed) * allowed
         order = self._order(close, blend, query)
         if question.terms and not query.causes and self._weights.spread:
-            order = spread(order, [self._cards[row].cause for row in order])
+            order = fusion.spread(order, [self._cards[row].cause for row in order])
         return Ranking(tuple(order), close, strong, matches, parts)
 
     def _nearness(self, question: Question, gain: Scores, cosine: Scores) -> float:
@@ -219,9 +204,9 @@ class CaseRanker:
             return 0.0
         unit = self._lexical.rarity_of_one
         asked = sum(self._lexical.rarity(term) for term in question.terms) / unit
-        share = covered(float(gain.max(initial=0.0)) / unit, asked)
+        share = fusion.covered(float(gain.max(initial=0.0)) / unit, asked)
         angle = float(cosine.max(initial=0.0)) / self._close_angle
-        return text_strength(share, angle, question.concepts, question.of_pace, bool(question.other_topic))
+        return fusion.text_strength(share, angle, question.concepts, question.of_pace, bool(question.other_topic))
 
     def _cosine(self, asked: Question) -> Scores:
         found = np.zeros(len(self._cards))

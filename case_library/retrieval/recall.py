@@ -12,15 +12,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from case_library.library import (
-    BUNDLED_CASES,
-    CaseError,
-    case_files,
-    parse_case,
-    parse_private,
-    private_contents,
-    read_case_bytes,
-)
+from case_library import library
+from case_library.library import BUNDLED_CASES, CaseError
 from case_library.retrieval.embedding_choice import (
     HASHED,
     EmbeddingChoice,
@@ -75,13 +68,12 @@ def take_snapshot(
     embedding: EmbeddingChoice = HASHED,
     private_folder: Path | None = None,
 ) -> Snapshot:
-    """A private copy of the cached index of a folder; built, and cached for others, where there is none that is whole.
+    """Return a private copy of the cached index, built where none is whole; private files with faults become notes.
 
-    Raises ``CaseError`` if a case file that has to be indexed is not right; a private one that is not is left out, and
-    the notes say so. Raises ``EmbeddingError`` if the embedding chosen cannot be used.
+    Raises ``CaseError`` for a public case with a fault, ``EmbeddingError`` if the embedding cannot be used.
     """
-    own = private_contents(private_folder)
-    contents = {path: read_case_bytes(path) for path in case_files(cases_folder)} | own
+    own = library.private_contents(private_folder)
+    contents = {path: library.read_case_bytes(path) for path in library.case_files(cases_folder)} | own
     home = tempfile.TemporaryDirectory(prefix="hermes-cases-")
     target = Path(home.name) / "index"
     notes: list[str] = []
@@ -115,8 +107,8 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
 def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes], choice: EmbeddingChoice) -> None:
     from case_library.retrieval.chroma_store import build_store
 
-    public = [parse_case(path, content) for path, content in contents.items() if path not in own]
-    private = parse_private(own, {case.id for case in public})
+    public = [library.parse_case(path, content) for path, content in contents.items() if path not in own]
+    private = library.parse_private(own, {case.id for case in public})
     cases = [*public, *private.cases]
     embedded = cases if choice.embeds_private else public
     texts = [document(case) for case in embedded]
@@ -177,11 +169,7 @@ def _publish(built: Path, cached: Path) -> tuple[str, ...]:
 
 
 class CaseIndex:
-    """The cases of one folder, ready to be searched; use ``open`` and, when done, ``close``.
-
-    ``notes`` says what happened to the cache and the embedding, if anything did, on opening or later.
-    ``private_ids`` are the cases of the team.
-    """
+    """The cases of one folder, ready to be searched; ``notes`` report trouble with the cache or the embedding."""
 
     def __init__(self, snapshot: Snapshot, choice: EmbeddingChoice, note: str = "") -> None:
         from case_library.retrieval.chroma_store import ChromaStore
@@ -206,10 +194,8 @@ class CaseIndex:
         private_folder: Path | None = None,
         embedding: EmbeddingChoice = HASHED,
     ) -> Self:
-        """Open the index of a folder of cases and of a team's private ones.
+        """Open the index; without ``cache_dir`` it is built for this process alone. ``notes`` name what was left out.
 
-        Without ``cache_dir`` it is built for this process alone. ``notes`` name private files that were left out, and
-        say so if the embedding cannot be used and the hashed one stands in for it.
         Raises ``CaseError`` if a case file is not right, ``CaseIndexError`` if Chroma fails.
         """
         try:
@@ -234,7 +220,7 @@ class CaseIndex:
         path = self._files.get(id)
         if path is None:
             raise CaseError(f"There is no case {id!r} in the library; `hermes-dx cases search` lists those there are.")
-        case = parse_case(path, self._snapshot.contents[path])
+        case = library.parse_case(path, self._snapshot.contents[path])
         return case.model_copy(update={"private": id in self.private_ids})
 
     def search(self, query: CaseQuery, limit: int = 5, without: Collection[str] = ()) -> Recall:

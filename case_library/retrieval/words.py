@@ -177,11 +177,7 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Question:
-    """``shown`` has a readable word for each search term of ``terms``; ``text`` is what was asked.
-
-    ``concepts`` counts those among the terms; ``other_topic`` names what the text speaks of that no case is about;
-    ``of_pace`` is true if it has a word for how long something takes.
-    """
+    """A text as search terms with a readable word for each; ``other_topic`` is one that no case is about."""
 
     text: str
     terms: tuple[str, ...]

@@ -147,10 +147,7 @@ def profile_of(request: Request) -> Profile:
 
 
 def latest_diagnosis(chosen: Settings, remedy: str) -> tuple[Request, Diagnosis]:
-    """Return the last diagnosis made in this working directory and its request.
-
-    Raises UsageError, with the ``remedy``, when there is none.
-    """
+    """Return the last diagnosis made in this folder and its request; raises UsageError with the ``remedy``."""
     from hermes_agent.workflow import stored
 
     latest = stored.latest(chosen.cache_dir)

@@ -46,7 +46,7 @@ def open_chat(request: Request, chosen: Settings) -> int:
 
 
 def openings(request: Request, chosen: Settings) -> Openings:
-    """Return the ways to open a session; ``request`` is that of the command line, perhaps without a run."""
+    """Return the ways to open a session; ``request`` is that of the command line, maybe without a run."""
     from hermes_agent.demo.data import demo_run
     from hermes_agent.tui.work import Openings
 

@@ -12,6 +12,7 @@ from hermes_agent.locations.places import local, place
 from tools.errors import ExitCode
 
 SCHEMA = "hermes-dx/comparison/1"
+NOISE_PCT = 3.0  # of the step before; smaller differences are counted, not listed
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +30,7 @@ def run(args: argparse.Namespace) -> int:
     from hermes_agent.evidence.citations import without_citations
     from hermes_agent.evidence.ledger import Ledger, evidence_record
     from hermes_agent.evidence.sentences import render
+    from hermes_agent.model.display import counted
     from tools.comparison.compare import compare
     from tools.views.profile import Profile
 
@@ -38,16 +40,23 @@ def run(args: argparse.Namespace) -> int:
     comparison = compare(Profile(before.run, before.thresholds, label="baseline"), profile_of(request))
     ledger = Ledger()
     headline = render(comparison.headline, ledger)
-    changes = [render(change, ledger) for change in comparison.changes]
-    longer_pct = (comparison.step.after.value / comparison.step.before.value - 1.0) * 100.0
+    changes = {change: render(change, ledger) for change in comparison.changes}
+    before_ms, after_ms = comparison.step.before.value, comparison.step.after.value
+    longer_pct = (after_ms / before_ms - 1.0) * 100.0
     if args.json:
         evidence = [evidence_record(entry.id, entry.fact).model_dump(mode="json") for entry in ledger.entries()]
-        record = {"schema": SCHEMA, "headline": headline, "changes": changes, "evidence": evidence}
+        record = {"schema": SCHEMA, "headline": headline, "changes": list(changes.values()), "evidence": evidence}
         print_json({**record, "notes": list(comparison.notes), "step_change_pct": longer_pct})
     else:
         print(without_citations(headline))
-        for change in changes:
-            print(f"- {without_citations(change)}")
+        noise_ms = before_ms * NOISE_PCT / 100.0
+        traced = (*comparison.parts, *comparison.kernels, *comparison.operators)
+        small = {each.sentence() for each in traced if abs(each.delta) < noise_ms} & changes.keys()
+        for text in (text for change, text in changes.items() if change not in small):
+            print(f"- {without_citations(text)}")
+        if small:
+            differences = counted(len(small), "smaller difference")
+            print(f"- {differences} below {noise_ms:.2f} ms ({NOISE_PCT:g} % of the step), listed with --json.")
         for each in comparison.notes:
             print(f"Not verified: {each}")
     if args.fail_on_regression is None or longer_pct <= args.fail_on_regression:

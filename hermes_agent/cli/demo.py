@@ -12,6 +12,7 @@ from tools.errors import ExitCode
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``demo``."""
     parser.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every check with its figures")
     parser.add_argument("--no-chat", action="store_true", help="do not offer the chat")
     parser.set_defaults(steps=None, ranks=(), no_cache=False)
 
@@ -30,7 +31,7 @@ def run(args: argparse.Namespace) -> int:
         print("A data-parallel training on two CPU processes, recorded by this project's lab.\n")
     with TerminalProgress() as progress:
         diagnosis = diagnose(request, progress)
-    print_diagnosis(diagnosis, as_json=args.json)
+    print_diagnosis(diagnosis, as_json=args.json, verbose=args.verbose)
     if args.json or args.no_chat or not (sys.stdin.isatty() and sys.stdout.isatty()):
         return ExitCode.OK
     if input("\nContinue in the chat? [Y/n] ").strip().lower() in ("", "y", "yes"):

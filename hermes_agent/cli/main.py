@@ -29,10 +29,7 @@ EXIT_CODES = """exit codes:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code. Errors that a user can fix are one sentence, without a traceback.
-
-    Without ``argv`` it is the program itself and configures the process's streams and interrupts.
-    """
+    """Run one command and return its exit code; without ``argv`` as the program, with its streams and signals."""
     if foreign := foreign_packages():
         from hermes_agent.evidence.printable import printable
 

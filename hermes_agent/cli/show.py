@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import add_run_arguments, latest_diagnosis, request_of, settings
 from hermes_agent.cli.terminal import TerminalProgress, aligned, note, print_json
+from hermes_agent.locations.places import origin
 from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ SCHEMA = "hermes-dx/shown/1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``show``."""
-    parser.add_argument("id", metavar="ID", help="E7, C1 or A1 of a diagnosis, or the name of a check or cause")
+    parser.add_argument("id", nargs="?", metavar="ID", help="E7, C1 or A1 of a diagnosis, or a check or cause")
     add_run_arguments(parser, "*")
     parser.epilog = "Without RUN, the id is one of the last diagnosis made in this folder; its run is printed."
     parser.add_argument("--json", action="store_true", help="print the record as JSON")
@@ -28,8 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the record behind the id."""
     from hermes_agent.evidence.printable import printable
-    from hermes_agent.locations.places import origin
 
+    if args.id is None:
+        raise UsageError("type what to show: hermes-dx show E3 (or A1, C1, the name of a check or a cause)")
     with _session(args, settings()) as session:
         shown = session.show(args.id)
         places = (*session.request.paths, *session.request.baseline)
@@ -43,21 +45,14 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _session(args: argparse.Namespace, chosen: Settings) -> Session:
+    """The run named, or the last diagnosis made in this folder as it was stored: with the ids that were printed."""
     from hermes_agent.session import Session
 
-    if not args.run_paths:
-        return _latest(args, chosen)
-    session = Session(request_of(args, chosen), chosen)
-    with TerminalProgress() as progress:
-        session.diagnose(progress)
-    return session
-
-
-def _latest(args: argparse.Namespace, chosen: Settings) -> Session:
-    """The last diagnosis made in this folder, as it was stored: its ids are those that were printed."""
-    from hermes_agent.locations.places import origin
-    from hermes_agent.session import Session
-
+    if args.run_paths:
+        session = Session(request_of(args, chosen), chosen)
+        with TerminalProgress() as progress:
+            session.diagnose(progress)
+        return session
     if args.steps or args.ranks or args.baseline:
         raise UsageError("--steps, --ranks and --baseline need a run; name it after the id")
     request, diagnosis = latest_diagnosis(chosen, f"name the run: hermes-dx show {args.id} RUN")

@@ -27,10 +27,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def step_rows(profile: Profile) -> list[Row]:
-    """Return per step its number, the rank that took longest, that rank's wall time and its parts, in ms.
+    """Return per step its number, its slowest rank, that rank's wall time and its parts, in ms.
 
-    ``marked_ms`` is the time from mark to mark: less than ``wall_ms`` where the recorded window of the last step also
-    holds work still in the device's queue.
+    ``marked_ms``, from mark to mark, is less than ``wall_ms`` where the last step also holds work still queued.
     """
     from tools.views.coarse import step_series
     from tools.views.parts import PARTS

@@ -33,14 +33,9 @@ Row = TypeVar("Row")
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
     """Return a table whose first ``left`` columns are flush left and the others flush right."""
-    widths = [max(len(row[place]) for row in (header, *rows)) for place in range(len(header))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if place < left else cell.rjust(width)
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in (header, *rows)
-    )
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    forms = [f"{'<' if place < left else '>'}{width}" for place, width in enumerate(widths)]
+    return "\n".join("  ".join(map(format, row, forms)).rstrip() for row in (header, *rows))
 
 
 def print_json(record: object) -> None:
@@ -129,11 +124,7 @@ ESCAPES = "hermes-dx-escapes"
 
 
 def leave_at_once() -> None:
-    """Make an interrupt end the process with exit code 130.
-
-    Raising ``KeyboardInterrupt`` would not do: the interpreter waits for threads that read a run, which may take long.
-    Processes that read for this one end when it does, and files are written whole or not at all.
-    """
+    """Make an interrupt end the process with exit code 130, also while threads read a run, which may take long."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _leave)
 

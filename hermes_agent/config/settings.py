@@ -11,19 +11,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
 
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
-from hermes_agent.config.sources import (
-    EMBEDDING_KEY_VARIABLE,
-    KEY_VARIABLE,
-    Values,
-    absolute,
-    environment_values,
-    find_embedding_key,
-    find_key,
-    merged,
-    settings_files,
-    user_folder,
-    xdg_folder,
-)
+from hermes_agent.config import sources
+from hermes_agent.config.sources import Values
 from tools.errors import UsageError
 
 OPENAI_URL = "https://api.openai.com/v1"
@@ -65,7 +54,7 @@ class LlmSettings(_Section):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, value: str) -> str:
-        return checked_address(value, KEY_VARIABLE)
+        return checked_address(value, sources.KEY_VARIABLE)
 
 
 class BudgetSettings(_Section):
@@ -89,10 +78,7 @@ class BudgetSettings(_Section):
 
 
 class EmbeddingSettings(_Section):
-    """The embedding of case search: ``hashed`` needs no download, ``minilm`` a folder of ONNX weights.
-
-    ``endpoint`` asks an OpenAI-compatible embeddings endpoint at ``base_url`` for the vectors of ``model``.
-    """
+    """The embedding of case search: built in, MiniLM weights in a folder, or an OpenAI-compatible endpoint."""
 
     kind: Literal["hashed", "minilm", "endpoint"] = "hashed"
     folder: Path | None = None
@@ -102,7 +88,7 @@ class EmbeddingSettings(_Section):
     @field_validator("base_url")
     @classmethod
     def _is_address(cls, value: str | None) -> str | None:
-        return None if value is None else checked_address(value, EMBEDDING_KEY_VARIABLE)
+        return None if value is None else checked_address(value, sources.EMBEDDING_KEY_VARIABLE)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -122,10 +108,10 @@ class CasesSettings(_Section):
 
     def placed(self, cwd: Path, env: Mapping[str, str]) -> Self:
         """Return the same with absolute paths; relative ones start at ``cwd``."""
-        weights = self.embedding.folder and absolute(self.embedding.folder, cwd, env)
+        weights = self.embedding.folder and sources.absolute(self.embedding.folder, cwd, env)
         return self.model_copy(
             update={
-                "private_dir": self.private_dir and absolute(self.private_dir, cwd, env),
+                "private_dir": self.private_dir and sources.absolute(self.private_dir, cwd, env),
                 "embedding": self.embedding.model_copy(update={"folder": weights}),
             }
         )
@@ -146,26 +132,25 @@ class Settings(_Section):
 
     @classmethod
     def load(cls, cwd: Path, env: Mapping[str, str]) -> Self:
-        """Return the settings for a working directory; raises UsageError with the file or variable and what is wrong.
+        """Return the settings for a folder: environment, then the nearest ``hermes-dx.toml`` above, then the user's.
 
-        The environment goes before the ``hermes-dx.toml`` nearest above ``cwd``, and that before the one in
-        the user's configuration folder.
+        Raises UsageError with the file or variable and what is wrong.
         """
-        files = settings_files(cwd, env)
+        files = sources.settings_files(cwd, env)
         values: Values = {
-            "cache_dir": str(xdg_folder(env, "XDG_CACHE_HOME", ".cache")),
-            "cases": {"private_dir": str(user_folder(env) / "cases")},
+            "cache_dir": str(sources.xdg_folder(env, "XDG_CACHE_HOME", ".cache")),
+            "cases": {"private_dir": str(sources.user_folder(env) / "cases")},
         }
         for file in reversed(files):
-            values = merged(values, file.values)
+            values = sources.merged(values, file.values)
             cls._checked(values, str(file.path))
-        overrides = environment_values(cls, env)
-        values = merged(values, overrides)
+        overrides = sources.environment_values(cls, env)
+        values = sources.merged(values, overrides)
         values["files"] = tuple(file.path for file in files)
-        sources = {"HERMES_DX_LLM_BASE_URL": overrides} | {str(file.path): file.values for file in files}
-        values["endpoint_from"] = next((name for name, each in sources.items() if _names_endpoint(each)), "default")
+        named = {"HERMES_DX_LLM_BASE_URL": overrides} | {str(file.path): file.values for file in files}
+        values["endpoint_from"] = next((name for name, each in named.items() if _names_endpoint(each)), "default")
         settings = cls._checked(values, "the environment (HERMES_DX_*)" if overrides else "the settings")
-        placed = {"cache_dir": absolute(settings.cache_dir, cwd, env), "cases": settings.cases.placed(cwd, env)}
+        placed = {"cache_dir": sources.absolute(settings.cache_dir, cwd, env), "cases": settings.cases.placed(cwd, env)}
         return settings.model_copy(update={**placed, "api_key": settings._key(env)})
 
     @classmethod
@@ -178,10 +163,10 @@ class Settings(_Section):
     def _key(self, env: Mapping[str, str]) -> SecretStr | None:
         if self.llm.model is None:
             return None
-        usual = user_folder(env) / "api-key"
+        usual = sources.user_folder(env) / "api-key"
         named = self.llm.api_key_file
-        path = absolute(named, user_folder(env), env) if named else usual if usual.exists() else None
-        key = find_key(env, self.llm.base_url, path)
+        path = sources.absolute(named, sources.user_folder(env), env) if named else usual if usual.exists() else None
+        key = sources.find_key(env, self.llm.base_url, path)
         return None if key is None else SecretStr(key)
 
     @property
@@ -211,10 +196,7 @@ class Settings(_Section):
         return self.api_key.get_secret_value() if self.api_key is not None else None
 
     def embedding(self, env: Mapping[str, str], mask: Callable[[str], str]) -> EmbeddingChoice:
-        """Return the embedding of case search; a remote endpoint gets names through ``mask``.
-
-        A team's own cases go to a remote endpoint only if ``send_private`` allows it.
-        """
+        """Return the embedding of case search; a remote endpoint gets names through ``mask``."""
         wanted = self.cases.embedding
         if wanted.kind == "hashed":
             return HASHED
@@ -225,7 +207,7 @@ class Settings(_Section):
             "endpoint",
             base_url=address,
             model=wanted.model or "",
-            key=find_embedding_key(env, address),
+            key=sources.find_embedding_key(env, address),
             mask=mask if self._masks(address) else None,
             sends_private=is_loopback(address) or self.cases.send_private,
         )

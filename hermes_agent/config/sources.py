@@ -23,10 +23,7 @@ MAX_KEY_BYTES = 8192
 
 
 def find_key(env: Mapping[str, str], base_url: str, key_file: Path | None) -> str | None:
-    """Return the key for an endpoint, or None; raises UsageError for a file that others can read.
-
-    HERMES_DX_API_KEY goes first, then the file, then OPENAI_API_KEY, which is given to OpenAI alone.
-    """
+    """Return the key for an endpoint from HERMES_DX_API_KEY, the file or (for OpenAI alone) OPENAI_API_KEY, or None."""
     if key := env.get(KEY_VARIABLE, "").strip():
         return _printable(key, KEY_VARIABLE)
     if key_file is not None:
@@ -138,11 +135,7 @@ def settings_files(cwd: Path, env: Mapping[str, str]) -> list[SettingsFile]:
 
 
 def environment_values(kind: type[BaseModel], env: Mapping[str, str]) -> Values:
-    """The HERMES_DX_* variables as settings; raises UsageError for a misspelt one, with the nearest name.
-
-    A name is the section and the key in capitals: HERMES_DX_LLM_BASE_URL, HERMES_DX_CACHE_DIR. Variables that are
-    neither in a section nor close to a setting belong to other programs and are ignored.
-    """
+    """Return variables as settings: HERMES_DX_LLM_BASE_URL is llm.base_url; raises UsageError for a misspelt one."""
     values: Values = {}
     known = {f"{PREFIX}{'_'.join(path).upper()}": path for path in _paths(kind)} | SHORT_NAMES
     for name, text in env.items():

@@ -1,7 +1,4 @@
-"""The bundled run of ``python -m evals.lab record heavy_transform``: a two-process training before and after a fix.
-
-Each folder holds traces, step logs, ``run.json`` (the setup) and ``measured.json`` (the unprofiled step time).
-"""
+"""The bundled run: traces, logs, setup and unprofiled step time of a two-process training before and after a fix."""
 
 from __future__ import annotations
 

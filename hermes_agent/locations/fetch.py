@@ -45,10 +45,7 @@ class _Found:
 
 
 def fetched(url: str, cache_dir: Path | None) -> Path:
-    """Return a folder with copies of the run's files, in the cache or until the process ends.
-
-    Raises UsageError if the URL cannot be opened, InputError if it holds no file of a run, or too much.
-    """
+    """Return a folder with copies of the run's files; raises UsageError or InputError where the URL gives none."""
     shown = without_credentials(url)
     files, root = _opened(url, shown)
     try:

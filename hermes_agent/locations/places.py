@@ -35,10 +35,7 @@ def name_of(where: Place) -> str:
 
 
 def local(where: Place, cache_dir: Path | None) -> Path:
-    """Return a path of this machine: the one given, or a copy of the files at the URL.
-
-    Raises UsageError if the URL cannot be opened, InputError if it holds no run.
-    """
+    """Return the path given, or a local copy of the URL's files; raises UsageError or InputError without a run."""
     if isinstance(where, Path):
         return where
     from hermes_agent.locations.fetch import fetched
@@ -47,10 +44,7 @@ def local(where: Place, cache_dir: Path | None) -> Path:
 
 
 def without_credentials(url: str) -> str:
-    """Return the URL as it may be shown: without user, password, query and fragment.
-
-    A password may hold anything: what stands before the last @ is not shown.
-    """
+    """Return the URL without user, password (anything before the last @), query and fragment."""
     begin, slashes, rest = url.partition("//")
     before, _, after = rest.rpartition("@")
     if re.search(r"[?#]", before):  # a password or a query with an @ in it: which one is unclear

@@ -1,7 +1,4 @@
-"""The settings that the process runs under: variables that matter for speed, torch's switches, cores, interfaces.
-
-Only variables of a list are recorded, only their first characters, and neither paths nor addresses in them.
-"""
+"""The settings of the process: listed variables without paths and addresses, torch's switches, cores, interfaces."""
 
 from __future__ import annotations
 
@@ -104,11 +101,7 @@ def torch_flags() -> dict[str, bool | str]:
 
 
 def _accelerator(torch: object) -> str:
-    """The accelerator that this process uses so far; ``none``, or ``unknown`` where torch does not know.
-
-    No driver is called, for that might wake a device up: of those that torch was built for one in use is initialized,
-    others are registered with it.
-    """
+    """The accelerator in use so far, ``none`` or ``unknown``; no driver is called, which might wake a device up."""
     for name in ("cuda", "xpu"):
         if _torch(f"{name}.is_initialized"):
             return name

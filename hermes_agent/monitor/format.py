@@ -197,11 +197,7 @@ def packed_depths(*depths: int) -> int:
 
 
 def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
-    """The packed record of each raw row but the first, which is the one before.
-
-    A row that does not follow the one before it is left out; a number that does not fit its field is bounded. The
-    flushing thread does this with every step, hence one flat loop.
-    """
+    """Return the packed records of raw rows, of which the first is the one before; numbers are bounded to their fields."""
     pack, done = RECORD.pack, []
     unpacked = RAW.iter_unpack(rows)
     last, _, clock_0, cpu_0, _, data_0, waiting_0, gc_0, runs_0, fetches_0, *_ = next(unpacked)

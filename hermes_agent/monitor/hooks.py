@@ -11,17 +11,8 @@ from functools import wraps
 from time import perf_counter_ns, time_ns
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
-from hermes_agent.monitor.format import (
-    DATA,
-    DEPTHS,
-    FETCHES,
-    GC,
-    GC_LONGEST,
-    GC_RUNS,
-    READY,
-    UNKNOWN_DEPTH,
-    packed_depths,
-)
+from hermes_agent.monitor import format as layout
+from hermes_agent.monitor.format import UNKNOWN_DEPTH
 
 NOTED_NS = 1_000_000  # shorter pauses are in the step's sum only
 MOST_NOTED = 1000
@@ -61,10 +52,10 @@ class GarbageWatch:
             return
         pause_ns = perf_counter_ns() - self._begun_ns
         totals = self._totals
-        totals[GC] += pause_ns
-        totals[GC_RUNS] += 1
-        if pause_ns > totals[GC_LONGEST]:
-            totals[GC_LONGEST] = pause_ns
+        totals[layout.GC] += pause_ns
+        totals[layout.GC_RUNS] += 1
+        if pause_ns > totals[layout.GC_LONGEST]:
+            totals[layout.GC_LONGEST] = pause_ns
         if pause_ns >= NOTED_NS:
             self.pauses.append(Pause(time_ns(), info["generation"], pause_ns // 1000, info["collected"]))
 
@@ -109,7 +100,7 @@ class GradientWatch:
             self._hooks.pop().remove()
 
     def _ready(self, _: object) -> None:
-        self._totals[READY] = perf_counter_ns()
+        self._totals[layout.READY] = perf_counter_ns()
 
 
 T = TypeVar("T")
@@ -139,7 +130,7 @@ class DataWatch:
         if not self.on or threading.get_ident() != self.thread:
             return following(iterator)
         if hasattr(iterator, "_worker_result_queue"):
-            self._totals[DEPTHS] = packed_depths(*queue_depths(iterator))
+            self._totals[layout.DEPTHS] = layout.packed_depths(*queue_depths(iterator))
         if self._inside:
             return following(iterator)
         self._inside = True
@@ -147,8 +138,8 @@ class DataWatch:
         try:
             return following(iterator)
         finally:
-            self._totals[DATA] += perf_counter_ns() - begun_ns
-            self._totals[FETCHES] += 1
+            self._totals[layout.DATA] += perf_counter_ns() - begun_ns
+            self._totals[layout.FETCHES] += 1
             self._inside = False
 
     def hook_torch(self) -> bool:

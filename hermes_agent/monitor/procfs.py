@@ -143,10 +143,7 @@ def cgroup_sample(cgroups: Path = CONTROL_GROUPS, own: Path = OWN_GROUP) -> Samp
 
 
 def _cpu_groups(cgroups: Path, membership: str) -> list[Path]:
-    """The folders of the process's CPU control group and of those above it, the own one first.
-
-    Inside a container the own group is often mounted as the root; then only the root is there.
-    """
+    """The folders of the process's CPU control group and those above; a container may have the root alone."""
     for line in membership.splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         if controllers and "cpu" not in controllers.split(","):

@@ -12,30 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hermes_agent.monitor.format import (
-    ANSWER,
-    ANSWER_AT,
-    BEAT,
-    BEGIN_AT,
-    HEADER_BYTES,
-    PREAMBLE,
-    RAW,
-    RECORDS_AT,
-    REQUEST,
-    REQUEST_AT,
-    RING_MAGIC,
-    SCHEMA,
-    SEQUENCE,
-    STATE,
-    STATE_AT,
-    WRITTEN_WORD,
-    Description,
-    RawStep,
-    StepRecord,
-    packed_records,
-    ring_folders,
-    step_records,
-)
+from hermes_agent.monitor import format as layout
+from hermes_agent.monitor.format import RAW, Description, RawStep, StepRecord
 
 LARGEST_CAPACITY = 1 << 20
 
@@ -61,23 +39,23 @@ class _Ring:
 
     def packed(self, first: int, end: int) -> bytes:
         """The packed records ``first`` to ``end``, which is not included; no more than the ring holds."""
-        unix_at_zero_ns = STATE.unpack_from(self.map, STATE_AT)[3]
-        return packed_records(self._rows(first - 1, end), unix_at_zero_ns)
+        unix_at_zero_ns = layout.STATE.unpack_from(self.map, layout.STATE_AT)[3]
+        return layout.packed_records(self._rows(first - 1, end), unix_at_zero_ns)
 
     def _rows(self, first: int, end: int) -> bytes:
         """The rows from ``first`` on, -1 for the begin."""
         if first < 0:
-            return self.map[BEGIN_AT : BEGIN_AT + RAW.size] + self._rows(0, end)
-        begin, stop = (RECORDS_AT + slot * RAW.size for slot in (first % self.slots, (end - 1) % self.slots + 1))
-        last = RECORDS_AT + self.slots * RAW.size
-        return self.map[begin:stop] if begin < stop else self.map[begin:last] + self.map[RECORDS_AT:stop]
+            return self.map[layout.BEGIN_AT : layout.BEGIN_AT + RAW.size] + self._rows(0, end)
+        begin, stop = (layout.RECORDS_AT + slot * RAW.size for slot in (first % self.slots, (end - 1) % self.slots + 1))
+        last = layout.RECORDS_AT + self.slots * RAW.size
+        return self.map[begin:stop] if begin < stop else self.map[begin:last] + self.map[layout.RECORDS_AT : stop]
 
 
 class RingWriter(_Ring):
     """The ring of one rank, its space reserved first; ``Monitor.step`` stores the rows itself, into ``view``."""
 
     def __init__(self, path: Path, description: Description) -> None:
-        size = RECORDS_AT + (description.capacity + 1) * RAW.size
+        size = layout.RECORDS_AT + (description.capacity + 1) * RAW.size
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         try:
             os.posix_fallocate(handle, 0, size)
@@ -90,23 +68,18 @@ class RingWriter(_Ring):
             os.close(handle)
         super().__init__(path, mapped, description.capacity)
         self.view = memoryview(self.map).cast("q")  # of this machine's byte order: the ring does not leave it
-        head = description.pack(RING_MAGIC)
+        head = description.pack(layout.RING_MAGIC)
         self.map[: len(head)] = head
         self.beat(description.start_unix_ns, 0)
 
     @property
     def written(self) -> int:
         """The number of records written so far."""
-        return self.view[WRITTEN_WORD]
+        return self.view[layout.WRITTEN_WORD]
 
     def begin(self, row: RawStep) -> None:
         """Mark where the first step begins."""
-        RAW.pack_into(self.map, BEGIN_AT, *row._replace(sequence=-1))
-
-    def put(self, row: RawStep) -> None:
-        """Append a row; the training thread does the same without the detour."""
-        RAW.pack_into(self.map, RECORDS_AT + row.sequence % self.slots * RAW.size, *row)
-        self.view[WRITTEN_WORD] = row.sequence + 1
+        RAW.pack_into(self.map, layout.BEGIN_AT, *row._replace(sequence=-1))
 
     def since(self, first: int) -> tuple[int, bytes]:
         """Return the number of the next record, and the packed ones from ``first`` on that are still there."""
@@ -116,22 +89,23 @@ class RingWriter(_Ring):
 
     def beat(self, unix_ns: int, clock_ns: int, closed: bool = False) -> None:
         """Note that the rank is alive, or has ended in order, and what time it is."""
-        BEAT.pack_into(self.map, STATE_AT + SEQUENCE.size, unix_ns, int(closed), unix_ns - clock_ns)
+        at = layout.STATE_AT + layout.SEQUENCE.size
+        layout.BEAT.pack_into(self.map, at, unix_ns, int(closed), unix_ns - clock_ns)
 
     def requested(self) -> int:
         """Id of the last request, 0 for none: cheap enough for every step."""
-        number: int = SEQUENCE.unpack_from(self.map, REQUEST_AT)[0]
+        number: int = layout.SEQUENCE.unpack_from(self.map, layout.REQUEST_AT)[0]
         return number
 
     def request(self) -> CaptureRequest | None:
         """The last request; None while it is being written or when it is damaged."""
-        packed = self.map[REQUEST_AT : REQUEST_AT + REQUEST.size]
-        number, steps, first_step, checksum = REQUEST.unpack(packed)
+        packed = self.map[layout.REQUEST_AT : layout.REQUEST_AT + layout.REQUEST.size]
+        number, steps, first_step, checksum = layout.REQUEST.unpack(packed)
         return CaptureRequest(number, steps, first_step) if zlib.crc32(packed[:-4]) == checksum else None
 
     def answer(self, request: int, answer: int, step: int, reason: str = "") -> None:
         """Leave for the agent what became of a request."""
-        ANSWER.pack_into(self.map, ANSWER_AT, request, answer, step, reason.encode()[:96])
+        layout.ANSWER.pack_into(self.map, layout.ANSWER_AT, request, answer, step, reason.encode()[:96])
 
     def close(self) -> None:
         """Unmap the ring; the file stays."""
@@ -157,7 +131,7 @@ class RingReader(_Ring):
 
     def state(self) -> tuple[int, int, bool]:
         """Records written, last heartbeat (unix ns), whether it was closed in order."""
-        written, heartbeat_ns, closed, _ = STATE.unpack_from(self.map, STATE_AT)
+        written, heartbeat_ns, closed, _ = layout.STATE.unpack_from(self.map, layout.STATE_AT)
         return written, heartbeat_ns, bool(closed)
 
     def new(self) -> Iterator[StepRecord]:
@@ -167,7 +141,7 @@ class RingReader(_Ring):
         self._next = written
         if first >= written:
             return iter(())
-        records = step_records(self.packed(first, written))
+        records = layout.step_records(self.packed(first, written))
         # What the writer may have begun to overwrite while it was copied is left out, also as the row before another.
         last_unsafe = self.state()[0] - self.slots
         oldest = last_unsafe + 2 if last_unsafe >= 0 else 0
@@ -175,14 +149,15 @@ class RingReader(_Ring):
 
     def ask(self, request: CaptureRequest) -> None:
         """Put a request where the rank looks before its next step."""
-        fields = REQUEST.pack(request.id, request.steps, request.first_step, 0)[:-4]
-        packed = REQUEST.pack(request.id, request.steps, request.first_step, zlib.crc32(fields))
-        self.map[REQUEST_AT + SEQUENCE.size : REQUEST_AT + REQUEST.size] = packed[SEQUENCE.size :]
-        self.map[REQUEST_AT : REQUEST_AT + SEQUENCE.size] = packed[: SEQUENCE.size]  # the id last: it is what is seen
+        fields = layout.REQUEST.pack(request.id, request.steps, request.first_step, 0)[:-4]
+        packed = fields + zlib.crc32(fields).to_bytes(4, "little")
+        begin, id_bytes = layout.REQUEST_AT, layout.SEQUENCE.size
+        self.map[begin + id_bytes : begin + len(packed)] = packed[id_bytes:]
+        self.map[begin : begin + id_bytes] = packed[:id_bytes]  # the id last: it is what is seen
 
     def answer(self) -> tuple[int, int, int, str]:
         """Id of the request that was answered, an ``Answer``, the step, the reason."""
-        request, answer, step, reason = ANSWER.unpack_from(self.map, ANSWER_AT)
+        request, answer, step, reason = layout.ANSWER.unpack_from(self.map, layout.ANSWER_AT)
         return request, answer, step, reason.rstrip(b"\0").decode(errors="replace")
 
     def close(self) -> None:
@@ -192,22 +167,22 @@ class RingReader(_Ring):
 
 def _description(path: Path, mapped: mmap.mmap) -> dict[str, Any]:
     try:
-        magic, length = PREAMBLE.unpack_from(mapped, 0)
-        if magic != RING_MAGIC or length > HEADER_BYTES - PREAMBLE.size:
+        magic, length = layout.PREAMBLE.unpack_from(mapped, 0)
+        if magic != layout.RING_MAGIC or length > layout.HEADER_BYTES - layout.PREAMBLE.size:
             raise RingError(f"{path}: is no ring of this monitor")
-        about: dict[str, Any] = json.loads(mapped[PREAMBLE.size : PREAMBLE.size + length])
+        about: dict[str, Any] = json.loads(mapped[layout.PREAMBLE.size : layout.PREAMBLE.size + length])
         capacity, rank, pid = about["capacity"], about["rank"], about["pid"]
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise RingError(f"{path}: its description cannot be read ({error})") from error
-    known = about.get("schema") == SCHEMA and all(isinstance(each, int) for each in (capacity, rank, pid))
-    if not known or not 0 < capacity <= LARGEST_CAPACITY or len(mapped) < RECORDS_AT + (capacity + 1) * RAW.size:
+    known = about.get("schema") == layout.SCHEMA and all(isinstance(each, int) for each in (capacity, rank, pid))
+    if not known or not 0 < capacity <= LARGEST_CAPACITY or len(mapped) < layout.RECORDS_AT + (capacity + 1) * RAW.size:
         raise RingError(f"{path}: its description does not fit the file")
     return about
 
 
 def open_ring_folder(run_folder: Path, bytes_needed: int) -> Path:
     """A folder of our own for the ring: in shared memory where there is room, else next to the records."""
-    shared, records = ring_folders(run_folder)
+    shared, records = layout.ring_folders(run_folder)
     if _usable(shared, bytes_needed):
         return shared
     records.mkdir(parents=True, exist_ok=True)

@@ -13,27 +13,11 @@ from pathlib import Path
 from time import perf_counter_ns, thread_time_ns, time_ns
 from typing import Any, TypeVar
 
+from hermes_agent.monitor import format as layout
 from hermes_agent.monitor.capture import CaptureLimits, CaptureQueue, Profiler, TorchProfiler
 from hermes_agent.monitor.environment import EnvironmentWatch, default_folder, host_name, identity
 from hermes_agent.monitor.flush import Flusher, FlushPlan, RecordFiles
-from hermes_agent.monitor.format import (
-    FIRST,
-    FLAGS,
-    GC_LONGEST,
-    RAW,
-    RECORDS_AT,
-    RECORDS_WORD,
-    REQUEST_WORD,
-    RING,
-    WAITING,
-    WORDS,
-    WRITTEN_WORD,
-    Description,
-    RawStep,
-    Workload,
-    new_totals,
-    records_folder,
-)
+from hermes_agent.monitor.format import FLAGS, GC_LONGEST, RECORDS_WORD, REQUEST_WORD, WAITING, WORDS, WRITTEN_WORD
 from hermes_agent.monitor.hooks import DataWatch, GarbageWatch, GradientWatch, Model, WatchedLoader
 from hermes_agent.monitor.ring import RingWriter, open_ring_folder
 from hermes_agent.monitor.system import Sampler
@@ -81,12 +65,12 @@ class Monitor:
         self._owner = os.getpid()
         self._step = -1
         self._number = 0
-        self._totals = new_totals()
+        self._totals = layout.new_totals()
         self._gradients = GradientWatch(self._totals)
         self._data = DataWatch(self._totals)
         self._garbage = GarbageWatch(self._totals)
         with self._guarded("it could not start"):
-            workload = Workload(batch_size, flops_per_step, peak_flops_per_s)
+            workload = layout.Workload(batch_size, flops_per_step, peak_flops_per_s)
             self._open(Path(folder) if folder is not None else default_folder(), rank, workload)
 
     @contextmanager
@@ -96,15 +80,16 @@ class Monitor:
         except Exception as error:  # the boundary to the user's script: training goes on
             self._fail(failure, error)
 
-    def _open(self, folder: Path, rank: int | None, workload: Workload) -> None:
+    def _open(self, folder: Path, rank: int | None, workload: layout.Workload) -> None:
         options = self._options
         folder = folder.absolute()
-        where = open_ring_folder(folder, RECORDS_AT + (options.capacity + 1) * RAW.size)
+        where = open_ring_folder(folder, layout.RECORDS_AT + (options.capacity + 1) * layout.RAW.size)
         known, world_size, local_rank = identity()
         rank, host = known if rank is None else rank, options.host or host_name()
-        about = Description(rank, world_size, local_rank, host, self._owner, time_ns(), options.capacity, workload)
-        self._files = RecordFiles(records_folder(folder), about, options.plan.largest_file_bytes)
-        self._ring = RingWriter(where / f"{about.stem}{RING}", about)
+        process = (self._owner, time_ns(), options.capacity)
+        about = layout.Description(rank, world_size, local_rank, host, *process, workload)
+        self._files = RecordFiles(layout.records_folder(folder), about, options.plan.largest_file_bytes)
+        self._ring = RingWriter(where / f"{about.stem}{layout.RING}", about)
         self._captures = CaptureQueue(folder, about.rank, self._ring, options.limits, options.profiler)
         self._sampler = Sampler(not about.local_rank, threading.get_native_id())
         self._environment = EnvironmentWatch(os.environ)
@@ -117,7 +102,7 @@ class Monitor:
         if options.watch_loaders:
             self._data.hook_torch()
         self._garbage.start()
-        self._totals[FLAGS] = FIRST
+        self._totals[FLAGS] = layout.FIRST
         self._view, self._slots, self._request = self._ring.view, self._ring.slots, self._captures.seen
         self.on = True
         self.begin()
@@ -169,7 +154,7 @@ class Monitor:
         if self.on and self._step < 0:
             data, waiting, gc, gc_runs, fetches, *_ = self._totals
             clocks = perf_counter_ns(), thread_time_ns()
-            self._ring.begin(RawStep(-1, -1, *clocks, 0, data, waiting, gc, gc_runs, fetches, 0, 0, 0, 0))
+            self._ring.begin(layout.RawStep(-1, -1, *clocks, 0, data, waiting, gc, gc_runs, fetches, 0, 0, 0, 0))
 
     def loader(self, loader: Iterable[T]) -> Iterable[T]:
         """Return the same loader with its fetches timed; not needed for torch's DataLoader."""

@@ -49,10 +49,7 @@ IO_FIELDS = {
 
 
 def framework_sample() -> Sample:
-    """A profiler that runs (1 or 0), compilations so far and the time they took; never imports torch.
-
-    What a release of torch does not keep under these names is left out.
-    """
+    """Return whether a profiler runs (1 or 0), compilations so far and their time, as far as torch is loaded."""
     sample: Sample = {}
     profiling = getattr(sys.modules.get("torch.autograd.profiler"), "_is_profiler_enabled", None)
     if isinstance(profiling, bool):

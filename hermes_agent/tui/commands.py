@@ -164,10 +164,7 @@ def _report(chat: HermesChat, argument: str) -> None:
 
 
 def write_report(diagnosis: Diagnosis, argument: str) -> str:
-    """Write ``FILE.md`` or ``FILE.json`` and return a message; a file that exists needs ``--overwrite`` in front.
-
-    Raises UsageError when the file cannot be written.
-    """
+    """Write ``FILE.md`` or ``FILE.json``, over a file only after ``--overwrite``; raises UsageError if it cannot."""
     from hermes_agent.report.markdown import render_markdown
 
     overwrite = argument.startswith(f"{OVERWRITE} ")

@@ -1,7 +1,4 @@
-"""The messages of the conversation, and the gate for their text: cleaned, never markup, citations as links.
-
-A message with citations can be focused, and opens the record of a citation.
-"""
+"""The messages of the conversation, whose text is cleaned, never markup, with citations as links."""
 
 from __future__ import annotations
 

@@ -14,18 +14,10 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from hermes_agent.llm.sanitize import clean, one_line
+from hermes_agent.model import events
 from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, plain, rank_list
-from hermes_agent.model.events import (
-    CauseRanked,
-    CheckFinished,
-    DiagnosisReady,
-    Event,
-    Stage,
-    StageFinished,
-    StageProgress,
-    StageStarted,
-)
+from hermes_agent.model.events import CauseRanked, Event, Stage
 from hermes_agent.tui.glyphs import UNICODE, Glyphs
 from hermes_agent.tui.messages import plain as outside
 
@@ -79,20 +71,20 @@ class Progress:
 def advance(progress: Progress, event: Event) -> Progress:
     """Return the progress after one more event."""
     match event:
-        case StageStarted(stage):
+        case events.StageStarted(stage):
             return replace(progress, running=stage, detail="")
-        case StageProgress(stage, done, total, detail):
+        case events.StageProgress(stage, done, total, detail):
             counted = f"{done}/{total} {detail}" if total else detail
             return replace(progress, running=stage, detail=counted.strip())
-        case StageFinished(stage):
+        case events.StageFinished(stage):
             return replace(progress, running=None, detail="", finished=progress.finished | {stage})
-        case CheckFinished(check=name, status=status):
+        case events.CheckFinished(check=name, status=status):
             # checks of the families may be reported before their stage starts
             stage = progress.running or next((each for each in STAGES if each not in progress.finished), STAGES[-1])
             return replace(progress, running=stage, checks=(*progress.checks, CheckLine(stage, name, status)))
         case CauseRanked():
             return replace(progress, causes=(*progress.causes, event))
-        case DiagnosisReady(diagnosis, _, cached):
+        case events.DiagnosisReady(diagnosis, _, cached):
             checks = tuple(CheckLine(Stage.FAMILIES, each.analyzer, each.status) for each in diagnosis.checks)
             causes = tuple(_ranked(place, each) for place, each in enumerate(diagnosis.causes, start=1))
             finished = progress.finished or frozenset(STAGES)

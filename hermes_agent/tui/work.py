@@ -45,10 +45,7 @@ class ChatSession(Protocol):
 
 @dataclass(frozen=True)
 class Openings:
-    """The ways to open a session. They import heavy packages, so only jobs call them.
-
-    ``given`` is the run named on the command line, ``model`` the configured language model's name.
-    """
+    """The ways to open a session, called by jobs only: they import heavy packages. ``given`` opens the run named."""
 
     path: Callable[[tuple[Place, ...]], ChatSession]
     demo: Callable[[], ChatSession]

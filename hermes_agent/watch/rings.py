@@ -11,19 +11,8 @@ from time import time_ns
 
 import psutil
 
-from hermes_agent.monitor.format import (
-    CAPTURES,
-    PREAMBLE,
-    RECORD,
-    RING,
-    SEQUENCE,
-    STEPS,
-    STEPS_MAGIC,
-    StepRecord,
-    captured_bytes,
-    records_folder,
-    ring_folders,
-)
+from hermes_agent.monitor import format as layout
+from hermes_agent.monitor.format import StepRecord
 from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader
 
 
@@ -33,11 +22,8 @@ def is_abandoned(ring: RingReader) -> bool:
 
 
 def recover(ring: RingReader, run_folder: Path) -> int:
-    """Appends the records that the file lacks, removes the ring, and says how many they were.
-
-    Without the step file the ring is left alone: it is all that there is.
-    """
-    file = records_folder(run_folder) / f"{ring.path.stem}{STEPS}"
+    """Append the records that the step file lacks, remove the ring, return their number; 0 without the file."""
+    file = layout.records_folder(run_folder) / f"{ring.path.stem}{layout.STEPS}"
     if not file.is_file() or file.is_symlink():
         return 0
     handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW)
@@ -45,12 +31,13 @@ def recover(ring: RingReader, run_folder: Path) -> int:
         begin = _begin(handle)
         if begin is None:
             return 0
-        whole = (os.fstat(handle).st_size - begin) // RECORD.size
-        end = begin + whole * RECORD.size
-        last = SEQUENCE.unpack(os.pread(handle, SEQUENCE.size, end - RECORD.size))[0] if whole else -1
+        size = layout.RECORD.size
+        whole = (os.fstat(handle).st_size - begin) // size
+        end = begin + whole * size
+        last = layout.SEQUENCE.unpack(os.pread(handle, layout.SEQUENCE.size, end - size))[0] if whole else -1
         missing = [row for row in ring.new() if row.sequence > last]
         os.ftruncate(handle, end)  # the process may have been killed in the middle of a record
-        os.pwrite(handle, b"".join(RECORD.pack(*row) for row in missing), end)
+        os.pwrite(handle, b"".join(layout.RECORD.pack(*row) for row in missing), end)
     finally:
         os.close(handle)
     ring.path.unlink(missing_ok=True)
@@ -59,11 +46,11 @@ def recover(ring: RingReader, run_folder: Path) -> int:
 
 def _begin(handle: int) -> int | None:
     """Where the records of a step file begin; None when it is none."""
-    preamble = os.pread(handle, PREAMBLE.size, 0)
-    if len(preamble) < PREAMBLE.size:
+    preamble = os.pread(handle, layout.PREAMBLE.size, 0)
+    if len(preamble) < layout.PREAMBLE.size:
         return None
-    magic, length = PREAMBLE.unpack(preamble)
-    return PREAMBLE.size + length if magic == STEPS_MAGIC else None
+    magic, length = layout.PREAMBLE.unpack(preamble)
+    return layout.PREAMBLE.size + length if magic == layout.STEPS_MAGIC else None
 
 
 SILENT_S = 10.0  # a rank beats twice a second, also while it hangs
@@ -89,18 +76,16 @@ class RunRings:
 
     def __init__(self, run_folder: Path) -> None:
         self._folder = run_folder.absolute()
-        self._folders = ring_folders(run_folder.absolute())
+        self._folders = layout.ring_folders(run_folder.absolute())
         self._rings: dict[int, RingReader] = {}
         self._bad: set[Path] = set()
 
     def refresh(self) -> tuple[int, ...]:
-        """Looks for rings; the ranks whose ring is new."""
+        """Look for rings; return the ranks whose ring is new."""
         known = {ring.path for ring in self._rings.values()} | self._bad
-        new: list[int] = []
-        for path in sorted(path for folder in self._folders for path in folder.glob(f"rank*{RING}")):
-            if path not in known and self._open(path):
-                new.append(self._rank_of(path))
-        return tuple(new)
+        paths = sorted(path for folder in self._folders for path in folder.glob(f"rank*{layout.RING}"))
+        opened = [self._open(path) for path in paths if path not in known]
+        return tuple(rank for rank in opened if rank is not None)
 
     def ranks(self) -> tuple[int, ...]:
         """The ranks whose rings are open."""
@@ -114,17 +99,12 @@ class RunRings:
         """The state of one rank."""
         return _state(self._rings[rank])
 
-    def world_size(self) -> int | None:
-        """The number of ranks of the job, None when no launcher set it."""
-        sizes = {ring.description.get("world_size") for ring in self._rings.values()}
-        return max((size for size in sizes if isinstance(size, int)), default=None)
-
     def pids(self) -> set[int]:
         """The processes of the ranks."""
         return {int(ring.description["pid"]) for ring in self._rings.values()}
 
     def ask(self, rank: int, request: CaptureRequest) -> None:
-        """Puts a capture request into a rank's ring."""
+        """Put a capture request into a rank's ring."""
         self._rings[rank].ask(request)
 
     def answer(self, rank: int) -> tuple[int, int, int, str]:
@@ -132,31 +112,29 @@ class RunRings:
         return self._rings[rank].answer()
 
     def drop(self, rank: int) -> None:
-        """Lets go of the ring of a rank that ended."""
+        """Close the ring of a rank that has ended."""
         self._clear(self._rings.pop(rank))
 
-    def _rank_of(self, path: Path) -> int:
-        return next(rank for rank, ring in self._rings.items() if ring.path == path)
-
-    def _open(self, path: Path) -> bool:
+    def _open(self, path: Path) -> int | None:
+        """The rank whose newest ring this is; None where it is an older, damaged or abandoned one."""
         try:
             ring = RingReader(path)
         except (RingError, OSError):
             if path.exists():
                 self._bad.add(path)
-            return False
+            return None
         older = self._rings.get(ring.rank)
         if older is not None and older.description["start_unix_ns"] >= ring.description["start_unix_ns"]:
             self._bad.add(path)
             ring.close()
-            return False
+            return None
         if older is not None and _state(ring).alive:
             self.drop(ring.rank)
         if not _state(ring).alive:
             self._clear(ring)
-            return False
+            return None
         self._rings[ring.rank] = ring
-        return True
+        return ring.rank
 
     def _clear(self, ring: RingReader) -> None:
         """Recover what an earlier run left behind once its process is gone."""
@@ -214,7 +192,7 @@ class CaptureRequests:
             refused = f"{limits.per_hour} captures were made within the hour"
         elif self._made and now_s - self._made[-1] < limits.apart_s and cost_ms < limits.worse * self._last_cost_ms:
             refused = f"the last capture was less than {limits.apart_s:.0f} s ago"
-        elif captured_bytes(self._folder) >= limits.total_bytes:
+        elif layout.captured_bytes(self._folder) >= limits.total_bytes:
             refused = f"the captures fill {limits.total_bytes} bytes"
         if refused:
             return RequestedCapture(0, tuple(ranks), limits.steps, refused)
@@ -231,6 +209,6 @@ class CaptureRequests:
 
     def _highest(self) -> int:
         """The highest id in use: of the captures in the folder, and of the ranks' answers."""
-        names = [folder.name.removeprefix(CAPTURES) for folder in self._folder.glob(f"{CAPTURES}*")]
+        names = [folder.name.removeprefix(layout.CAPTURES) for folder in self._folder.glob(f"{layout.CAPTURES}*")]
         answered = [self._rings.answer(rank)[0] for rank in self._rings.ranks()]
         return max([int(name) for name in names if name.isdigit()] + answered, default=0)

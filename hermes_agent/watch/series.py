@@ -61,11 +61,7 @@ class Usual:
 
 
 def usual_of(values_ms: Sequence[float], all_ms: Sequence[float], thresholds: WatchThresholds = DEFAULT) -> Usual:
-    """The usual of some values; the spread is never less than a share of the median.
-
-    Where slow steps are frequent they are usual as well: the spread is at least what the upper tail of ``all_ms``
-    (slow steps included) says, were it normal.
-    """
+    """Return the usual of some values; the spread is at least that of a normal with the upper tail of ``all_ms``."""
     middle = median(values_ms)
     spread = ROBUST * median(abs(each - middle) for each in values_ms)
     tail = 0.0

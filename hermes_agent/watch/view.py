@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hermes_agent.locations.places import error_text, without_credentials
-from hermes_agent.monitor.format import CAPTURED, CAPTURES, RECORDS, UNKNOWN_DEPTH, UNKNOWN_US
+from hermes_agent.monitor.format import CAPTURED, CAPTURES, RECORDS, UNKNOWN_DEPTH, UNKNOWN_US, StepRecord
 from hermes_agent.watch.agent import Noticed, RankNow, Snapshot
 from hermes_agent.watch.anomaly import AnomalyKind
 from tools.errors import InputError, UsageError
@@ -70,30 +71,29 @@ class Publisher:
 
 
 LAST_SHOWN = 8
-# The figures of a rank's last step: column of the table (in ms where seconds are measured), name and text of the gauge.
-FIGURES = {
-    "step": ("step", "Number of the last step"),
-    "step ms": ("step_seconds", "Duration of the last step"),
-    "data wait ms": ("data_wait_seconds", "Wait for data in the last step"),
-    "own ms": ("own_seconds", "The rank's own time in the last step, until its last gradient was ready"),
-    "GC ms": ("gc_seconds", "Garbage collection in the last step"),
-    "results ready": ("result_queue", "Batches ready from the loader's workers"),
-    "pinned ready": ("pinned_queue", "Batches ready in pinned memory"),
+# The figures of a rank's last step: column of the table (in ms where seconds are measured), gauge, its text, the value.
+FIGURES: dict[str, tuple[str, str, Callable[[StepRecord], float | None]]] = {
+    "step": ("step", "Number of the last step", lambda row: row.step),
+    "step ms": ("step_seconds", "Duration of the last step", lambda row: row.wall_us / 1e3),
+    "data wait ms": ("data_wait_seconds", "Wait for data in the last step", lambda row: row.data_wait_us / 1e3),
+    "own ms": (
+        "own_seconds",
+        "The rank's own time in the last step, until its last gradient was ready",
+        lambda row: None if row.own_us == UNKNOWN_US else row.own_us / 1e3,
+    ),
+    "GC ms": ("gc_seconds", "Garbage collection in the last step", lambda row: row.gc_us / 1e3),
+    "results ready": ("result_queue", "Batches ready from the loader's workers", lambda row: _depth(row.result_queue)),
+    "pinned ready": ("pinned_queue", "Batches ready in pinned memory", lambda row: _depth(row.pinned_queue)),
 }
 
 
+def _depth(queued: int) -> int | None:
+    return None if queued == UNKNOWN_DEPTH else queued
+
+
 def figures(now: RankNow) -> dict[str, float | None]:
-    """The figures of a rank's last step by column, times in ms; None where they are unknown."""
-    record = now.record
-    return {
-        "step": record.step,
-        "step ms": record.wall_us / 1e3,
-        "data wait ms": record.data_wait_us / 1e3,
-        "own ms": None if record.own_us == UNKNOWN_US else record.own_us / 1e3,
-        "GC ms": record.gc_us / 1e3,
-        "results ready": None if record.result_queue == UNKNOWN_DEPTH else record.result_queue,
-        "pinned ready": None if record.pinned_queue == UNKNOWN_DEPTH else record.pinned_queue,
-    }
+    """Return the figures of a rank's last step by column, times in ms; None where they are unknown."""
+    return {column: read(now.record) for column, (_, _, read) in FIGURES.items()}
 
 
 def picture(snapshot: Snapshot) -> Group:
@@ -140,7 +140,7 @@ class PrometheusExport:
         registry = CollectorRegistry()
         self._gauges = {
             column: Gauge(f"hermes_dx_{name}", text, ["rank"], registry=registry)
-            for column, (name, text) in FIGURES.items()
+            for column, (name, text, _) in FIGURES.items()
         }
         self._alive = Gauge("hermes_dx_alive", "1 while the rank writes its records", ["rank"], registry=registry)
         self._usual = Gauge("hermes_dx_usual_step_seconds", "The usual step of the group", registry=registry)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from case_library.library import CaseError, parse_case
-from hermes_agent.cli.library.add import identifier, objections, private_case, read_draft, store, written
+from case_library.library import CaseError, parse_case, read_case_bytes, read_mapping
+from hermes_agent.cli.library.add import identifier, objections, private_case, store, written
 from tests.case_library.own_cases import draft, public_fields, put
 
 
@@ -90,14 +90,14 @@ def test_a_field_that_says_nothing_is_objected_to() -> None:
 
 def test_a_draft_file_may_have_any_name(tmp_path: Path) -> None:
     path = put(tmp_path, draft(), "draft-of-mine")
-    assert private_case(read_draft(path)).title == draft()["title"]
+    assert private_case(read_mapping(path, read_case_bytes(path))).title == draft()["title"]
 
 
 def test_a_draft_that_is_no_mapping_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "list.yaml"
     path.write_text("- a\n", encoding="utf-8")
     with pytest.raises(CaseError, match="must hold one mapping"):
-        read_draft(path)
+        read_mapping(path, read_case_bytes(path))
 
 
 def test_fields_left_at_their_default_are_not_written() -> None:

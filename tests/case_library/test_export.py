@@ -45,4 +45,4 @@ def test_markdown_names_source_and_marks_private_cases() -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_nothing_to_export_is_said(form: str) -> None:
     with pytest.raises(CaseError, match="widen the filters"):
-        export([], form)  # type: ignore[arg-type]
+        export([], form)

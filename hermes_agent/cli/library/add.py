@@ -24,17 +24,8 @@ LONGEST_ID = 60
 WIDTH = 110
 
 
-def read_draft(path: Path) -> dict[str, object]:
-    """The fields of a draft file; raises ``CaseError`` when it cannot be read or is no mapping."""
-    return read_mapping(path, read_case_bytes(path))
-
-
 def private_case(draft: Draft, where: str = "the draft", taken: Collection[str] = ()) -> Case:
-    """The draft as a private case; raises ``CaseError`` naming the field that is missing or wrong.
-
-    Whatever the draft says, the case is private. Without a source it is an internal one without an address; without an
-    id it gets one from its title that is not ``taken``.
-    """
+    """Return the draft as a private case, its id not among ``taken``; raises ``CaseError`` naming a wrong field."""
     title = draft.get("title")
     fields: dict[str, object] = {"source": {"kind": "internal"}, **draft, "private": True}
     if "id" not in fields and isinstance(title, str):
@@ -70,10 +61,7 @@ def written(case: Case) -> str:
 
 
 def store(case: Case, folder: Path) -> Path:
-    """Write the case into the folder, which is made if need be, readable by its owner only.
-
-    Raises ``CaseError`` when there is a file of that name already, or the folder cannot be written.
-    """
+    """Write the case into the folder, made if need be for its owner only; raises ``CaseError`` where it cannot."""
     path = folder / f"{case.id}.yaml"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,12 +90,17 @@ def run(args: argparse.Namespace) -> int:
     if folder is None:
         raise UsageError("no folder for private cases is set; name one in cases.private_dir or HERMES_DX_CASES_DIR")
     if args.file is not None:
-        draft, where = read_draft(args.file), str(args.file)
+        draft, where = read_mapping(args.file, read_case_bytes(args.file)), str(args.file)
     else:
         draft, where = _asked(chosen, args.from_diagnosis), "the answers"
     known = library(chosen)
     case = private_case(draft, where, {each.id for each in known})
-    _refuse_faults(case, known, keep=args.file is None)
+    if faults := objections(case, known):
+        more = ""
+        if args.file is None:  # so that the answers are not lost
+            print(written(case), end="")
+            more = " The draft is on standard output: fix it and pass it with --file."
+        raise CaseError(f"The case was not added. {' '.join(faults)}{more}")
     print(store(case, folder))
     return ExitCode.OK
 
@@ -130,14 +123,3 @@ def ask(question: str) -> str:
     if not line:
         raise UsageError("the answers ended before the case was complete; use --file DRAFT in scripts")
     return line.rstrip("\n")
-
-
-def _refuse_faults(case: Case, known: Sequence[Case], *, keep: bool) -> None:
-    """Refuse a case with faults; ``keep`` prints it first, so that the answers are not lost."""
-    faults = objections(case, known)
-    if not faults:
-        return
-    if keep:
-        print(written(case), end="")
-    more = " The draft is on standard output: fix it and pass it with --file." if keep else ""
-    raise CaseError(f"The case was not added. {' '.join(faults)}{more}")

@@ -41,13 +41,13 @@ def run(args: argparse.Namespace) -> int:
 def _text(checked: Checked, faults: int) -> str:
     from case_library.playbook import ENOUGH, tally
     from hermes_agent.model.display import counted
+    from tools.knowledge.taxonomy import family_of
 
-    rows = tally(checked.cases)
-    numbers = [(row.high, row.medium, row.low, row.total, row.confirmed, row.private) for row in rows]
-    cells = [(row.cause, row.family, *map(str, counts)) for row, counts in zip(rows, numbers, strict=True)]
-    total = ("all", "", *(str(sum(column)) for column in zip(*numbers, strict=True)))
-    header = ("cause", "family", "high", "medium", "low", "cases", "confirmed", "private")
-    few = [row.cause for row in rows if row.confirmed < ENOUGH]
+    columns, counts = ("high", "medium", "low", "cases", "confirmed", "private"), tally(checked.cases)
+    cells = [(cause, family_of(cause), *(str(row[name]) for name in columns)) for cause, row in counts.items()]
+    total = ("all", "", *(str(sum(row[name] for row in counts.values())) for name in columns))
+    header = ("cause", "family", *columns)
+    few = [cause for cause, row in counts.items() if row["confirmed"] < ENOUGH]
     undated = [case.id for case in checked.cases if case.source.year is None and not case.private]
     state = counted(faults, "fault") if faults else "no faults"
     lines = [aligned(header, [*cells, total], left=2), f"{counted(len(checked.cases), 'case')}, {state}"]

@@ -7,7 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from case_library.library import CaseError
 from hermes_agent.cli.arguments import settings
@@ -18,8 +18,7 @@ from tools.errors import ExitCode
 if TYPE_CHECKING:
     from case_library.schema import Case
 
-Form = Literal["json", "md", "csv"]
-FORMS: tuple[Form, ...] = ("json", "md", "csv")
+FORMS = ("json", "md", "csv")
 SCHEMA = "hermes-dx/cases/1"
 COLUMNS = (
     *("id", "title", "family", "cause", "mechanism", "confidence", "framework", "hardware", "scale", "model"),
@@ -28,18 +27,14 @@ COLUMNS = (
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet would take for a formula
 
 
-def export(cases: Sequence[Case], form: Form) -> str:
-    """The cases in one text; raises ``CaseError`` when there is none to export."""
+def export(cases: Sequence[Case], form: str) -> str:
+    """Return the cases in one text, ``form`` one of ``FORMS``; raises ``CaseError`` when there is none to export."""
     if not cases:
         raise CaseError("No case is left to export; widen the filters.")
-    match form:
-        case "json":
-            records = [case.model_dump(mode="json") for case in cases]
-            return json.dumps({"schema": SCHEMA, "cases": records}, indent=2, ensure_ascii=False) + "\n"
-        case "md":
-            return "\n\n".join(["# Cases", *map(_markdown, cases)]) + "\n"
-        case "csv":
-            return _csv(cases)
+    if form == "json":
+        records = [case.model_dump(mode="json") for case in cases]
+        return json.dumps({"schema": SCHEMA, "cases": records}, indent=2, ensure_ascii=False) + "\n"
+    return _csv(cases) if form == "csv" else "\n\n".join(["# Cases", *map(_markdown, cases)]) + "\n"
 
 
 def _markdown(case: Case) -> str:
@@ -79,7 +74,7 @@ def _cell(value: object) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``cases export``."""
-    parser.add_argument("--format", choices=("json", "md", "csv"), default="json", help="form of the output (json)")
+    parser.add_argument("--format", choices=FORMS, default="json", help="form of the output (json)")
     parser.add_argument("--private", action="store_true", help="your private cases as well; they leave your folder")
     add_filters(parser)
 

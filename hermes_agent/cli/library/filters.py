@@ -42,7 +42,7 @@ def year_range(text: str) -> tuple[int, int]:
 
 
 def is_filtered(args: argparse.Namespace) -> bool:
-    """Whether any filter was given."""
+    """Return whether any filter was given."""
     return any(getattr(args, name) is not None for name in NAMES)
 
 
@@ -61,10 +61,19 @@ def chosen_cases(args: argparse.Namespace, cases: tuple[Case, ...]) -> tuple[Cas
     """Return the cases that pass all filters; raises UsageError for a cause or family the taxonomy does not have."""
     from tools.knowledge.taxonomy import causes
 
-    known = causes()
+    known, wanted = causes(), args
     check_known("cause", args.cause, known)
     check_known("family", args.family, dict.fromkeys(cause.family for cause in known.values()))
-    return tuple(case for case in cases if _passes(args, case))
+    low, high = args.year or (0, 0)
+    return tuple(
+        case
+        for case in cases
+        if (wanted.cause is None or case.cause in wanted.cause)
+        and (wanted.family is None or case.family in wanted.family)
+        and (wanted.framework is None or wanted.framework.lower() in case.setting.framework.lower())
+        and (not low or (case.source.year is not None and low <= case.source.year <= high))
+        and (wanted.confidence is None or case.confidence in wanted.confidence)
+    )
 
 
 def check_known(kind: str, given: Iterable[str] | None, known: Collection[str]) -> None:
@@ -72,16 +81,3 @@ def check_known(kind: str, given: Iterable[str] | None, known: Collection[str]) 
     for name in given or ():
         if name not in known:
             raise UsageError(f"there is no {kind} {name!r}; choose from {', '.join(known)}")
-
-
-def _passes(args: argparse.Namespace, case: Case) -> bool:
-    year = case.source.year
-    return all(
-        (
-            args.cause is None or case.cause in args.cause,
-            args.family is None or case.family in args.family,
-            args.framework is None or args.framework.lower() in case.setting.framework.lower(),
-            args.year is None or (year is not None and args.year[0] <= year <= args.year[1]),
-            args.confidence is None or case.confidence in args.confidence,
-        )
-    )

@@ -28,10 +28,9 @@ def run(args: argparse.Namespace) -> int:
         records = [{**dict(case), "url": case.source.url, "year": case.source.year} for case in cases]
         print_json([{name: record[name] for name in FIELDS} for record in records])
         return ExitCode.OK
-    table = []
-    for case in cases:
-        title = f"(private) {printable(case.title)}" if case.private else printable(case.title)
-        table.append((case.cause, case.id, case.confidence, str(case.source.year or "-"), title))
+    titles = [("(private) " if case.private else "") + printable(case.title) for case in cases]
+    facts = [(case.cause, case.id, case.confidence, str(case.source.year or "-")) for case in cases]
+    table = [(*fact, title) for fact, title in zip(facts, titles, strict=True)]
     if table:
         print(aligned(("cause", "id", "confidence", "year", "title"), table, left=5))
     note(f"{counted(len(cases), 'case')}, {sum(case.private for case in cases)} private")

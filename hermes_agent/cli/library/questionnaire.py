@@ -118,10 +118,7 @@ def _fault(text: str, *, phrase: bool = False) -> str:
 
 
 def confirmed_fields(diagnosis: Diagnosis, ask: Ask) -> dict[str, object]:
-    """Ask which cause a change confirmed and return the fields of a case that the diagnosis fills.
-
-    The change and its effect only a person knows. Raises UsageError when no cause was confirmed.
-    """
+    """Ask which cause a change confirmed; return the fields that the diagnosis fills. Raises UsageError without one."""
     from hermes_agent.evidence.citations import without_citations
     from hermes_agent.model.display import counted, on_ranks
 

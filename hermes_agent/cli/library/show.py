@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import settings
@@ -16,25 +17,43 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``cases show``."""
-    parser.add_argument("id", metavar="ID|CAUSE", help="id of a case, as search prints it, or a cause of the taxonomy")
+    names = "id of a case, as search prints it, or a cause or mechanism by its id or name"
+    parser.add_argument("id", nargs="+", metavar="ID|CAUSE", help=names)
     parser.add_argument("--json", action="store_true", help="print it as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the case or the page."""
-    from tools.knowledge.taxonomy import causes
-
-    cases = library(settings())
-    if args.id in causes():
-        return _print_playbook(args.id, [case for case in cases if case.cause == args.id], args.json)
-    case = next((case for case in cases if case.id == args.id), None)
+    wanted, cases = " ".join(args.id), library(settings())
+    case = next((case for case in cases if case.id == wanted), None)
+    if case is None and (cause := cause_named(wanted)):
+        return _print_playbook(cause, [case for case in cases if case.cause == cause], args.json)
     if case is None:
         raise UsageError(
-            f"there is no case and no cause {args.id!r}; `hermes-dx cases search` finds the cases there are, "
+            f"there is no case, cause or mechanism {wanted!r}; `hermes-dx cases search` finds the cases there are, "
             "`hermes-dx cases check` lists the causes"
         )
     print(case.model_dump_json(indent=2) if args.json else _text(case))
     return ExitCode.OK
+
+
+def cause_named(text: str) -> str:
+    """Return the cause of that id or display name, else the first with a mechanism of that name; "" without one."""
+    from tools.knowledge.taxonomy import causes
+
+    wanted, known = _plain(text), causes().values()
+    for cause in known:
+        if wanted in map(_plain, (cause.id, cause.name.title, cause.name.phrase)):
+            return cause.id
+    for cause in known:
+        names = [name for each in cause.mechanism_names.values() for name in (each.title, each.phrase)]
+        if wanted in map(_plain, (*cause.mechanisms, *names)):
+            return cause.id
+    return ""
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[\s_-]+", " ", text).strip().casefold()
 
 
 def _text(case: Case) -> str:

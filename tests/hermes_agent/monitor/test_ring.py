@@ -13,6 +13,7 @@ from hermes_agent.monitor.format import (
     REQUEST_AT,
     RING_MAGIC,
     SEQUENCE,
+    WRITTEN_WORD,
     Description,
     RawStep,
     StepRecord,
@@ -38,7 +39,9 @@ def ring(tmp_path: Path) -> RingWriter:
 def write(ring: RingWriter, count: int) -> None:
     for _ in range(count):
         number = ring.written
-        ring.put(RawStep(number, 100 + number, 10_000_000 + 1_000_000 * number, *[0] * 11))
+        row = RawStep(number, 100 + number, 10_000_000 + 1_000_000 * number, *[0] * 11)
+        RAW.pack_into(ring.map, RECORDS_AT + number % ring.slots * RAW.size, *row)
+        ring.view[WRITTEN_WORD] = number + 1
 
 
 def test_a_reader_gets_each_record_once_and_in_order(ring: RingWriter) -> None:
