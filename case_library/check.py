@@ -22,35 +22,23 @@ THREAD = re.compile(r"https://github\.com/(?P<repo>[^/]+/[^/]+)/(?:issues|pull|d
 
 
 def dead_fields(case: Case) -> Iterator[str]:
-    """One sentence for each field that says nothing, says what another said, or contradicts the address."""
-    for name in PROSE:
-        if SAYS_NOTHING.fullmatch(getattr(case, name)):
-            yield f"{case.id}: {name} says nothing ({getattr(case, name)!r}); say what was not seen."
-    yield from _repeated(case)
-    setting = case.setting
-    if all(map(SAYS_NOTHING.fullmatch, (setting.framework, setting.hardware, setting.scale, setting.model))):
-        yield f"{case.id}: nothing is known of the setting; give at least the framework or the hardware."
-    yield from _other_thread(case)
-
-
-def _repeated(case: Case) -> Iterator[str]:
-    first: dict[str, str] = {}
-    for name, text in [*((name, getattr(case, name)) for name in PROSE), *(("signals", each) for each in case.signals)]:
+    """Yield one sentence for each field that says nothing, repeats another, or contradicts the address."""
+    prose, first = [(name, str(getattr(case, name))) for name in PROSE], dict[str, str]()
+    for name, text in prose:
+        if SAYS_NOTHING.fullmatch(text):
+            yield f"{case.id}: {name} says nothing ({text!r}); say what was not seen."
+    for name, text in (*prose, *(("signals", each) for each in case.signals)):
         words = " ".join(text.casefold().split())
         if words in first:
             yield f"{case.id}: {name} repeats {first[words]} ({text!r}); say it once."
         first.setdefault(words, name)
-
-
-def _other_thread(case: Case) -> Iterator[str]:
-    source = case.source
-    match = THREAD.match(source.url)
-    if match is None:
-        return
-    if source.repo is not None and source.repo.lower() != match["repo"].lower():
-        yield f"{case.id}: source.repo is {source.repo}, the address names {match['repo']}; make them agree."
-    if source.number is not None and source.number != int(match["number"]):
-        yield f"{case.id}: source.number is {source.number}, the address names {match['number']}; make them agree."
+    if all(map(SAYS_NOTHING.fullmatch, dict(case.setting).values())):
+        yield f"{case.id}: nothing is known of the setting; give at least the framework or the hardware."
+    if match := THREAD.match(case.source.url):
+        for name in ("repo", "number"):
+            given = getattr(case.source, name)
+            if given is not None and str(given).lower() != match[name].lower():
+                yield f"{case.id}: source.{name} is {given}, the address names {match[name]}; make them agree."
 
 
 SAME_TEXT = 0.5  # shared terms over all terms of two cases; the closest of the bundled cases share 0.31

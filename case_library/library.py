@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 from tools.errors import InputError
 
 if TYPE_CHECKING:
-    from pydantic import ValidationError
-
     from case_library.schema import Case
 
 BUNDLED_CASES = Path(__file__).parent / "cases"
@@ -83,20 +81,16 @@ def validated(fields: dict[str, object], where: str) -> Case:
     try:
         return Case.model_validate(fields)
     except ValidationError as error:
-        raise CaseError(f"{where}: {_first_fault(error)}; fix the field.") from error
+        fault, others = error.errors(include_url=False)[0], error.error_count() - 1
+        field = f"field {'.'.join(map(str, fault['loc']))!r}: " if fault["loc"] else ""
+        more = f" (and {others} more)" if others else ""
+        message = fault["msg"].removeprefix("Value error, ")
+        raise CaseError(f"{where}: {field}{message}{more}; fix the field.") from error
 
 
 def load_cases(folder: Path = BUNDLED_CASES) -> tuple[Case, ...]:
     """All cases of a folder in id order; raises ``CaseError`` at the first file that is not a case."""
     return tuple(parse_case(path, read_case_bytes(path)) for path in case_files(folder))
-
-
-def _first_fault(error: ValidationError) -> str:
-    fault = error.errors(include_url=False)[0]
-    field = ".".join(str(part) for part in fault["loc"])
-    message = fault["msg"].removeprefix("Value error, ")
-    more = f" (and {error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    return (f"field {field!r}: {message}" if field else message) + more
 
 
 @dataclass(frozen=True)
@@ -123,11 +117,11 @@ def parse_private(contents: Mapping[Path, bytes], public: Collection[str] = ()) 
             case = parse_case(path, content)
         except CaseError as error:
             left_out.append(f"{error} The private case is left out.")
+            continue
+        if case.id in public:
+            left_out.append(f"{path}: there is a public case {case.id!r}; rename the private one. It is left out.")
         else:
-            if case.id in public:
-                left_out.append(f"{path}: there is a public case {case.id!r}; rename the private one. It is left out.")
-            else:
-                cases.append(case.model_copy(update={"private": True}))
+            cases.append(case.model_copy(update={"private": True}))
     return PrivateCases(tuple(cases), tuple(left_out))
 
 

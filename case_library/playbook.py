@@ -1,8 +1,7 @@
-"""The playbook pages, and the cases of each cause counted.
+"""The playbook pages, ``playbooks/<cause>.md``, and the cases of each cause counted.
 
-The pages lie in ``playbooks/<cause>.md``. People write them; the blocks between ``<!-- name -->`` and ``<!-- end -->``
-are made from the taxonomy, its advice and the cases: ``python -m case_library.playbook --write`` renews them, without
-``--write`` it names what is stale.
+People write the pages; their blocks between ``<!-- name -->`` and ``<!-- end -->`` are generated:
+``python -m case_library.playbook --write`` renews them, without ``--write`` it names what is stale.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,7 +44,7 @@ def confirmed(case: Case) -> bool:
 
 
 def read_playbook(cause: str, folder: Path = PLAYBOOKS) -> str:
-    """The page of a cause as it is stored; raises ``CaseError`` where there is none."""
+    """Return the page of a cause as it is stored; raises ``CaseError`` where there is none."""
     path = folder / f"{cause}.md"
     try:
         return path.read_text(encoding="utf-8")
@@ -59,17 +58,16 @@ def printed(page: str) -> str:
 
 
 def renewed(page: str, cause: str, cases: Iterable[Case]) -> str:
-    """A page with its generated blocks made again."""
-    own = [case for case in cases if case.cause == cause]
-    parts: dict[str, Callable[[], str]] = {
-        "taxonomy": lambda: _taxonomy(cause),
-        "advice": lambda: "\n".join(map(_advice, causes()[cause].advice)),
-        "cases": lambda: case_list(own),
+    """Return a page with its generated blocks made again."""
+    parts = {
+        "taxonomy": _taxonomy(cause),
+        "advice": "\n".join(map(_advice, causes()[cause].advice)),
+        "cases": case_list(case for case in cases if case.cause == cause),
     }
 
     def block(match: re.Match[str]) -> str:
         name = match["name"]
-        return f"<!-- {name} -->\n{parts[name]()}\n<!-- end -->" if name in parts else match[0]
+        return f"<!-- {name} -->\n{parts[name]}\n<!-- end -->" if name in parts else match[0]
 
     return BLOCK.sub(block, page)
 
@@ -92,11 +90,10 @@ def faults(cases: Iterable[Case], folder: Path = PLAYBOOKS) -> Iterator[str]:
 
 
 def case_list(cases: Iterable[Case]) -> str:
-    """The confirmed cases, surest first, as a Markdown list; then the ids of the others."""
+    """Return the confirmed cases, surest first, as a Markdown list; then the ids of the others."""
     ordered = sorted(cases, key=lambda case: (CONFIDENCE.index(case.confidence), case.id))
     lines = [_case(case) for case in ordered if confirmed(case)] or ["No confirmed case yet."]
-    guessed = [_link(case) for case in ordered if not confirmed(case)]
-    if guessed:
+    if guessed := [_link(case) for case in ordered if not confirmed(case)]:
         lines += ["", f"Cause not confirmed by the source: {', '.join(guessed)}."]
     return "\n".join(lines)
 

@@ -53,19 +53,17 @@ EMBEDDING_VERSION = "hashed-2"
 
 def version(choice: EmbeddingChoice) -> str:
     """The name of the vectors that a choice gives, the content of its weights included; another name, another index."""
-    match choice.kind:
-        case "hashed":
-            return EMBEDDING_VERSION
-        case "minilm":
-            from case_library.retrieval.external_embeddings import weight_files
+    if choice.kind == "hashed":
+        return EMBEDDING_VERSION
+    if choice.kind == "endpoint":
+        return f"endpoint-1 {choice.base_url} {choice.model} {choice.sends_private} {choice.mask is not None}"
+    from case_library.retrieval.external_embeddings import weight_files
 
-            digest = hashlib.sha256()
-            for path in weight_files(choice.folder):
-                with path.open("rb") as file:
-                    digest.update(hashlib.file_digest(file, "sha256").digest())
-            return f"minilm-1 {digest.hexdigest()}"
-        case "endpoint":
-            return f"endpoint-1 {choice.base_url} {choice.model} {choice.sends_private} {choice.mask is not None}"
+    digest = hashlib.sha256()
+    for path in weight_files(choice.folder):
+        with path.open("rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return f"minilm-1 {digest.hexdigest()}"
 
 
 def stored_weights(choice: EmbeddingChoice, texts: Sequence[str]) -> Mapping[str, list[float]]:

@@ -134,7 +134,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Strength:
-    """Nearness to a query, 0 to 1; ``undecided``, the third cause's vote over the first's, is near 1 without a leader."""
+    """Nearness to a query, 0 to 1; ``undecided``, the third cause's vote over the first's, is 1 without a leader."""
 
     total: float
     text: float

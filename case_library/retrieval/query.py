@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CaseQuery:
-    """A slow-down: free text, taxonomy ids of findings or both; ``framework`` and ``hardware`` only order equal cases."""
+    """A slow-down: free text, taxonomy ids or both; ``framework`` and ``hardware`` only order equal cases."""
 
     text: str = ""
     causes: tuple[str, ...] = ()

@@ -34,22 +34,18 @@ class SignatureMatch:
 
 
 def compare_signature(query: CaseQuery, card: CaseCard, families: Collection[str]) -> SignatureMatch:
-    """Agreement of one case; ``families`` are those of the causes asked for."""
-    if query.causes and card.cause not in query.causes:
-        return _compare_family(query, card, families)
-    if query.mechanisms and card.mechanism in query.mechanisms:
+    """Return the agreement of one case; ``families`` are those of the causes asked for."""
+    cause_fits = not query.causes or card.cause in query.causes
+    if cause_fits and card.mechanism in query.mechanisms:
         return SignatureMatch(SAME_MECHANISM, f"same cause {card.cause} and mechanism {card.mechanism}")
-    if not query.causes:
-        return _compare_family(query, card, families)
-    if not query.mechanisms:
-        return SignatureMatch(SAME_CAUSE, f"same cause {card.cause}")
-    if not card.mechanism:
-        return SignatureMatch(SAME_CAUSE_MECHANISM_UNSTATED, f"same cause {card.cause}, its mechanism is not stated")
-    reason = f"same cause {card.cause} by another mechanism, {card.mechanism}"
-    return SignatureMatch(SAME_CAUSE_OTHER_MECHANISM, reason, f"another mechanism, {card.mechanism}")
-
-
-def _compare_family(query: CaseQuery, card: CaseCard, families: Collection[str]) -> SignatureMatch:
+    if query.causes and cause_fits:
+        same = f"same cause {card.cause}"
+        if not query.mechanisms:
+            return SignatureMatch(SAME_CAUSE, same)
+        if not card.mechanism:
+            return SignatureMatch(SAME_CAUSE_MECHANISM_UNSTATED, f"{same}, its mechanism is not stated")
+        another = f"another mechanism, {card.mechanism}"
+        return SignatureMatch(SAME_CAUSE_OTHER_MECHANISM, f"{same} by {another}", another)
     if card.family in query.families and not query.causes:
         return SignatureMatch(SAME_FAMILY_ASKED, f"same family {card.family}")
     if card.family in query.families or card.family in families:
@@ -59,14 +55,13 @@ def _compare_family(query: CaseQuery, card: CaseCard, families: Collection[str])
 
 
 def shared_signals(query: Collection[str], card: CaseCard, rarity: Callable[[str], float]) -> tuple[str, ...]:
-    """The case's signals of which the query terms cover at least ``SIGNAL_SHARE`` by rarity."""
-    return tuple(signal for signal in card.signals if _covered(signal, query, rarity) >= SIGNAL_SHARE)
+    """Return the case's signals of which the query terms cover at least ``SIGNAL_SHARE`` by rarity."""
 
+    def share(signal: str) -> float:
+        weights = {term: rarity(term) for term in search_terms(signal)}
+        return sum(each for term, each in weights.items() if term in query) / (sum(weights.values()) or 1.0)
 
-def _covered(signal: str, query: Collection[str], rarity: Callable[[str], float]) -> float:
-    weights = {term: rarity(term) for term in search_terms(signal)}
-    total = sum(weights.values())
-    return sum(weight for term, weight in weights.items() if term in query) / total if total else 0.0
+    return tuple(signal for signal in card.signals if share(signal) >= SIGNAL_SHARE)
 
 
 _WORDS = {
@@ -80,12 +75,12 @@ _NAME = re.compile(r"[a-z]+[0-9]*[a-z]*")
 
 
 def vendors(text: str) -> frozenset[str]:
-    """The makers of the devices that a text names; empty if it names none."""
+    """Return the makers of the devices that a text names."""
     return frozenset(_VENDOR[word] for word in _NAME.findall(text.lower()) if word in _VENDOR)
 
 
 def vendor_conflict(asked: str, setting: str) -> str:
-    """One phrase if both texts name a maker and share none; empty otherwise."""
+    """Return a phrase if both texts name a maker and share none, else nothing."""
     wanted, there = vendors(asked), vendors(setting)
     if not wanted or not there or wanted & there:
         return ""
@@ -183,7 +178,8 @@ class CaseRanker:
         asked = question
         if not asked.terms:  # the taxonomy's words then order cases of equal signature
             asked = read_question("\n".join((*map(cause_text, query.causes), *query.mechanisms)), self._vocabulary)
-        matches = self._signature(query)
+        families = {card.family for card in self._kinds if card.cause in query.causes}
+        matches = [compare_signature(query, card, families) for card in self._kinds]
         agreement = np.array([match.score for match in matches])[self._kind_of] * self._weights.signature
         signed = query.has_signature and self._weights.signature > 0
         lexical = self._lexical.score(asked.terms)
@@ -214,10 +210,6 @@ class CaseRanker:
             for name, value in self._nearest(asked.text, NEAREST).items():
                 found[self._row[name]] = max(value, 0.0)
         return found
-
-    def _signature(self, query: CaseQuery) -> list[SignatureMatch]:
-        families = {card.family for card in self._kinds if card.cause in query.causes}
-        return [compare_signature(query, card, families) for card in self._kinds]
 
     def _order(self, close: Scores, blend: Scores, query: CaseQuery) -> list[int]:
         setting = self._places.score(terms(f"{query.framework} {query.hardware}")).gain

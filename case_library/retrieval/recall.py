@@ -7,6 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
@@ -95,8 +96,7 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
 
     digest = hashlib.sha256()
     parts = [f"{LAYOUT_VERSION} {version(embedding)} {chromadb.__version__}".encode()]
-    for package, name in READ_BY_INDEX:
-        parts.append(files(package).joinpath(name).read_bytes())
+    parts += [files(package).joinpath(name).read_bytes() for package, name in READ_BY_INDEX]
     for path, content in contents.items():
         parts += [b"private" if path in own else b"", path.name.encode(), content]
     for part in parts:
@@ -133,11 +133,10 @@ def _checksums(folder: Path) -> dict[str, str]:
 
 def _copy_whole(cached: Path, target: Path) -> bool:
     """Copy first and check the copy, so that no other process can change what was checked."""
-    try:
+    with suppress(OSError):
         shutil.copytree(cached, target)
-    except OSError:
-        return False
-    return _is_whole(target)
+        return _is_whole(target)
+    return False
 
 
 def _is_whole(folder: Path) -> bool:
@@ -235,5 +234,5 @@ class CaseIndex:
             return self._store.nearest(text, limit)
         except EmbeddingError as error:
             note = f"{error} Cases are ranked without vectors."
-            self.notes = (*self.notes, *(() if note in self.notes else (note,)))
+            self.notes = tuple(dict.fromkeys((*self.notes, note)))
             return {}

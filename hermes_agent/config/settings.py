@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
@@ -14,6 +14,9 @@ from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
 from hermes_agent.config import sources
 from hermes_agent.config.sources import Values
 from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 OPENAI_URL = "https://api.openai.com/v1"
 
@@ -108,13 +111,10 @@ class CasesSettings(_Section):
 
     def placed(self, cwd: Path, env: Mapping[str, str]) -> Self:
         """Return the same with absolute paths; relative ones start at ``cwd``."""
+        private = self.private_dir and sources.absolute(self.private_dir, cwd, env)
         weights = self.embedding.folder and sources.absolute(self.embedding.folder, cwd, env)
-        return self.model_copy(
-            update={
-                "private_dir": self.private_dir and sources.absolute(self.private_dir, cwd, env),
-                "embedding": self.embedding.model_copy(update={"folder": weights}),
-            }
-        )
+        embedding = self.embedding.model_copy(update={"folder": weights})
+        return self.model_copy(update={"private_dir": private, "embedding": embedding})
 
 
 class Settings(_Section):
@@ -148,7 +148,9 @@ class Settings(_Section):
         values = sources.merged(values, overrides)
         values["files"] = tuple(file.path for file in files)
         named = {"HERMES_DX_LLM_BASE_URL": overrides} | {str(file.path): file.values for file in files}
-        values["endpoint_from"] = next((name for name, each in named.items() if _names_endpoint(each)), "default")
+        values["endpoint_from"] = next(
+            (name for name, each in named.items() if "base_url" in sources.section(each, "llm")), "default"
+        )
         settings = cls._checked(values, "the environment (HERMES_DX_*)" if overrides else "the settings")
         placed = {"cache_dir": sources.absolute(settings.cache_dir, cwd, env), "cases": settings.cases.placed(cwd, env)}
         return settings.model_copy(update={**placed, "api_key": settings._key(env)})
@@ -158,25 +160,25 @@ class Settings(_Section):
         try:
             return cls.model_validate(values)
         except ValidationError as error:
-            raise UsageError(f"{where}: {'; '.join(_faults(error))}.") from error
+            faults = error.errors(include_input=False, include_url=False, include_context=False)
+            raise UsageError(f"{where}: {'; '.join(map(_fault, faults))}.") from error
 
     def _key(self, env: Mapping[str, str]) -> SecretStr | None:
         if self.llm.model is None:
             return None
-        usual = sources.user_folder(env) / "api-key"
-        named = self.llm.api_key_file
-        path = sources.absolute(named, sources.user_folder(env), env) if named else usual if usual.exists() else None
-        key = sources.find_key(env, self.llm.base_url, path)
+        own, named = sources.user_folder(env), self.llm.api_key_file
+        path = sources.absolute(named or Path("api-key"), own, env)
+        key = sources.find_key(env, self.llm.base_url, path if named or path.exists() else None)
         return None if key is None else SecretStr(key)
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the endpoint is on this machine."""
+        """Return whether the endpoint is on this machine."""
         return is_loopback(self.llm.base_url)
 
     @property
     def redacts(self) -> bool:
-        """Whether names are masked before anything is sent."""
+        """Return whether names are masked before anything is sent."""
         return self._masks(self.llm.base_url)
 
     def _masks(self, base_url: str) -> bool:
@@ -184,7 +186,7 @@ class Settings(_Section):
 
     @property
     def sends_private_cases(self) -> bool:
-        """Whether the model may read a team's own cases: one on this machine always, a remote one only if allowed."""
+        """Return whether the model may read a team's own cases: on this machine always, remote only if allowed."""
         return self.is_loopback or self.cases.send_private
 
     def without_model(self) -> Self:
@@ -224,7 +226,7 @@ def checked_address(value: str, key_name: str) -> str:
 
 
 def is_loopback(base_url: str) -> bool:
-    """Whether an address stays on this machine; names other than localhost count as remote."""
+    """Return whether an address stays on this machine; names other than localhost count as remote."""
     host = (urlsplit(base_url).hostname or "").lower()
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -234,17 +236,8 @@ def is_loopback(base_url: str) -> bool:
         return False
 
 
-def _faults(error: ValidationError) -> list[str]:
-    """One phrase per fault, without the values: one of them may be a secret."""
-    phrases = []
-    for fault in error.errors(include_input=False, include_url=False, include_context=False):
-        name = ".".join(str(part) for part in fault["loc"]) or "the settings"
-        unknown = fault["type"] == "extra_forbidden"
-        reason = fault["msg"].removeprefix("Value error, ")
-        phrases.append(f"{name} is not a setting" if unknown else f"{name}: {reason}")
-    return phrases
-
-
-def _names_endpoint(values: Values) -> bool:
-    section = values.get("llm")
-    return isinstance(section, dict) and "base_url" in section
+def _fault(fault: ErrorDetails) -> str:
+    """One phrase, without the value, which may be a secret."""
+    name = ".".join(map(str, fault["loc"])) or "the settings"
+    unknown = fault["type"] == "extra_forbidden"
+    return f"{name} is not a setting" if unknown else f"{name}: {fault['msg'].removeprefix('Value error, ')}"

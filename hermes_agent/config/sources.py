@@ -114,14 +114,14 @@ def home_folder(env: Mapping[str, str]) -> Path:
 
 
 def absolute(path: Path, folder: Path, env: Mapping[str, str]) -> Path:
-    """A path of the settings as an absolute one: ``~`` is the home, relative paths start at ``folder``."""
+    """Return an absolute path: ``~`` is the home, relative paths start at ``folder``."""
     if path.parts[:1] == ("~",):
         return home_folder(env).joinpath(*path.parts[1:])
     return folder / path
 
 
 def settings_files(cwd: Path, env: Mapping[str, str]) -> list[SettingsFile]:
-    """The nearest file at or above ``cwd``, then the user's; raises UsageError for one that cannot be read."""
+    """Return the nearest file at or above ``cwd``, then the user's; raises UsageError for one that cannot be read."""
     user_file = user_folder(env) / FILE_NAME
     start = cwd.resolve()
     project = next((path for folder in (start, *start.parents) if (path := folder / FILE_NAME).is_file()), None)
@@ -145,21 +145,13 @@ def environment_values(kind: type[BaseModel], env: Mapping[str, str]) -> Values:
             values = merged(values, _nested(known[name], text))
         elif name.startswith(f"{PREFIX}THRESHOLDS_"):
             values = merged(values, {"thresholds": {name.removeprefix(f"{PREFIX}THRESHOLDS_").lower(): text}})
-        else:
-            _check_spelling(name, [*known, *NOT_SETTINGS])
+        elif near := get_close_matches(name, [*known, *NOT_SETTINGS], 1, 0.0 if name.startswith(SECTIONS) else TYPO):
+            raise UsageError(f"{name} is not a setting; did you mean {near[0]}?")
     return values
 
 
-def _check_spelling(name: str, known: list[str]) -> None:
-    """Raise UsageError for a variable of a section, and for one that looks like a setting."""
-    in_section = name.startswith(SECTIONS)
-    near = get_close_matches(name, known, n=1, cutoff=0.0 if in_section else TYPO)
-    if near:
-        raise UsageError(f"{name} is not a setting; did you mean {near[0]}?")
-
-
 def merged(below: Values, above: Mapping[str, object]) -> Values:
-    """Two sets of settings as one, section by section; ``above`` wins."""
+    """Return two sets of settings as one, section by section; ``above`` wins."""
     result = dict(below)
     for name, value in above.items():
         old = result.get(name)
@@ -183,11 +175,16 @@ def _read(path: Path) -> Values:
         )
     for name in sorted(_DERIVED & set(values)):
         raise UsageError(f"{path}: {name} is not a setting.")
-    section = values.get("cases")
-    folder = section.get("private_dir") if isinstance(section, dict) else None
-    if isinstance(section, dict) and isinstance(folder, str) and not folder.startswith("~"):
-        section["private_dir"] = str(path.parent / folder)  # relative to the file that names it
+    cases = section(values, "cases")
+    if isinstance(folder := cases.get("private_dir"), str) and not folder.startswith("~"):
+        cases["private_dir"] = str(path.parent / folder)  # relative to the file that names it
     return values
+
+
+def section(values: Values, name: str) -> Values:
+    """Return a section of the settings; empty where there is none."""
+    found = values.get(name)
+    return found if isinstance(found, dict) else {}
 
 
 def _check_project_file(file: SettingsFile) -> None:
@@ -198,11 +195,10 @@ def _check_project_file(file: SettingsFile) -> None:
             f"{file.path} belongs to somebody else or can be written by everybody, so its settings are not used; "
             "take ownership of it, or run from another folder."
         )
-    for section, key, variable, reason in _USER_ONLY:
-        values = file.values.get(section)
-        if isinstance(values, dict) and key in values:
+    for name, key, variable, reason in _USER_ONLY:
+        if key in section(file.values, name):
             raise UsageError(
-                f"{file.path} sets {section}.{key}, which only the user's own settings or {variable} may do{reason}."
+                f"{file.path} sets {name}.{key}, which only the user's own settings or {variable} may do{reason}."
             )
 
 

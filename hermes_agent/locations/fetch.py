@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Protocol
 
 from hermes_agent.locations.places import discard, error_text, new_folder, store, without_credentials
 from hermes_agent.monitor.format import CAPTURES, RECORDS
-from tools.errors import InputError, UsageError
+from tools.errors import HermesError, InputError, UsageError
 from tools.sources.inventory import is_run_file, is_trace_file
 
 ODD = re.compile(r"[\x00-\x1f\x7f/\\]|^\.")  # in a name: nothing of ours has that
@@ -47,17 +47,22 @@ class _Found:
 def fetched(url: str, cache_dir: Path | None) -> Path:
     """Return a folder with copies of the run's files; raises UsageError or InputError where the URL gives none."""
     shown = without_credentials(url)
-    files, root = _opened(url, shown)
+    files, root = opened(url)
     try:
         found = list(_listed(files, root, shown))
-        _check(found, shown)
+        if not found:
+            remedy = f"give the folder that holds {RECORDS}/ or {CAPTURES}*/"
+            raise InputError(f"{shown}: holds no trace and no monitor records; {remedy}")
+        size = sum(each.bytes for each in found)
+        if len(found) > MOST_FILES or size > MOST_BYTES:
+            raise InputError(_too_much(shown, len(found), size))
         folder = new_folder(cache_dir)
         try:
             copied = _copy(files, found, folder, shown)
         except BaseException:
             discard(folder)
             raise
-    except (InputError, UsageError):
+    except HermesError:
         raise
     except Exception as error:  # the protocol's package may raise anything where it cannot list or read
         if isinstance(error, OSError) and error.errno in FULL:
@@ -83,7 +88,8 @@ def _copy(files: _Files, found: list[_Found], target: Path, shown: str) -> int:
     return total
 
 
-def _opened(url: str, shown: str) -> tuple[_Files, str]:
+def opened(url: str, failure: str = "cannot be opened") -> tuple[Any, str]:
+    """Return the fsspec file system of a URL and the path in it; raises UsageError where there is none."""
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError as error:
@@ -91,8 +97,8 @@ def _opened(url: str, shown: str) -> tuple[_Files, str]:
     try:
         files, root = fsspec.core.url_to_fs(url)
     except Exception as error:  # the protocol's package may raise anything where it lacks something
-        remedy = "check the URL and install what it needs"
-        raise UsageError(f"{shown}: cannot be opened ({error_text(error, url)}); {remedy}") from error
+        reason = f"{failure} ({error_text(error, url)}); check the URL and install what it needs"
+        raise UsageError(f"{without_credentials(url)}: {reason}") from error
     return files, str(root).rstrip("/")
 
 
@@ -140,15 +146,6 @@ def _entries(files: _Files, folder: str) -> list[tuple[str, dict[str, Any]]]:
 
 def _sound(name: str) -> bool:
     return bool(name) and len(name.encode()) <= LONGEST_NAME and not ODD.search(name)
-
-
-def _check(found: list[_Found], shown: str) -> None:
-    if not found:
-        remedy = f"give the folder that holds {RECORDS}/ or {CAPTURES}*/"
-        raise InputError(f"{shown}: holds no trace and no monitor records; {remedy}")
-    size = sum(each.bytes for each in found)
-    if len(found) > MOST_FILES or size > MOST_BYTES:
-        raise InputError(_too_much(shown, len(found), size))
 
 
 def _too_much(shown: str, count: int, size: int) -> str:

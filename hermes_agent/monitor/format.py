@@ -136,7 +136,7 @@ _OF_CODE = {"Q": (0, LARGEST_WORD), "q": (-LARGEST_WORD, LARGEST_WORD), "I": (0,
 BOUNDS = tuple((0, UNKNOWN_US) if name in _MAY_BE_UNKNOWN else _OF_CODE[code] for name, code in FIELDS)
 
 # Places in the running sums that the hooks of one process share.
-DATA, WAITING, GC, GC_RUNS, FETCHES, READY, GC_LONGEST, DEPTHS, FLAGS = range(9)
+DATA, WAITING, GC, GC_RUNS, FETCHES, READY, GC_LONGEST, DEPTHS, FLAGS = range(TOTALS := 9)
 
 
 class Answer:
@@ -174,7 +174,7 @@ class Description:
 
     @property
     def stem(self) -> str:
-        """Begin of the names of this rank's files; another start of the script gets another."""
+        """The beginning of the names of this rank's files, another one for each start of the script."""
         return f"rank{self.rank:05d}-{self.start_unix_ns // 1_000_000}-{self.pid}"
 
     def pack(self, magic: bytes) -> bytes:
@@ -185,11 +185,6 @@ class Description:
         return PREAMBLE.pack(magic, len(text)) + text
 
 
-def new_totals() -> list[int]:
-    """The running sums of one process, all 0."""
-    return [0] * 9
-
-
 def packed_depths(*depths: int) -> int:
     """Three queue depths, -1 for unknown, in one number."""
     first, second, third = (min(max(each + 1, 0), DEPTH_MASK) for each in depths)
@@ -197,7 +192,7 @@ def packed_depths(*depths: int) -> int:
 
 
 def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
-    """Return the packed records of raw rows, of which the first is the one before; numbers are bounded to their fields."""
+    """Return the packed records of raw rows, the first being the one before; numbers are bounded to their fields."""
     pack, done = RECORD.pack, []
     unpacked = RAW.iter_unpack(rows)
     last, _, clock_0, cpu_0, _, data_0, waiting_0, gc_0, runs_0, fetches_0, *_ = next(unpacked)
@@ -209,11 +204,8 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
                 one = (depths & DEPTH_MASK) - 1
                 two = (depths >> DEPTH_BITS & DEPTH_MASK) - 1
                 three = (depths >> 2 * DEPTH_BITS & DEPTH_MASK) - 1
-            wall_us, data_us, waiting_us = (
-                (clock - clock_0) // 1000 or 1,
-                (data - data_0) // 1000,
-                (waiting - waiting_0) // 1000,
-            )
+            wall_us, data_us = (clock - clock_0) // 1000 or 1, (data - data_0) // 1000
+            waiting_us = (waiting - waiting_0) // 1000
             own_us = min((ready - clock_0) // 1000, LARGEST_US) if ready > clock_0 else UNKNOWN_US
             gc_us, longest_us, cpu_us = (gc - gc_0) // 1000, longest // 1000, (cpu - cpu_0) // 1000
             more_runs, more_fetches = runs - runs_0, fetches - fetches_0

@@ -65,7 +65,7 @@ class Monitor:
         self._owner = os.getpid()
         self._step = -1
         self._number = 0
-        self._totals = layout.new_totals()
+        self._totals = [0] * layout.TOTALS
         self._gradients = GradientWatch(self._totals)
         self._data = DataWatch(self._totals)
         self._garbage = GarbageWatch(self._totals)

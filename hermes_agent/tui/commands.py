@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from hermes_agent.locations.places import name_of, place
 from hermes_agent.tui import sections
-from hermes_agent.tui import sections as tables
 from hermes_agent.tui.messages import IDENTIFIER
 from hermes_agent.tui.screens import HelpScreen, TableScreen
 from tools.errors import UsageError
+from tools.knowledge.taxonomy import causes
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
@@ -61,7 +61,7 @@ def run_command(chat: HermesChat, line: str) -> None:
 
 def completions() -> tuple[str, ...]:
     """Return the commands as they are typed, with a space where an argument follows."""
-    return tuple(f"/{command.name} " if command.argument else f"/{command.name}" for command in COMMANDS)
+    return tuple(f"/{command.name}{' ' if command.argument else ''}" for command in COMMANDS)
 
 
 def candidates(chat: HermesChat, line: str) -> list[str]:
@@ -95,14 +95,7 @@ def _paths(chat: HermesChat, argument: str) -> list[str]:
 
 def _identifiers(chat: HermesChat, argument: str) -> list[str]:
     diagnosis = chat.controller.diagnosis
-    cited = [*(each.id for each in diagnosis.evidence), *(each.id for each in diagnosis.advice)]
-    return [*cited, *(each.id for each in diagnosis.cases)]
-
-
-def _causes_known(chat: HermesChat, argument: str) -> list[str]:
-    from tools.knowledge.taxonomy import causes
-
-    return list(causes())
+    return [each.id for records in (diagnosis.evidence, diagnosis.advice, diagnosis.cases) for each in records]
 
 
 def _causes_found(chat: HermesChat, argument: str) -> list[str]:
@@ -115,6 +108,16 @@ def _themes(chat: HermesChat, argument: str) -> list[str]:
 
 def _ask(form: str) -> Callable[[HermesChat, str], None]:
     return lambda chat, argument: chat.controller.ask(form.format(argument))
+
+
+def _say(text: str, view: Callable[[Diagnosis], tuple[sections.Section, ...]]) -> Callable[[HermesChat, str], None]:
+    """A command that shows parts of the diagnosis, or a text where there are none."""
+
+    def act(chat: HermesChat, _: str) -> None:
+        found = view(chat.controller.diagnosis)
+        chat.conversation.show_sections(found) if found else chat.conversation.say(text)
+
+    return act
 
 
 def _open(chat: HermesChat, argument: str) -> None:
@@ -136,7 +139,7 @@ def _show(chat: HermesChat, argument: str) -> None:
     chat.controller.show(name.upper() if IDENTIFIER.fullmatch(name.upper()) else name)
 
 
-def _table(view: Callable[[Diagnosis], tables.TableView]) -> Callable[[HermesChat, str], None]:
+def _table(view: Callable[[Diagnosis], sections.TableView]) -> Callable[[HermesChat, str], None]:
     def act(chat: HermesChat, _: str) -> None:
         made = view(chat.controller.diagnosis)
         if not made.rows:
@@ -146,17 +149,9 @@ def _table(view: Callable[[Diagnosis], tables.TableView]) -> Callable[[HermesCha
     return act
 
 
-def _causes(chat: HermesChat, _: str) -> None:
-    found = sections.causes(chat.controller.diagnosis)
-    chat.conversation.show_sections(found) if found else chat.conversation.say("No cause was found.")
-
-
 def _cases(chat: HermesChat, argument: str) -> None:
-    if argument:
-        chat.controller.ask(f"similar cases: {argument}")
-        return
-    found = sections.cases(chat.controller.diagnosis)
-    chat.conversation.show_sections(found) if found else chat.conversation.say("No cause, so no similar cases.")
+    of_run = _say("No cause, so no similar cases.", sections.cases)
+    chat.controller.ask(f"similar cases: {argument}") if argument else of_run(chat, "")
 
 
 def _report(chat: HermesChat, argument: str) -> None:
@@ -189,15 +184,15 @@ def write_report(diagnosis: Diagnosis, argument: str) -> str:
 COMMANDS: tuple[Command, ...] = (
     Command("open", "PATH...", "diagnose a trace, a folder with traces, or a URL", _open, _paths),
     Command("demo", "", "diagnose the bundled recorded run", _demo),
-    Command("causes", "", "show the ranked causes", _causes),
+    Command("causes", "", "show the ranked causes", _say("No cause was found.", sections.causes)),
     Command("show", "ID", "show the record behind E7, C2, A1 or a check", _show, _identifiers),
-    Command("evidence", "", "list every figure cited", _table(tables.evidence_table)),
-    Command("checks", "", "list the result of every check", _table(tables.check_table)),
+    Command("evidence", "", "list every figure cited", _table(sections.evidence_table)),
+    Command("checks", "", "list the result of every check", _table(sections.check_table)),
     Command("cases", "[TEXT]", "similar public cases, to the run or to a text", _cases),
-    Command("why-not", "CAUSE", "why a cause was not found", _ask("why not {}?"), _causes_known),
+    Command("why-not", "CAUSE", "why a cause was not found", _ask("why not {}?"), lambda *_: list(causes())),
     Command("whatif", "CAUSE", "the gain of fixing a cause", _ask("what if I fix {}?"), _causes_found),
-    Command("steps", "", "time breakdown of each step", _table(tables.step_table)),
-    Command("ranks", "", "time breakdown of each rank", _table(tables.rank_table)),
+    Command("steps", "", "time breakdown of each step", _table(sections.step_table)),
+    Command("ranks", "", "time breakdown of each rank", _table(sections.rank_table)),
     Command("report", "FILE", "write the diagnosis to FILE.md or FILE.json", _report),
     Command("copy", "", "copy the last answer, or the diagnosis", lambda chat, _: chat.controller.copy_last()),
     Command("theme", "[NAME]", "change the colours", lambda chat, name: chat.controller.choose_theme(name), _themes),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from markdown_it import MarkdownIt
 from textual.binding import Binding, BindingType
@@ -32,8 +32,7 @@ WORKING = "working on it ..."
 CHECKED = "written by the model, checked against the evidence"
 
 
-@dataclass(frozen=True)
-class Citation:
+class Citation(NamedTuple):
     """An id inside a text, from character ``start`` to ``end``."""
 
     id: str
@@ -69,15 +68,6 @@ def linked(content: Content) -> Content:
     return content
 
 
-@dataclass(frozen=True)
-class _Place:
-    """A citation inside one of the message's texts."""
-
-    text: Static
-    content: Content
-    citation: Citation
-
-
 class CitedMessage(VerticalGroup, can_focus=False):
     """A message whose citations can be chosen with the left and right arrow and opened with Enter."""
 
@@ -95,33 +85,23 @@ class CitedMessage(VerticalGroup, can_focus=False):
 
     def __init__(self, *children: Widget, classes: str = "") -> None:
         super().__init__(*children, classes=f"message {classes}".strip())
-        self._places: tuple[_Place, ...] = ()
+        self._places: list[tuple[Static, Content, Citation]] = []
         self._chosen = 0
 
     def on_mount(self) -> None:
-        """Collect the citations of the texts."""
-        self.collect()
-
-    def collect(self) -> None:
         """Find the citations in all texts of the message and make them links."""
-        places: list[_Place] = []
+        self._places, self._chosen = [], 0
         for text in self.query(Static):
-            content = text.content
-            if not isinstance(content, Content):
-                continue
-            found = tuple(citations(content.plain))
-            if found:
-                content = linked(content)
+            if isinstance(text.content, Content) and (found := tuple(citations(text.content.plain))):
+                content = linked(text.content)
                 text.update(content)
-                places.extend(_Place(text, content, each) for each in found)
-        self._places = tuple(places)
-        self._chosen = 0
-        self.can_focus = bool(places)
+                self._places += [(text, content, each) for each in found]
+        self.can_focus = bool(self._places)
 
     @property
     def cited(self) -> tuple[str, ...]:
         """The ids cited, in order."""
-        return tuple(place.citation.id for place in self._places)
+        return tuple(citation.id for _, _, citation in self._places)
 
     def on_focus(self) -> None:
         """Highlight the citation that Enter would open."""
@@ -133,24 +113,19 @@ class CitedMessage(VerticalGroup, can_focus=False):
 
     def action_choose(self, step: int) -> None:
         """Choose the next or the previous citation."""
-        if self._places:
-            self._mark(chosen=False)
-            self._chosen = (self._chosen + step) % len(self._places)
-            self._mark(chosen=True)
+        self._mark(chosen=False)
+        self._chosen = (self._chosen + step) % max(len(self._places), 1)
+        self._mark(chosen=True)
 
     def action_open(self) -> None:
         """Open the chosen citation."""
         if self._places:
-            self.post_message(self.CitationOpened(self._places[self._chosen].citation.id))
+            self.post_message(self.CitationOpened(self._places[self._chosen][2].id))
 
     def _mark(self, *, chosen: bool) -> None:
-        if not self._places:
-            return
-        place = self._places[self._chosen]
-        content = place.content
-        if chosen:
-            content = content.stylize(CHOSEN_STYLE, place.citation.start, place.citation.end)
-        place.text.update(content, layout=False)
+        if self._places:
+            text, content, (_, start, end) = self._places[self._chosen]
+            text.update(content.stylize(CHOSEN_STYLE, start, end) if chosen else content, layout=False)
 
 
 class SectionMessage(CitedMessage):
@@ -204,7 +179,7 @@ class AnswerMessage(CitedMessage):
         """Show the answer, with its notes and its author."""
         self.text = clean(answer.text)
         await self._markdown.update(without_link_marks(self.text))
-        notes = [*answer.notes, *([CHECKED] if answer.by == "model" else [])]
+        notes = (*answer.notes, CHECKED) if answer.by == "model" else answer.notes
         self.say("\n".join(notes))
         self._note.display = bool(notes)
-        self.call_after_refresh(self.collect)
+        self.call_after_refresh(self.on_mount)

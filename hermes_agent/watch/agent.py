@@ -27,7 +27,7 @@ LOOK_FOR_RINGS_S = 1.0
 
 
 class HangWatch:
-    """Notices that no step ends while the processes live: once, and again only after a step has ended in between."""
+    """Detects that no step ends while the processes live: once, and again only after a step has ended."""
 
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
@@ -36,7 +36,7 @@ class HangWatch:
         self._reported = False
 
     def look(self, steps: Mapping[int, int], usual_ms: float | None, now_s: float) -> list[Anomaly]:
-        """``steps`` is the last step that each living rank has ended, ``now_s`` of a clock that only goes forward."""
+        """Return a hang; ``steps`` holds the last step that each living rank has ended, ``now_s`` is monotonic."""
         if self._moved_s is None or dict(steps) != self._steps:
             self._steps, self._moved_s, self._reported = dict(steps), now_s, False
             return []
@@ -51,7 +51,7 @@ class HangWatch:
 
 
 def _hang(seen: Deviation, steps: Mapping[int, int]) -> Anomaly:
-    """A single rank that has not ended a step which all others have is a suspect; nobody else is blamed."""
+    """The hang; the only rank that has not ended a step which all others have is the suspect."""
     furthest = max(steps.values())
     behind = sorted(rank for rank, step in steps.items() if step < furthest)
     if len(behind) == 1 and len(steps) > 1:
@@ -156,7 +156,7 @@ class NodeAgent:
 
     @property
     def alive(self) -> bool:
-        """True while any rank runs."""
+        """Return whether any rank runs."""
         return any(each.alive for each in self._last.values()) or bool(self._rings.ranks())
 
     @property
@@ -166,17 +166,16 @@ class NodeAgent:
         return SLOWEST_POLL_S / 2 if usual_ms is None else min(max(usual_ms / 1e3, FASTEST_POLL_S), SLOWEST_POLL_S)
 
     def _ended(self, states: Sequence[RankState]) -> list[Anomaly]:
-        """Let go of ranks that ended in order; one that fell silent is reported once."""
+        """Drop the ranks that have ended; one that fell silent is reported once."""
         silent: list[Anomaly] = []
         for state in states:
             if state.alive:
                 continue
-            rank = state.rank
-            last = self._last.get(rank)
-            if last is not None:
+            rank, step = state.rank, -1
+            if (last := self._last.get(rank)) is not None:
+                step = last.record.step
                 self._last[rank] = RankNow(last.record, False)
             if not state.closed:
-                step = last.record.step if last else -1
                 seen = Deviation(AnomalyKind.SILENT, step, step, 0.0, 0.0)
                 silent.append(Anomaly(seen, Suspect(rank, "the process", 0.0)))
             self._rings.drop(rank)

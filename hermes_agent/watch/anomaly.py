@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import psutil
 
@@ -78,14 +79,8 @@ class Anomaly:
     def claim(self) -> str:
         """One sentence."""
         seen = self.deviation
-        begin = _BEGINNINGS[seen.kind].format(
-            step=seen.step,
-            usual=seen.usual_ms,
-            seen=seen.seen_ms,
-            seen_s=seen.seen_ms / 1e3,
-            share=seen.excess_pct,
-            every=seen.every,
-        )
+        times = {"usual": seen.usual_ms, "seen": seen.seen_ms, "seen_s": seen.seen_ms / 1e3, "share": seen.excess_pct}
+        begin = _BEGINNINGS[seen.kind].format(step=seen.step, every=seen.every, **times)
         if self.suspect is None:
             return f"{begin}; {self.why_no_suspect}" if self.why_no_suspect else begin
         if seen.kind is AnomalyKind.SILENT:
@@ -138,8 +133,7 @@ def foreign_processes(own: set[int], window_s: float = WINDOW_S) -> tuple[Foreig
     return tuple(busy[:MOST_NAMED])
 
 
-@dataclass(frozen=True)
-class _Seen:
+class _Seen(NamedTuple):
     name: str
     parent: int
     cpu_s: float

@@ -43,19 +43,16 @@ class Parts:
 
 
 def parts_of(record: StepRecord) -> Parts:
-    """The parts of a record."""
-    own_us = None
-    if record.own_us != UNKNOWN_US:
-        own_us = record.own_us
-    elif record.waiting_us:
-        own_us = record.wall_us - record.waiting_us
-    own_ms = None if own_us is None else own_us / 1e3
+    """Return the parts of a record."""
+    own_ms = None if record.own_us == UNKNOWN_US else record.own_us / 1e3
+    if own_ms is None and record.waiting_us:
+        own_ms = (record.wall_us - record.waiting_us) / 1e3
     # A collection may lie inside the data wait; counted twice it would only blur, not invent.
     return Parts(record.wall_us / 1e3, record.data_wait_us / 1e3, record.gc_us / 1e3, own_ms)
 
 
 class GroupWatch:
-    """Fed with the records of all ranks of a group, in any order; a step is looked at when all have reported it."""
+    """Takes the records of all ranks of a group, in any order; a step is checked when all have reported it."""
 
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
@@ -77,13 +74,11 @@ class GroupWatch:
         """Anomalies that this record makes clear."""
         self.ranks.add(rank)
         self._open.setdefault(record.step, {})[rank] = record
-        found: list[Anomaly] = []
         while len(self._open) > MOST_OPEN:
             del self._open[min(self._open)]
             self.unmatched += 1
-        if len(self._open.get(record.step, ())) == len(self.ranks):
-            found = self._look(record.step, self._open.pop(record.step))
-        return found
+        complete = len(self._open.get(record.step, ())) == len(self.ranks)
+        return self._look(record.step, self._open.pop(record.step)) if complete else []
 
     def leave(self, rank: int) -> None:
         """The rank has ended."""
@@ -104,7 +99,7 @@ class GroupWatch:
         return found + self._uneven(step, parts)
 
     def _remember(self, parts: dict[int, Parts], wall_ms: float, deviations: list[Deviation]) -> None:
-        """Keeps the parts of usual steps; a new level starts them again."""
+        """Keep the parts of usual steps; a new level starts them again."""
         new_level = any(each.kind in (AnomalyKind.CHANGE, AnomalyKind.RECOVERY) for each in deviations)
         if new_level:
             self._before.clear()
@@ -114,18 +109,17 @@ class GroupWatch:
                 self._before.setdefault(rank, deque(maxlen=self._at.history // 2)).append(each)
 
     def _explained(self, deviation: Deviation, now: dict[int, Parts]) -> Anomaly:
-        """Whose own time grew by most of the excess."""
+        """The deviation, with the rank whose own time grew by most of the excess."""
         if deviation.kind is AnomalyKind.RECOVERY:
             return Anomaly(deviation, None)
         grown = {rank: self._growth(rank, parts) for rank, parts in now.items() if self._before.get(rank)}
         if not grown:
             return Anomaly(deviation, None, "no earlier steps to compare its ranks with")
-        ordered = sorted(grown, key=lambda rank: -sum(grown[rank].values()))
-        excess = {rank: sum(grown[rank].values()) for rank in ordered}
-        first = ordered[0]
-        if excess[first] < self._at.suspect_share * deviation.excess_ms:
+        excess = sorted(((sum(parts.values()), rank) for rank, parts in grown.items()), key=lambda pair: -pair[0])
+        largest_ms, first = excess[0]
+        if largest_ms < self._at.suspect_share * deviation.excess_ms:
             return Anomaly(deviation, None, "what is known of the ranks' own time does not explain it")
-        if len(ordered) > 1 and excess[ordered[1]] * self._at.suspect_lead > excess[first]:
+        if len(excess) > 1 and excess[1][0] * self._at.suspect_lead > largest_ms:
             return Anomaly(deviation, None, "several ranks' own time grew alike")
         part = max(grown[first], key=lambda name: grown[first][name])
         return Anomaly(deviation, Suspect(first, part, grown[first][part]))

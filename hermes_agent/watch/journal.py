@@ -45,7 +45,7 @@ class Journal:
 
 
 def line_of(anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> dict[str, object]:
-    """The fields of one line."""
+    """Return the fields of one line."""
     seen = anomaly.deviation
     return {
         "unix_ns": unix_ns,
@@ -74,9 +74,8 @@ class Neighbours:
     """Exchanges the ranks' last steps with the agents of other machines, at most every two seconds."""
 
     def __init__(self, run_folder: Path, host: str) -> None:
-        self._folder = records_folder(run_folder)
+        self._folder, self._host = records_folder(run_folder), host
         self._own = self._folder / f"agent-{file_name_of(host)}.json"
-        self._host = host
         self._next_s = 0.0
         self._others: dict[int, int] = {}
 
@@ -108,19 +107,14 @@ class Neighbours:
 
 
 def read_summary(path: Path) -> HostSummary | None:
-    """An agent's summary, None where it cannot be read: another machine may be writing it, or anybody."""
+    """Return an agent's summary; None for a link, a pipe, a large file or one that cannot be read."""
     try:
-        summary = msgspec.json.decode(_content(path), type=HostSummary)
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
+            usable = stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST_SUMMARY_BYTES
+            summary = msgspec.json.decode(file.read(LARGEST_SUMMARY_BYTES) if usable else b"", type=HostSummary)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     summary.host = summary.host[:LONGEST_HOST]
     return summary
-
-
-def _content(path: Path) -> bytes:
-    """The file's content; nothing where it is a link, a pipe or too large. Raises OSError."""
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        about = os.fstat(handle)
-        usable = stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST_SUMMARY_BYTES
-        return file.read(LARGEST_SUMMARY_BYTES) if usable else b""

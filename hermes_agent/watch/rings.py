@@ -46,11 +46,9 @@ def recover(ring: RingReader, run_folder: Path) -> int:
 
 def _begin(handle: int) -> int | None:
     """Where the records of a step file begin; None when it is none."""
-    preamble = os.pread(handle, layout.PREAMBLE.size, 0)
-    if len(preamble) < layout.PREAMBLE.size:
-        return None
-    magic, length = layout.PREAMBLE.unpack(preamble)
-    return layout.PREAMBLE.size + length if magic == layout.STEPS_MAGIC else None
+    size = layout.PREAMBLE.size
+    magic, length = layout.PREAMBLE.unpack(os.pread(handle, size, 0).ljust(size, b"\0"))
+    return size + length if magic == layout.STEPS_MAGIC else None
 
 
 SILENT_S = 10.0  # a rank beats twice a second, also while it hangs

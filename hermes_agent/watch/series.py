@@ -87,9 +87,8 @@ class SeriesWatch:
     @property
     def usual(self) -> Usual | None:
         """The usual step; None while too few were seen."""
-        if len(self._history) < self._at.least_history:
-            return None
-        return usual_of(self._history, self._older, self._at)
+        known = len(self._history) >= self._at.least_history
+        return usual_of(self._history, self._older, self._at) if known else None
 
     def feed(self, step: int, value_ms: float) -> list[Deviation]:
         """Deviations that this step makes clear."""
@@ -119,10 +118,9 @@ class SeriesWatch:
         limit = self._limit(usual)
         slow = [each for each in self._recent if each[1] > limit]
         fast = [each for each in self._recent if each[1] < 2 * usual.middle_ms - limit]
-        if len(slow) >= self._at.window_slow:
-            return self._new_level(AnomalyKind.CHANGE, slow, step, usual)
-        if len(fast) >= self._at.window_slow:
-            return self._new_level(AnomalyKind.RECOVERY, fast, step, usual)
+        for kind, steps in ((AnomalyKind.CHANGE, slow), (AnomalyKind.RECOVERY, fast)):
+            if len(steps) >= self._at.window_slow:
+                return self._new_level(kind, steps, step, usual)
         return None
 
     def _shift(self, step: int, value_ms: float, usual: Usual) -> Deviation | None:
@@ -137,19 +135,17 @@ class SeriesWatch:
         self._since.append((step, value_ms))
         self._since = self._since[-self._at.history :]
         rise = median(value for _, value in self._since) / usual.middle_ms - 1
-        if self._sum < self._at.cusum_limit or rise < self._at.least_change_share:
-            return None
-        if len(self._since) < self._at.window_slow:
+        clear = self._sum >= self._at.cusum_limit and rise >= self._at.least_change_share
+        if not clear or len(self._since) < self._at.window_slow:
             return None
         return self._new_level(AnomalyKind.CHANGE, self._since, step, usual)
 
     def _new_level(self, kind: AnomalyKind, steps: list[tuple[int, float]], now: int, usual: Usual) -> Deviation:
         values = [value for _, value in steps]
-        self._history.clear()
-        self._history.extend(values)
+        for levels in (self._history, self._older):
+            levels.clear()
+            levels.extend(values)
         self._recent.clear()
-        self._older.clear()
-        self._older.extend(values)
         self._sum, self._since, self._slow_before = 0.0, [], False
         return Deviation(kind, steps[0][0], now, usual.middle_ms, median(values))
 

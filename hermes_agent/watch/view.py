@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from hermes_agent.locations.places import error_text, without_credentials
+from hermes_agent.locations.fetch import opened
+from hermes_agent.locations.places import without_credentials
 from hermes_agent.monitor.format import CAPTURED, CAPTURES, RECORDS, UNKNOWN_DEPTH, UNKNOWN_US, StepRecord
 from hermes_agent.watch.agent import Noticed, RankNow, Snapshot
 from hermes_agent.watch.anomaly import AnomalyKind
@@ -25,18 +25,8 @@ class Publisher:
     """Copies what is new or has grown; whatever fsspec can open is a target. Raises UsageError where it cannot."""
 
     def __init__(self, run_folder: Path, url: str) -> None:
-        try:
-            import fsspec  # type: ignore[import-untyped]
-        except ImportError as error:
-            raise UsageError("fsspec is missing; install it, with the package for that kind of URL") from error
         self._folder, self._url = run_folder, without_credentials(url)
-        try:
-            self._files: Any
-            self._files, self._root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError, OSError) as error:
-            raise UsageError(
-                f"{self._url}: cannot be written to ({error_text(error, url)}); check the URL and install what it needs"
-            ) from error
+        self._files, self._root = opened(url, "cannot be written to")
         self._sent: dict[Path, tuple[int, int]] = {}
         self._next_s = 0.0
 
@@ -57,7 +47,7 @@ class Publisher:
             seen = about.st_size, about.st_mtime_ns
             if self._sent.get(path) == seen:
                 continue
-            target = f"{self._root.rstrip('/')}/{path.relative_to(self._folder).as_posix()}"
+            target = f"{self._root}/{path.relative_to(self._folder).as_posix()}"
             try:
                 self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
                 self._files.put_file(str(path), target)
