@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
 import numpy as np
 
 from evals.synthetic import host_faults as host
-from evals.synthetic.devices import all_reduce_us, stream_us, vector_us
-from evals.synthetic.healthy import healthy_step
-from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Work
-from evals.synthetic.measure import device_us, insert_spread
-from evals.synthetic.models import ELEMENTWISE, HALF, HIDDEN, TOKENS, Place
+from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Work, all_reduce_us, stream_us, vector_us
+from evals.synthetic.models import (
+    ELEMENTWISE,
+    HALF,
+    HIDDEN,
+    TOKENS,
+    Place,
+    device_us,
+    healthy_step,
+    insert_spread,
+    pipeline_step,
+)
 from tools.errors import UsageError
 
 ODD = 1  # taken off every size, so that rows of half types no longer begin at 16 bytes
@@ -22,12 +29,7 @@ MISALIGNED_FACTOR = 2.4
 
 
 def _scaled(items: list[Item], factor: float) -> list[Item]:
-    return [
-        replace(item, work=tuple(replace(work, us=work.us * factor) for work in item.work))
-        if isinstance(item, Call)
-        else item
-        for item in items
-    ]
+    return [item.scaled(factor) if isinstance(item, Call) else item for item in items]
 
 
 def slow_device(items: list[Item], strength: float, place: Place) -> list[Item]:
@@ -35,7 +37,7 @@ def slow_device(items: list[Item], strength: float, place: Place) -> list[Item]:
     return _scaled(items, 1.0 + strength)
 
 
-def slow_stage(items: list[Item], strength: float, place: Place) -> list[Item]:
+def heavy_stage(items: list[Item], strength: float, place: Place) -> list[Item]:
     """This pipeline stage holds more layers than the others: more calls, not slower ones."""
     rng = np.random.default_rng([place.spec.seed, 11])  # the same layers in every step
     result: list[Item] = []
@@ -49,39 +51,31 @@ def slow_stage(items: list[Item], strength: float, place: Place) -> list[Item]:
 def single_precision(items: list[Item], strength: float, place: Place) -> list[Item]:
     """A share of the matrix operators computes in fp32 on the ordinary units."""
     family = {"V100": "volta", "A100": "ampere", "H100": "sm80_xmma_gemm_f32f32_f32f32_f32_simt"}[place.spec.device]
-    name = f"{family}_sgemm_128x64_tn"
-    chosen = _chosen(items, strength, place)
-    return [
-        _in_fp32(item, name, place) if isinstance(item, Call) and at in chosen else item
-        for at, item in enumerate(items)
-    ]
+
+    def in_fp32(item: Call) -> Call:
+        work = replace(item.work[0], name=f"{family}_sgemm_128x64_tn", us=vector_us(place.device, item.flops))
+        return replace(item, work=(work,), types=("float",) * len(item.types))
+
+    return _share_changed(items, strength, place, in_fp32)
 
 
-def _chosen(items: list[Item], strength: float, place: Place) -> set[int]:
-    """Positions of a share of the matrix operators, the same on every rank and step: they run one program."""
+def _share_changed(items: list[Item], share: float, place: Place, change: Callable[[Call], Call]) -> list[Item]:
+    """A share of the matrix operators changed, the same on every rank and step: they run one program."""
     rng = np.random.default_rng([place.spec.seed, 7])
     matrix = [at for at, item in enumerate(items) if isinstance(item, Call) and item.name == "aten::mm"]
-    count = max(1, round(strength * len(matrix)))
-    return {int(at) for at in rng.choice(matrix, count, replace=False)}
-
-
-def _in_fp32(item: Call, name: str, place: Place) -> Call:
-    work = replace(item.work[0], name=name, us=vector_us(place.device, item.flops))
-    return replace(item, work=(work,), types=("float",) * len(item.types))
+    chosen = rng.choice(matrix, max(1, round(share * len(matrix))), replace=False)
+    return [change(item) if isinstance(item, Call) and at in chosen else item for at, item in enumerate(items)]
 
 
 def odd_shapes(items: list[Item], strength: float, place: Place) -> list[Item]:
     """A share of the matrix operators has sizes that are no multiple of 8."""
-    name = "cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_32x4_nn_align1"
-    chosen = _chosen(items, strength, place)
-    return [
-        _misaligned(item, name) if isinstance(item, Call) and at in chosen else item for at, item in enumerate(items)
-    ]
+    return _share_changed(items, strength, place, _misaligned)
 
 
-def _misaligned(item: Call, name: str) -> Call:
+def _misaligned(item: Call) -> Call:
     (rows, inner), (_, columns) = item.dims
     dims: Dims = ((rows, inner - ODD), (inner - ODD, columns - ODD))
+    name = "cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_32x4_nn_align1"
     kernel = f"void cutlass::Kernel<{name}>({name}::Params)"
     work = replace(item.work[0], name=kernel, us=item.work[0].us * MISALIGNED_FACTOR)
     return replace(item, dims=dims, work=(work,))
@@ -159,7 +153,7 @@ def _grown(item: Call, rows: int, factor: float) -> Call:
     if not expert:
         return item
     dims: Dims = ((rows, item.dims[0][1]), item.dims[1])
-    return replace(item, dims=dims, work=tuple(replace(work, us=work.us * factor) for work in item.work))
+    return replace(item.scaled(factor), dims=dims)
 
 
 SMALL_US, SMALL_ELEMENTS = 34.0, 4096
@@ -214,84 +208,67 @@ def slow_transfer(items: list[Item], strength: float, place: Place) -> list[Item
 
 def few_micro_batches(items: list[Item], strength: float, place: Place) -> list[Item]:
     """As few micro-batches as stages."""
-    from evals.synthetic.healthy import pipeline_step
-
     return pipeline_step(place, micro_batches=place.layout.pipeline)
 
 
-# A fault changes what the host or the device does; nothing in the trace names it. To add one: write a function from
-# items to items and list it in ``FAULTS``.
+# A fault changes the work of the host or the device; nothing in the trace names it. To add one: write a function from
+# items to items whose name is its kind, and list it in ``FAULTS``.
 
 
 Inject: TypeAlias = Callable[[list[Item], float, Place], list[Item]]
-
-
-@dataclass(frozen=True)
-class Fault:
-    """One kind of fault. Cause and mechanism are ids of the taxonomy; ``bystanders`` changes the ranks not hit.
-
-    ``fixed`` is what is left of it once it is fixed; without, the run is then as if it had never been.
-    """
-
-    cause: str
-    mechanism: str | None
-    inject: Inject
-    bystanders: Inject | None = None
-    fixed: Inject | None = None
-
-
-FAULTS: Mapping[str, Fault] = MappingProxyType(
+_ALL: tuple[Inject, ...] = (
+    host.loader_single_process,
+    host.loader_transform,
+    host.loader_workers,
+    host.loader_reading,
+    host.pageable_copy,
+    host.no_prefetch,
+    host.small_operators,
+    host.item_calls,
+    host.launch_blocking,
+    host.garbage_collection,
+    host.host_contention,
+    host.recompilation,
+    host.checkpoint,
+    host.unrecorded_stall,
+    host.allocator_thrash,
+    host.profiler_stacks,
+    slow_device,
+    single_precision,
+    odd_shapes,
+    double_precision,
+    layout_conversion,
+    elementwise_chain,
+    sequence_skew,
+    hot_expert,
+    heavy_stage,
+    late_reduction,
+    small_messages,
+    slow_transfer,
+    few_micro_batches,
+)
+FAULTS: Mapping[str, Inject] = MappingProxyType({each.__name__: each for each in _ALL})
+BYSTANDERS: Mapping[str, Inject] = MappingProxyType(  # what changes on the ranks not hit
     {
-        "loader_single_process": Fault("slow_data_processing", "too_few_workers", host.loader_single_process),
-        "loader_transform": Fault(
-            "slow_data_processing", "heavy_transform", host.loader_transform, host.loader_short_single
-        ),
-        "loader_workers": Fault("slow_data_processing", None, host.loader_workers),
-        "loader_reading": Fault("slow_data_reading", None, host.loader_reading, host.loader_short_single),
-        "pageable_copy": Fault("slow_data_fetching", "pageable_copy", host.pageable_copy),
-        "no_prefetch": Fault("slow_data_fetching", "no_prefetch", host.no_prefetch),
-        "small_operators": Fault("operator_dispatch", "small_operators", host.small_operators),
-        "item_calls": Fault("operator_dispatch", "host_synchronization", host.item_calls),
-        "launch_blocking": Fault("operator_dispatch", "launch_blocking", host.launch_blocking),
-        "garbage_collection": Fault("garbage_collection", None, host.garbage_collection),
-        "host_contention": Fault("cpu_contention", "foreign_process", host.host_contention),
-        "recompilation": Fault("operator_compilation", "dynamic_shape", host.recompilation),
-        "checkpoint": Fault("checkpoint_stall", "synchronous_save", host.checkpoint),
-        "unrecorded_stall": Fault("cpu_contention", None, host.unrecorded_stall),
-        "allocator_thrash": Fault("memory_pressure", "allocator_retry", host.allocator_thrash),
-        "profiler_stacks": Fault("profiling_overhead", None, host.profiler_stacks),
-        "slow_device": Fault("slow_device", None, slow_device),
-        "single_precision": Fault("underutilization", "no_tensor_core", single_precision),
-        "odd_shapes": Fault("underutilization", "shape_alignment", odd_shapes),
-        "double_precision": Fault("underutilization", None, double_precision, fixed=without_double_precision),
-        "layout_conversion": Fault("underutilization", "layout_conversion", layout_conversion),
-        "elementwise_chain": Fault("memory_bound", None, elementwise_chain),
-        "sequence_skew": Fault("data_skew", None, sequence_skew),
-        "hot_expert": Fault("moe_imbalance", None, hot_expert),
-        "heavy_stage": Fault("pipeline_imbalance", None, slow_stage),
-        "late_reduction": Fault("poor_overlap", None, late_reduction),
-        "small_messages": Fault("small_packet", None, small_messages),
-        "slow_transfer": Fault("network_configuration", None, slow_transfer, slow_transfer),
-        "few_micro_batches": Fault("pipeline_bubble", None, few_micro_batches, few_micro_batches),
+        "loader_transform": host.loader_short_single,
+        "loader_reading": host.loader_short_single,
+        "slow_transfer": slow_transfer,
+        "few_micro_batches": few_micro_batches,
     }
 )
-
-
-def fault(kind: str) -> Fault:
-    """The fault of that kind."""
-    if kind not in FAULTS:
-        raise UsageError(f"the generator has no fault {kind!r}; it has {', '.join(sorted(FAULTS))}")
-    return FAULTS[kind]
+# What is left of a fault once it is fixed; the run without any other is as if it had never been.
+REMAINS: Mapping[str, Inject] = MappingProxyType({"double_precision": without_double_precision})
 
 
 def inject_all(items: list[Item], place: Place) -> list[Item]:
-    """The items with every fault of the spec put in where it belongs."""
+    """The items with every fault of the spec put in where it belongs; raises UsageError for an unknown kind."""
     for each in place.spec.faults:
-        known = fault(each.kind)
-        in_step = each.steps is None or place.step in each.steps
-        if in_step and (each.ranks is None or place.rank in each.ranks):
-            inject = known.fixed if each.fixed else known.inject
-            items = items if inject is None else inject(items, each.strength, place)
-        elif in_step and known.bystanders is not None and not each.fixed:
-            items = known.bystanders(items, each.strength, place)
+        if each.kind not in FAULTS:
+            raise UsageError(f"the generator has no fault {each.kind!r}; it has {', '.join(sorted(FAULTS))}")
+        if each.steps is not None and place.step not in each.steps:
+            continue
+        hit = each.ranks is None or place.rank in each.ranks
+        kinds = (REMAINS if each.fixed else FAULTS) if hit else {} if each.fixed else BYSTANDERS
+        if inject := kinds.get(each.kind):
+            items = inject(items, each.strength, place)
     return items

@@ -13,13 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.synthetic.faults import inject_all
-from evals.synthetic.healthy import healthy_step
 from evals.synthetic.items import Call, Collective, Item, Pause, Work
 from evals.synthetic.kineto import BASE_NS, write_trace
-from evals.synthetic.layout import simulated_ranks
-from evals.synthetic.models import Place
+from evals.synthetic.models import Place, healthy_step
 from evals.synthetic.simulate import RankClock, Row, simulate
-from evals.synthetic.spec import FaultSpec, SyntheticSpec
+from evals.synthetic.spec import FaultSpec, SyntheticSpec, simulated_ranks
 from hermes_agent.demo.data import demo_fixed_run
 from hermes_agent.monitor.format import (
     CAPTURE_ENDED,

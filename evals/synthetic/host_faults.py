@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evals.synthetic.items import Call, DeviceMemory, Item, Pause, Sync, Work
-from evals.synthetic.measure import device_us, host_us, insert_spread, jitter
-from evals.synthetic.models import ELEMENTWISE, LOADER, Place
+from evals.synthetic.models import ELEMENTWISE, LOADER, Place, device_us, host_us, insert_spread, jitter
 
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SHORT_LOADER_US = 350.0
@@ -27,20 +26,21 @@ def _loader(items: list[Item], span: Pause) -> list[Item]:
     return [span if isinstance(item, Pause) and item.name == LOADER else item for item in items]
 
 
+def _single(items: list[Item], strength: float, place: Place, operators: tuple[str, ...]) -> list[Item]:
+    """The training process works on the samples itself, in these operators, or in frames where stacks are recorded."""
+    us = jitter(place, strength * device_us(items), 0.1)
+    inside = TRANSFORMS if place.spec.stacks else tuple((name, "cpu_op") for name in operators)
+    return _loader(items, Pause(SINGLE, us, inside=inside))
+
+
 def loader_single_process(items: list[Item], strength: float, place: Place) -> list[Item]:
     """The training process fetches and collates each batch itself."""
-    us = jitter(place, strength * device_us(items), 0.1)
-    inside = tuple((name, "cpu_op") for name in ("aten::stack", "aten::cat")) if not place.spec.stacks else TRANSFORMS
-    return _loader(items, Pause(SINGLE, us, inside=inside))
+    return _single(items, strength, place, ("aten::stack", "aten::cat"))
 
 
 def loader_transform(items: list[Item], strength: float, place: Place) -> list[Item]:
     """The samples of these ranks need much more work; all ranks load in the training process."""
-    us = jitter(place, strength * device_us(items), 0.1)
-    inside = (
-        TRANSFORMS if place.spec.stacks else tuple((n, "cpu_op") for n in ("aten::div", "aten::sub", "aten::index"))
-    )
-    return _loader(items, Pause(SINGLE, us, inside=inside))
+    return _single(items, strength, place, ("aten::div", "aten::sub", "aten::index"))
 
 
 def loader_short_single(items: list[Item], strength: float, place: Place) -> list[Item]:
@@ -61,18 +61,19 @@ def loader_reading(items: list[Item], strength: float, place: Place) -> list[Ite
 
 
 def pageable_copy(items: list[Item], strength: float, place: Place) -> list[Item]:
-    """The batch is copied from ordinary memory: the host stands still in the call."""
-    us = jitter(place, strength * device_us(items), 0.05)
-    copy = Work(
-        "Memcpy HtoD (Pageable -> Device)", us, "gpu_memcpy", "cudaMemcpyAsync", bytes=int(us * 5e3), blocking=True
-    )
-    return [items[0], Call("aten::copy_", 12.0, (copy,), around="aten::to"), *items[1:]]
+    """The batch is copied from ordinary memory: the host blocks in the call."""
+    return _copy_first(items, strength, place, "Pageable", bytes_per_us=5e3)
 
 
 def no_prefetch(items: list[Item], strength: float, place: Place) -> list[Item]:
     """A large pinned copy on the compute stream, which nothing hides."""
+    return _copy_first(items, strength, place, "Pinned", bytes_per_us=1.2e4)
+
+
+def _copy_first(items: list[Item], strength: float, place: Place, memory: str, bytes_per_us: float) -> list[Item]:
     us = jitter(place, strength * device_us(items), 0.05)
-    copy = Work("Memcpy HtoD (Pinned -> Device)", us, "gpu_memcpy", "cudaMemcpyAsync", bytes=int(us * 1.2e4))
+    name, size = f"Memcpy HtoD ({memory} -> Device)", int(us * bytes_per_us)
+    copy = Work(name, us, "gpu_memcpy", "cudaMemcpyAsync", bytes=size, blocking=memory == "Pageable")
     return [items[0], Call("aten::copy_", 12.0, (copy,), around="aten::to"), *items[1:]]
 
 
@@ -96,11 +97,11 @@ def item_calls(items: list[Item], strength: float, place: Place) -> list[Item]:
 
 def launch_blocking(items: list[Item], strength: float, place: Place) -> list[Item]:
     """Every launch waits for its kernel."""
-    return [_blocking(item) if isinstance(item, Call) else item for item in items]
 
+    def blocking(item: Call) -> Call:
+        return replace(item, work=tuple(replace(work, blocking=True) for work in item.work))
 
-def _blocking(item: Call) -> Call:
-    return replace(item, work=tuple(replace(work, blocking=True) for work in item.work))
+    return [blocking(item) if isinstance(item, Call) else item for item in items]
 
 
 def garbage_collection(items: list[Item], strength: float, place: Place) -> list[Item]:

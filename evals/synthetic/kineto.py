@@ -7,8 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evals.synthetic.devices import ACCELERATORS
-from evals.synthetic.items import Call, Collective, Work
+from evals.synthetic.items import ACCELERATORS, Call, Collective, Work
 from evals.synthetic.simulate import RankClock, Row
 from evals.synthetic.spec import SyntheticSpec
 
@@ -67,8 +66,7 @@ def _properties(spec: SyntheticSpec) -> dict[str, Any]:
 
 def _names(clock: RankClock) -> list[dict[str, Any]]:
     host = _pid(clock)
-    names = ((host, "python"), (0, "python"))
-    rows = [_meta("process_name", pid, 0, {"name": name}) for pid, name in names]
+    rows = [_meta("process_name", pid, 0, {"name": "python"}) for pid in (host, 0)]
     rows.append(_meta("process_labels", 0, 0, {"labels": "GPU 0"}))
     labels = {tid: f"thread {host + tid} ({name})" for name, tid in HOST.items()}
     return [*rows, *(_meta("thread_name", host, host + tid, {"name": label}) for tid, label in labels.items())]

@@ -1,15 +1,30 @@
-"""What the step of each template is made of, as items of one rank."""
+"""The healthy step of each template as items of one rank, and sizes that faults scale themselves by."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evals.synthetic.devices import ACCELERATORS, Accelerator, all_reduce_us, matrix_us, stream_us
-from evals.synthetic.items import Call, Collective, Dims, Item, Join, Mark, Unmark, Work
-from evals.synthetic.layout import ParallelLayout, layout_of
-from evals.synthetic.spec import USUAL_TOKENS, SyntheticSpec
+from evals.synthetic.items import (
+    ACCELERATORS,
+    Accelerator,
+    Call,
+    Collective,
+    Dims,
+    Item,
+    Join,
+    Mark,
+    Pause,
+    Sync,
+    Unmark,
+    Work,
+    all_reduce_us,
+    matrix_us,
+    stream_us,
+)
+from evals.synthetic.spec import USUAL_TOKENS, ParallelLayout, SyntheticSpec, layout_of
 
 HALF = "c10::BFloat16"
 HIDDEN, TOKENS = 2048, USUAL_TOKENS
@@ -195,3 +210,84 @@ def optimizer(place: Place) -> list[Item]:
     us = stream_us(place.device, parameters * 16.0 / max(place.spec.layers, 1))
     update = [Call("aten::_fused_adamw_", 30.0, (Work(name, us),)) for _ in range(place.spec.layers)]
     return [Mark("Optimizer.step#AdamW.step"), *update, Unmark()]
+
+
+MICRO_BATCHES = 16
+
+
+def pipeline_step(place: Place, micro_batches: int = MICRO_BATCHES) -> list[Item]:
+    """The step of one stage: all forwards, then all backwards, with send/receive pairs to the neighbours."""
+    factor = MICRO_BATCHES / micro_batches  # the same work of the whole batch in fewer pieces, each so much larger
+    layer = [_enlarged(item, factor) if isinstance(item, Call) else item for item in transformer_layers(place)[0]]
+    stage, last = place.layout.stage(place.rank), place.layout.pipeline - 1
+    items: list[Item] = []
+    for _ in range(micro_batches):
+        items += [transfer(place, stage - 1), Join()] if stage else []
+        items += layer
+        items += [transfer(place, stage)] if stage < last else []
+    for _ in range(micro_batches):
+        items += [transfer(place, stage, "backward"), Join()] if stage < last else []
+        items += backward(layer, place)
+        items += [transfer(place, stage - 1, "backward")] if stage else []
+    items += [*gradients(place), Join(), *optimizer(place)]
+    return [*items, Sync()] if place.spec.reads_loss else items
+
+
+def _enlarged(item: Call, factor: float) -> Call:
+    rows = int(TOKENS * factor)
+    dims = tuple(tuple(rows if size == TOKENS else size for size in shape) for shape in item.dims)
+    return replace(item.scaled(factor), dims=dims)
+
+
+def transfer(place: Place, lower: int, direction: str = "forward") -> Item:
+    """One micro-batch's activations between stage ``lower`` and the next."""
+    elements = TOKENS * HIDDEN
+    us = 15.0 + elements * 2 / place.device.bus_bandwidth * 1e6
+    group = (place.layout.at_stage(place.rank, lower), place.layout.at_stage(place.rank, lower + 1))
+    return Collective("send_recv", elements, us, group, description=f"pipeline_{direction}")
+
+
+def healthy_step(place: Place) -> list[Item]:
+    """Batch, forward, backward with collectives, optimizer and the loss, before noise."""
+    if place.spec.template == "pipeline":
+        return pipeline_step(place)
+    items: list[Item] = [Pause(LOADER, 120.0), upload(place.spec.tokens)]
+    forward = convolution_layers(place) if place.spec.template == "convolution" else transformer_layers(place)
+    items += [item for layer in forward for item in layer]
+    items += [loss(place)]
+    for layer in reversed(forward):
+        items += backward(layer, place)
+        items += gradients(place)
+    items += [Join(), *optimizer(place)]
+    if place.spec.reads_loss:
+        items.append(Sync())
+    return items
+
+
+def device_us(items: Sequence[Item]) -> float:
+    """Device work of the step, in us."""
+    return sum(work.us for item in items if isinstance(item, Call) for work in item.work)
+
+
+def host_us(items: Sequence[Item]) -> float:
+    """Host time of the step without waiting, in us."""
+    return sum(item.host_us if isinstance(item, Call) else item.us for item in items if isinstance(item, Call | Pause))
+
+
+def jitter(place: Place, us: float, spread: float) -> float:
+    """A time with a relative spread, never negative."""
+    return float(us * max(0.05, 1.0 + spread * place.rng.standard_normal()))
+
+
+def insert_spread(items: list[Item], extra: Sequence[Item], together: int) -> list[Item]:
+    """``extra`` spread evenly behind the first item, ``together`` at a time."""
+    groups = [list(extra[at : at + together]) for at in range(0, len(extra), together)]
+    result, head = list(items[:1]), items[1:]
+    every = max(1.0, len(head) / max(len(groups), 1))
+    due = every
+    for at, item in enumerate(head, start=1):
+        result.append(item)
+        while groups and at >= due:
+            result += groups.pop(0)
+            due += every
+    return [*result, *(item for group in groups for item in group)]

@@ -10,18 +10,7 @@ from collections import deque
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evals.synthetic.items import (
-    Call,
-    Collective,
-    DeviceMemory,
-    Item,
-    Join,
-    Mark,
-    Pause,
-    Sync,
-    Unmark,
-    Work,
-)
+from evals.synthetic.items import Call, Collective, DeviceMemory, Item, Join, Mark, Pause, Sync, Unmark, Work
 from tools.errors import UsageError
 
 QUEUE = 1000  # launches that may wait for the device before a further one has to wait
@@ -72,13 +61,10 @@ class RankClock:
     def run(self, items: Sequence[Item]) -> Generator[None]:
         """Carries the items out; yields whenever collectives have to end before it can go on."""
         for item in items:
-            if self._needs_collectives(item):
+            if isinstance(item, Join | Sync | DeviceMemory):
                 while any(self.posted.values()):
                     yield
             self._carry_out(item)
-
-    def _needs_collectives(self, item: Item) -> bool:
-        return isinstance(item, Join | Sync | DeviceMemory)
 
     def _carry_out(self, item: Item) -> None:
         match item:

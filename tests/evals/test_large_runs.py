@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from evals.synthetic.generate import first_traced_step, fixed_step_ms, generate, recorded_shape, true_step_ms
-from evals.synthetic.layout import ParallelLayout, layout_of, simulated_ranks
-from evals.synthetic.spec import SyntheticSpec
+from evals.synthetic.spec import ParallelLayout, SyntheticSpec, layout_of, simulated_ranks
 from tools.errors import InputError
 from tools.sources.monitor.reader import read_monitor
 
