@@ -15,10 +15,8 @@ from evals.run_places import Places, check_label, locate, missing_folder
 from evals.scorers.registry import misses, score
 from evals.scorers.scores import gain, only_cause
 from hermes_agent.config.settings import Settings
-from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import Event
 from hermes_agent.model.request import Request
-from hermes_agent.session import Answer, Session
+from hermes_agent.session import Session
 from hermes_agent.workflow.diagnose import diagnose
 from tools.errors import HermesError, InputError, NotComparableError
 
@@ -43,10 +41,9 @@ def carry_out(case: Case, conditions: Conditions) -> CaseResult:
     with tempfile.TemporaryDirectory(prefix="hermes-eval-") as scratch:
         try:
             result = _carried_out(case, conditions, Path(scratch))
-        except HermesError as error:
-            return CaseResult(id=case.id, tags=case.tags, status="failed", reason=str(error))
         except Exception as error:  # the boundary of one case: a defect fails this case, not the suite
-            reason = f"internal error, {type(error).__name__}: {error}"
+            known = isinstance(error, HermesError)
+            reason = str(error) if known else f"internal error, {type(error).__name__}: {error}"
             return CaseResult(id=case.id, tags=case.tags, status="failed", reason=reason)
     return result.model_copy(update={"seconds": round(time.perf_counter() - begun, 2)})
 
@@ -58,33 +55,22 @@ def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResul
     measured = case.measured or located.measured
     check_label(case, measured)
     try:
-        diagnosis = diagnose(request, _ignore)
+        diagnosis = diagnose(request, lambda _: None)
     except InputError as error:
         refusal: Refusal = "not_comparable" if isinstance(error, NotComparableError) else "unreadable"
         return _result(Outcome(case, None, refused=str(error), refusal=refusal))
-    answer = _answer(case, request, diagnosis, conditions)
+    answer = None
+    if case.question is not None:  # always asked without a model: it is compared on the diagnosis's answer only
+        with Session(request, Settings(cache_dir=conditions.cache_dir), diagnosis) as session:
+            answer = session.ask(case.question, lambda _: None)
     outcome = Outcome(case, diagnosis, answer, measured=measured if only_cause(case) else None)
-    if conditions.model is None:
+    if (model := conditions.model) is None:
         return _result(outcome)
-    return _attempted(outcome, conditions.model)
-
-
-def _attempted(outcome: Outcome, model: AnswerSource) -> CaseResult:
-    """The result of the first attempt, with what all attempts took and how many had no miss."""
-    assert outcome.diagnosis is not None
-    written = [model.written(outcome.case.id, outcome.diagnosis, attempt) for attempt in range(model.attempts)]
+    # The result is that of the first attempt, with what all attempts took and how many had no miss.
+    written = [model.written(case.id, diagnosis, attempt) for attempt in range(model.attempts)]
     results = [_result(replace(outcome, diagnosis=diagnosis)) for diagnosis, _ in written]
     use = together([use for _, use in written], sum(not result.misses for result in results))
     return results[0].model_copy(update={"model": use})
-
-
-def _answer(case: Case, request: Request, diagnosis: Diagnosis, conditions: Conditions) -> Answer | None:
-    """The answer to the case's question, always without a model: it is compared on the diagnosis's answer only."""
-    if case.question is None:
-        return None
-    settings = Settings(cache_dir=conditions.cache_dir)
-    with Session(request, settings, diagnosis) as session:
-        return session.ask(case.question, _ignore)
 
 
 def _result(outcome: Outcome) -> CaseResult:
@@ -116,10 +102,6 @@ def _result(outcome: Outcome) -> CaseResult:
 def _unpredicted(outcome: Outcome) -> list[str]:
     found = outcome.measured is not None and any(c.cause in outcome.case.expected.accepted for c in outcome.ranked)
     return ["gain: the right cause was named without a predicted gain"] if found and gain(outcome) is None else []
-
-
-def _ignore(event: Event) -> None:
-    """Progress inside one case is not shown."""
 
 
 def workers(wanted: int | None = None) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from evals.synthetic.spec import SyntheticSpec
+from evals.synthetic.spec import Record, SyntheticSpec
 from tools.knowledge.taxonomy import causes
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
@@ -15,11 +15,7 @@ Kind = Literal["cause", "healthy", "missing_data", "two_causes", "masked", "inje
 Split = Literal["dev", "test"]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class RunEdit(_Record):
+class RunEdit(Record):
     """What is done to a copy of a recorded run before it is diagnosed; the recording itself is never touched."""
 
     without_traces_of: tuple[int, ...] = ()
@@ -34,7 +30,7 @@ class RunEdit(_Record):
         return self == RunEdit()
 
 
-class RunRef(_Record):
+class RunRef(Record):
     """Where the run is: exactly one of these, and what is changed in a copy of a recorded one."""
 
     traces: str | None = None  # below the folder with real traces
@@ -56,7 +52,7 @@ class RunRef(_Record):
         return self
 
 
-class Expected(_Record):
+class Expected(Record):
     """What a right answer is. Causes are ``cause`` or ``cause/mechanism`` of the taxonomy."""
 
     verdict: tuple[Verdict, ...] = ()  # any of these is right; () means that the label does not say
@@ -111,7 +107,7 @@ class Expected(_Record):
         return (*self.causes, *(name.partition("/")[0] for name in self.also_right))
 
 
-class ExpectedFact(_Record):
+class ExpectedFact(Record):
     """A figure that has to be among the evidence."""
 
     metric: str
@@ -120,7 +116,7 @@ class ExpectedFact(_Record):
     arguments: dict[str, str | int | float] = Field(default_factory=dict)  # those given have to be equal
 
 
-class Measured(_Record):
+class Measured(Record):
     """Step times before and after the fault was fixed, and the bounds of the measured speedup where they are known."""
 
     before_ms: Annotated[float, Field(gt=0)]
@@ -130,7 +126,7 @@ class Measured(_Record):
     statistic: Literal["median", "mean"] = "median"
 
 
-class Tags(_Record):
+class Tags(Record):
     """What results are grouped by."""
 
     source: Source
@@ -144,7 +140,7 @@ class Tags(_Record):
     strength: str = ""
 
 
-class Case(_Record):
+class Case(Record):
     """One case."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$")]
@@ -169,7 +165,7 @@ class Case(_Record):
         return self
 
 
-class CaseFile(_Record):
+class CaseFile(Record):
     """One YAML file."""
 
     cases: tuple[Case, ...]

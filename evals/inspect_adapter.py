@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -33,7 +34,6 @@ from hermes_agent.llm.connect import new_budget
 from hermes_agent.llm.model import Message, ModelRequest, Reply, Usage
 from hermes_agent.llm.redact import RedactedModel, Redactor
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import Event
 from hermes_agent.statements.answer import write_answer
 from hermes_agent.statements.facts import hosts_of
 from tools.errors import UsageError
@@ -49,7 +49,8 @@ def hermes_task(selection: Sequence[str] = (), ask_model: bool = False) -> Any: 
     places = Places.from_environment(os.environ)
     cases = {case.id: case for case in select(all_cases(places.labs), selection)}
     samples = [_sample(dataset, case) for case in cases.values()]
-    scorers = [_right(), *(_score(name) for name in SHOWN)]
+    scorers = [_scorer("without_a_miss", _without_a_miss)]
+    scorers += [_scorer(name, partial(_score, name)) for name in SHOWN]
     return inspect_ai.Task(
         dataset=samples, solver=_solver(cases, places, ask_model), scorer=scorers, name="hermes-dx", model=None
     )
@@ -100,21 +101,17 @@ def _said(result: CaseResult) -> str:
     return f"{result.verdict}: {', '.join(named) or 'no cause'}"
 
 
-def _right() -> Any:  # noqa: ANN401
-    scoring = _module("inspect_ai.scorer")
-
-    def value(result: CaseResult) -> float | None:
-        return float(result.status == "scored" and not result.misses) if result.status != "skipped" else None
-
-    return _scorer(scoring, "without_a_miss", value)
+def _without_a_miss(result: CaseResult) -> float | None:
+    return float(result.status == "scored" and not result.misses) if result.status != "skipped" else None
 
 
-def _score(name: str) -> Any:  # noqa: ANN401
-    return _scorer(_module("inspect_ai.scorer"), name, lambda result: result.scores.get(name))
+def _score(name: str, result: CaseResult) -> float | None:
+    return result.scores.get(name)
 
 
-def _scorer(scoring: ModuleType, name: str, value: Callable[[CaseResult], float | None]) -> Any:  # noqa: ANN401
+def _scorer(name: str, value: Callable[[CaseResult], float | None]) -> Any:  # noqa: ANN401
     """A scorer of inspect_ai; None, where the case does not ask for the score, leaves the sample out of the mean."""
+    scoring = _module("inspect_ai.scorer")
 
     @scoring.scorer(metrics=[scoring.mean(), scoring.stderr()], name=name)  # type: ignore[untyped-decorator]
     def scorer() -> Any:  # noqa: ANN401
@@ -173,9 +170,5 @@ class InspectAnswers:
         budget = new_budget(Settings.load(Path.cwd(), os.environ))
         begun = time.perf_counter()
         masked = RedactedModel(self.chat, Redactor(hosts_of(diagnosis)))
-        written, _ = write_answer(diagnosis, masked, budget, _ignore)
+        written, _ = write_answer(diagnosis, masked, budget, lambda _: None)
         return written, use_of(written, budget, time.perf_counter() - begun)
-
-
-def _ignore(event: Event) -> None:
-    """What is streamed on the way is not shown."""

@@ -1,4 +1,4 @@
-"""Carries a selection of cases out, several at once, and reports progress."""
+"""Carries out a selection of cases, several at once, and reports progress."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from evals.outcome import CaseResult
 from evals.regression import against, read_results
 from evals.report import report, write_report
 from evals.run_places import Places
-from evals.summary import Results, summarise
+from evals.summary import summarise
 from hermes_agent.evidence.printable import printable
 from hermes_agent.version import VERSION
 
@@ -36,23 +36,19 @@ def run_suite(
         conditions = Conditions(places, Path(cache), model)
         count = min(workers(at_once), len(cases))
         if count <= 1:
-            return _one_by_one(cases, conditions, notify)
+            done = {}
+            for case in cases:
+                done[case.id] = carry_out(case, conditions)
+                notify(len(done), len(cases), done[case.id])
+            return list(done.values())
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(max_workers=count, mp_context=context) as pool:
             running = {pool.submit(carry_out, case, conditions): case.id for case in cases}
-            done: dict[str, CaseResult] = {}
+            done = {}
             for future in as_completed(running):
                 done[running[future]] = future.result()
                 notify(len(done), len(cases), done[running[future]])
         return [done[case.id] for case in cases]
-
-
-def _one_by_one(cases: Sequence[Case], conditions: Conditions, notify: Notify) -> list[CaseResult]:
-    results: list[CaseResult] = []
-    for case in cases:
-        results.append(carry_out(case, conditions))
-        notify(len(results), len(cases), results[-1])
-    return results
 
 
 FAILED = 5  # exit code: a case failed, nothing ran, or something became worse
@@ -74,20 +70,18 @@ class Options:
 
 
 def run(options: Options) -> int:
-    """Runs the suite; 0 when all chosen cases ran (some may be skipped) and nothing became worse, else ``FAILED``.
+    """Run the suite; return 0 when all chosen cases ran (some may be skipped) and nothing got worse, else ``FAILED``.
 
-    Raises UsageError and InputError for what was put wrongly: an empty selection, a label outside the taxonomy.
+    Raises UsageError and InputError for an empty selection or a label outside the taxonomy.
     """
     before = None if options.against is None else read_results(options.against)
     places = Places.from_environment(os.environ)
     known = load_cases(options.cases) if options.cases != CASES else all_cases(places.labs)
     chosen = select(known, options.selection)
     model = None if options.model is None else model_choice(options.model, options.attempts)
-    progress = _Progress()
     begun = time.perf_counter()
-    cases = run_suite(chosen, places, model, progress, options.jobs)
+    cases = run_suite(chosen, places, model, _progress, options.jobs)
     took = time.perf_counter() - begun
-    progress.clear()
     at_once = workers(options.jobs)
     results = summarise(cases, options.selection, options.model or TEMPLATES, VERSION, took, at_once)
     regression = None if before is None else against(before, results)
@@ -96,7 +90,10 @@ def run(options: Options) -> int:
     if options.md:
         write_report(results, options.md, command(options), regression)
     sys.stdout.write(report(results, command(options), regression))
-    return FAILED if _failed(results) or (regression and regression.worse) else 0
+    if not results.counts.get("scored"):
+        print("hermes-dx: no case was carried out, and a suite that ran nothing has failed", file=sys.stderr)
+        return FAILED
+    return FAILED if results.counts.get("failed") or (regression and regression.worse) else 0
 
 
 def command(options: Options) -> str:
@@ -110,26 +107,10 @@ def command(options: Options) -> str:
     return shlex.join(words)
 
 
-def _failed(results: Results) -> bool:
-    failed, scored = results.counts.get("failed", 0), results.counts.get("scored", 0)
-    if not scored:
-        print("hermes-dx: no case was carried out, and a suite that ran nothing has failed", file=sys.stderr)
-    return bool(failed) or not scored
-
-
-class _Progress:
-    """One line on a terminal that is rewritten; nothing elsewhere."""
-
-    def __init__(self) -> None:
-        self._live = sys.stderr.isatty()
-
-    def __call__(self, done: int, total: int, result: CaseResult) -> None:
-        if self._live:
-            mark = "ok" if result.status == "scored" and not result.misses else result.status
-            sys.stderr.write(f"\r\x1b[K[{done}/{total}] {printable(result.id)} {mark}")
-            sys.stderr.flush()
-
-    def clear(self) -> None:
-        """Takes the line away."""
-        if self._live:
-            sys.stderr.write("\r\x1b[K")
+def _progress(done: int, total: int, result: CaseResult) -> None:
+    """One line on a terminal that is rewritten and taken away at the end; nothing elsewhere."""
+    if sys.stderr.isatty():
+        mark = "ok" if result.status == "scored" and not result.misses else result.status
+        text = f"[{done}/{total}] {printable(result.id)} {mark}" if done < total else ""
+        sys.stderr.write(f"\r\x1b[K{text}")
+        sys.stderr.flush()

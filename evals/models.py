@@ -16,7 +16,6 @@ from hermes_agent.llm.connect import connect, new_budget
 from hermes_agent.llm.model import ChatModel
 from hermes_agent.llm.recording import RecordingModel, ReplayModel
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import Event
 from hermes_agent.statements.answer import write_answer
 from hermes_agent.statements.facts import hosts_of
 from tools.errors import ModelError, UsageError
@@ -31,11 +30,11 @@ class AnswerSource(Protocol):
 
     @property
     def attempts(self) -> int:
-        """How often each case is asked."""
+        """Times that each case is asked."""
         ...
 
     def written(self, case_id: str, diagnosis: Diagnosis, attempt: int) -> tuple[Diagnosis, ModelUse]:
-        """The diagnosis in the model's words where they stand, and what that took."""
+        """The diagnosis in the model's words where they pass the checks, and what that took."""
         ...
 
 
@@ -53,9 +52,21 @@ class ModelChoice:
             return None
         return self.folder / (f"{case_id}.{attempt + 1}.jsonl" if attempt else f"{case_id}.jsonl")
 
-    def written(self, case_id: str, diagnosis: Diagnosis, attempt: int) -> tuple[Diagnosis, ModelUse]:
-        """See ``written_by``."""
-        return written_by(self, case_id, diagnosis, attempt)
+    def written(self, case_id: str, diagnosis: Diagnosis, attempt: int = 0) -> tuple[Diagnosis, ModelUse]:
+        """The diagnosis in the model's words where they pass the checks, and what that took.
+
+        Raises ModelError when a recording does not match, UsageError when no model is configured to ask.
+        """
+        settings = Settings.load(Path.cwd(), os.environ)
+        path = self.file(case_id, attempt)
+        replay = None if self.live or path is None else _replay(path)
+        model = replay or _live(settings, diagnosis, path)
+        budget = new_budget(settings)
+        begun = time.perf_counter()
+        written, note = write_answer(diagnosis, model, budget, lambda _: None)
+        if replay is not None and (replay.left or "does not hold this request" in note):
+            raise ModelError(f"{path} does not match what is asked now; record the case again ({note})")
+        return written, use_of(written, budget, 0.0 if replay else time.perf_counter() - begun)
 
 
 def model_choice(profile: str, attempts: int = 1) -> ModelChoice:
@@ -72,23 +83,6 @@ def model_choice(profile: str, attempts: int = 1) -> ModelChoice:
     if kind == "replay" and not Path(folder).is_dir():
         raise UsageError(f"{folder} is no folder with recorded exchanges; record them first with record:{folder}")
     return ModelChoice(kind == "record", Path(folder), attempts)
-
-
-def written_by(choice: ModelChoice, case_id: str, diagnosis: Diagnosis, attempt: int = 0) -> tuple[Diagnosis, ModelUse]:
-    """The diagnosis in the model's words where they stand, and what that took.
-
-    Raises ModelError when a recording does not match, UsageError when no model is configured to ask.
-    """
-    settings = Settings.load(Path.cwd(), os.environ)
-    path = choice.file(case_id, attempt)
-    replay = None if choice.live or path is None else _replay(path)
-    model = replay or _live(settings, diagnosis, path)
-    budget = new_budget(settings)
-    begun = time.perf_counter()
-    written, note = write_answer(diagnosis, model, budget, _ignore)
-    if replay is not None and (replay.left or "does not hold this request" in note):
-        raise ModelError(f"{path} does not match what is asked now; record the case again ({note})")
-    return written, use_of(written, budget, 0.0 if replay else time.perf_counter() - begun)
 
 
 def together(uses: Sequence[ModelUse], passes: int) -> ModelUse:
@@ -132,7 +126,3 @@ def use_of(written: Diagnosis, budget: Budget, seconds: float) -> ModelUse:
         seconds=round(seconds, 2),
         cost=spent.cost,
     )
-
-
-def _ignore(event: Event) -> None:
-    """What is streamed on the way is not shown."""

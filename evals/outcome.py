@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from evals.case_schema import Case, Measured, Tags
+from evals.synthetic.spec import Record
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.session import Answer
 
@@ -44,11 +45,7 @@ class Outcome:
         return [c for c in self.ranked if c.impact_pct >= ASSERTED_PCT and c.confidence >= ASSERTED_CONFIDENCE]
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class NamedCause(_Record):
+class NamedCause(Record):
     """One cause that was named."""
 
     cause: str
@@ -58,7 +55,7 @@ class NamedCause(_Record):
     ranks: list[int]
 
 
-class Gain(_Record):
+class Gain(Record):
     """Predicted against measured speedup of fixing the right cause, and the error in % of the step."""
 
     predicted: float
@@ -70,7 +67,7 @@ class Gain(_Record):
     meets: bool | None = None  # the interval and that of the measurement share some value
 
 
-class ModelUse(_Record):
+class ModelUse(Record):
     """What a model did for this case, over all attempts. An attempt passes when its answer has no miss."""
 
     answer_by: Literal["template", "model"]  # of the first attempt
@@ -82,7 +79,7 @@ class ModelUse(_Record):
     passes: int = 0
 
 
-class CaseResult(_Record):
+class CaseResult(Record):
     """How one case scored. A score is absent where the case does not ask for it."""
 
     id: str

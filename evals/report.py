@@ -7,8 +7,7 @@ from pathlib import Path
 
 from evals.outcome import Gain
 from evals.regression import Regression
-from evals.statistics import Bin, Gains, Mean
-from evals.summary import POOLS, Details, Group, ModelTotals, Results
+from evals.summary import POOLS, Bin, Details, Gains, Group, Mean, ModelTotals, Results
 
 COLUMNS = (
     ("top_1", "first cause"),

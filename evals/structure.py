@@ -17,19 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from statistics import median, quantiles
 
+import numpy as np
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "structure.md"
 PACKAGES = ("tools", "case_library", "prompts", "hermes_agent", "evals")
-COLUMNS = (
-    "package",
-    "lines",
-    "statements",
-    "modules",
-    "single importer",
-    "largest folder",
-    "file median / p90",
-    "function median / p90",
-)
+COLUMNS = "package|lines|statements|modules|single importer|largest folder|file median / p90|function median / p90"
 
 
 @dataclass(frozen=True)
@@ -107,40 +100,16 @@ def folders(structure: Structure, package: str = "") -> dict[str, int]:
 
 
 def cycles(structure: Structure) -> list[list[str]]:
-    """Return the sets of modules that import each other on load (Tarjan 1972), each sorted."""
-    graph = {
-        name: sorted(_resolved(module.imports_on_load, structure.modules) - {name})
-        for name, module in structure.modules.items()
-    }
-    order: dict[str, int] = {}
-    low: dict[str, int] = {}
-    stack: list[str] = []
-    found: list[list[str]] = []
-
-    def visit(name: str) -> None:
-        order[name] = low[name] = len(order)
-        stack.append(name)
-        for target in graph[name]:
-            if target not in order:
-                visit(target)
-                low[name] = min(low[name], low[target])
-            elif target in stack:
-                low[name] = min(low[name], order[target])
-        if low[name] == order[name]:
-            ring = stack[stack.index(name) :]
-            del stack[stack.index(name) :]
-            if len(ring) > 1:
-                found.append(sorted(ring))
-
-    for name in graph:
-        if name not in order:
-            visit(name)
-    return found
-
-
-def table(structure: Structure) -> list[Sequence[str]]:
-    """Return one row per package and one for all, as text."""
-    return [_row(structure, package) for package in (*PACKAGES, "")]
+    """Return the sets of modules that import each other on load, each sorted."""
+    names = sorted(structure.modules)
+    reached = np.eye(len(names), dtype=bool)
+    for row, name in enumerate(names):
+        for target in _resolved(structure.modules[name].imports_on_load, structure.modules):
+            reached[row, names.index(target)] = True
+    while (further := reached @ reached).sum() > reached.sum():
+        reached = further
+    rings = {tuple(np.flatnonzero(both)) for both in reached & reached.T if both.sum() > 1}
+    return [[names[row] for row in ring] for ring in sorted(rings)]
 
 
 def _of(structure: Structure, package: str) -> list[Module]:
@@ -151,7 +120,8 @@ def _of(structure: Structure, package: str) -> list[Module]:
     ]
 
 
-def _row(structure: Structure, package: str) -> Sequence[str]:
+def row(structure: Structure, package: str) -> Sequence[str]:
+    """Return the figures of a package, or of all with an empty name, as text in the order of ``COLUMNS``."""
     modules = [module for module in _of(structure, package) if module.lines]
     prefix = f"{package}." if package else ""
     folder, most = max(folders(structure, package).items(), key=lambda item: item[1])
@@ -194,16 +164,18 @@ def page(structure: Structure, before: Structure | None, revision: str | None) -
     """Return the tables as Markdown, the older revision first."""
     parts = ["# Structure of the code", "", "Made by `python -m evals.structure --before 9b79189 --write`.", ""]
     if before is not None:
-        parts += [f"Before ({revision}):", "", *_markdown(table(before)), "", "Now:", ""]
-    parts += _markdown(table(structure))
+        parts += [f"Before ({revision}):", "", *_markdown(before), "", "Now:", ""]
+    parts += _markdown(structure)
     rings = cycles(structure)
     named = "; ".join(", ".join(ring) for ring in rings) or "none"
     parts += ["", f"Import cycles on load: {named}.", "", *__doc__.split("\n\n", 1)[1].strip().split("\n")]
     return "\n".join(parts) + "\n"
 
 
-def _markdown(rows: Iterable[Sequence[str]]) -> list[str]:
-    return [f"| {' | '.join(row)} |" for row in (COLUMNS, ("---",) * len(COLUMNS), *rows)]
+def _markdown(structure: Structure) -> list[str]:
+    rows = [row(structure, package) for package in (*PACKAGES, "")]
+    head = COLUMNS.split("|")
+    return [f"| {' | '.join(cells)} |" for cells in (head, ["---"] * len(head), *rows)]
 
 
 def main() -> None:

@@ -16,11 +16,13 @@ MOST_TRACED = 64
 USUAL_TOKENS = 8192  # of a batch on one rank
 
 
-class _Record(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Record(BaseModel):
+    """A record of the evaluation: unknown fields are an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class FaultSpec(_Record):
+class FaultSpec(Record):
     """One injected fault. ``strength`` is about the share of the healthy step that it adds; None means everywhere."""
 
     kind: str
@@ -30,14 +32,14 @@ class FaultSpec(_Record):
     fixed: bool = False  # only what fixing leaves of it
 
 
-class RecordsSpec(_Record):
+class RecordsSpec(Record):
     """What the monitor of the training wrote next to the traces: the steps of all ranks, traced or not."""
 
     steps: Annotated[int, Field(ge=20, le=5000)] = 60
     ranks_per_host: Annotated[int, Field(ge=1, le=64)] = 8
 
 
-class SyntheticSpec(_Record):
+class SyntheticSpec(Record):
     """One synthetic run: equal specs give equal traces, byte for byte."""
 
     template: Template = "transformer"

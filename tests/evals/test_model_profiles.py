@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evals.case_schema import RunRef
-from evals.models import ModelChoice, model_choice, written_by
+from evals.models import ModelChoice, model_choice
 from evals.run_places import Places, locate
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.recording import RecordingModel, ScriptedModel
@@ -32,7 +32,7 @@ def _record(diagnosis: Diagnosis, file: Path) -> None:
 def test_a_recording_made_from_one_copy_of_a_run_is_played_on_another(tmp_path: Path) -> None:
     first, second = _diagnosis(tmp_path / "a"), _diagnosis(tmp_path / "b")
     _record(first, tmp_path / "case.jsonl")
-    written, use = written_by(ModelChoice(False, tmp_path), "case", second)
+    written, use = ModelChoice(False, tmp_path).written("case", second)
     assert use.answer_by == "template"
     assert use.calls == 2
     assert written.answer == second.answer
@@ -43,7 +43,7 @@ def test_a_recording_of_another_diagnosis_does_not_match(tmp_path: Path) -> None
     _record(diagnosis, tmp_path / "case.jsonl")
     other = diagnosis.model_copy(update={"headline": "Something else.", "verdict": "problem"})
     with pytest.raises(ModelError, match="record the case again"):
-        written_by(ModelChoice(False, tmp_path), "case", other)
+        ModelChoice(False, tmp_path).written("case", other)
 
 
 def test_a_profile_is_live_recorded_or_replayed_and_nothing_else(

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evals.report import calibration_svg, fault_rows, gains_line, model_lines, percent
-from evals.statistics import calibration, confusion, gains, mean, means
-from evals.summary import model_totals, summarise
+from evals.summary import calibration, confusion, gains, mean, means, model_totals, summarise
 from tests.evals.scored import result
 
 
