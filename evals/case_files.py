@@ -92,9 +92,12 @@ def _of_label(file: Path, folder: Path) -> list[Case]:
     except OSError as error:
         raise InputError(f"{file} cannot be read ({error.strerror}); check the rights") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{file} is no valid label ({where}: {first['msg']}); fix it or record it again") from error
+        raise InputError(f"{file} is no valid label ({_first(error)}); fix it or record it again") from error
+
+
+def _first(error: ValidationError) -> str:
+    first = error.errors()[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
 
 
 def _made(label: Label, place: Path) -> list[Case]:
@@ -110,22 +113,7 @@ def _made(label: Label, place: Path) -> list[Case]:
     tags |= {"family": known.family if known else "none"}
     what = label.injected or label.named_cause
     kind = "masked" if label.symptoms else "cause"
-    gone: dict[str, Any] = {"not_causes": [label.cause]}
-    healthy = label.fixed_verdict == "healthy"
-    calm = {**gone, "verdict": ["healthy"]} if healthy else gone
-    calm_tags = {**tags, "kind": "healthy" if healthy else "unlabelled", "family": "none"}
-    return [
-        _case(name, what, slow, _expected(label), {**tags, "kind": kind}),
-        _case(f"{name}-fixed", f"fixed: {what}", fixed, calm, calm_tags),
-        _case(
-            f"{name}-compared", f"fixed and held against the slow run: {what}", fixed, gone,
-            {**tags, "kind": "unlabelled"}, slow,
-        ),
-    ]  # fmt: skip
-
-
-def _expected(label: Label) -> dict[str, Any]:
-    return {
+    expected = {
         "verdict": ["problem"],
         "any_of": [label.named_cause],
         "also_right": [each.cause for each in label.also_right],
@@ -134,6 +122,18 @@ def _expected(label: Label) -> dict[str, Any]:
         "not_causes": label.not_causes,
         "names": label.must_name,
     }
+    gone: dict[str, Any] = {"not_causes": [label.cause]}
+    healthy = label.fixed_verdict == "healthy"
+    calm = {**gone, "verdict": ["healthy"]} if healthy else gone
+    calm_tags = {**tags, "kind": "healthy" if healthy else "unlabelled", "family": "none"}
+    return [
+        _case(name, what, slow, expected, {**tags, "kind": kind}),
+        _case(f"{name}-fixed", f"fixed: {what}", fixed, calm, calm_tags),
+        _case(
+            f"{name}-compared", f"fixed and held against the slow run: {what}", fixed, gone,
+            {**tags, "kind": "unlabelled"}, slow,
+        ),
+    ]  # fmt: skip
 
 
 def _case(
@@ -179,9 +179,7 @@ def _read(file: Path) -> tuple[Case, ...]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"{file} cannot be read as a case file: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise InputError(f"{file} is not a valid case file ({where}: {first['msg']}); fix that field") from error
+        raise InputError(f"{file} is not a valid case file ({_first(error)}); fix that field") from error
 
 
 def _with_fault(case: Case) -> Case:

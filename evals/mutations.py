@@ -46,10 +46,10 @@ def _tables() -> Tables:
 
 @dataclass(frozen=True)
 class Corruption:
-    """A statement that must not pass, as the JSON that a model would return."""
+    """A statement that must not pass."""
 
     kind: str
-    text: str
+    statement: Statement
 
 
 def true_statements(diagnosis: Diagnosis) -> list[Statement]:
@@ -89,32 +89,26 @@ def corruptions(diagnosis: Diagnosis) -> Iterator[Corruption]:
     yield from chain.from_iterable(_other_subjects(each, diagnosis) for each in with_figure)
     for name, claim in _claims(diagnosis).items():
         for other in {"present", "absent", "open"} - {claim}:
-            yield _made("cause claimed by fields", _said("", "cause", name, other))
+            yield Corruption("cause claimed by fields", _said("", "cause", name, other))
     parts = [record for record in diagnosis.evidence if record.metric == "part_pct" and "rank" not in record.arguments]
     for record, text in product(parts, _tables().tricks["insinuation"]):
         words = _tables().parts.get(str(record.arguments["part"]), "that")
-        yield _made(
+        yield Corruption(
             "cause claimed in words", _said(text.replace("{p}", words).replace("{x}", f"{{{record.id}}}"), "symptom")
         )
     ids = [name for record in diagnosis.causes for name in record.evidence]
     for name, claim in _claims(diagnosis).items():
         if claim != "present":
-            yield _made(
+            yield Corruption(
                 "cause claimed by fields",
                 _said(f"{{cause}} shows {{{ids[0]}}}." if ids else "{cause}.", "symptom", name),
             )
-            yield _made("cause claimed by fields", _said("{cause} is at work.", "advice", name, evidence=["A1"]))
+            yield Corruption("cause claimed by fields", _said("{cause} is at work.", "advice", name, evidence=["A1"]))
     for each in with_figure:
-        yield _made("invented id", each.model_copy(update={"text": each.text.replace("{E", "{E9")}))
-        yield _made("invented id", each.model_copy(update={"evidence": ["E99999"]}))
-    for text in (
-        "Try {A99}.",
-        "See {C99}.",
-        "{name:made_up_kernel} runs.",
-        "{open:made.up} is open.",
-        "{cause:gremlins} here.",
-    ):
-        yield _made("invented id", _said(text, "advice", evidence=["A1"]))
+        yield Corruption("invented id", each.model_copy(update={"text": each.text.replace("{E", "{E9")}))
+        yield Corruption("invented id", each.model_copy(update={"evidence": ["E99999"]}))
+    for text in _tables().tricks["invented"]:
+        yield Corruption("invented id", _said(text, "advice", evidence=["A1"]))
 
 
 def _tricks(base: Statement, slot: str) -> Iterator[Corruption]:
@@ -122,16 +116,16 @@ def _tricks(base: Statement, slot: str) -> Iterator[Corruption]:
     tables = _tables().tricks
     for kind in TRICKS:
         for trick in tables[kind]:
-            yield _made(kind, base.model_copy(update={"text": base.text.replace(slot, f"{trick} {slot}")}))
-            yield _made(kind, base.model_copy(update={"text": f"{base.text} That is {trick} the step."}))
+            yield Corruption(kind, base.model_copy(update={"text": base.text.replace(slot, f"{trick} {slot}")}))
+            yield Corruption(kind, base.model_copy(update={"text": f"{base.text} That is {trick} the step."}))
     for unit in tables["unit"]:
-        yield _made("unit", base.model_copy(update={"text": base.text.replace(slot, unit.replace("{x}", slot))}))
+        yield Corruption("unit", base.model_copy(update={"text": base.text.replace(slot, unit.replace("{x}", slot))}))
     for words in tables["direction"]:
-        yield _made("direction", base.model_copy(update={"text": f"{base.text.rstrip('.')}, {words} before."}))
+        yield Corruption("direction", base.model_copy(update={"text": f"{base.text.rstrip('.')}, {words} before."}))
     for claim in tables["claim"]:
-        yield _made("cause claimed in words", _said(claim, "explanation"))
-        yield _made("cause claimed in words", base.model_copy(update={"text": f"{base.text} {claim}"}))
-        yield _made("cause claimed in words", _said(claim, "advice", evidence=["A1"]))
+        yield Corruption("cause claimed in words", _said(claim, "explanation"))
+        yield Corruption("cause claimed in words", base.model_copy(update={"text": f"{base.text} {claim}"}))
+        yield Corruption("cause claimed in words", _said(claim, "advice", evidence=["A1"]))
 
 
 def _other_places(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corruption]:
@@ -141,7 +135,7 @@ def _other_places(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corrup
         for number in [n for n in numbers if str(n) != own][:2] * (own is not None) + [missing]:
             text = statement.text.replace(f"{{{kind}:{own}}}", f"{{{kind}:{number}}}")
             text = text if own is not None else f"On {{{kind}:{number}}}: {text}"
-            yield _made(kind, statement.model_copy(update={"text": text}))
+            yield Corruption(kind, statement.model_copy(update={"text": text}))
 
 
 def _other_subjects(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corruption]:
@@ -152,7 +146,9 @@ def _other_subjects(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corr
     for other in evidence.values():
         of_other = other.arguments.get("part") or other.arguments.get("family")
         if named and of_other and of_other != named and other.metric == own.metric:
-            yield _made("subject", statement.model_copy(update={"text": statement.text.replace(own.id, other.id, 1)}))
+            yield Corruption(
+                "subject", statement.model_copy(update={"text": statement.text.replace(own.id, other.id, 1)})
+            )
 
 
 def _claims(diagnosis: Diagnosis) -> dict[str, Claim | None]:
@@ -194,10 +190,6 @@ def _said(
     return Statement.model_validate(fields)
 
 
-def _made(kind: str, statement: Statement) -> Corruption:
-    return Corruption(kind, statement.model_dump_json())
-
-
 def context_of(diagnosis: Diagnosis) -> CheckContext:
     """The context in which a model's statements about a diagnosis are checked."""
     return CheckContext(diagnosis, evidence_index(diagnosis), names_of(diagnosis, diagnosis.evidence))
@@ -219,15 +211,16 @@ class Tally:
 def tally(diagnosis: Diagnosis) -> dict[str, Tally]:
     """The counts by kind of corruption, and those of true statements under ``true``."""
     context = context_of(diagnosis)
-    by_kind: dict[str, list[str]] = {}
+    by_kind: dict[str, list[Statement]] = {}
     for each in corruptions(diagnosis):
-        by_kind.setdefault(each.kind, []).append(each.text)
-    counts = {
-        kind: Tally(len(texts), tuple(text for text in texts if passes(text, context)))
-        for kind, texts in sorted(by_kind.items())
-    }
-    true = [each.model_dump_json() for each in true_statements(diagnosis)]
-    return counts | {"true": Tally(len(true), tuple(text for text in true if not passes(text, context)))}
+        by_kind.setdefault(each.kind, []).append(each.statement)
+    counts = {kind: _tally(found, context, wanted=False) for kind, found in sorted(by_kind.items())}
+    return counts | {"true": _tally(true_statements(diagnosis), context, wanted=True)}
+
+
+def _tally(statements: Sequence[Statement], context: CheckContext, wanted: bool) -> Tally:
+    texts = [each.model_dump_json() for each in statements]  # as a model would return them
+    return Tally(len(texts), tuple(text for text in texts if passes(text, context) is not wanted))
 
 
 def main(paths: Sequence[str]) -> None:
@@ -242,12 +235,8 @@ def main(paths: Sequence[str]) -> None:
     print(f"\n{'true statements':<26}{true:>7}{true - sum(len(each['true'].wrong) for each in tallies):>9} passed")
     for each in tallies:
         for kind, counts in each.items():
-            print(
-                *(f"{kind}: {text}" for text in counts.wrong),
-                sep="\n",
-                end="\n" if counts.wrong else "",
-                file=sys.stderr,
-            )
+            for text in counts.wrong:
+                print(f"{kind}: {text}", file=sys.stderr)
 
 
 def demo_diagnosis() -> Diagnosis:

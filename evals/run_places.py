@@ -7,14 +7,13 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evals.case_schema import Case, Measured, RunEdit, RunRef
 from evals.synthetic.generate import fixed_step_ms, generate
-from evals.synthetic.spec import SyntheticSpec
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from tools.errors import InputError
 
@@ -37,9 +36,9 @@ def edited(run: Path, edit: RunEdit, target: Path) -> Path:
         traces.pop(rank).unlink()
     if edit.hostile_names:
         for file in traces.values():
-            _rename(file, edit.hostile_names)
+            _changed(file, lambda data: _with_names(data, edit.hostile_names))
     for rank in edit.cut_traces_of:
-        _cut(traces[rank])
+        _changed(traces[rank], lambda data: data[: int(len(data) * KEPT_OF_CUT_FILE)])
     if edit.without_records:
         shutil.rmtree(target / "monitor", ignore_errors=True)
         for pattern in RECORDS:
@@ -48,27 +47,19 @@ def edited(run: Path, edit: RunEdit, target: Path) -> Path:
     return target
 
 
-def _cut(file: Path) -> None:
-    text = _content(file)
-    _write(file, text[: int(len(text) * KEPT_OF_CUT_FILE)])
+def _changed(file: Path, change: Callable[[bytes], bytes]) -> None:
+    packed, data = file.suffix == ".gz", file.read_bytes()
+    data = change(gzip.decompress(data) if packed else data)
+    file.write_bytes(gzip.compress(data, 1, mtime=0) if packed else data)
 
 
-def _rename(file: Path, names: tuple[str, ...]) -> None:
-    document: dict[str, Any] = json.loads(_content(file))
+def _with_names(data: bytes, names: tuple[str, ...]) -> bytes:
+    document: dict[str, Any] = json.loads(data)
     for place, event in enumerate(document["traceEvents"]):
         name = str(event.get("name", ""))
         if place % EVERY == 0 and event.get("ph") == "X" and not name.startswith(OWN_MARKS):
             event["name"] = f"{name} {names[place // EVERY % len(names)]}"
-    _write(file, json.dumps(document).encode())
-
-
-def _content(file: Path) -> bytes:
-    data = file.read_bytes()
-    return gzip.decompress(data) if file.suffix == ".gz" else data
-
-
-def _write(file: Path, data: bytes) -> None:
-    file.write_bytes(gzip.compress(data, 1, mtime=0) if file.suffix == ".gz" else data)
+    return json.dumps(document).encode()
 
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -110,21 +101,15 @@ class Located:
 
 
 def missing_folder(case: Case, places: Places) -> str:
-    """Why the case has to be skipped: the optional folder that its run needs is absent, or the
-    folders that were named do not hold it; else nothing.
-    """
-    for ref in (case.run, case.baseline):
-        if ref is not None and ref.traces is not None and not places.traces.is_dir():
+    """Return why the case has to be skipped (an optional folder is absent, or lacks its run), or nothing."""
+    for ref in filter(None, (case.run, case.baseline)):
+        if ref.traces is not None and not places.traces.is_dir():
             return "the folder with real traces is absent; set HERMES_TRACES"
-        if ref is not None and ref.lab is not None and not places.labs:
+        if ref.lab is not None and not places.labs:
             return "the folder with lab runs is absent; record them (make lab) or set HERMES_LAB"
-        if ref is not None and ref.lab is not None and places.own_labs and not _recorded(ref.lab, places):
+        if ref.lab is not None and places.own_labs and not any((each / ref.lab).exists() for each in places.labs):
             return f"{ref.lab} is not among the recordings that HERMES_LAB names"
     return ""
-
-
-def _recorded(lab: str, places: Places) -> bool:
-    return any((folder / lab).exists() for folder in places.labs)
 
 
 LEAST_SAVING_PCT = 5.0  # a fault that costs less is no problem to be found
@@ -144,17 +129,19 @@ def check_label(case: Case, measured: Measured | None) -> None:
 def locate(ref: RunRef, places: Places, scratch: Path) -> Located:
     """The run on disk; generated or edited ones in ``scratch``. Raises InputError when it is not there."""
     if ref.synthetic is not None:
-        return _generated(ref.synthetic, scratch)
+        spec, made = ref.synthetic, generate(ref.synthetic, scratch)
+        if not spec.faults or spec.omit or (spec.traced_ranks is not None and spec.records is None):
+            return Located(scratch)
+        return Located(scratch, Measured(before_ms=made.step_ms, after_ms=fixed_step_ms(spec)))
     if ref.traces is not None:
         return Located(_present([places.traces / ref.traces]))
-    path = _demo(ref.demo) if ref.demo is not None else _present([folder / str(ref.lab) for folder in places.labs])
+    if ref.demo is not None:
+        path = demo_run() if ref.demo == "slow" else demo_fixed_run()
+    else:
+        path = _present([folder / str(ref.lab) for folder in places.labs])
     if ref.edit.nothing:
         return Located(path, _of_pair(path))
     return Located(edited(path, ref.edit, scratch))
-
-
-def _demo(side: str) -> Path:
-    return demo_run() if side == "slow" else demo_fixed_run()
 
 
 def _present(candidates: Sequence[Path]) -> Path:
@@ -181,10 +168,3 @@ def _of_pair(folder: Path) -> Measured | None:
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{file} does not hold the pair's measured step times ({error}); record it again") from error
-
-
-def _generated(spec: SyntheticSpec, scratch: Path) -> Located:
-    made = generate(spec, scratch)
-    if not spec.faults or spec.omit or (spec.traced_ranks is not None and spec.records is None):
-        return Located(scratch)
-    return Located(scratch, Measured(before_ms=made.step_ms, after_ms=fixed_step_ms(spec)))

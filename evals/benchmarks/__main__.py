@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import json
 import os
 import platform
@@ -17,10 +18,10 @@ import shutil
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from evals.benchmarks.process import Cost, cost_of
 
@@ -40,7 +41,7 @@ Event = dict[str, Any]
 
 
 def enlarge(source: Path, target: Path, target_bytes: int) -> int:
-    """Writes ``target`` (plain, or gzip by suffix) with at least ``target_bytes`` of JSON; returns the events written.
+    """Write ``target`` (plain, or gzip by suffix) with at least ``target_bytes`` of JSON; return the events written.
 
     Each copy is shifted behind the one before by the trace's span, and its ids by more than the largest id, so that
     no correlation id and no step number occurs twice.
@@ -57,10 +58,10 @@ def enlarge(source: Path, target: Path, target_bytes: int) -> int:
     step_shift = max(steps) - min(steps) + 1 if steps else 1
     written = 0
     head = json.dumps({key: value for key, value in trace.items() if key != "traceEvents"})
-    with _writer(target) as out:
+    with gzip.open(target, "wt", compresslevel=3) if target.suffix == ".gz" else target.open("w") as out:
         size = out.write(head[:-1] + ', "traceEvents": [\n')
         size += out.write(",\n".join(json.dumps(event) for event in events if event.get("ph") == "M"))
-        for copy in _copies():
+        for copy in itertools.count():
             for event in timed:
                 size += out.write(",\n" + json.dumps(_moved(event, copy, span, shift, step_shift)))
                 written += 1
@@ -70,33 +71,16 @@ def enlarge(source: Path, target: Path, target_bytes: int) -> int:
     return written
 
 
-def _writer(target: Path) -> IO[str]:
-    if target.suffix == ".gz":
-        return gzip.open(target, "wt", encoding="utf-8", compresslevel=3)
-    return target.open("w", encoding="utf-8")
-
-
-def _copies() -> Iterator[int]:
-    copy = 0
-    while True:
-        yield copy
-        copy += 1
-
-
 def _largest_id(event: Event) -> int:
     arguments = event.get("args") or {}
-    own = [int(arguments[name]) for name in ID_ARGUMENTS if isinstance(arguments.get(name), int)]
-    if isinstance(event.get("id"), int):
-        own.append(int(event["id"]))
-    return max(own, default=0)
+    ids = [event.get("id"), *(arguments.get(name) for name in ID_ARGUMENTS)]
+    return max((each for each in ids if isinstance(each, int)), default=0)
 
 
 def _moved(event: Event, copy: int, span: float, shift: int, step_shift: int) -> Event:
-    moved = dict(event)
-    ts = event["ts"]
-    moved["ts"] = (
-        ts + (int(span) * copy if isinstance(ts, int) else round(span) * copy) if not isinstance(ts, str) else ts
-    )
+    moved, ts = dict(event), event["ts"]
+    if not isinstance(ts, str):
+        moved["ts"] = ts + copy * (int(span) if isinstance(ts, int) else round(span))
     if isinstance(event.get("id"), int):
         moved["id"] = event["id"] + copy * shift
     arguments = event.get("args")
@@ -133,7 +117,7 @@ class Pair:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark and writes the table."""
+    """Run the benchmark and write the table."""
     args = _parser().parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
         trace = Path(folder) / "large.json.gz"
@@ -172,11 +156,6 @@ def _pair(trace: Path, cache: Path, peer_python: str) -> Pair:
 
 def report(pairs: Sequence[Pair], events: int, compressed: int, args: argparse.Namespace) -> str:
     """The table as Markdown: medians, and the ratios pair by pair."""
-    rows: list[tuple[str, Callable[[Pair], Cost]]] = [
-        ("HTA: load and temporal breakdown", lambda pair: pair.peer),
-        ("hermes-dx diagnose, cold", lambda pair: pair.cold),
-        ("hermes-dx diagnose, warm", lambda pair: pair.warm),
-    ]
     lines = [
         "# Speed and memory",
         "",
@@ -189,25 +168,25 @@ def report(pairs: Sequence[Pair], events: int, compressed: int, args: argparse.N
         "| command | median s | min to max s | median peak MiB |",
         "|---|---|---|---|",
     ]
-    for name, choose in rows:
-        costs: list[Cost] = [choose(pair) for pair in pairs]
+    commands = {"HTA: load and temporal breakdown": "peer", "hermes-dx diagnose, cold": "cold"}
+    for name, field in (commands | {"hermes-dx diagnose, warm": "warm"}).items():
+        costs: list[Cost] = [getattr(pair, field) for pair in pairs]
         seconds = [cost.seconds for cost in costs]
         memory = statistics.median(cost.peak_mib for cost in costs)
         spread = f"{min(seconds):.2f} to {max(seconds):.2f}"
         lines.append(f"| {name} | {statistics.median(seconds):.2f} | {spread} | {memory:.0f} |")
     lines += ["", "| ratio, pair by pair | values | worst | wanted |", "|---|---|---|---|"]
-    lines.append(_ratio("cold time / HTA time", pairs, lambda pair: pair.cold.seconds / pair.peer.seconds, "0.20"))
-    lines.append(
-        _ratio("cold memory / HTA memory", pairs, lambda pair: pair.cold.peak_mib / pair.peer.peak_mib, "0.50")
-    )
-    lines.append(_ratio("warm time / cold time", pairs, lambda pair: pair.warm.seconds / pair.cold.seconds, "0.10"))
+    ratios: dict[str, tuple[str, Callable[[Pair], float]]] = {
+        "cold time / HTA time": ("0.20", lambda pair: pair.cold.seconds / pair.peer.seconds),
+        "cold memory / HTA memory": ("0.50", lambda pair: pair.cold.peak_mib / pair.peer.peak_mib),
+        "warm time / cold time": ("0.10", lambda pair: pair.warm.seconds / pair.cold.seconds),
+    }
+    for name, (wanted, ratio) in ratios.items():
+        values = [ratio(pair) for pair in pairs]
+        texts = ", ".join(f"{value:.3f}" for value in values)
+        lines.append(f"| {name} | {texts} | {max(values):.3f} | at most {wanted} |")
     lines += ["", "Memory is the largest sum over all processes of a command, shared pages counted once (PSS).", ""]
     return "\n".join(lines)
-
-
-def _ratio(name: str, pairs: Sequence[Pair], ratio: Callable[[Pair], float], wanted: str) -> str:
-    values = [ratio(pair) for pair in pairs]
-    return f"| {name} | {', '.join(f'{value:.3f}' for value in values)} | {max(values):.3f} | at most {wanted} |"
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the monitor costs: CPU per step of the training thread, and of all threads.
+"""Cost of the monitor: CPU per step of the training thread, and of all threads.
 
 ``python -m evals.benchmarks.monitor_cost``; what it adds to a real training: ``evals.benchmarks.monitor_overhead``.
 """
@@ -24,20 +24,16 @@ SWEPT = 4 << 20  # numbers of 8 bytes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark and prints the tables as Markdown."""
-    args = _parser().parse_args(argv)
+    """Run the benchmark and prints the tables as Markdown."""
+    parser = argparse.ArgumentParser(prog="python -m evals.benchmarks.monitor_cost", description=__doc__)
+    parser.add_argument("--calls", type=int, default=100_000, help="steps of the empty loops")
+    parser.add_argument("--paced", type=int, default=250, help="steps of the loop that sleeps")
+    args = parser.parse_args(argv)
     print(f"{os.cpu_count()} cores, Python {platform.python_version()}, {platform.system()} {platform.machine()}\n")
     print("| CPU per step | us |\n|---|---|")
     for name, cost_us in (calls_cost(args.calls) | paced_cost(args.paced)).items():
         print(f"| {name} | {cost_us:.1f} |")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evals.benchmarks.monitor_cost", description=__doc__)
-    parser.add_argument("--calls", type=int, default=100_000, help="steps of the empty loops")
-    parser.add_argument("--paced", type=int, default=250, help="steps of the loop that sleeps")
-    return parser
 
 
 def calls_cost(calls: int) -> dict[str, float]:
@@ -72,7 +68,7 @@ def paced_cost(steps: int) -> dict[str, float]:
     }
     for name, pause in pauses.items():
         with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder, Monitor(folder) as monitor:
-            pairs = [(_after(pause, _nothing), _after(pause, monitor.step)) for _ in range(steps)]
+            pairs = [(_after(pause, lambda: None), _after(pause, monitor.step)) for _ in range(steps)]
         empty, own = (statistics.median(each) for each in zip(*pairs, strict=True))
         found |= {f"an empty call {name}, median": empty, f"`monitor.step()` {name}, median": own}
         found[f"the difference {name}"] = own - empty
@@ -84,12 +80,13 @@ def _all_threads(steps: int) -> dict[str, float]:
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder, Monitor(folder) as monitor:
         _paced(monitor.step, STARTING)
         thread = own_thread()
-        beside_us = thread_cpu_us(thread)
+        own_us = thread_cpu_us(thread)
         monitored_us = _paced(monitor.step, steps)
-        beside_us = thread_cpu_us(thread) - beside_us
+        own_us = thread_cpu_us(thread) - own_us
+    bare_us = _paced(lambda: None, steps)
     return {
-        "all threads, steps of 20 ms (sleeping), with flushing and sampling": monitored_us - _paced(_nothing, steps),
-        "of it the monitor's own thread": beside_us / steps,
+        "all threads, steps of 20 ms (sleeping), with flushing and sampling": monitored_us - bare_us,
+        "of it the monitor's own thread": own_us / steps,
     }
 
 
@@ -112,10 +109,6 @@ def _after(pause: Callable[[], object], call: Callable[[], None]) -> float:
     begun_ns = time.thread_time_ns()
     call()
     return (time.thread_time_ns() - begun_ns) / 1e3
-
-
-def _nothing() -> None:
-    return None
 
 
 if __name__ == "__main__":

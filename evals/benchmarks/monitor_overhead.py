@@ -1,4 +1,10 @@
-"""The median of paired differences, and how sure it is."""
+"""What the monitor adds to a real training: ``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``).
+
+A pair is two neighbouring blocks of steps in random order, so that a machine that changes its speed changes it for
+both; a block is one step unless set otherwise. In the bare ones neither the fetch is timed nor ``step`` called. The
+monitor's own thread goes on through both: its CPU is read from its clock and added as if the training had waited
+meanwhile, which is the most that it can cost.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +58,6 @@ def median_with_interval(differences: Sequence[float]) -> Median:
     return Median(statistics.median(differences), low, high)
 
 
-# ``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``). A pair is two neighbouring blocks of steps in
-# random order, so that a machine that changes its speed changes it for both; a block is one step unless set
-# otherwise. In the bare ones neither the fetch is timed nor ``step`` called. The monitor's own thread goes on through
-# both: its CPU is read from its clock and added as if the training had stood still meanwhile, which is the most that
-# it can cost.
-
-
 MODULE = "evals.benchmarks.monitor_overhead"
 # Memory that goes back to the system after one step and is faulted in again in the next makes steps jump by a third.
 KEPT_MEMORY = {name: str(1 << 30) for name in ("MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_")}
@@ -80,11 +79,11 @@ class Found:
     """Pairs of a bare and a monitored block, and CPU per step of all threads of the monitor but the training one."""
 
     pairs: list[tuple[Block, Block]]
-    beside_us: float
+    own_us: float
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the benchmark and prints its table as Markdown."""
+    """Run the benchmark and prints its table as Markdown."""
     parser = argparse.ArgumentParser(prog=f"python -m {MODULE}", description=__doc__)
     parser.add_argument("--batch", type=int, default=128, help="images of a step, which say how long it takes")
     parser.add_argument("--block", type=int, default=1, help="steps of a block")
@@ -111,10 +110,10 @@ def table(found: Found) -> str:
     for name, of in rows.items():
         bare_us = statistics.median(of(bare) for bare, _ in found.pairs)
         added = median_with_interval([of(other) - of(bare) for bare, other in found.pairs])
-        for title, each in ((name, added), (f"{name}, and CPU of the monitor's thread", added.plus(found.beside_us))):
+        for title, each in ((name, added), (f"{name}, and CPU of the monitor's thread", added.plus(found.own_us))):
             share = each.times(100 / bare_us)
             lines.append(f"| {title} | {bare_us / 1e3:.2f} | {each.text(1)} | {share.text(3)} |")
-    return "\n".join([*lines, f"| CPU of the monitor's thread | | {found.beside_us:.1f} | |"])
+    return "\n".join([*lines, f"| CPU of the monitor's thread | | {found.own_us:.1f} | |"])
 
 
 def measured(batch: int, block: int, minutes: float) -> Found:
@@ -130,15 +129,15 @@ def measured(batch: int, block: int, minutes: float) -> Found:
         while time.monotonic() < started:
             _block(train, watched, monitor.step, block)
         thread = own_thread()
-        until, beside_us = time.monotonic() + 60 * minutes, thread_cpu_us(thread)
+        until, own_us = time.monotonic() + 60 * minutes, thread_cpu_us(thread)
         while time.monotonic() < until:
             blocks: dict[bool, Block] = {}
             for on in random.sample((True, False), 2):
-                source, call = (watched, monitor.step) if on else (batches, _nothing)
+                source, call = (watched, monitor.step) if on else (batches, lambda: None)
                 blocks[on] = _block(train, source, call, block)
             pairs.append((blocks[False], blocks[True]))
         # Half of the steps were recorded; what the thread does by the clock is counted twice, which is too much.
-        return Found(pairs, (thread_cpu_us(thread) - beside_us) / (len(pairs) * block))
+        return Found(pairs, (thread_cpu_us(thread) - own_us) / (len(pairs) * block))
 
 
 def _block(train: Train, batches: Iterator[Any], after_step: Callable[[], None], steps: int) -> Block:
@@ -174,10 +173,6 @@ def training(batch: int) -> tuple[Train, Iterator[Any]]:
             yield from DataLoader(points, batch_size=batch)
 
     return train, batches()
-
-
-def _nothing() -> None:
-    return None
 
 
 if __name__ == "__main__":

@@ -109,13 +109,6 @@ def _limit_rate(port: Port, rate_mbit: float) -> None:
     )
 
 
-def counters(name: str) -> dict[str, int]:
-    """The TCP counters of a namespace, as in /proc/net/snmp: OutSegs, RetransSegs and so on."""
-    lines = run("ip", "netns", "exec", name, "cat", "/proc/net/snmp").splitlines()
-    names, values = (line.split()[1:] for line in lines if line.startswith("Tcp:"))
-    return dict(zip(names, map(int, values), strict=True))
-
-
 # Classic BPF: load a random word (the ancillary field at offset -4096 + 56); above the limit accept, else drop.
 LOAD_RANDOM = f"32 0 0 {2**32 - 4096 + 56}"
 TC_ACT_OK, TC_ACT_SHOT = 0, 2

@@ -13,9 +13,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection, Listener
 from pathlib import Path
 
-from evals.lab.environment_faults.store import FolderStore, Stream, put, take
+from evals.lab.environment_faults.store import FolderStore
 from tools.errors import InputError
 
 PARENT_POLL_S = 0.5
@@ -104,43 +106,27 @@ def store_server(address: str, folder: str, bytes_per_s: str, latency_s: str) ->
     """Serve a folder slowly at a socket."""
     end_with_parent()
     line, store = Line(float(bytes_per_s)), FolderStore(Path(folder))
-    with socket.socket(socket.AF_UNIX) as server:
-        server.bind(address)
-        server.listen()
+    with Listener(address, "AF_UNIX", backlog=16) as listener:
         say_ready("storage")
         while True:
-            stream = server.accept()[0].makefile("rwb")
-            threading.Thread(target=serve, args=(stream, store, line, float(latency_s)), daemon=True).start()
+            client = listener.accept()
+            threading.Thread(target=_serve, args=(client, store, line, float(latency_s)), daemon=True).start()
 
 
-def serve(stream: Stream, store: FolderStore, line: Line, latency_s: float) -> None:
+def _serve(client: Connection, store: FolderStore, line: Line, latency_s: float) -> None:
     """Answer one client until it goes."""
-    try:
+    actions: dict[str, Callable[..., bytes | None]] = {"read": store.read, "write": store.write, "append": store.append}
+    with suppress(EOFError, ConnectionError):
         while True:
-            request, data = take(stream)
+            action, name, *data = client.recv()
             time.sleep(latency_s)
-            answer, error = _carried_out(store, str(request["do"]), str(request["name"]), data)
-            line.pass_on(len(data) + len(answer))
-            put(stream, {"bytes": len(answer), "error": error}, answer)
-    except (EOFError, ConnectionError, ValueError, KeyError):
-        return
-
-
-def _carried_out(store: FolderStore, action: str, name: str, data: bytes) -> tuple[bytes, str]:
-    """The bytes asked for and what went wrong, empty when nothing did."""
-    try:
-        match action:
-            case "read":
-                return store.read(name), ""
-            case "write":
-                store.write(name, data)
-            case "append":
-                store.append(name, data)
-            case _:
-                return b"", "a store can read, write and append"
-    except (OSError, InputError) as error:
-        return b"", (error.strerror or "it failed") if isinstance(error, OSError) else str(error)
-    return b"", ""
+            answer: bytes | str
+            try:
+                answer = actions[action](name, *data) or b""
+            except (OSError, InputError) as error:
+                answer = getattr(error, "strerror", None) or str(error)
+            line.pass_on(sum(map(len, data)) + len(answer if isinstance(answer, bytes) else b""))
+            client.send(answer)
 
 
 def traffic(own: str, other: str, port: str, rate_mbit: str) -> None:

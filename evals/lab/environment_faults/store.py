@@ -1,54 +1,20 @@
-"""Where a recorded training keeps its data, checkpoints and log lines: a folder, or a slow store that serves one.
-
-A request is one line of JSON ({"do", "name", "bytes"}) and that many bytes; the answer is one line ({"bytes", "error"})
-and that many bytes.
-"""
+"""The data, checkpoints and log lines of a recorded training: in a folder, or in a slow store that serves one."""
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.connection import Client, Connection
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, TypeAlias
 
 from evals.lab.environment_faults.placement import Placement, background, own_folder
 from tools.errors import InputError
 
 ADDRESS = "LAB_STORE"  # the environment variable with the store's socket
-LONGEST_LINE = 4096
 Action = Literal["read", "write", "append"]
-
-
-class Store(Protocol):
-    """Keeps named pieces of bytes. Names are paths below the store's folder."""
-
-    def read(self, name: str) -> bytes: ...
-
-    def write(self, name: str, data: bytes) -> None: ...
-
-    def append(self, name: str, data: bytes) -> None: ...
-
-
-class Stream(Protocol):
-    """Both directions of a connection, buffered."""
-
-    def readline(self, size: int, /) -> bytes: ...
-
-    def read(self, size: int, /) -> bytes: ...
-
-    def write(self, data: bytes, /) -> int: ...
-
-    def flush(self) -> None: ...
-
-
-def store_of(folder: Path, environment: Mapping[str, str]) -> Store:
-    """The store the environment names, else ``folder`` itself; both hold the same."""
-    address = environment.get(ADDRESS)
-    return StoreClient(Path(address)) if address else FolderStore(folder)
 
 
 def inside(folder: Path, name: str) -> Path:
@@ -60,7 +26,7 @@ def inside(folder: Path, name: str) -> Path:
 
 
 class FolderStore:
-    """A folder of this machine."""
+    """Named pieces of bytes in a folder of this machine; a name is a path below it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -79,18 +45,18 @@ class FolderStore:
 
 
 class StoreClient:
-    """The store behind a socket. Each process that uses it, as a loader worker does, gets a connection of its own."""
+    """The store behind a socket. Each process that uses it, as a loader worker does, gets a connection of its own.
+
+    A request is ``(action, name, data...)``; the answer is bytes, or what is wrong as text.
+    """
 
     def __init__(self, address: Path) -> None:
         self._address = address
-        self._stream: Stream | None = None
+        self._connection: Connection | None = None
         self._pid = 0
 
-    def __getstate__(self) -> Path:
-        return self._address
-
-    def __setstate__(self, address: Path) -> None:
-        self.__init__(address)  # type: ignore[misc]
+    def __reduce__(self) -> tuple[type[StoreClient], tuple[Path]]:
+        return StoreClient, (self._address,)
 
     def read(self, name: str) -> bytes:
         return self._ask("read", name)
@@ -101,38 +67,23 @@ class StoreClient:
     def append(self, name: str, data: bytes) -> None:
         self._ask("append", name, data)
 
-    def _ask(self, action: Action, name: str, data: bytes = b"") -> bytes:
-        stream = self._connected()
-        put(stream, {"do": action, "name": name, "bytes": len(data)}, data)
-        line, answer = take(stream)
-        if line.get("error"):
-            raise InputError(f"the store cannot {action} {name!r}: {line['error']}")
+    def _ask(self, action: Action, name: str, *data: bytes) -> bytes:
+        if self._connection is None or self._pid != os.getpid():
+            self._connection, self._pid = Client(str(self._address)), os.getpid()
+        self._connection.send((action, name, *data))
+        answer: bytes | str = self._connection.recv()
+        if isinstance(answer, str):
+            raise InputError(f"the store cannot {action} {name!r}: {answer}")
         return answer
 
-    def _connected(self) -> Stream:
-        if self._stream is None or self._pid != os.getpid():
-            connection = socket.socket(socket.AF_UNIX)
-            connection.connect(str(self._address))
-            self._stream = connection.makefile("rwb")
-            self._pid = os.getpid()
-        return self._stream
+
+Store: TypeAlias = FolderStore | StoreClient
 
 
-def put(stream: Stream, line: Mapping[str, object], data: bytes) -> None:
-    """Send one line and its bytes."""
-    stream.write(json.dumps(line).encode() + b"\n")
-    stream.write(data)
-    stream.flush()
-
-
-def take(stream: Stream) -> tuple[dict[str, object], bytes]:
-    """Receive one line and its bytes; raises EOFError when the other end has gone."""
-    text = stream.readline(LONGEST_LINE)
-    if not text.endswith(b"\n"):
-        raise EOFError("the other end of the store's connection has gone")
-    line: dict[str, object] = json.loads(text)
-    size = line.get("bytes", 0)
-    return line, stream.read(size) if isinstance(size, int) else b""
+def store_of(folder: Path, environment: Mapping[str, str]) -> Store:
+    """The store the environment names, else ``folder`` itself; both hold the same."""
+    address = environment.get(ADDRESS)
+    return StoreClient(Path(address)) if address else FolderStore(folder)
 
 
 @dataclass(frozen=True)

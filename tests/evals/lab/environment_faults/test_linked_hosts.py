@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.environment_faults.network import LinkedHosts, counters
-from evals.lab.environment_faults.placement import EnvironmentFaultError, Placement
+from evals.lab.environment_faults.network import LinkedHosts
+from evals.lab.environment_faults.placement import EnvironmentFaultError, Placement, run
 from tests.evals.lab.environment_faults.burning import python, skip_where_missing, started
 
 SEND_S = 0.8
@@ -37,6 +37,13 @@ class Sent:
 
     mbit_per_s: float
     retransmitted_share: float  # of the sender's segments
+
+
+def counters(name: str) -> dict[str, int]:
+    """The TCP counters of a namespace, as in /proc/net/snmp: OutSegs, RetransSegs and so on."""
+    lines = run("ip", "netns", "exec", name, "cat", "/proc/net/snmp").splitlines()
+    names, values = (line.split()[1:] for line in lines if line.startswith("Tcp:"))
+    return dict(zip(names, map(int, values), strict=True))
 
 
 def push(receiver: Placement, sender: Placement) -> Sent:
