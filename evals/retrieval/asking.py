@@ -99,26 +99,11 @@ def forced_place(ranker: CaseRanker, query: CaseQuery, cause: str) -> int:
     return _place(ranker.causes(query, SHOWN), cause)
 
 
-def by_symptom(case: Case) -> CaseQuery:
-    """The symptom alone, however little it says."""
-    return CaseQuery(text=case.symptom)
-
-
 def by_masked_symptom(case: Case) -> CaseQuery:
     """The symptom without any word like one in the name of its cause, family or mechanism."""
     named = {term[:STEM] for term in terms(" ".join((case.cause, case.family, case.mechanism or "")).replace("_", " "))}
     kept = (word for word in case.symptom.split() if not named & {term[:STEM] for term in terms(word)})
     return CaseQuery(text=" ".join(kept))
-
-
-def by_text(case: Case) -> CaseQuery:
-    """Title and symptom, which the reporter wrote."""
-    return CaseQuery(text=f"{case.title}. {case.symptom}")
-
-
-def by_signals(case: Case) -> CaseQuery:
-    """Family and signals, the cause unknown."""
-    return CaseQuery(families=(case.family,), signals=tuple(case.signals))
 
 
 def by_candidates(case: Case) -> CaseQuery:
@@ -130,12 +115,13 @@ def by_candidates(case: Case) -> CaseQuery:
 
 
 WAYS: Mapping[str, Callable[[Case], CaseQuery]] = {
-    "symptom alone": by_symptom,
+    "symptom alone": lambda case: CaseQuery(text=case.symptom),
     "symptom, words of the cause's name removed": by_masked_symptom,
-    "title and symptom": by_text,
-    "family and signals": by_signals,
+    "title and symptom": lambda case: CaseQuery(text=f"{case.title}. {case.symptom}"),
+    "family and signals": lambda case: CaseQuery(families=(case.family,), signals=tuple(case.signals)),
     "signals and three candidate causes": by_candidates,
 }
+RANKED_APART = ("symptom alone", "title and symptom", "family and signals")  # asked with every ablation
 
 
 def _place(found: Sequence[str], cause: str) -> int:
@@ -173,9 +159,8 @@ def ask_all(library: Library, questions: Sequence[UserQuestion]) -> Asked:
         for way, query_of in WAYS.items():
             ways[way].append(ask(rankers["all"], query_of(case), case.cause))
         for name, ranker in rankers.items():
-            places[name]["symptom alone"].append(forced_place(ranker, by_symptom(case), case.cause))
-            places[name]["title and symptom"].append(forced_place(ranker, by_text(case), case.cause))
-            places[name]["family and signals"].append(forced_place(ranker, by_signals(case), case.cause))
+            for way in RANKED_APART:
+                places[name][way].append(forced_place(ranker, WAYS[way](case), case.cause))
     rankers = dict(zip(ABLATIONS, library.without("", *ABLATIONS.values()), strict=True))
     halves: defaultdict[str, list[Outcome]] = defaultdict(list)
     for question in questions:

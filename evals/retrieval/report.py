@@ -8,10 +8,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import yaml
 
-from evals.retrieval.asking import TOP, Asked, Outcome
+from evals.retrieval.asking import RANKED_APART, TOP, Asked, Outcome
 from evals.retrieval.cost import Timing
 
 
@@ -43,41 +44,33 @@ class Abstaining:
 
 def found(outcomes: Sequence[Outcome]) -> Found:
     """The figures of askings in scope; an abstention is a miss."""
-    silent = [outcome for outcome in outcomes if outcome.abstained]
     return Found(
         asked=len(outcomes),
-        recall=_share(sum(outcome.found for outcome in outcomes), len(outcomes)),
-        reciprocal=_share(sum(1 / outcome.place for outcome in outcomes if outcome.place), len(outcomes)),
-        abstained=_share(len(silent), len(outcomes)),
-        forced=_share(sum(0 < outcome.forced <= TOP for outcome in outcomes), len(outcomes)),
-        in_vain=_share(sum(not 0 < outcome.forced <= TOP for outcome in silent), len(silent)),
+        recall=_mean([outcome.found for outcome in outcomes]),
+        reciprocal=_mean([1 / outcome.place if outcome.place else 0.0 for outcome in outcomes]),
+        abstained=_mean([outcome.abstained for outcome in outcomes]),
+        forced=_mean([0 < outcome.forced <= TOP for outcome in outcomes]),
+        in_vain=_mean([not 0 < outcome.forced <= TOP for outcome in outcomes if outcome.abstained]),
     )
 
 
 def abstaining(outcomes: Sequence[Outcome]) -> Abstaining:
     """Precision and recall of abstention on the questions out of scope (empty cause)."""
     outside = [outcome for outcome in outcomes if not outcome.cause]
-    rightly = sum(outcome.abstained for outcome in outside)
     return Abstaining(
         out_of_scope=len(outside),
         in_scope=len(outcomes) - len(outside),
-        precision=_share(rightly, sum(outcome.abstained for outcome in outcomes)),
-        recall=_share(rightly, len(outside)),
+        precision=_mean([not outcome.cause for outcome in outcomes if outcome.abstained]),
+        recall=_mean([outcome.abstained for outcome in outside]),
     )
 
 
-def _share(part: float, whole: int) -> float:
-    return part / whole if whole else float("nan")
+def _mean(values: Sequence[float]) -> float:
+    return fmean(values) if values else float("nan")
 
 
 NOTES = Path(__file__).with_name("report.yaml")
-WANTED = {
-    "symptom alone": "0.80",
-    "title and symptom": "0.80",
-    "family and signals": "0.90",
-    "signals and three candidate causes": "0.90",
-}
-SHOWN_BY_CAUSE = ("symptom alone", "title and symptom", "family and signals")
+WANTED = dict(zip((*RANKED_APART, "signals and three candidate causes"), ("0.80", "0.80", "0.90", "0.90"), strict=True))
 COMPARED = ("all", "vector only", "without vector")
 Row = Sequence[str | float]
 
@@ -85,13 +78,13 @@ Row = Sequence[str | float]
 def report(asked: Asked, timings: Sequence[Timing], command: str, minilm: Asked | None = None) -> str:
     """All tables with the notes of ``report.yaml``; ``minilm`` is the same measured with MiniLM's vectors."""
     every = next(iter(asked.cases.values()))
-    tables = {
+    tables: dict[str, list[Row]] = {
         "cases": [*_cases(asked)],
         "questions": [*_questions(asked)],
         "abstention": [*_abstention(asked)],
-        "ablations": [*_ablations(asked)],
+        "ablations": [(name, *map(_both, by_set.values())) for name, by_set in asked.ablations.items()],
         "causes": [*_causes(asked)],
-        "costs": [*_costs(timings)],
+        "costs": [_cost(timing) for timing in timings],
         "embeddings": [] if minilm is None else [*_compared("hashed", asked), *_compared("MiniLM", minilm)],
     }
     notes = yaml.safe_load(NOTES.read_text(encoding="utf-8"))
@@ -109,7 +102,7 @@ def report(asked: Asked, timings: Sequence[Timing], command: str, minilm: Asked 
 def _cases(asked: Asked) -> Iterator[Row]:
     for way, outcomes in asked.cases.items():
         got = found(outcomes)
-        shares = (_percent(got.abstained), _percent(got.in_vain) if got.abstained else "-")
+        shares = (f"{got.abstained:.0%}", f"{got.in_vain:.0%}" if got.abstained else "-")
         yield way, WANTED.get(way, ""), got.asked, got.recall, got.reciprocal, *shares, got.forced
 
 
@@ -117,7 +110,7 @@ def _questions(asked: Asked) -> Iterator[Row]:
     for half, outcomes in asked.questions.items():
         got = found([outcome for outcome in outcomes if outcome.cause])
         if got.asked:
-            yield half, "0.85", got.asked, got.recall, got.reciprocal, _percent(got.abstained), got.forced
+            yield half, "0.85", got.asked, got.recall, got.reciprocal, f"{got.abstained:.0%}", got.forced
 
 
 def _abstention(asked: Asked) -> Iterator[Row]:
@@ -127,11 +120,6 @@ def _abstention(asked: Asked) -> Iterator[Row]:
         yield half, got.in_scope, got.out_of_scope, got.recall, "0.90", got.precision if got.in_scope else "-"
 
 
-def _ablations(asked: Asked) -> Iterator[Row]:
-    for name, by_set in asked.ablations.items():
-        yield name, *map(_both, by_set.values())
-
-
 def _compared(embedding: str, asked: Asked) -> Iterator[Row]:
     for name in COMPARED:
         yield embedding, name, *map(_both, asked.ablations[name].values())
@@ -139,15 +127,14 @@ def _compared(embedding: str, asked: Asked) -> Iterator[Row]:
 
 def _causes(asked: Asked) -> Iterator[Row]:
     users = [outcome for outcomes in asked.questions.values() for outcome in outcomes]
-    columns = [*(asked.cases[way] for way in SHOWN_BY_CAUSE), users]
+    columns = [*(asked.cases[way] for way in RANKED_APART), users]
     for cause, _ in Counter(outcome.cause for outcome in asked.cases["title and symptom"]).most_common():
         yield f"`{cause}`", *(_counted([each for each in column if each.cause == cause]) for column in columns)
 
 
-def _costs(timings: Sequence[Timing]) -> Iterator[Row]:
-    for t in timings:
-        spent = (f"{t.build_s:.2f}", f"{t.open_s:.2f}", f"{t.query_ms:.1f}", round(t.slowest_ms), round(t.peak_mib))
-        yield f"{t.cases:,}", *spent
+def _cost(t: Timing) -> Row:
+    times = (f"{t.build_s:.2f}", f"{t.open_s:.2f}", f"{t.query_ms:.1f}")
+    return f"{t.cases:,}", *times, round(t.slowest_ms), round(t.peak_mib)
 
 
 def _counted(outcomes: Sequence[Outcome]) -> str:
@@ -158,13 +145,9 @@ def _counted(outcomes: Sequence[Outcome]) -> str:
 
 def _both(places: Sequence[int]) -> str:
     """Recall@3 and MRR of places, 0 where the right cause was not among the first ten."""
-    recall = sum(0 < place <= TOP for place in places) / len(places)
-    return f"{recall:.3f} / {sum(1 / place for place in places if place) / len(places):.3f}"
+    recall, reciprocal = (_mean([0 < p <= TOP for p in places]), _mean([1 / p if p else 0.0 for p in places]))
+    return f"{recall:.3f} / {reciprocal:.3f}"
 
 
 def _row(cells: Row) -> str:
     return "| " + " | ".join(f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in cells) + " |"
-
-
-def _percent(share: float) -> str:
-    return f"{share:.0%}"

@@ -13,13 +13,13 @@ from case_library.retrieval.fusion import Weights
 from case_library.retrieval.query import CaseQuery
 from evals.retrieval.asking import (
     ABLATIONS,
+    WAYS,
     Library,
     Outcome,
     ask,
     ask_all,
     by_candidates,
     by_masked_symptom,
-    by_symptom,
 )
 from evals.retrieval.cost import Timing, enlarge
 from evals.retrieval.questions import UserQuestion
@@ -83,7 +83,7 @@ def test_candidates_hold_the_right_cause_and_two_others(library: Library) -> Non
     assert case.cause in query.causes
     assert len(set(query.causes)) == 3
     assert query.text == ""
-    assert by_symptom(case).causes == ()
+    assert WAYS["symptom alone"](case).causes == ()
 
 
 def test_a_masked_symptom_lacks_the_words_of_the_causes_name_in_any_form(library: Library) -> None:
