@@ -11,6 +11,7 @@ from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, paragraph
 from hermes_agent.questions.question import Question, wording
+from tools.analyzers.communication.arrival import slowest_by_waiting
 from tools.views.arrivals import arrivals, blame
 from tools.views.coarse import own_ms
 from tools.views.parts import PARTS
@@ -31,13 +32,11 @@ EXCESS = "without exposed communication it differs from the median of the other 
 
 @dataclass(frozen=True)
 class GroupSlowest:
-    """The rank of a group that takes longest itself, mean per step without exposed communication."""
+    """The rank of a group that the others wait for, else the one that takes longest without exposed communication."""
 
     group: str
     ranks: tuple[int, ...]  # those of the group that were recorded
     slowest: int
-    own_ms: float
-    fastest_ms: float
 
 
 def slowest_per_group(profile: Profile) -> tuple[GroupSlowest, ...]:
@@ -48,11 +47,12 @@ def slowest_per_group(profile: Profile) -> tuple[GroupSlowest, ...]:
         present = tuple(rank for rank in sorted(group.ranks) if rank in recorded)
         if len(present) > 1 and present not in members.values():
             members[group.description or group.name] = present
-    found = []
+    found, late = [], slowest_by_waiting(profile)
     for name, ranks in members.items():
         if len(ranks) > 1:
-            own = own_ms(profile).loc[list(ranks)].to_numpy()
-            found.append(GroupSlowest(name, ranks, ranks[int(own.argmax())], float(own.max()), float(own.min())))
+            own = own_ms(profile).loc[list(ranks)]
+            slowest = late if late in ranks else int(str(own.idxmax()))
+            found.append(GroupSlowest(name, ranks, slowest))
     return tuple(found)
 
 
@@ -163,11 +163,14 @@ def _by_records(discussion: Discussion) -> str:
 def _slowest(discussion: Discussion) -> str:
     whole, *groups = slowest_per_group(discussion.material.profile())
     cause, rank = top_cause_rank(discussion), whole.slowest
-    even = discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
+    late = slowest_by_waiting(discussion.material.profile())
+    even = late is None and discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
     elsewhere = cause is not None and (even or rank not in cause.ranks)
     text = wording("none_stands_out") if even else f"rank {rank} is the slowest: {wording('own_time')}"
     lead = discussion.say(f"In the traced steps {text}" if elsewhere else text, rank=rank)
+    waited = None if late is None else discussion.measure("exposed_wait_ms", last_rank=late)
     detail = [
+        "" if waited is None else discussion.say("The others wait {0} per step for it.", waited),
         "" if even else longer_in(discussion, rank),
         "" if even and elsewhere else _causes_on(discussion, rank),
     ]

@@ -68,14 +68,13 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
     if not ranking.causes:
         return [Sentence(f"{takes}; what slows it down is not assessable from this data.", (step,)), *unexplained]
     enough = profile.thresholds["confidence"]
-    sure = (
-        [each for each in ranking.causes if each.finding.confidence >= enough] if ranking.verdict == "problem" else []
-    )
-    top = (sure or ranking.causes)[0]
-    lead = "Top bottleneck: " if sure else "Most likely cause (low confidence): "
+    sure, top = ranking.sure(enough), ranking.leading(enough) or ranking.causes[0]
+    lead = "Top bottleneck: " if top in sure else "Most likely cause (low confidence): "
     said = [_cost(profile, top, lead, marked)]
     if top is not ranking.causes[0]:
         said.append(_cost(profile, ranking.causes[0], "Possibly larger (low confidence): ", marked))
+    elif sure and top not in sure:
+        said.append(_cost(profile, sure[0], "With more confidence: ", marked))
     if unexplained and not sure and _share(profile, ranking.unexplained[0]).value > top.impact_pct:
         return [*unexplained, *said]
     return [*said, *unexplained]
@@ -86,7 +85,7 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
     finding = ranked.finding
     step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
     of = "each {1} step" if marked else "the {1} recording, start-up included"
-    if finding.saving is not None and not finding.change and profile.series is not None:
+    if profile.series is not None and ranked.step_ms == profile.series.mean_ms:
         of = f"each {{1}} step {untouched(profile)}"
         step = measure(profile, "series_step_ms", statistic="mean")
     impact, share = (measure(profile, f"cause_impact_{unit}", **about(ranked)) for unit in ("ms", "pct"))

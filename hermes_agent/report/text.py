@@ -11,6 +11,7 @@ from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord,
 from hermes_agent.model.display import cause_heading, cause_title, counted
 from hermes_agent.report.lines import COLUMNS, MARKS, cause_facts, cause_lines, interval_meaning, masked, notes_of
 from tools.knowledge.taxonomy import EFFORTS
+from tools.knowledge.thresholds import defaults
 
 Style = Callable[[str, str], str]  # (text, style name) -> text
 
@@ -18,7 +19,6 @@ HEADS = ("wall", "compute", "comm.", "copies", "data wait", "host", "idle")
 CLASSES_SHOWN = 8
 NOTES_SHOWN = 2
 SCREEN_LINES = 40
-LOW_CONFIDENCE = 0.5
 INDENT = "   "
 
 
@@ -163,7 +163,7 @@ class _Page:
         return "\n".join(lines)
 
     def _cause_line(self, place: int, cause: CauseRecord) -> str:
-        low = " (low confidence)" if cause.confidence < LOW_CONFIDENCE else ""
+        low = " (low confidence)" if cause.confidence < defaults()["confidence"].value else ""
         title = f"{place}. {cause_heading(cause.cause, cause.mechanism)}"
         figures = (f"{cause.impact_ms_per_step:.1f} ms", f"{cause.impact_pct:.1f} %")
         line = self._columns(f"{title}{low}", *figures)
@@ -197,7 +197,7 @@ class _Page:
         for row in shown:
             lines.append(f"{row.rank:>4}" + "".join(f"{getattr(row, f'{name}_ms'):>10.2f}" for name in COLUMNS))
         if rest := len(rows) - len(shown):
-            lines.append(f"   and {counted(rest, 'faster rank')}: hermes-dx ranks RUN")
+            lines.append(f"   and {counted(rest, 'more rank')}: hermes-dx ranks RUN")
         return "\n".join(lines)
 
     def _unanswered(self) -> str:

@@ -20,7 +20,7 @@ class RankedCause:
 
     ``impact_ms`` is what the step would lose if the cause were gone, never more than the fixes before it leave.
     ``then_ms`` is what it saves after those fixes: more than ``impact_ms`` where they mask it. Both are of a step of
-    ``step_ms``: the mean traced one, or the mean unprofiled one where the saving is from records.
+    ``step_ms``, one for the whole list: the mean traced one, or the mean unprofiled one where a saving is from records.
     """
 
     finding: Finding

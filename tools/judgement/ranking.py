@@ -31,6 +31,19 @@ class Ranking:
     needs: str = ""  # what to record next so that an inconclusive verdict can be settled
     unexplained: tuple[str, ...] = ()  # large parts of the step that no cause accounts for, largest first
 
+    def sure(self, enough: float) -> tuple[RankedCause, ...]:
+        """The causes of a problem that are at least so sure, largest saving first."""
+        found = self.causes if self.verdict == "problem" else ()
+        return tuple(each for each in found if each.finding.confidence >= enough)
+
+    def leading(self, enough: float) -> RankedCause | None:
+        """The cause that an answer opens with: a sure one, unless the largest promises ``HYPOTHESIS_LEAD`` times it."""
+        sure, largest = self.sure(enough), next(iter(self.causes), None)
+        if largest is None or not sure:
+            return largest
+        promised = max(each.impact_pct * each.finding.confidence for each in sure)
+        return largest if largest.impact_pct * largest.finding.confidence > HYPOTHESIS_LEAD * promised else sure[0]
+
 
 @dataclass(frozen=True, eq=False)
 class _Candidate:
@@ -56,11 +69,12 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     explains (``symptom_of``) after that one. Each is worth what is left for it then.
     """
     step_ms = profile.mean_step_ms
-    candidates = _in_order(_candidates(profile, checks), step_ms, profile.thresholds["confidence"])
+    found = _candidates(profile, checks)
+    basis_ms = _basis_ms(profile, found)
+    candidates = _in_order(found, step_ms, profile.thresholds["confidence"])
     ordered = _symptoms_last(candidates, profile)
-    ranked = [
-        _ranked(each, saved, step_ms) for each, saved in zip(ordered, _marginal_ms(profile, ordered), strict=True)
-    ]
+    worth = zip(ordered, _marginal_ms(profile, ordered), strict=True)
+    ranked = [_ranked(each, saved, step_ms, basis_ms) for each, saved in worth]
     listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
     below = [each for each in ranked if each.impact_pct < NOTED_PCT]
     causes = tuple(_with_symptoms(each, below) for each in listed)
@@ -106,9 +120,15 @@ def _in_order(candidates: list[_Candidate], step_ms: float, enough: float) -> li
     return sorted(candidates, key=place)
 
 
-def _ranked(candidate: _Candidate, then_ms: float, step_ms: float) -> RankedCause:
-    saved, own = max(min(candidate.alone_ms(step_ms), then_ms), 0.0), candidate.finding.saving
-    basis_ms = step_ms if own is None or candidate.finding.change else own.step_ms
+def _basis_ms(profile: Profile, candidates: Sequence[_Candidate]) -> float:
+    """The step that all savings of one list are of: the unprofiled mean where any rests on records, else the traced."""
+    savings_of = {each.finding.saving.step_ms for each in candidates if each.finding.saving is not None}
+    unprofiled_ms = None if profile.series is None else profile.series.mean_ms
+    return unprofiled_ms if unprofiled_ms is not None and unprofiled_ms in savings_of else profile.mean_step_ms
+
+
+def _ranked(candidate: _Candidate, then_ms: float, step_ms: float, basis_ms: float) -> RankedCause:
+    saved = max(min(candidate.alone_ms(step_ms), then_ms), 0.0)
     scale = basis_ms / step_ms if step_ms > 0 else 0.0
     return RankedCause(
         finding=candidate.finding,

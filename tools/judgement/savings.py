@@ -34,7 +34,7 @@ def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
 def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
     """Step time lost to the cause, after the causes ranked above it are gone.
 
-    Of the mean traced step, or of the mean unprofiled one where the saving is from records.
+    Of the mean traced step, or of the mean unprofiled one where a cause of the run rests on records.
     """
     ranked = named_cause(profile, cause, mechanism, ranks)
     return _measured(profile, ranked, ranked.impact_ms)
@@ -93,7 +93,7 @@ def joint_step_ms(profile: Profile, causes: str, bound: str = "expected") -> Mea
     """Mean step time with several causes gone at once; the bound low is the shorter time's end (high speedup)."""
     chosen = _together(profile, causes)
     speedup = _bounded(_joint(profile, chosen), causes, {"low": "high", "high": "low"}.get(bound, bound))
-    return _measured_together(profile, chosen, profile.mean_step_ms / speedup)
+    return _measured_together(profile, chosen, chosen[0].step_ms / speedup)
 
 
 def _together(profile: Profile, causes: str) -> tuple[RankedCause, ...]:

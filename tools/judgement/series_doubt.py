@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tools.analyzers.support.answers import measured, saving
+from tools.analyzers.support.figures import measured, saving
 from tools.findings import Fact, Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.coarse import own_ms

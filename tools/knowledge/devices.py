@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Literal
 
-import yaml
-
+from tools.knowledge.tables import table
 from tools.run.model import Device
 
 Precision = Literal["fp64", "fp32", "tf32", "fp16", "bf16", "fp8"]
@@ -62,8 +60,6 @@ def spec_of(device: Device) -> DeviceSpec | None:
 @lru_cache(maxsize=1)
 def device_specs() -> tuple[DeviceSpec, ...]:
     """The whole table in order of precedence."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    table = yaml.load(files("tools.knowledge").joinpath("devices.yaml").read_text(encoding="utf-8"), Loader=loader)
     return tuple(
         DeviceSpec(
             name=entry["name"],
@@ -74,5 +70,5 @@ def device_specs() -> tuple[DeviceSpec, ...]:
             source=entry["source"],
             min_memory_gb=entry.get("min_memory_gb", 0.0),
         )
-        for entry in table["devices"]
+        for entry in table("devices")["devices"]
     )

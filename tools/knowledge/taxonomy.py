@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
-import yaml
+from tools.knowledge.tables import table
 
 EFFORTS = {1: "minutes", 2: "hours", 3: "days"}
 
@@ -82,8 +81,6 @@ class Cause:
 @lru_cache(maxsize=1)
 def causes() -> dict[str, Cause]:
     """All causes by id."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    table = yaml.load(files("tools.knowledge").joinpath("causes.yaml").read_text(encoding="utf-8"), Loader=loader)
     return {
         name: Cause(
             name,
@@ -95,7 +92,7 @@ def causes() -> dict[str, Cause]:
             tuple(Optimization(**row) for row in entry["advice"]),
             {check: _appearance(**row) for check, row in entry.get("found_by", {}).items()},
         )
-        for name, entry in table["causes"].items()
+        for name, entry in table("causes")["causes"].items()
     }
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from importlib.resources import files
-
-import yaml
 
 from tools.errors import UsageError
+from tools.knowledge.tables import table
 
 
 @dataclass(frozen=True)
@@ -25,9 +23,7 @@ class Threshold:
 @lru_cache(maxsize=1)
 def defaults() -> dict[str, Threshold]:
     """All thresholds by name."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    table = yaml.load(files("tools.knowledge").joinpath("thresholds.yaml").read_text(encoding="utf-8"), Loader=loader)
-    return {name: Threshold(**row) for name, row in table.items()}
+    return {name: Threshold(**row) for name, row in table("thresholds").items()}
 
 
 @dataclass(frozen=True)

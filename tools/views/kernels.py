@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.knowledge.devices import PRECISIONS, DeviceSpec, spec_of
-from tools.knowledge.name_patterns import KERNEL_CLASSES, PATTERNS, kernel_class
+from tools.knowledge.name_patterns import KERNEL_CLASSES, kernel_class, patterns
 from tools.run.model import Device
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
@@ -36,17 +36,17 @@ def arithmetic_of(name: str) -> Arithmetic:
         (
             each
             for each in ("fp8", "bf16", "tf32", "fp16", "fp64", "fp32")
-            if PATTERNS[f"arithmetic_{each}"].search(name)
+            if patterns()[f"arithmetic_{each}"].search(name)
         ),
         "",
     )
-    if PATTERNS["matrix_unit"].search(name):
+    if patterns()["matrix_unit"].search(name):
         return Arithmetic(precision, MATRIX_UNIT, _full_loads(name, precision))
-    return Arithmetic(precision, VECTOR_UNIT if PATTERNS["vector_unit"].search(name) else UNKNOWN)
+    return Arithmetic(precision, VECTOR_UNIT if patterns()["vector_unit"].search(name) else UNKNOWN)
 
 
 def _full_loads(name: str, precision: str) -> int:
-    match = PATTERNS["elements_per_load"].search(name)
+    match = patterns()["elements_per_load"].search(name)
     if match is None or precision not in PRECISION_BYTES:
         return UNKNOWN
     elements = int(match.group(1) or match.group(2))
@@ -97,7 +97,7 @@ def _meaning(name: str) -> tuple[str, str, int, int]:
     if group in MATH_CLASSES:
         arithmetic = arithmetic_of(name)
         return group, arithmetic.precision, arithmetic.unit, arithmetic.full_loads
-    return group, "fp64" if PATTERNS["arithmetic_fp64"].search(name) else "", UNKNOWN, UNKNOWN
+    return group, "fp64" if patterns()["arithmetic_fp64"].search(name) else "", UNKNOWN, UNKNOWN
 
 
 def _from_details(details: pd.DataFrame, column: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:

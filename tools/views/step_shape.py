@@ -73,6 +73,10 @@ class StepSeries:
         over = np.flatnonzero(self.ms > self.usual_ms * (1.0 + limit_pct / 100.0))
         return self.numbers[over[np.argsort(-self.ms[over], kind="stable")]]
 
+    def usual_share(self, limit_pct: float) -> float:
+        """Share of the steps within ``limit_pct`` of the median: small where the steps fall into groups."""
+        return float((np.abs(self.ms - self.usual_ms) <= limit_pct / 100.0 * self.usual_ms).mean())
+
     def trend(self) -> Trend | None:
         """The drift, None with fewer than ``TREND_STEPS`` steps."""
         if len(self.ms) < TREND_STEPS:

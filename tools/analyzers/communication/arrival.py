@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from tools.analyzers.communication.limit import untraced_straggler
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, saving, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
 from tools.analyzers.support.excess import EXPLAINED_BY, HOST_CAUSES, PART_NAMES, Excess, balance, excesses, removal
+from tools.analyzers.support.figures import measure_all, saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.own_time import known_lateness
 from tools.metrics.registry import measure
 from tools.views.arrivals import arrivals, blame, steadiness
 from tools.views.collectives import collectives, unmatched
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 
 CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late
 CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still resolve
@@ -32,6 +33,26 @@ def late_ranks(profile: Profile) -> tuple[int, ...]:
     elif len(together) <= len(table) // 2:
         late = tuple(sorted(int(rank) for rank in together.index))
     return late if late and steadiness(profile, late) >= profile.thresholds["straggler_steadiness"] else ()
+
+
+def _wait_pct(profile: Profile) -> float:
+    """Share of the step that the most patient rank waits for others."""
+    waiting_ms = max(measure(profile, "exposed_wait_ms", rank=rank).value for rank in profile.run.rank_numbers)
+    return 100.0 * waiting_ms / profile.median_step_ms
+
+
+def _waiting_is_noted(profile: Profile) -> bool:
+    limits, ratio = profile.thresholds, measure(profile, "collective_wait_pct")
+    return _wait_pct(profile) >= limits["noted_pct"] and ratio.value >= limits["collective_wait_pct"]
+
+
+@memoized
+def slowest_by_waiting(profile: Profile) -> int | None:
+    """The one traced rank that the others wait for noticeably and steadily; None where there is none."""
+    if len(profile.ranks) < 2 or arrivals(profile).empty or not _waiting_is_noted(profile):
+        return None
+    late = late_ranks(profile)
+    return late[0] if len(late) == 1 else None
 
 
 def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
@@ -150,10 +171,7 @@ def _between_traced(profile: Profile) -> Check | Finding:
             "traces of ranks of the same job and group that cover the same whole steps",
         )
     ratio = measure(profile, "collective_wait_pct")
-    limits = profile.thresholds
-    waiting_ms = max(measure(profile, "exposed_wait_ms", rank=rank).value for rank in profile.run.rank_numbers)
-    wait_pct = 100.0 * waiting_ms / profile.median_step_ms
-    if wait_pct < limits["noted_pct"] or ratio.value < limits["collective_wait_pct"]:
+    if not _waiting_is_noted(profile):
         return clean(*_support(profile, ratio))
     late = late_ranks(profile)
     if late:
@@ -167,7 +185,7 @@ def _between_traced(profile: Profile) -> Check | Finding:
             cause="data_skew",
             claim=say(text, waiting),
             confidence=confidence(
-                (wait_pct, profile.thresholds["cause_share_pct"]),
+                (_wait_pct(profile), profile.thresholds["cause_share_pct"]),
                 (measure(profile, "collective_wait_pct").value, profile.thresholds["collective_wait_pct"]),
                 (len(leading), 2.0),
                 at_most=0.7,

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import pandas as pd
 
 from tools.analyzers.communication.limit import UNTRACED, all_traced, link_bound, order_suffices, overlap_known
-from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, found, measure_ranks, say
+from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import hidden
+from tools.analyzers.support.figures import measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.answers import confidence, measure_all, measured, say
+from tools.analyzers.support.answers import confidence, say
 from tools.analyzers.support.changes import scaled
+from tools.analyzers.support.figures import measure_all, measured
 from tools.findings import Finding
 from tools.metrics.registry import measure
 from tools.views.profile import Profile

@@ -5,8 +5,9 @@ from __future__ import annotations
 from tools.analyzers.communication.limit import holds_waiting
 from tools.analyzers.communication.transfer import ONE_RANK, ONE_RANK_CAP
 from tools.analyzers.cpu.environment import settings
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, measured, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import scaled
+from tools.analyzers.support.figures import measure_all, measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Saving, Sentence
 from tools.metrics.registry import measure

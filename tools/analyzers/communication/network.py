@@ -4,18 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tools.analyzers.support.answers import (
-    by_rank,
-    clean,
-    confidence,
-    measured,
-    not_recorded,
-    saving,
-    say,
-    values,
-    worst_of,
-)
+from tools.analyzers.support.answers import clean, confidence, say, values, worst_of
 from tools.analyzers.support.changes import scaled
+from tools.analyzers.support.figures import by_rank, measured, not_recorded, saving
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Saving
 from tools.metrics.recorded.series import rank_stalls

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, measure_all, measure_ranks, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.excess import balance
+from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.communication.pipeline import pipeline

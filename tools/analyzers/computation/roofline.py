@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, measure_all, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
+from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.kernel_scope import (
     Concerned,
     concerned,

@@ -4,20 +4,8 @@ from __future__ import annotations
 
 from math import comb
 
-from tools.analyzers.support.answers import (
-    affected,
-    by_rank,
-    clean,
-    confidence,
-    host_saving,
-    measured,
-    not_recorded,
-    overlapped,
-    saving,
-    say,
-    values,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, clean, confidence, say, values, worst_of
+from tools.analyzers.support.figures import by_rank, host_saving, measured, not_recorded, overlapped, saving
 from tools.analyzers.support.spec import Need, check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding

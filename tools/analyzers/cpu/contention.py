@@ -6,18 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import (
-    affected,
-    by_rank,
-    clean,
-    confidence,
-    host_saving,
-    measured,
-    not_recorded,
-    overlapped,
-    say,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, clean, confidence, say, worst_of
+from tools.analyzers.support.figures import by_rank, host_saving, measured, not_recorded, overlapped
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure

@@ -5,17 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes, removal
-from tools.analyzers.support.answers import (
-    HIGHEST,
-    affected,
-    cannot_answer,
-    clean,
-    confidence,
-    measure_all,
-    saving,
-    say,
-    worst_of,
-)
+from tools.analyzers.support.answers import HIGHEST, affected, cannot_answer, clean, confidence, say, worst_of
+from tools.analyzers.support.figures import measure_all, saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.intervals import intersect, union

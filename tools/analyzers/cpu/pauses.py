@@ -6,21 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import (
-    affected,
-    by_rank,
-    cannot_answer,
-    clean,
-    confidence,
-    host_saving,
-    measure_all,
-    measure_ranks,
-    measured,
-    overlapped,
-    say,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.changes import shortened_on
+from tools.analyzers.support.figures import by_rank, host_saving, measure_all, measure_ranks, measured, overlapped
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.host.compiled import versions

@@ -5,19 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import waiting_ms
-from tools.analyzers.support.answers import (
-    affected,
-    by_rank,
-    cannot_answer,
-    clean,
-    confidence,
-    host_saving,
-    measure_ranks,
-    measured,
-    overlapped,
-    say,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
+from tools.analyzers.support.figures import by_rank, host_saving, measure_ranks, measured, overlapped
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, subtract, union

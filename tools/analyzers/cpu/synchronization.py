@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.overlap.idle import idle_share, late_host_causes
-from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, measure_all, say, worst_of
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
+from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from tools.analyzers.io.loader_records import loader_reading, recorded_data_wait
 from tools.analyzers.overlap.idle import removal
-from tools.analyzers.support.answers import (
-    affected,
-    cannot_answer,
-    clean,
-    confidence,
-    measure_ranks,
-    say,
-    values,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
 from tools.analyzers.support.changes import shortened_on
+from tools.analyzers.support.figures import measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.io import upload_rows

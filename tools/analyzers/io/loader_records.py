@@ -5,19 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from tools.analyzers.support.answers import (
-    BEHIND_DEVICE,
-    affected,
-    behind_device,
-    clean,
-    confidence,
-    measured,
-    not_recorded,
-    saving,
-    say,
-    values,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, clean, confidence, say, values, worst_of
+from tools.analyzers.support.figures import BEHIND_DEVICE, behind_device, measured, not_recorded, saving
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.recorded.own_time import least_data_wait_ms
 from tools.metrics.registry import measure

@@ -5,22 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.cpu.profiling import always_profiled
-from tools.analyzers.support.answers import (
-    affected,
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
+from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.figures import (
     by_rank,
-    cannot_answer,
-    clean,
-    confidence,
     host_saving,
     measure_all,
     measure_ranks,
     measured,
     not_recorded,
     overlapped,
-    say,
-    worst_of,
 )
-from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.memory import allocation_rows, recomputed, recomputed_kernels

@@ -4,18 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.support.answers import (
-    affected,
-    cannot_answer,
-    clean,
-    confidence,
-    found,
-    measure_all,
-    measure_ranks,
-    say,
-    values,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import IntervalSet, covered, length

@@ -10,7 +10,9 @@ from functools import partial
 
 import numpy as np
 
-from tools.analyzers.support.answers import by_rank, cannot_answer, clean, measure_all, say, symptom, values, worst_of
+from tools.analyzers.communication.arrival import slowest_by_waiting
+from tools.analyzers.support.answers import cannot_answer, clean, say, symptom, values, worst_of
+from tools.analyzers.support.figures import by_rank, measure_all
 from tools.analyzers.support.spec import check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Sentence
@@ -76,6 +78,7 @@ coarse = partial(check, family="parallel", stage="coarse", from_records="steps")
 SPIKE_STEPS = 3
 IN_WORDS = {TREND_STEPS: "ten", PERIOD_STEPS: "twenty"}  # what is needed is no measured figure, so it is no digit
 SHOWN_SPIKES = 3
+USUAL_SHARE = 0.5  # of the steps must be near the median, else it is no step that another one could be held against
 RHYTHM_CORRELATION = 0.5
 OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself explains what others wait for
 MORE_RECORDS = "a longer series: more steps under the monitor, or in the step log"
@@ -145,6 +148,8 @@ def fluctuation(profile: Profile) -> Check:
     variation = say("The step time varies by {0}; {1} steps are far above the median.", *facts)
     if not len(spikes):
         return clean(variation)
+    if asked.steps.usual_share(profile.thresholds["fluctuation_pct"]) < USUAL_SHARE:
+        return symptom(variation, say("Fewer than half of the steps are near the median, so no step time is usual."))
     return symptom(variation, *(_spike(profile, int(step)) for step in spikes[:SHOWN_SPIKES]))
 
 
@@ -227,8 +232,14 @@ def slowest_rank(profile: Profile) -> Check:
     if len(profile.ranks) < 2:
         one = cannot_answer("there is one rank's trace only", "the traces of the other ranks for the same steps")
         return recorded or one
-    own = own_ms(profile)
+    own, late = own_ms(profile), slowest_by_waiting(profile)
     slowest = int(own.sort_values().index[-1])
+    if late is not None and late != slowest:
+        waited = measure(profile, "exposed_wait_ms", last_rank=late)
+        text = f"Rank {late} is the slowest: the other ranks wait {{0}} per step for it; without exposed communication"
+        return symptom(
+            say(f"{text} its step takes {{1}}.", waited, measure(profile, "rank_time_ms", of="own", rank=late))
+        )
     facts = measure(profile, "rank_time_ms", of="own", rank=slowest), measure(profile, "rank_spread_pct", of="own")
     text = f"Without exposed communication rank {slowest} takes longest, {{0}} per step; the ranks differ by {{1}}."
     apart = spread_pct(own) >= profile.thresholds["rank_spread_pct"]

@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from tools.analyzers.support.answers import (
-    affected,
-    cannot_answer,
-    clean,
-    confidence,
-    measure_all,
-    measured,
-    saving,
-    say,
-    worst_of,
-)
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
+from tools.analyzers.support.figures import measure_all, measured, saving
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import length

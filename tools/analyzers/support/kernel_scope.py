@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tools.analyzers.support.answers import cannot_answer, measure_all, measure_ranks
+from tools.analyzers.support.answers import cannot_answer
 from tools.analyzers.support.changes import shortened_on
+from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.findings import Check, Fact, Finding
 from tools.metrics.host.operator_groups import host_group
 from tools.views.kernel_groups import group_rows

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Literal
 
-from tools.analyzers.support.answers import NEEDED, behind_device, cannot_answer, found, say
+from tools.analyzers.support.answers import cannot_answer, found, say
+from tools.analyzers.support.figures import NEEDED, behind_device
 from tools.analyzers.support.kernel_scope import device_ranks
 from tools.findings import Check, Finding
 from tools.knowledge.taxonomy import causes

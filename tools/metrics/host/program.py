@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, intersect, merge
-from tools.knowledge.name_patterns import PATTERNS
+from tools.knowledge.name_patterns import patterns
 from tools.metrics.measurement import Measurement, choice, metric, of_events, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind
 from tools.views.profile import Profile
@@ -18,7 +18,7 @@ OPTIONS = ("record_shapes", "with_stack", "profile_memory")
 
 def span_rows(view: RankProfile, pattern: str) -> NDArray[np.int64]:
     """Rows of host events on training threads, inside steps, whose name matches a pattern of the vocabulary."""
-    choice("pattern", pattern, PATTERNS)
+    choice("pattern", pattern, patterns())
     host = np.isin(view.kind, [int(kind) for kind in HOST_WORK])
     return view.in_steps(np.flatnonzero(view.named(pattern) & host & view.on_training_thread))
 
