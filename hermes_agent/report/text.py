@@ -7,9 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis
-from hermes_agent.model.display import cause_heading, cause_title, counted
-from hermes_agent.report.lines import COLUMNS, MARKS, cause_facts, cause_lines, interval_meaning, masked, notes_of
+from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
+from hermes_agent.model.display import cause_heading, counted
+from hermes_agent.report.sections import (
+    BEFORE_BREAKDOWN,
+    COLUMNS,
+    Item,
+    Section,
+    interval_meaning,
+    masked,
+    notes_of,
+    sections,
+)
 from tools.knowledge.taxonomy import EFFORTS
 from tools.knowledge.thresholds import defaults
 
@@ -88,21 +97,11 @@ class _Page:
 
     def everything(self) -> str:
         """The whole diagnosis."""
-        return _joined(
-            [
-                self._title(),
-                self._verdict(len(self.diagnosis.answer)),
-                self._comparison(len(self.diagnosis.comparison.changes) if self.diagnosis.comparison else 0),
-                self._all_causes(),
-                self._advice(),
-                self._breakdown(len(self.diagnosis.breakdown)),
-                self._more_detail(),
-                "\n".join([self._heading("Checks"), *map(self._check, self.diagnosis.checks)]),
-                self._cases(),
-                self._notes(),
-                "hermes-dx show E1 measures a figure again and prints the rows behind it.",
-            ]
-        )
+        found = {name: self._section(section) for name, section in sections(self.diagnosis).items()}
+        before = [found.pop(name, "") for name in BEFORE_BREAKDOWN]
+        breakdown, answer = self._breakdown(len(self.diagnosis.breakdown)), self._verdict(len(self.diagnosis.answer))
+        again = "hermes-dx show E1 measures a figure again and prints the rows behind it."
+        return _joined([self._title(), answer, *before, breakdown, self._more_detail(), *found.values(), again])
 
     def _wrap(self, text: str, indent: str = "", first: str | None = None) -> str:
         return textwrap.fill(
@@ -221,34 +220,19 @@ class _Page:
         ranges = "".join(f"{meaning} " for meaning in interval_meaning(self.diagnosis))
         return self._wrap(f"{ranges}All evidence: -v; rows behind a figure: hermes-dx show E1.")
 
-    def _all_causes(self) -> str:
-        if not self.diagnosis.causes:
-            return ""
-        blocks = [self._cause(place, cause) for place, cause in enumerate(self.diagnosis.causes, start=1)]
-        return "\n".join([self._heading("Causes, largest saving first"), *blocks])
+    def _section(self, section: Section) -> str:
+        before = [self._wrap(section.before)] if section.before else []
+        items = [line for item in section.items for line in self._item(item)]
+        return "\n".join([self._heading(section.title), *before, *items, *map(self._wrap, section.after)])
 
-    def _cause(self, place: int, cause: CauseRecord) -> str:
-        title = f"{place}. {cause_heading(cause.cause, cause.mechanism)}"
-        named = f"({'/'.join(filter(None, (cause.cause, cause.mechanism)))})"
-        first = self._wrap(f"{title} {named}: {cause_facts(cause, self.diagnosis)}", INDENT, "")
-        said = (cause.claim, *cause_lines(cause))
-        return "\n".join([first.replace(title, self.style(title, "cause"), 1), *(self._wrap(t, INDENT) for t in said)])
-
-    def _advice(self) -> str:
-        if not self.diagnosis.advice:
-            return ""
-        blocks = [self._heading("What to change, largest gain first"), *map(self._change, self.diagnosis.advice)]
-        return "\n".join([*blocks, *map(self._wrap, interval_meaning(self.diagnosis))])
-
-    def _change(self, item: AdviceRecord) -> str:
-        title = f"{item.id} {item.optimization}"
-        about = f"{title} (for {cause_title(item.for_, item.mechanism)}; {EFFORTS[item.effort]} of work)"
-        lines = [self._wrap(about, INDENT, "").replace(title, self.style(title, "cause"), 1)]
-        said = filter(None, (item.how, item.text, f"Risk: {item.risk}. Verify: {item.verify}."))
-        lines += [self._wrap(text, INDENT) for text in said]
-        if item.cases:
-            lines.append(f"{INDENT}Like {', '.join(f'[{case}]' for case in item.cases)}")
-        return "\n".join(lines)
+    def _item(self, item: Item) -> list[str]:
+        head = self._wrap(f"{item.mark} {item.title}{item.text}", INDENT, "")
+        head = head.replace(item.title, self.style(item.title, "cause"), 1) if item.lines else head
+        return [
+            head,
+            *(self._wrap(line, INDENT) for line in item.lines),
+            *([f"{INDENT}{item.url}"] if item.url else []),
+        ]
 
     def _more_detail(self) -> str:
         """Kernel classes, and the TensorBoard plugin's attribution, of the first rank that has them."""
@@ -263,27 +247,6 @@ class _Page:
             text = f"By the TensorBoard plugin's priorities, rank {row.rank}, ms of {row.step_ms:.2f}: {listed}"
             lines.append(self._wrap(text, "  "))
         return "\n".join([self._heading("More detail"), *lines]) if lines else ""
-
-    def _check(self, check: CheckRecord) -> str:
-        said = " ".join(check.text)
-        if check.status == "cannot_answer":
-            said = f"not assessable: {check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
-        return self._wrap(said, "    ", f"{MARKS[check.status]:>3} {check.analyzer}: ")
-
-    def _cases(self) -> str:
-        cases = self.diagnosis.cases
-        if not cases:
-            note = self.diagnosis.recall_note
-            return f"Similar cases: {note}" if note else ""
-        lines = [self._heading(f"{similar_cases_title(cases)} (suggestions, no evidence for this run)")]
-        for case in cases:
-            lines.append(self._wrap(f"{case.title}: {case.why}", "     ", f"[{case.id}] "))
-            lines += [f"     {case.url}"] if case.url else []
-        return "\n".join(lines)
-
-    def _notes(self) -> str:
-        notes = [self._wrap(note, "  ", "- ") for note in notes_of(self.diagnosis)]
-        return "\n".join([self._heading("Notes"), *notes]) if notes else ""
 
 
 def _joined(blocks: list[str]) -> str:

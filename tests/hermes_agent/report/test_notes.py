@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.report.lines import notes_of
+from hermes_agent.report.sections import notes_of
 
 
 def test_a_note_is_dropped_only_when_a_file_says_the_same_of_itself(demo_diagnosis: Diagnosis) -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.report.compose import Findings, compose
-from hermes_agent.report.lines import interval_meaning
 from hermes_agent.report.markdown import render_markdown
+from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
 from tests.synthetic import RankBuilder, profile_of, run_of
 from tools.analyzers.registry import all_checks

@@ -56,7 +56,7 @@ def exchange_finding(profile: Profile) -> Finding | None:
         steps=share.steps,
         change=_hidden(profile, exchange_rows(profile), less_ms),
         against=(AT_ONCE, SMALLER, *(() if all_traced(profile) else (UNTRACED,))),
-        disproved_by="a run with two to four shards whose step is not shorter",
+        disproved_by="the step is not shorter with two to four shards",
         signals=("long serial chain of communication then computation",),
         symptom_of=("moe_imbalance", "straggler", "bandwidth_contention", "slow_link", "network_configuration"),
     )

@@ -95,5 +95,5 @@ def untraced_straggler(profile: Profile) -> Finding | None:
         change=scaled(profile, fit.kind, 1.0 - fit.fixed_share, group=fit.group),
         against=(UNSEEN,),
         signals=("R_wait = 1 - T_avg/T_max of a collective is high",),
-        disproved_by="whole traces of all ranks for the same steps, in which none comes late",
+        disproved_by="whole traces of all ranks for the same steps show no straggler",
     )

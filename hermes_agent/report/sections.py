@@ -1,0 +1,119 @@
+"""A diagnosis in full as sections of items, for every form of the report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes_agent.evidence.cases import similar_cases_title
+from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis, SourceRecord
+from hermes_agent.model.display import cause_heading, cause_title, numbered, rank_list
+from tools.knowledge.taxonomy import EFFORTS
+
+MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
+COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
+BEFORE_BREAKDOWN = ("comparison", "causes", "advice")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One entry: its number or id, a title, the text after it and further lines below."""
+
+    mark: str
+    title: str
+    text: str = ""
+    lines: tuple[str, ...] = ()
+    url: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A heading with its items; ``before`` and ``after`` are sentences around them."""
+
+    title: str
+    items: tuple[Item, ...]
+    before: str = ""
+    after: tuple[str, ...] = ()
+
+
+def sections(diagnosis: Diagnosis) -> dict[str, Section]:
+    """Everything but the answer, the breakdown and the evidence; empty sections are left out."""
+    compared, cases = diagnosis.comparison, diagnosis.cases
+    changes = tuple(Item("-", "", change) for change in compared.changes) if compared else ()
+    causes = tuple(_cause(f"{place}.", cause, diagnosis) for place, cause in enumerate(diagnosis.causes, start=1))
+    advice = tuple(map(_change, diagnosis.advice))
+    alike = tuple(Item(f"[{case.id}]", case.title, f": {case.why}", url=case.url) for case in cases)
+    suggestions = f"{similar_cases_title(cases)} (suggestions, no evidence for this run)"
+    found = {
+        "comparison": Section("Against the baseline", changes, compared.headline if compared else ""),
+        "causes": Section("Causes, largest saving first", causes),
+        "advice": Section("What to change, largest gain first", advice, after=interval_meaning(diagnosis)),
+        "checks": Section("Checks", tuple(map(_check, diagnosis.checks))),
+        "cases": Section(suggestions, alike) if cases else Section("Similar cases", (), diagnosis.recall_note),
+        "notes": Section("Notes", tuple(Item("-", "", note) for note in notes_of(diagnosis))),
+    }
+    return {name: section for name, section in found.items() if section.items or section.before}
+
+
+def _cause(mark: str, cause: CauseRecord, diagnosis: Diagnosis) -> Item:
+    """Saving, share, ranks where not all, confidence and method of a cause, then its claim and what else is known."""
+    recorded = diagnosis.run.recorded
+    all_ranks = diagnosis.run.ranks or (recorded.ranks if recorded else ())
+    where = "" if set(cause.ranks) == set(all_ranks) else f", {rank_list(cause.ranks)}"
+    saving = f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}"
+    named = "/".join(filter(None, (cause.cause, cause.mechanism)))
+    method = cause.method.replace("_", " ")
+    text = f" ({named}): {saving}; confidence {cause.confidence:.2f}, by {method}"
+    lines = (
+        cause.claim,
+        *masked(cause),
+        *cause.details,
+        *(f"Symptom: {symptom}" for symptom in cause.symptoms),
+        *(f"Against: {contrary}" for contrary in cause.against),
+        *([f"Where: {cause.where}."] if cause.where else []),
+        *([f"Would be disproved if {cause.disproved_by}."] if cause.disproved_by else []),
+    )
+    return Item(mark, cause_heading(cause.cause, cause.mechanism), text, lines)
+
+
+def masked(cause: CauseRecord) -> list[str]:
+    """The causes that mask this one, and what it saves without them; nothing where none does."""
+    if not cause.masked_by:
+        return []
+    fixes = "that fix" if len(cause.masked_by) == 1 else "those fixes"
+    return [f"Masked by {numbered('cause', cause.masked_by)}; saves {cause.then_ms_per_step:.1f} ms after {fixes}."]
+
+
+def _change(item: AdviceRecord) -> Item:
+    about = f" (for {cause_title(item.for_, item.mechanism)}; {EFFORTS[item.effort]} of work)"
+    like = f"Like {', '.join(f'[{case}]' for case in item.cases)}" if item.cases else ""
+    lines = (item.how, item.text, f"Risk: {item.risk}. Verify: {item.verify}.", like)
+    return Item(item.id, item.optimization, about, tuple(filter(None, lines)))
+
+
+def _check(check: CheckRecord) -> Item:
+    said = " ".join(check.text)
+    if check.status == "cannot_answer":
+        said = f"not assessable: {check.reason.rstrip('.')}. Needs {check.needs.rstrip('.')}."
+    return Item(f"{MARKS[check.status]:>3}", check.analyzer, f": {said}")
+
+
+def interval_meaning(diagnosis: Diagnosis) -> tuple[str, ...]:
+    """The meaning of the ranges in the advice; empty without any."""
+    if not any(item.interval for item in diagnosis.advice):
+        return ()
+    return (f"Ranges are {diagnosis.interval_covers_pct:.0f} % prediction intervals.",)
+
+
+def notes_of(diagnosis: Diagnosis) -> list[str]:
+    """Notes on the files and on what was assumed, each once."""
+    noted = [source for source in diagnosis.run.sources if source.note]
+    partial = [f"{source.path}: {source.note}" for source in noted]
+    others = [note for note in diagnosis.notes if not any(_repeats(source, note) for source in noted)]
+    return list(dict.fromkeys([*partial, *others]))
+
+
+def _repeats(source: SourceRecord, note: str) -> bool:
+    """Return whether the note says no more of the file than the file's own note."""
+    name = source.path.rsplit("/", 1)[-1]
+    rest = note.removeprefix(name).lstrip(": ") if note.startswith(name) else ""
+    return source.note in note or (bool(rest) and rest in source.note)
