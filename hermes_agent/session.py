@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Self
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.journal import journal_of
+from hermes_agent.llm.model import Cancelled
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.events import Emit
 from hermes_agent.model.request import Request
@@ -21,9 +22,9 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
-from hermes_agent.questions.material import Cancelled, RunMaterial, ignore, never
+from hermes_agent.questions.material import RunMaterial, ignore, never
 from hermes_agent.statements.attempt import Accepted
-from hermes_agent.statements.form import introduction, without_words
+from hermes_agent.statements.record import introduction, without_words
 from hermes_agent.workflow.diagnose import Writer, diagnose
 from tools.errors import InputError, UsageError
 

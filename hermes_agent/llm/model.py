@@ -7,8 +7,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from tools.errors import ExitCode, HermesError
+
 Role = Literal["system", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "length", "content_filter", "cancelled"]
+
+
+class Cancelled(HermesError):
+    """The person who asked no longer wants the answer."""
+
+    exit_code = ExitCode.INTERRUPTED
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from hermes_agent.llm.budget import Budget, BudgetExceeded
-from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, ResponseSchema
+from hermes_agent.llm.model import Cancelled, ChatModel, Degraded, Message, ModelRequest, ResponseSchema
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.turn import Limits, take_turn
 from tools.agent_tools.tool import describe_faults
@@ -30,10 +30,6 @@ REPAIR = (
     "Answer again with the corrected JSON object and nothing else. It has to fit this JSON Schema:\n{schema}"
 )
 NOT_STRICT = frozenset({"title", "default", "discriminator", "minLength", "maxLength", "uniqueItems"})
-
-
-class Interrupted(ModelError):
-    """The person who asked no longer wants the answer."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +55,7 @@ def ask_structured(
 
     The messages may come from a tool loop: when the last one is the model's and fits already, no call is made, and
     when it does not fit, the model is asked to correct it. Raises ModelError when there is no valid answer,
-    BudgetExceeded when the budget does not allow the call, and Interrupted once ``cancelled``.
+    BudgetExceeded when the budget does not allow the call, and Cancelled once ``cancelled``.
     """
     schema, conversation, note, calls = strict_schema(form), tuple(messages), "", 0
     while True:
@@ -76,7 +72,7 @@ def ask_structured(
         if reply.reason == "cancelled":
             if reply.over_budget and not cancelled():
                 raise BudgetExceeded(reply.over_budget)
-            raise Interrupted("The question was interrupted before the model had answered.")
+            raise Cancelled("The question was cancelled.")
         conversation = (*conversation, Message("assistant", reply.text or "(nothing)"))
         note, calls = reply.over_budget, calls + 1
 

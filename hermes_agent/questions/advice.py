@@ -105,7 +105,7 @@ def what_if(discussion: Discussion, question: Question) -> str:
 
 def how_many_workers(discussion: Discussion, question: Question) -> str:
     """The fewest workers that keep up where a batch's making was recorded, else what to record."""
-    ranks = question.ranks or discussion.material.profile().run.rank_numbers
+    ranks = question.ranks or discussion.profile().run.rank_numbers
     if least := discussion.values("loader_workers_least", ranks):
         rank = max(least, key=lambda each: least[each])
         where = f" on rank {rank}, which needs no fewer than the others" if len(least) > 1 else ""

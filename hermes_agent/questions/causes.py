@@ -125,7 +125,7 @@ def _no_communication(discussion: Discussion, subject: Subject) -> str:
     """The answer on communication where the traced steps hold none; empty for other subjects and other runs."""
     families = {family_of(cause) for cause in subject.causes}
     communicates = families <= {"communication", "parallel"} and "communication" in families
-    none = no_collectives(discussion) if communicates and discussion.material.profile().traced else ""
+    none = no_collectives(discussion) if communicates and discussion.profile().traced else ""
     return none and wording("no_communication").format(title=subject.title, none=none)
 
 
@@ -270,7 +270,7 @@ def _interval(discussion: Discussion, cause: CauseRecord) -> str:
 
 def _ranked(discussion: Discussion, cause: CauseRecord) -> RankedCause | None:
     key = (cause.cause, cause.mechanism, cause.check)
-    for each in ranking(discussion.material.profile()).causes:
+    for each in ranking(discussion.profile()).causes:
         finding = each.finding
         if (finding.cause, finding.mechanism, each.check) == key and list(finding.ranks) in (cause.ranks, []):
             return each
@@ -303,5 +303,5 @@ def _listed(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[
 
 
 def _minor(discussion: Discussion, cause: str, mechanism: str | None) -> tuple[RankedCause, ...]:
-    same = [each for each in ranking(discussion.material.profile()).below if each.finding.cause == cause]
+    same = [each for each in ranking(discussion.profile()).below if each.finding.cause == cause]
     return tuple(each for each in same if mechanism is None or each.finding.mechanism in (None, mechanism))

@@ -28,7 +28,7 @@ UNNAMED = "of a kind that the trace does not name"
 
 def top_kernels(discussion: Discussion, question: Question) -> str:
     """The kernels with most time per step: of the rank that was named, else as the mean over ranks."""
-    if kernel_work(discussion.material.profile()).empty:
+    if kernel_work(discussion.profile()).empty:
         return wording("no_kernels")
     return blocks(_kernels(discussion, rank, _kernel_names(discussion, rank)) for rank in question.ranks or (None,))
 
@@ -65,14 +65,14 @@ def collectives_by_kind(discussion: Discussion, question: Question) -> str:
 
 def no_collectives(discussion: Discussion) -> str:
     """A sentence with the count where the steps hold no collective at all; empty when they hold some."""
-    if (collectives(discussion.material.profile())["step"] >= 0).any():
+    if (collectives(discussion.profile())["step"] >= 0).any():
         return ""
     return discussion.say("There are no collectives in the recorded steps: {collective_count} per step.")
 
 
 def launch_queue(discussion: Discussion, question: Question) -> str:
     """The host's lead over the device and the reasons of idle time, on the rank named or the most idle one."""
-    views = discussion.material.profile().ranks
+    views = discussion.profile().ranks
     joined = [view.rank.rank for view in views if len(view.in_steps(view.launches["launch_row"].to_numpy()))]
     ranks = [rank for rank in question.ranks or joined if rank in joined]
     if not ranks:
@@ -84,7 +84,7 @@ def launch_queue(discussion: Discussion, question: Question) -> str:
 
 def how_busy(discussion: Discussion, question: Question) -> str:
     """Share of the step in which kernels run, and in which nothing runs, for each rank with a device."""
-    views = discussion.material.profile().ranks
+    views = discussion.profile().ranks
     ranks = [view.rank.rank for view in views if view.rank.has_device]
     ranks = [rank for rank in ranks if not question.ranks or rank in question.ranks]
     if not ranks:
@@ -102,7 +102,7 @@ def how_busy(discussion: Discussion, question: Question) -> str:
 
 def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     peaks = discussion.values("memory_peak_mib", question.ranks or profile.run.rank_numbers)
     if not peaks:
         return wording("no_memory")
@@ -116,18 +116,18 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
 
 
 def _slowest(discussion: Discussion) -> int:
-    return int(str(own_ms(discussion.material.profile()).idxmax()))
+    return int(str(own_ms(discussion.profile()).idxmax()))
 
 
 def _kernel_names(discussion: Discussion, rank: int | None) -> list[str]:
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     if rank is None:
         return [str(name) for name in kernel_work(profile).index]
     return names_by_time(profile.rank(rank), step_kernels(profile, rank))
 
 
 def _call_names(discussion: Discussion, rank: int) -> list[str]:
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     return names_by_time(profile.rank(rank), host_calls(profile, rank))
 
 
@@ -172,11 +172,11 @@ def _by_name(
 def _of_rank(discussion: Discussion, rank: int | None) -> str:
     if rank is not None:
         return f" of rank {rank}"
-    return " and rank" if len(discussion.material.profile().ranks) > 1 else ""
+    return " and rank" if len(discussion.profile().ranks) > 1 else ""
 
 
 def _collectives(discussion: Discussion, words: str, rank: int | None) -> str:
-    known, figure = collectives(discussion.material.profile()), discussion.figure
+    known, figure = collectives(discussion.profile()), discussion.figure
     known = known[(known["step"] >= 0) & (rank is None or known["rank"] == rank)]
     if known.empty:
         return no_collectives(discussion) or f"There are no collectives in the recorded steps of rank {rank}."
@@ -195,7 +195,7 @@ def _collectives(discussion: Discussion, words: str, rank: int | None) -> str:
 
 
 def _idle(discussion: Discussion, rank: int) -> str:
-    where = f" of rank {rank}" if len(discussion.material.profile().ranks) > 1 else ""
+    where = f" of rank {rank}" if len(discussion.profile().ranks) > 1 else ""
     shares = {reason: discussion.measure("device_idle_pct", rank=rank, reason=reason) for reason in REASONS}
     lead = discussion.say(f"The device{where} is idle for {{device_idle_pct}} of the step.", rank=rank)
     rows = [

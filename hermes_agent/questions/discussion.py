@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from functools import cached_property
@@ -19,6 +20,7 @@ from hermes_agent.questions.material import Material
 from tools.errors import UsageError
 from tools.findings import Argument, Fact, Sentence
 from tools.judgement.catalog import measure, metrics
+from tools.views.profile import Profile
 
 METRIC_SLOT = re.compile(r"\{([a-z]+_\w+)(?::([^{}]*))?\}")
 
@@ -32,10 +34,17 @@ class Discussion:
         self._journal = journal or Journal(None)
         self.ledger = ContinuedLedger(diagnosis.evidence, self._journal)
 
+    def profile(self) -> Profile:
+        """The run; raises InputError when it can no longer be read."""
+        return self.material.profile()
+
     def measure(self, metric: str, **arguments: Argument) -> Fact:
         """A figure measured now on the run, arguments that are None left out; UsageError where the run has none."""
         given = {name: value for name, value in arguments.items() if value is not None}
-        return measure(self.material.profile(), metric, **given)
+        fact = measure(self.profile(), metric, **given)
+        if not math.isfinite(fact.value):
+            raise UsageError(f"nothing was recorded that {metric} could be measured on")
+        return fact
 
     def measured(self, metric: str, **arguments: Argument) -> Fact | None:
         """The same, None where the run has none."""

@@ -143,7 +143,7 @@ def _evidence(discussion: Discussion, record: EvidenceRecord) -> Shown:
 
 
 def _measure_again(discussion: Discussion, record: EvidenceRecord) -> Measurement:
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     if record.run == "baseline":
         baseline = discussion.material.baseline()
         if baseline is None:

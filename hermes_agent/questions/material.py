@@ -5,20 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from hermes_agent.llm.model import Cancelled
 from hermes_agent.model.events import Emit, Event, Notice, Stage, StageProgress
 from hermes_agent.model.request import Request
-from tools.errors import ExitCode, HermesError
 
 if TYPE_CHECKING:
     from case_library.retrieval.recall import CaseIndex
     from hermes_agent.workflow.workspace import Workspace
     from tools.views.profile import Profile
-
-
-class Cancelled(HermesError):
-    """The person who asked no longer wants the answer."""
-
-    exit_code = ExitCode.INTERRUPTED
 
 
 class Material(Protocol):

@@ -75,7 +75,7 @@ def which_rank(discussion: Discussion, question: Question) -> str:
 
 def why_wait(discussion: Discussion, question: Question) -> str:
     """The time ranks wait in collectives, the rank they wait for, and what it does meanwhile."""
-    ranks, profile = discussion.diagnosis.run.ranks, discussion.material.profile()
+    ranks, profile = discussion.diagnosis.run.ranks, discussion.profile()
     if question.ranks:
         return which_rank(discussion, question)
     if none := no_collectives(discussion):
@@ -161,7 +161,7 @@ def _by_records(discussion: Discussion) -> str:
 
 
 def _slowest(discussion: Discussion) -> str:
-    whole, *groups = slowest_per_group(discussion.material.profile())
+    whole, *groups = slowest_per_group(discussion.profile())
     cause, rank = top_cause_rank(discussion), whole.slowest
     late = slowest_by_waiting(discussion.material.profile())
     even = late is None and discussion.measure("rank_spread_pct", of="own").value < EVEN_PCT
@@ -184,7 +184,7 @@ def _slowest(discussion: Discussion) -> str:
 
 def _verdict(discussion: Discussion, rank: int, words: str) -> str:
     """Yes or no. Late is whom the others wait for; slow is who takes longer without exposed communication."""
-    profile, cause = discussion.material.profile(), top_cause_rank(discussion)
+    profile, cause = discussion.profile(), top_cause_rank(discussion)
     blamed = cause is not None and rank in cause.ranks
     by_diagnosis = f"Yes by the diagnosis: {_located(discussion, cause)}." if cause is not None and blamed else ""
     if LATE.search(words) and not arrivals(profile).empty:
@@ -199,7 +199,7 @@ def _verdict(discussion: Discussion, rank: int, words: str) -> str:
 
 def _late(discussion: Discussion, rank: int, by_diagnosis: str) -> str:
     """Yes or no, by the share of the waiting in collectives that is for this rank."""
-    last = int(str(blame(discussion.material.profile())["share"].idxmax()))
+    last = int(str(blame(discussion.profile())["share"].idxmax()))
     own = discussion.measure("wait_share_pct", rank=rank)
     named = any(each.cause == "straggler" and rank in each.ranks for each in discussion.diagnosis.causes)
     share = "{0} of the waiting in collectives is for it"

@@ -16,7 +16,7 @@ LISTED = 5  # files, and operators with their shapes
 
 def what_is_recorded(discussion: Discussion, _: Question) -> str:
     """Files, devices, ranks, steps, parallel layout and the operators' shapes."""
-    run, profile = discussion.diagnosis.run, discussion.material.profile()
+    run, profile = discussion.diagnosis.run, discussion.profile()
     ranks = capital(rank_list(discussion.ranks)) if discussion.ranks else ""
     settings = [quoted(f"{name}={value}") for name, value in run.layout.items() if value is not None]
     layout = f"Layout: {listed(settings) if settings else 'not recorded'}"
@@ -47,7 +47,7 @@ def _devices(names: list[str], profile: Profile) -> str:
 
 def _shapes(discussion: Discussion) -> list[str]:
     """The commonest input shapes of the operators with most own time, each with that time."""
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     common = _commonest_shapes(profile)
     names = [str(name) for name in operator_work(profile).index if str(name) in common][:LISTED]
     text = "{n0} on {n1}, {operator_name_ms} per step"

@@ -40,7 +40,7 @@ def how_long(discussion: Discussion, question: Question) -> str:
 
 def percentiles(discussion: Discussion, question: Question) -> str:
     """The 95th and 99th percentile of the step time next to its median: of unprofiled steps where there are records."""
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     metric = "step_time_ms" if profile.traced and profile.series is None else "series_step_ms"
     texts = []
     for rank in question.ranks or (None,):
@@ -54,7 +54,7 @@ def percentiles(discussion: Discussion, question: Question) -> str:
 
 def which_step(discussion: Discussion, question: Question) -> str:
     """The slowest step, how many are far over the usual one, and the outcome of the coarse checks."""
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     known = [int(number) for number in profile.step_ms.index]
     if any(step not in known for step in question.steps):
         return f"This run has no such step; it has {span('step', known)}."
@@ -80,7 +80,7 @@ def which_step(discussion: Discussion, question: Question) -> str:
 
 def break_down(discussion: Discussion, question: Question) -> str:
     """The parts of the step of each rank and step that was named, else of the mean over all."""
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     if profile.traced or question.steps:
         pairs = [(rank, step) for rank in question.ranks or (None,) for step in question.steps or (None,)]
         return blocks(_parts(discussion, rank, step) for rank, step in pairs)
@@ -92,7 +92,7 @@ def break_down(discussion: Discussion, question: Question) -> str:
 
 
 def _duration(discussion: Discussion, rank: int | None) -> str:
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     series = profile.series if profile.traced else run_series(profile)
     ranks = [view.rank.rank for view in profile.ranks] if series is None else series.ranks
     whose = f" of rank {rank}" if rank is not None else " on its slowest rank" if len(ranks) > 1 else ""
@@ -109,7 +109,7 @@ def _duration(discussion: Discussion, rank: int | None) -> str:
 
 
 def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     of_rank = ((view.rank.rank, step_series(profile, view.rank.rank)) for view in profile.ranks)
     times = {rank: float(own.ms[own.numbers == step][0]) for rank, own in of_rank if step in own.numbers}
     rank, marked_ms = max(times.items(), key=lambda item: (item[1], -item[0]))  # from mark to mark
@@ -132,7 +132,7 @@ def _one_step(discussion: Discussion, step: int, title: str = "") -> str:
 
 def _grown_part(discussion: Discussion, step: int, rank: int) -> str:
     """The part of the step that exceeds the rank's usual one most."""
-    table = discussion.material.profile().rank(rank).breakdown
+    table = discussion.profile().rank(rank).breakdown
     usual, own = table.median(numeric_only=True), table[table["number"] == step].iloc[0]
     extra = {part: float(own[f"{part}_ns"] - usual[f"{part}_ns"]) for part in PARTS}
     part = max(PARTS, key=lambda name: extra[name])
@@ -146,7 +146,7 @@ def _grown_part(discussion: Discussion, step: int, rank: int) -> str:
 
 def _grown_call(discussion: Discussion, step: int, rank: int, part: str, grown_ms: float) -> str:
     """The kernel or host call whose own time grew most, where that is a fair share of what the part grew by."""
-    profile = discussion.material.profile()
+    profile = discussion.profile()
     view = profile.rank(rank)
     place = "device" if part in DEVICE_PARTS and view.rank.has_device else "host"
     if place == "device":
@@ -179,10 +179,10 @@ def _recorded_parts(discussion: Discussion, rank: int) -> str:
 
 
 def _parts(discussion: Discussion, rank: int | None, step: int | None) -> str:
-    table = discussion.material.profile().breakdown
+    table = discussion.profile().breakdown
     numbers = (table if rank is None else table[table["rank"] == rank])["number"]
     if step is not None and not (numbers == step).any():
-        known = [int(number) for number in discussion.material.profile().step_ms.index]
+        known = [int(number) for number in discussion.profile().step_ms.index]
         return f"There is no such step; the run has {span('step', known)}."
     shares = {part: discussion.measure("part_pct", part=part, rank=rank, step=step) for part in PARTS}
     parts = [part for part in sorted(PARTS, key=lambda name: -shares[name].value) if shares[part].value > 0]

@@ -18,9 +18,8 @@ from hermes_agent.questions.material import never
 from hermes_agent.statements.attempt import Accepted, checked_statements, passing_on, spent_line
 from hermes_agent.statements.context import CheckContext, names_of
 from hermes_agent.statements.facts import answer_facts, hosts_of
-from hermes_agent.statements.form import with_words, words_of_model
 from hermes_agent.statements.private import sendable
-from hermes_agent.statements.record import MOST_STATEMENTS, Statements
+from hermes_agent.statements.record import MOST_STATEMENTS, Statements, with_words, words_of_model
 from hermes_agent.workflow.diagnose import Writer
 from prompts.load import render
 

@@ -11,12 +11,11 @@ from hermes_agent.evidence.sentences import quoted
 from hermes_agent.llm.budget import Spent
 from hermes_agent.llm.model import Degraded, Message
 from hermes_agent.llm.sanitize import fence, one_line
-from hermes_agent.llm.structured import Interrupted, Structured
+from hermes_agent.llm.structured import Structured
 from hermes_agent.llm.tool_loop import DialogueEvent, ToolStarted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, EvidenceRecord
 from hermes_agent.model.display import cause_title, rank_list
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Emit, Notice
-from hermes_agent.questions.material import Cancelled
 from hermes_agent.statements.checks import faults_of, template_of
 from hermes_agent.statements.context import CheckContext, checks_of
 from hermes_agent.statements.record import MOST_STATEMENTS, Statement, Statements
@@ -215,8 +214,6 @@ def checked_statements(
     for _ in range(TRIES):
         try:
             result = ask(messages)
-        except Interrupted as error:
-            raise Cancelled("The question was cancelled.") from error
         except ModelError as error:
             reason = str(error)
             break

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pydantic import Field
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.connect import capabilities_of, connect, new_budget
-from hermes_agent.llm.model import ChatModel, Message
+from hermes_agent.llm.model import Cancelled, ChatModel, Message
 from hermes_agent.llm.sanitize import one_line
-from hermes_agent.llm.structured import Interrupted, Structured, ask_structured
+from hermes_agent.llm.structured import Structured, ask_structured
 from hermes_agent.llm.tool_loop import ResultStore, run_dialogue
 from hermes_agent.llm.turn import Limits
 from hermes_agent.model.display import plain
@@ -23,7 +22,7 @@ from hermes_agent.questions.advice import what_if as predicted
 from hermes_agent.questions.cases import for_text
 from hermes_agent.questions.causes import about, unanswered_checks
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.evidence_lookup import look_up as behind
+from hermes_agent.questions.evidence_lookup import look_up
 from hermes_agent.questions.question import Question, Subject
 from hermes_agent.statements.answer import answer_tokens, facts_chars
 from hermes_agent.statements.attempt import Accepted, Declined, checked_statements, passing_on, spent_line
@@ -35,19 +34,12 @@ from prompts.load import render
 from tools.agent_tools.run_tools import RUN_TOOLS
 from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, Tool, read_tool
 from tools.errors import ModelError, UsageError
-from tools.findings import Argument, Fact
 from tools.knowledge.taxonomy import causes
-from tools.views.profile import Profile
 
 ANYTHING = Question("", "")
 OF_ELSEWHERE = ("similar_cases", "advice")  # what they name is not what this run has
 TEXT_CHARS = 20_000
 MOST_TEXTS = 32
-
-
-def diagnosis_summary(discussion: Discussion, _: NoArguments) -> str:
-    """The diagnosis in short: verdict, causes with their figures, the first change to make, what is open."""
-    return f"Verdict: {discussion.diagnosis.verdict}\n{summarise(discussion, ANYTHING)}"
 
 
 class OfCause(Arguments):
@@ -57,26 +49,42 @@ class OfCause(Arguments):
     mechanism: str | None = Field(default=None, max_length=60, description="how it happens, to narrow the cause")
 
 
-def explain_cause(discussion: Discussion, asked: OfCause) -> str:
-    """What speaks for and against one cause: found, small, looked for and absent, open, or not looked for at all."""
-    return about(discussion, _subject(asked))
-
-
-def what_if(discussion: Discussion, asked: OfCause) -> str:
-    """What a step would take with one cause gone, by replay of the recorded steps."""
-    return predicted(discussion, Question("", "", subject=_subject(asked)))
-
-
 class OfAnyCause(Arguments):
     """One cause, or all."""
 
     cause: str | None = Field(default=None, max_length=60, description="id of a cause; without it all causes found")
 
 
+class OfText(Arguments):
+    """A description in words."""
+
+    text: str = Field(min_length=3, max_length=500, description="what is seen: operation, symptom, hardware")
+
+
+class OfId(Arguments):
+    """Anything that has an id or a name."""
+
+    id: str = Field(max_length=80, description="E7, A1, C2, the name of a check such as io.data_loader, or of a cause")
+
+
+def diagnosis_summary(discussion: Discussion, _: NoArguments) -> str:
+    """The diagnosis in short: verdict, causes with their figures, the first change to make, what is open."""
+    return f"Verdict: {discussion.diagnosis.verdict}\n{summarise(discussion, ANYTHING)}"
+
+
+def explain_cause(discussion: Discussion, asked: OfCause) -> str:
+    """What speaks for and against one cause: found, small, looked for and absent, open, or not looked for at all."""
+    return about(discussion, _subject(asked.cause, asked.mechanism))
+
+
+def what_if(discussion: Discussion, asked: OfCause) -> str:
+    """What a step would take with one cause gone, by replay of the recorded steps."""
+    return predicted(discussion, Question("", "", subject=_subject(asked.cause, asked.mechanism)))
+
+
 def advice(discussion: Discussion, asked: OfAnyCause) -> str:
     """What to change, most gain for the effort first: how, predicted gain, risk and how to verify."""
-    subject = _subject(OfCause(cause=asked.cause)) if asked.cause else None
-    return what_to_change(discussion, Question("", "", subject=subject))
+    return what_to_change(discussion, Question("", "", subject=_subject(asked.cause) if asked.cause else None))
 
 
 def what_is_missing(discussion: Discussion, _: NoArguments) -> str:
@@ -89,21 +97,9 @@ def baseline_comparison(discussion: Discussion, _: NoArguments) -> str:
     return against_baseline(discussion, ANYTHING)
 
 
-class OfText(Arguments):
-    """A description in words."""
-
-    text: str = Field(min_length=3, max_length=500, description="what is seen: operation, symptom, hardware")
-
-
 def similar_cases(discussion: Discussion, asked: OfText) -> str:
     """Public cases close to a description. They suggest what to try and are never evidence for this run."""
     return for_text(discussion, asked.text) or "No public case is close enough to that description."
-
-
-class OfId(Arguments):
-    """Anything that has an id or a name."""
-
-    id: str = Field(max_length=80, description="E7, A1, C2, the name of a check such as io.data_loader, or of a cause")
 
 
 def rows_behind(discussion: Discussion, asked: OfId) -> str:
@@ -111,12 +107,11 @@ def rows_behind(discussion: Discussion, asked: OfId) -> str:
 
     Figures inside rows have no id of their own and cannot be cited; only the figure of the id itself can.
     """
-    shown = behind(discussion, asked.id)
+    shown = look_up(discussion, asked.id)
     lines = [shown.title, *(line for line in shown.lines if not line.startswith("Source: "))]
-    if shown.table is not None:
-        lines.append(f"Rows, {len(shown.table.rows)} of {shown.table.total}:")
-        lines.append(" | ".join(shown.table.columns))
-        lines += [" | ".join(row) for row in shown.table.rows]
+    if (table := shown.table) is not None:
+        lines.append(f"Rows, {len(table.rows)} of {table.total}:")
+        lines += [" | ".join(row) for row in (table.columns, *table.rows)]
     return "\n".join(lines)
 
 
@@ -134,8 +129,7 @@ DIAGNOSIS_TOOLS: tuple[ReadTool[Discussion], ...] = (
 
 def tools_for(discussion: Discussion) -> dict[str, Tool]:
     """All tools by name, ready to be called on this discussion."""
-    run = _MeasuredRun(discussion)
-    tools = [tool.bind(discussion) for tool in DIAGNOSIS_TOOLS] + [tool.bind(run) for tool in RUN_TOOLS]
+    tools = [tool.bind(discussion) for tool in DIAGNOSIS_TOOLS] + [tool.bind(discussion) for tool in RUN_TOOLS]
     return {tool.name: tool for tool in tools}
 
 
@@ -156,34 +150,14 @@ def _remembering(tool: Tool, texts: list[str]) -> Callable[[Arguments], str]:
     return call
 
 
-def _subject(asked: OfCause) -> Subject:
-    known = causes().get(asked.cause)
+def _subject(cause: str, mechanism: str | None = None) -> Subject:
+    known = causes().get(cause)
     if known is None:
-        raise UsageError(f"there is no cause {asked.cause!r}; the causes are {', '.join(causes())}")
-    if asked.mechanism is not None and asked.mechanism not in known.mechanisms:
+        raise UsageError(f"there is no cause {cause!r}; the causes are {', '.join(causes())}")
+    if mechanism not in (None, *known.mechanisms):
         have = ", ".join(known.mechanisms) or "none"
-        raise UsageError(f"{asked.cause} has no mechanism {asked.mechanism!r}; it has {have}")
-    return Subject(plain(asked.mechanism or asked.cause), (asked.cause,), asked.mechanism)
-
-
-@dataclass(frozen=True)
-class _MeasuredRun:
-    """The run of a discussion as the tools of ``tools.agent_tools.run_tools`` want it."""
-
-    discussion: Discussion
-
-    def profile(self) -> Profile:
-        return self.discussion.material.profile()
-
-    def measure(self, metric: str, **arguments: Argument) -> Fact:
-        given = {name: value for name, value in arguments.items() if value is not None}  # else the same gets two ids
-        fact = self.discussion.measure(metric, **given)
-        if not math.isfinite(fact.value):
-            raise UsageError(f"nothing was recorded that {metric} could be measured on")
-        return fact
-
-    def say(self, template: str, *facts: Fact, names: tuple[str, ...] = ()) -> str:
-        return self.discussion.say(template, *facts, names=names)
+        raise UsageError(f"{cause} has no mechanism {mechanism!r}; it has {have}")
+    return Subject(plain(mechanism or cause), (cause,), mechanism)
 
 
 MAX_ROUNDS = 8
@@ -237,7 +211,7 @@ class ModelAnswers:
         def ask(messages: Sequence[Message]) -> Structured[Statements]:
             result = run_dialogue(self._model, messages, tools, budget, listen, cancelled, limits=limits, store=store)
             if result.stop == "cancelled":
-                raise Interrupted(result.note)
+                raise Cancelled(result.note)
             if result.stop != "answered":
                 raise ModelError(result.note)
             answer = ask_structured(

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from hermes_agent.llm.budget import Budget, BudgetExceeded
 from hermes_agent.llm.capabilities import Capabilities, Endpoint
 from hermes_agent.llm.endpoint import EndpointModel
-from hermes_agent.llm.model import ChatModel, Degraded, Message, ToolCall
+from hermes_agent.llm.model import Cancelled, ChatModel, Degraded, Message, ToolCall
 from hermes_agent.llm.recording import ScriptedModel
-from hermes_agent.llm.structured import Interrupted, Structured, ask_structured, parse_form, strict_schema
+from hermes_agent.llm.structured import Structured, ask_structured, parse_form, strict_schema
 from tests.hermes_agent.llm.fake_endpoint import Answer, call_chunk, end_chunk, refused, said, serving
 from tools.errors import ModelError
 
@@ -93,7 +93,7 @@ def test_the_budget_bounds_the_repair_and_not_the_answer_that_used_it_up() -> No
 
 
 def test_an_interrupted_question_has_no_answer() -> None:
-    with pytest.raises(Interrupted, match="interrupted"):
+    with pytest.raises(Cancelled, match="cancelled"):
         ask_structured(ScriptedModel(['{"rank": 3}']), ASK, Place, Budget(), lambda: True)
 
 

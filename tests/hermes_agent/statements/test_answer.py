@@ -8,18 +8,16 @@ import pytest
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.model import Reply, Usage
+from hermes_agent.llm.model import Cancelled, Reply, Usage
 from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.model.display import cause_title
-from hermes_agent.questions.material import Cancelled
 from hermes_agent.questions.prose import capital
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.text import render_text
 from hermes_agent.statements.answer import Written, answer_tokens, facts_chars, write_answer, writer_for
 from hermes_agent.statements.facts import answer_facts, hosts_of
-from hermes_agent.statements.form import introduction, without_words, words_of_model
-from hermes_agent.statements.record import Statement
+from hermes_agent.statements.record import Statement, introduction, without_words, words_of_model
 from tests.hermes_agent.llm.fake_endpoint import Answer, refused, said, serving, text_chunk
 from tests.hermes_agent.statements.slow_loader import (
     Listener,

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.llm.model import Reply, ToolCall
+from hermes_agent.llm.model import Cancelled, Reply, ToolCall
 from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.display import cause_title
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.material import Cancelled
 from hermes_agent.questions.prose import capital
 from hermes_agent.session import Session
 from hermes_agent.statements.attempt import Accepted, Declined
