@@ -28,8 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the headline and the changes; raises NotComparableError (exit code 3) with the reasons against it."""
     from hermes_agent.evidence.citations import without_citations
-    from hermes_agent.evidence.ledger import Ledger, evidence_record
-    from hermes_agent.evidence.sentences import render
+    from hermes_agent.evidence.ledger import Ledger, evidence_record, render
     from hermes_agent.model.display import counted
     from tools.comparison.compare import compare
     from tools.views.profile import Profile

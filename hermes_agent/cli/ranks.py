@@ -85,7 +85,7 @@ def _clock(row: Row) -> str:
 
 
 def _mark(row: Row) -> str:
-    from hermes_agent.evidence.sentences import quoted
+    from hermes_agent.evidence.ledger import quoted
 
     groups = row["slowest_of"]
     assert isinstance(groups, list)

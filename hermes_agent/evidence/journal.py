@@ -54,13 +54,11 @@ class Journal:
 
     def evidence(self) -> tuple[EvidenceRecord, ...]:
         """The figures known by now; those that others add later are seen at the next addition."""
-        self._refresh(only_once=True)
-        return tuple(line.evidence for line in self._lines if line.evidence is not None)
+        return tuple(line.evidence for line in self._known() if line.evidence is not None)
 
     def cases(self) -> tuple[CaseRecord, ...]:
         """The cases known by now."""
-        self._refresh(only_once=True)
-        return tuple(line.case for line in self._lines if line.case is not None)
+        return tuple(line.case for line in self._known() if line.case is not None)
 
     def add_evidence(
         self, same: Callable[[EvidenceRecord], bool], make: Callable[[str], EvidenceRecord], last: int
@@ -94,6 +92,11 @@ class Journal:
                     self._size = self._path.stat().st_size
             return record
 
+    def _known(self) -> list[_Line]:
+        if self._size < 0:
+            self._refresh()
+        return self._lines
+
     def _store(self, path: Path, line: _Line) -> None:
         if len(self._lines) <= MOST_LINES:
             _append_line(path, line.model_dump_json())
@@ -103,9 +106,9 @@ class Journal:
         partial.write_text("".join(f"{line.model_dump_json()}\n" for line in self._lines), encoding="utf-8")
         partial.replace(path)
 
-    def _refresh(self, only_once: bool = False) -> None:
+    def _refresh(self) -> None:
         """Reads what others have added."""
-        if self._path is None or (only_once and self._size >= 0):
+        if self._path is None:
             return
         try:
             size = self._path.stat().st_size

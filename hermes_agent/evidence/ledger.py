@@ -1,14 +1,16 @@
-"""The ledger: every fact that reaches a reader gets one id, and the same measurement always the same id."""
+"""The ledger: every fact that reaches a reader gets one id, and sentences with facts become text with citations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import string
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
-from tools.findings import Fact
+from tools.findings import Fact, Sentence
 
 
 @dataclass(frozen=True)
@@ -80,3 +82,38 @@ def evidence_record(identifier: str, fact: Fact) -> EvidenceRecord:
         source=SourceSelector(path=printable(fact.path), selector=printable(fact.selector)),
         run=fact.run,
     )
+
+
+NAME_LIMIT = 80
+LONGEST_NAME = 4096  # more of a name is not even looked at
+
+
+def quoted(name: str) -> str:
+    """A name read from a run, made harmless: no control characters, no back quotes, no citation marks, bounded."""
+    text = " ".join(printable(name, LONGEST_NAME).split())
+    text = text.replace("`", "'").replace("[", "(").replace("]", ")")
+    return f"`{text if len(text) <= NAME_LIMIT else text[: NAME_LIMIT - 1] + '…'}`"
+
+
+def render(sentence: Sentence, ledger: Ledger) -> str:
+    """The sentence with every fact written out and cited."""
+    places: dict[str, str] = {}
+    for index, fact in enumerate(sentence.facts):
+        places[str(index)] = f"{written(fact.value, fact.unit)} [{ledger.cite(fact)}]"
+    for index, name in enumerate(sentence.names):
+        places[f"n{index}"] = quoted(name)
+    text = _Places().vformat(sentence.template, (), places)
+    return text[:1].upper() + text[1:]
+
+
+def render_all(sentences: Iterable[Sentence], ledger: Ledger) -> list[str]:
+    """Several sentences, in order."""
+    return [render(sentence, ledger) for sentence in sentences]
+
+
+class _Places(string.Formatter):
+    """Looks every field up by its text; positions are names here."""
+
+    def get_value(self, key: int | str, args: object, kwargs: object) -> str:
+        assert isinstance(kwargs, dict)
+        return str(kwargs[str(key)])

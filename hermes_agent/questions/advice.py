@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hermes_agent.evidence.sentences import quoted
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord
 from hermes_agent.model.display import cause_title, costs, on_ranks
 from hermes_agent.questions.causes import about

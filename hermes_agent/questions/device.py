@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Mapping, Sequence
 
-from hermes_agent.evidence.sentences import quoted
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.display import plain
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, listed, paragraph, table

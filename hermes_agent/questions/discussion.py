@@ -10,11 +10,10 @@ from inspect import signature
 
 from case_library.retrieval.query import CaseHit, CaseQuery, Recall
 from hermes_agent.evidence.cases import recalled
-from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.evidence.journal import Journal
-from hermes_agent.evidence.ledger import ContinuedLedger
-from hermes_agent.evidence.sentences import render
+from hermes_agent.evidence.ledger import ContinuedLedger, render
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
 from tools.errors import UsageError

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from hermes_agent.evidence.cases import case_fields, kind_of, recalled_case
-from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.citations import written
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.printable import printable
-from hermes_agent.evidence.sentences import quoted
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CheckRecord, EvidenceRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list
 from hermes_agent.questions.advice import in_full

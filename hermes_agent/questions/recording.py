@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes_agent.evidence.sentences import quoted
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.display import plain, rank_list
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, listed, span

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from case_library.retrieval.recall import CaseHit, Recall
 from hermes_agent.evidence.cases import recalled
-from hermes_agent.evidence.ledger import Ledger, evidence_record
-from hermes_agent.evidence.sentences import quoted, render, render_all
+from hermes_agent.evidence.ledger import Ledger, evidence_record, quoted, render, render_all
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.display import numbered, on_ranks, rank_list
 from hermes_agent.report.opening import about, opening

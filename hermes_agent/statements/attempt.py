@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.evidence.figures import written
-from hermes_agent.evidence.sentences import quoted
+from hermes_agent.evidence.citations import cited_ids, written
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.llm.budget import Spent
 from hermes_agent.llm.model import Degraded, Message
 from hermes_agent.llm.sanitize import fence, one_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hermes_agent.evidence.sentences import quoted
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.diagnosis import CauseRecord, EvidenceRecord
 from hermes_agent.statements.context import CheckContext, claim_of
 from hermes_agent.statements.record import TEXT_CHARS, Claim, Statement
@@ -44,11 +44,6 @@ NEAR = 2  # words between a device and the word that judges it
 def faults_of_meaning(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
     """What the text says that its figures and causes do not bear out."""
     found = context.found(statement.cause)
-    if statement.kind == "question" and _asks(template):
-        if found is None and (granted := GRANTED.search(" ".join(words_of(template.free)))):
-            for word in judging([granted[1]], advising=True):
-                yield f"{word!r} takes for granted what was not found; ask whether it is so"
-        return
     predicted = any(is_predicted(context.index.evidence[name]) for name in template.values("evidence"))
     if found is None and (judged := judging(words_of(template.free), predicted or statement.kind == "advice")):
         yield f"{judged[0]!r} judges; name the cause that was found, or leave the word out"
@@ -92,10 +87,17 @@ def _asks(template: Template) -> bool:
     return begins and len(template.segments()) == 1 and not template.values("evidence", "rank", "step")
 
 
-def _wishes(template: Template) -> bool:
-    """Whether a question asks what to do about something, which takes for granted that it is there."""
-    words = words_of(template.free)
-    return words[0] in WISHING or bool(set(judging(words, advising=False)) - set(judging(words, advising=True)))
+def _granted(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
+    """What a question takes for granted although it was not found: it asks what to do about it, or judges it."""
+    words, found = words_of(template.free), context.found(statement.cause)
+    acting = set(judging(words, advising=False)) - set(judging(words, advising=True))
+    if words[0] in WISHING or acting:
+        named = sorted({*template.values("cause"), statement.cause or ""} - {""})
+        unfound = (name for name in named if context.found(name) is None)
+        yield from (f"the diagnosis did not find {name}, and the question takes it for granted" for name in unfound)
+    if found is None and (granted := GRANTED.search(" ".join(words))):
+        for word in judging([granted[1]], advising=True):
+            yield f"{word!r} takes for granted what was not found; ask whether it is so"
 
 
 def _of_devices(segment: Template, about: frozenset[str]) -> Iterator[str]:
@@ -228,6 +230,8 @@ def faults_of(statement: Statement, context: CheckContext) -> list[str]:
     form = [*template.faults, *faults_of_wording(template.free), *_unknown(statement, template, context)]
     if form:  # what follows relies on known ids
         return form
+    if statement.kind == "question" and _asks(template):
+        return [*_of_kind(statement, template, context), *_granted(statement, template, context)]
     return [
         *_of_kind(statement, template, context),
         *_of_causes(statement, template, context),
@@ -283,11 +287,6 @@ def _of_kind(statement: Statement, template: Template, context: CheckContext) ->
 def _of_causes(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
     """Causes that are named as if they had been found."""
     own, named = statement.cause, set(template.values("cause"))
-    if statement.kind == "question" and _asks(template):
-        if _wishes(template):
-            unfound = (name for name in sorted({*named, own or ""} - {""}) if context.found(name) is None)
-            yield from (f"the diagnosis did not find {name}, and the question takes it for granted" for name in unfound)
-        return
     if statement.kind in ("cause", "explanation"):
         named.discard(own or "")
         if context.found(own) is None and own and template.values("rank", "step", "evidence"):

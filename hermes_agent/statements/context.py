@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from hermes_agent.evidence.index import EvidenceIndex
-from hermes_agent.evidence.sentences import quoted
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
 from hermes_agent.statements.record import Claim
 from tools.analyzers.registry import checks_for

@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from hermes_agent.evidence.cases import case_fields, recalled_case
-from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.citations import cited_ids, written
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.display import cause_title, plain, rank_list

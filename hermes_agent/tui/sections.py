@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis
 from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, counted, plain
-from hermes_agent.report.lines import cause_facts, cause_lines
+from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
 
 NUMBER = re.compile(r"\d+")

@@ -19,9 +19,8 @@ from langgraph.types import Send
 from case_library.retrieval.query import CaseQuery
 from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.citations import without_citations
-from hermes_agent.evidence.ledger import Ledger
+from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.evidence.printable import printable
-from hermes_agent.evidence.sentences import render
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose

@@ -6,8 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes_agent.evidence.citations import cited_figures, cited_ids, sentences, without_citations, wrong_citations
-from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.citations import (
+    cited_figures,
+    cited_ids,
+    sentences,
+    without_citations,
+    written,
+    wrong_citations,
+)
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hermes_agent.evidence.ledger import NAME_LIMIT, quoted
 from hermes_agent.evidence.printable import printable
-from hermes_agent.evidence.sentences import NAME_LIMIT, quoted
 
 HARMFUL = (
     "\x1b[31m",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 from case_library.retrieval.recall import CaseIndex
-from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.evidence.figures import written
+from hermes_agent.evidence.citations import cited_ids, written
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.question import lexicon
 from hermes_agent.report.compose import Findings, compose
