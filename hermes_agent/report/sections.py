@@ -55,24 +55,30 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
 
 
 def _cause(mark: str, cause: CauseRecord, diagnosis: Diagnosis) -> Item:
-    """Saving, share, ranks where not all, confidence and method of a cause, then its claim and what else is known."""
+    named = "/".join(filter(None, (cause.cause, cause.mechanism)))
+    text = f" ({named}): {cause_facts(cause, diagnosis)}"
+    return Item(mark, cause_heading(cause.cause, cause.mechanism), text, (cause.claim, *cause_lines(cause)))
+
+
+def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:
+    """Saving, share, ranks where not all, confidence and method of a cause."""
     recorded = diagnosis.run.recorded
     all_ranks = diagnosis.run.ranks or (recorded.ranks if recorded else ())
     where = "" if set(cause.ranks) == set(all_ranks) else f", {rank_list(cause.ranks)}"
     saving = f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}"
-    named = "/".join(filter(None, (cause.cause, cause.mechanism)))
-    method = cause.method.replace("_", " ")
-    text = f" ({named}): {saving}; confidence {cause.confidence:.2f}, by {method}"
-    lines = (
-        cause.claim,
+    return f"{saving}; confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
+
+
+def cause_lines(cause: CauseRecord) -> list[str]:
+    """The lines below a cause's claim: details, symptoms, evidence against it, and what would disprove it."""
+    return [
         *masked(cause),
         *cause.details,
         *(f"Symptom: {symptom}" for symptom in cause.symptoms),
         *(f"Against: {contrary}" for contrary in cause.against),
         *([f"Where: {cause.where}."] if cause.where else []),
         *([f"Would be disproved if {cause.disproved_by}."] if cause.disproved_by else []),
-    )
-    return Item(mark, cause_heading(cause.cause, cause.mechanism), text, lines)
+    ]
 
 
 def masked(cause: CauseRecord) -> list[str]:
