@@ -6,6 +6,8 @@ import argparse
 import os
 import re
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 
 from hermes_agent.cli.terminal import print_json
 from tools.errors import ExitCode
@@ -15,8 +17,10 @@ TRAINING = re.compile(
     r"(ASCEND|CUDA|CUDNN|FI|GLOO|GOMP|HCCL|HIP|HSA|KMP|MKL|NCCL|OMP|OPENBLAS|PYTORCH|RCCL|ROCR|TORCH|TORCHINDUCTOR|UCX)_"
 )
 SECRET = re.compile(r"TOKEN|KEY|SECRET|PASSWORD|CREDENTIAL")
-FRAMEWORKS = ("torch", "torchvision", "torch-npu", "triton", "deepspeed", "lightning")
-LIBRARIES = ("transformers", "accelerate", "numpy")
+PACKAGES = (
+    *("torch", "torchvision", "torch-npu", "triton", "deepspeed", "lightning"),
+    *("transformers", "accelerate", "numpy"),
+)
 GOVERNOR = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"
 QUOTA = "/sys/fs/cgroup/cpu.max"
 
@@ -54,17 +58,13 @@ def _versions() -> dict[str, str]:
     from importlib.metadata import PackageNotFoundError, version
 
     found: dict[str, str] = {}
-    for package in (*FRAMEWORKS, *LIBRARIES):
-        try:
+    for package in PACKAGES:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found
 
 
 def _first_line(path: str) -> str | None:
-    try:
-        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - a system file, not a path of the user's
-            return file.readline().strip()
-    except OSError:
-        return None
+    with suppress(OSError):
+        return Path(path).read_text(encoding="utf-8").partition("\n")[0].strip()
+    return None

@@ -7,8 +7,10 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +26,6 @@ PROFILE = "profile"
 ANSWER_LIMIT_S = 600.0
 POLL_S = 0.1
 DRAW_S = 0.25
-
-Poll = Callable[[], "list[Noticed]"]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -71,58 +71,54 @@ def _watch(folder: Path, args: argparse.Namespace) -> int:
     agent = NodeAgent(folder, AgentOptions(capture=not args.no_capture, limits=limits))
     export = PrometheusExport(args.prometheus) if args.prometheus is not None else None
     publisher = Publisher(folder, args.publish) if args.publish else None
-
-    def poll() -> list[Noticed]:
-        noticed = agent.poll()
-        if export is not None:
-            export.show(agent.snapshot())
-        if publisher is not None and publisher.due(time.monotonic()):
-            try:
-                publisher.publish()
-            except InputError as error:  # the next minute may be better; at the end it counts
-                note(str(error))
-        return noticed
-
-    try:
-        if args.json or not sys.stdout.isatty():
-            _print_lines(agent, poll, args)
-        else:
-            _draw(agent, poll, args.until_end)
-    finally:
-        if export is not None:
-            export.close()
+    with ExitStack() as ending:
         if publisher is not None:
-            publisher.publish()
-    return ExitCode.OK
+            ending.callback(publisher.publish)
+        if export is not None:
+            ending.callback(export.close)
+        table = not args.json and sys.stdout.isatty()
+        show = ending.enter_context(_table(agent)) if table else partial(_print_lines, as_json=args.json)
+        while True:
+            show(agent.poll())
+            if export is not None:
+                export.show(agent.snapshot())
+            if publisher is not None and publisher.due(time.monotonic()):
+                try:
+                    publisher.publish()
+                except InputError as error:  # the next minute may be better; at the end it counts
+                    note(str(error))
+            if args.until_end and agent.seen_any and not agent.alive:
+                return ExitCode.OK
+            time.sleep(agent.pause_s)
 
 
-def _print_lines(agent: NodeAgent, poll: Poll, args: argparse.Namespace) -> None:
+def _print_lines(found: list[Noticed], *, as_json: bool) -> None:
     from hermes_agent.evidence.printable import printable
     from hermes_agent.watch import journal, view
 
-    while True:
-        for noticed in poll():
-            record = journal.line_of(noticed.anomaly, time.time_ns(), noticed.foreign)
-            record["capture"] = asdict(noticed.capture) if noticed.capture else None
-            print(json.dumps(record) if args.json else printable(view.line_of(noticed)), flush=True)
-        if args.until_end and agent.seen_any and not agent.alive:
-            return
-        time.sleep(agent.pause_s)
+    for noticed in found:
+        record = journal.line_of(noticed.anomaly, time.time_ns(), noticed.foreign)
+        record["capture"] = asdict(noticed.capture) if noticed.capture else None
+        print(json.dumps(record) if as_json else printable(view.line_of(noticed)), flush=True)
 
 
-def _draw(agent: NodeAgent, poll: Poll, until_end: bool) -> None:
+@contextmanager
+def _table(agent: NodeAgent) -> Iterator[Callable[[list[Noticed]], None]]:
+    """A table of the ranks that is drawn again a few times per second."""
     from rich.live import Live
 
     from hermes_agent.watch.view import picture
 
+    shown_s = 0.0
     with Live(picture(agent.snapshot()), auto_refresh=False) as live:
-        shown_s = 0.0
-        while not (until_end and agent.seen_any and not agent.alive):
-            poll()
+
+        def show(_: list[Noticed]) -> None:
+            nonlocal shown_s
             if time.monotonic() - shown_s > DRAW_S:
                 shown_s = time.monotonic()
                 live.update(picture(agent.snapshot()), refresh=True)
-            time.sleep(agent.pause_s)
+
+        yield show
         live.update(picture(agent.snapshot()), refresh=True)
 
 

@@ -39,14 +39,12 @@ class RecordFiles:
 
     def add_steps(self, records: bytes) -> None:
         """Append packed records."""
-        if records:
-            self._put(self._steps, records)
+        self._put(self._steps, records)
 
     def add_events(self, events: Iterable[dict[str, Any]]) -> None:
         """Append events, one JSON object per line."""
-        text = "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events)
-        if text:
-            self._put(self._events, text.encode())
+        lines = [json.dumps(event, separators=(",", ":")) + "\n" for event in events]
+        self._put(self._events, "".join(lines).encode())
 
     def _put(self, handle: int, data: bytes) -> None:
         if self._written[handle] + len(data) > self._largest:
@@ -76,9 +74,7 @@ class Flusher:
         failed: Callable[[str, Exception | None], None],
     ) -> None:
         self._ring, self._files, self._plan, self._collect, self._failed = ring, files, plan, collect, failed
-        self._flushed = 0
-        self._sample_in_s = 0.0
-        self._reported_full = False
+        self._flushed, self._sample_in_s, self._reported_full = 0, 0.0, False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="hermes-dx-monitor", daemon=True)
 

@@ -28,7 +28,7 @@ class Pause(NamedTuple):
 
 
 class GarbageWatch:
-    """Running sums since the start, and the long pauses; written by whichever thread collects, one at a time."""
+    """Running sums of collections, and the long pauses; written by the thread that collects, one at a time."""
 
     def __init__(self, totals: list[int]) -> None:
         self._totals = totals

@@ -179,7 +179,7 @@ class Sampler:
         self._failures: Counter[str] = Counter()
 
     def add(self, name: str, source: Callable[[], Sample]) -> None:
-        """Another source; it may raise anything."""
+        """Add a source; it may raise anything."""
         self._sources.append((name, source))
 
     def close(self) -> None:

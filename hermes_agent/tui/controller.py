@@ -1,16 +1,18 @@
-"""The controller of the chat: starts the work a person asks for, and shows its results."""
+"""The controller of the chat: runs the work a person asks for, one job at a time, and shows its results."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice
 from hermes_agent.tui.panel import Progress, advance
 from hermes_agent.tui.screens import EvidenceScreen
-from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, Worker
+from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, perform
 from tools.errors import HermesError, UsageError
 
 if TYPE_CHECKING:
@@ -22,15 +24,15 @@ if TYPE_CHECKING:
 
     Opened = tuple[ChatSession, Diagnosis]
 
-COPIED = "Sent the {} to the terminal's clipboard; if pasting gives nothing, use /report FILE.md."
-
 
 class Controller:
     """What the commands act on; used from the app's own thread only."""
 
     def __init__(self, app: HermesChat, clock: Callable[[], float]) -> None:
-        self._app = app
-        self._worker = Worker(app, clock)
+        self._app, self._clock = app, clock
+        self._job: Job[Any] | None = None
+        self._waiting: deque[Job[Any]] = deque()
+        self._started_s = 0.0
         self._opened: Opened | None = None
         self._progress = Progress()
         self._shown_job: Job[Opened] | None = None  # the job of that progress
@@ -49,17 +51,30 @@ class Controller:
 
     @property
     def busy(self) -> bool:
-        """Whether a job runs, or its result has not been shown yet."""
-        return self._worker.job is not None
+        """Return whether a job runs, or its result has not been shown yet."""
+        return self._job is not None
 
     def tick(self) -> None:
-        """Update the status line from the worker."""
-        status, stage, job = self._app.status, self._progress.running, self._worker.job
-        status.doing = self._worker.doing
-        if job is not None:
-            status.elapsed_s = self._worker.elapsed_s
-            if job.opens and stage is not None and not job.stop.is_set():
-                status.doing += f": {stage.value.replace('_', ' ')}"
+        """Update the status line."""
+        status, stage, job = self._app.status, self._progress.running, self._job
+        if job is None:
+            status.doing = ""
+            return
+        status.elapsed_s = self._clock() - self._started_s
+        named = f": {stage.value.replace('_', ' ')}" if job.opens and stage else ""
+        status.doing = "stopping" if job.stop.is_set() else job.title + named
+
+    def _add(self, job: Job[Any]) -> None:
+        """Run the job now, or after those before it."""
+        self._waiting.append(job)
+        self._next()
+
+    def _next(self) -> None:
+        if self._job is None and self._waiting:
+            self._job = self._waiting.popleft()
+            self._started_s = self._clock()
+            act = partial(perform, self._job, self._app.post_message)
+            self._app.run_worker(act, thread=True, exit_on_error=False, name=self._job.title)
 
     def _current(self) -> Opened:
         if self._opened is None:
@@ -90,7 +105,7 @@ class Controller:
             self._app.conversation.show_diagnosis(opened[1])
 
         self._app.conversation.say(f"Reading and diagnosing {title}; Esc stops it.")
-        self._worker.add(Job(f"diagnosing {title}", act, done, opens=True))
+        self._add(Job(f"diagnosing {title}", act, done, opens=True))
 
     def ask(self, question: str) -> None:
         """Answer a question about the run."""
@@ -102,7 +117,7 @@ class Controller:
 
         job = Job("answering", lambda emit, cancelled: session.ask(question, emit, cancelled), done)
         message = self._answers[job] = self._app.conversation.start_answer()
-        self._worker.add(job)
+        self._add(job)
 
     def show(self, identifier: str) -> None:
         """Open the record behind an id."""
@@ -111,7 +126,7 @@ class Controller:
         def done(shown: Shown) -> None:
             self.open_screen(EvidenceScreen(shown))
 
-        self._worker.add(Job(f"measuring {identifier} again", lambda _, __: session.show(identifier), done))
+        self._add(Job(f"measuring {identifier} again", lambda _, __: session.show(identifier), done))
 
     def open_screen(self, screen: Screen[None]) -> None:
         """Show a screen over the conversation; when it is closed, the input is focused again."""
@@ -126,7 +141,9 @@ class Controller:
         from hermes_agent.report.markdown import render_markdown
 
         self._app.copy_to_clipboard(self._last_text or render_markdown(self.diagnosis))
-        self._app.conversation.say(COPIED.format("last answer" if self._last_text else "diagnosis"))
+        what = "last answer" if self._last_text else "diagnosis"
+        hint = "if pasting gives nothing, use /report FILE.md."
+        self._app.conversation.say(f"Sent the {what} to the terminal's clipboard; {hint}")
 
     def choose_theme(self, name: str) -> None:
         """Change the theme; without a name, open the list."""
@@ -139,16 +156,17 @@ class Controller:
 
     def leave(self) -> None:
         """End the chat; the running job is asked to stop."""
-        self._worker.stop()
+        self.stop()
         self._app.exit(0)
 
     def stop(self) -> bool:
         """Stop the running job and drop the waiting ones; return whether any ran."""
-        running = self.busy
-        for job in self._worker.stop():
-            self._app.post_message(Ended(job))
+        if self._job is not None:
+            self._job.stop.set()
+        while self._waiting:
+            self._app.post_message(Ended(self._waiting.popleft()))
         self.tick()
-        return running
+        return self.busy
 
     def close(self) -> None:
         """Stop the running job and close the session, unless a thread still uses it."""
@@ -180,8 +198,8 @@ class Controller:
         """Show the result, and start the next job."""
         job = message.job
         answer = self._answers.pop(job, None)
-        if job is self._worker.job:
-            self._app.status.elapsed_s = self._worker.elapsed_s
+        if job is self._job:
+            self._app.status.elapsed_s = self._clock() - self._started_s
         if message.take is not None:
             if (waited := message.take()) is not None:
                 await waited
@@ -196,5 +214,7 @@ class Controller:
         elif job.opens:  # the panel shows the run under discussion again
             self._progress = self._settled
             self._app.panel.draw(self._progress)
-        self._worker.ended(job)
+        if job is self._job:
+            self._job = None
+        self._next()
         self.tick()

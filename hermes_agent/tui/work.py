@@ -1,16 +1,14 @@
-"""Background work of the chat: jobs run one at a time in a thread, post messages and can be interrupted."""
+"""Background work of the chat: a job runs in a thread, posts messages and can be interrupted."""
 
 from __future__ import annotations
 
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
-from textual.app import App
 from textual.message import Message
 
 from tools.errors import HermesError
@@ -103,57 +101,6 @@ def perform(job: Job[Any], post: Callable[[Message], object]) -> None:
         pass
     except Exception as error:  # the outermost boundary of this thread: everything else is a defect of ours
         LOG.exception("the job %s failed", job.title)
-        ended.error = (
-            f"Internal error, {type(error).__name__}: {error}; run again as hermes-dx --debug ... and report it."
-        )
+        reason = f"Internal error, {type(error).__name__}: {error}"
+        ended.error = f"{reason}; run again as hermes-dx --debug ... and report it."
     post(Ended(job) if job.stop.is_set() else ended)
-
-
-class Worker:
-    """The queue of jobs of an app; used from the app's own thread only."""
-
-    def __init__(self, app: App[int], clock: Callable[[], float]) -> None:
-        self._app = app
-        self._clock = clock
-        self._waiting: deque[Job[Any]] = deque()
-        self._started_s = 0.0
-        self.job: Job[Any] | None = None
-
-    def add(self, job: Job[Any]) -> None:
-        """Run the job now, or after those before it."""
-        self._waiting.append(job)
-        self._next()
-
-    def ended(self, job: Job[Any]) -> None:
-        """Start the next job after this one."""
-        if self.job is job:
-            self.job = None
-        self._next()
-
-    def stop(self) -> tuple[Job[Any], ...]:
-        """Ask the running job to stop and return the waiting ones, which are dropped."""
-        if self.job is not None:
-            self.job.stop.set()
-        dropped = tuple(self._waiting)
-        self._waiting.clear()
-        return dropped
-
-    @property
-    def elapsed_s(self) -> float:
-        """Seconds since the running job started."""
-        return self._clock() - self._started_s
-
-    @property
-    def doing(self) -> str:
-        """The running job in words; empty when there is none."""
-        if self.job is None:
-            return ""
-        return "stopping" if self.job.stop.is_set() else self.job.title
-
-    def _next(self) -> None:
-        if self.job is not None or not self._waiting:
-            return
-        self.job = self._waiting.popleft()
-        self._started_s = self._clock()
-        post: Callable[[Message], bool] = self._app.post_message
-        self._app.run_worker(partial(perform, self.job, post), thread=True, exit_on_error=False, name=self.job.title)
