@@ -32,7 +32,8 @@ class LexicalIndex:
     def __init__(self, documents: Sequence[Mapping[str, float]], rarity: Callable[[str], float] | None = None) -> None:
         self.size = len(documents)
         self.frequency = Counter(term for counts in documents for term in counts)
-        self.rarity = rarity or self._own_rarity
+        # The information of a term in nats: near 0 when most documents have it, highest when none has.
+        self.rarity = rarity or (lambda term: self._rarity(self.frequency[term]))
         self._postings = _postings(documents)
 
     @property
@@ -50,10 +51,6 @@ class LexicalIndex:
                 gain[rows] += self.rarity(term)
         return LexicalScores(bm25, gain)
 
-    def _own_rarity(self, term: str) -> float:
-        """The information of a term in nats: near 0 when most documents have it, highest when none has."""
-        return self._rarity(self.frequency[term])
-
     def _rarity(self, seen: int) -> float:
         return math.log(1 + (self.size - seen + 0.5) / (seen + 0.5))
 
@@ -65,12 +62,8 @@ def _postings(documents: Sequence[Mapping[str, float]]) -> dict[str, tuple[NDArr
     counted: defaultdict[str, dict[int, float]] = defaultdict(dict)
     for row, counts in enumerate(documents):
         for term, count in counts.items():
-            counted[term][row] = count
-    postings: dict[str, tuple[NDArray[np.int64], Scores]] = {}
-    for term, by_row in counted.items():
-        rows, times = np.array(list(by_row)), np.array(list(by_row.values()), dtype=np.float64)
-        postings[term] = (rows, times * (K1 + 1) / (times + norms[rows]))
-    return postings
+            counted[term][row] = count * (K1 + 1) / (count + norms[row])
+    return {term: (np.array(list(by_row)), np.array(list(by_row.values()))) for term, by_row in counted.items()}
 
 
 VOTERS = 3  # the best cases of a cause; the mean over all would favour causes whose cases are much alike
@@ -107,18 +100,14 @@ class CauseVotes:
 
     def count(self, query: Sequence[str], bm25: Scores) -> Scores:
         """One number from 0 to 1 per cause of ``names``; rows that may not vote have a ``bm25`` of 0."""
-        best = np.array([_mean_of_best(bm25[rows]) for rows in self._members])
+        best = np.array([np.sort(bm25[rows])[-VOTERS:].sum() / min(VOTERS, len(rows)) for rows in self._members])
         return scaled(scaled(best) + TAXONOMY_WEIGHT * scaled(self._taxonomy.score(query).bm25))
 
 
 def scaled(scores: Scores) -> Scores:
-    """The scores over the greatest of them, so that it is 1; all 0 if none is above."""
+    """Return the scores over the greatest of them, so that it is 1; all 0 if none is above."""
     top = float(scores.max(initial=0.0))
     return scores / top if top > 0 else np.zeros_like(scores)
-
-
-def _mean_of_best(scores: Scores) -> float:
-    return float(np.sort(scores)[-VOTERS:].sum()) / min(VOTERS, len(scores))
 
 
 @dataclass(frozen=True)
@@ -164,8 +153,7 @@ def text_strength(share: float, angle: float, concepts: int, of_pace: bool, othe
 def strength_of(text: float, agreement: Scores, votes: Scores, has_signature: bool) -> Strength:
     """The strength of a query from that of its text, the agreement of each case's signature and the vote of causes."""
     signature = float(agreement.max(initial=0.0)) if has_signature else 0.0
-    ordered = np.sort(votes)[::-1]
-    undecided = float(ordered[2]) if len(ordered) > 2 else 0.0
+    undecided = float(np.sort(votes)[-3]) if len(votes) > 2 else 0.0
     total = signature + (1 - signature) * TEXT_WITH_SIGNATURE * text if has_signature else text
     return Strength(total, text, signature, undecided)
 
@@ -180,9 +168,7 @@ def spread(order: Sequence[int], causes: Sequence[str]) -> list[int]:
     first: dict[str, int] = {}
     for row, cause in zip(order, causes, strict=True):
         first.setdefault(cause, row)
-        if len(first) == SHOWN:
-            break
-    front = list(first.values())
+    front = list(first.values())[:SHOWN]
     return [*front, *(row for row in order if row not in front)]
 
 

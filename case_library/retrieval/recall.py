@@ -140,10 +140,9 @@ def _copy_whole(cached: Path, target: Path) -> bool:
 
 
 def _is_whole(folder: Path) -> bool:
-    try:
+    with suppress(OSError, ValueError):
         return bool(json.loads((folder / MANIFEST).read_text(encoding="utf-8")) == _checksums(folder))
-    except (OSError, ValueError):
-        return False
+    return False
 
 
 def _publish(built: Path, cached: Path) -> tuple[str, ...]:

@@ -47,8 +47,8 @@ def add_commands(
 
 def add_run_arguments(parser: argparse.ArgumentParser, nargs: str = "+", *, baseline: bool = True) -> None:
     """Declare the runs to read and the part of them to use."""
-    help_text = RUN_HELP if nargs == "+" else f"{RUN_HELP}; optional"
-    parser.add_argument("run_paths", nargs=nargs, metavar="RUN", type=place, help=help_text)
+    optional = "" if nargs == "+" else "; optional"
+    parser.add_argument("run_paths", nargs=nargs, metavar="RUN", type=place, help=RUN_HELP + optional)
     add_selection_arguments(parser, baseline=baseline)
 
 

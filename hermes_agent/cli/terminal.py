@@ -105,7 +105,7 @@ class TerminalProgress:
                 pass
 
     def update(self, stage: str, done: int, total: int, detail: str) -> None:
-        """Show a bar; a reader of files calls this directly."""
+        """Show a bar; readers of files call this directly."""
         if total:
             filled = BAR * done // total
             self._show(f"{stage} [{'#' * filled}{'.' * (BAR - filled)}] {done}/{total} {detail}")

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
 from hermes_agent.config import sources
-from hermes_agent.config.sources import Values
+from hermes_agent.config.sources import EMBEDDING_KEY_VARIABLE, KEY_VARIABLE, Values
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
@@ -46,18 +46,13 @@ class ProfileSettings(_Section):
 class LlmSettings(_Section):
     """The language model and its endpoint; without ``model`` Hermes works without one."""
 
-    base_url: str = OPENAI_URL
+    base_url: Annotated[str, AfterValidator(lambda url: checked_address(url, KEY_VARIABLE))] = OPENAI_URL
     model: str | None = None
     timeout_s: Positive = 60.0
     max_retries: Annotated[int, Field(ge=0, le=10)] = 3
     temperature: NotNegative | None = None
     api_key_file: Path | None = None
     profile: ProfileSettings = ProfileSettings()
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_address(cls, value: str) -> str:
-        return checked_address(value, sources.KEY_VARIABLE)
 
 
 class BudgetSettings(_Section):
@@ -85,13 +80,10 @@ class EmbeddingSettings(_Section):
 
     kind: Literal["hashed", "minilm", "endpoint"] = "hashed"
     folder: Path | None = None
-    base_url: str | None = None
+    base_url: (
+        Annotated[str, AfterValidator(lambda url: checked_address(url, sources.EMBEDDING_KEY_VARIABLE))] | None
+    ) = None
     model: str | None = None
-
-    @field_validator("base_url")
-    @classmethod
-    def _is_address(cls, value: str | None) -> str | None:
-        return None if value is None else checked_address(value, sources.EMBEDDING_KEY_VARIABLE)
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

@@ -18,18 +18,8 @@ if TYPE_CHECKING:
     )
     from hermes_agent.monitor.session import Monitor, Options
 
-__all__ = [
-    "LightningCallback",
-    "Monitor",
-    "Options",
-    "TrainerCallback",
-    "loader",
-    "start",
-    "step",
-    "stop",
-    "waiting",
-    "watch_model",
-]
+__all__ = ["LightningCallback", "Monitor", "Options", "TrainerCallback"]
+__all__ += ["loader", "start", "step", "stop", "waiting", "watch_model"]
 
 
 def __getattr__(name: str) -> object:

@@ -83,7 +83,7 @@ class _Callback:
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         if name.startswith("on_") or name in {"setup", "teardown", "load_state_dict"}:
-            return _ignore
+            return lambda *_, **__: None
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _begin(self, model: Model | None) -> None:
@@ -93,7 +93,8 @@ class _Callback:
                 self._monitor.watch_model(model)
         self._monitor.begin()
 
-    def _end(self) -> None:
+    def on_train_end(self, *_: object, **__: object) -> None:
+        """Stop."""
         if self._monitor is not None:
             self._monitor.close()
             self._monitor = None
@@ -117,13 +118,9 @@ class LightningCallback(_Callback):
         if self._monitor is not None:
             self._monitor.step()
 
-    def on_train_end(self, trainer: object, module: object) -> None:
-        """Stop."""
-        self._end()
-
-    def on_exception(self, trainer: object, module: object, exception: BaseException) -> None:
+    def on_exception(self, *_: object) -> None:
         """Stop in order although the training does not."""
-        self._end()
+        self.on_train_end()
 
 
 class TrainerCallback(_Callback):
@@ -139,11 +136,3 @@ class TrainerCallback(_Callback):
         """Record the step."""
         if self._monitor is not None:
             self._monitor.step(int(state.global_step) - 1)
-
-    def on_train_end(self, args: object, state: object, control: object, **_: object) -> None:
-        """Stop."""
-        self._end()
-
-
-def _ignore(*_: object, **__: object) -> None:
-    return None

@@ -1,15 +1,11 @@
 """The files of the monitor, defined once: places and names, the step record, and the ring that holds the last ones.
 
-Ring and step file begin with a preamble (magic, length of the description) and the description as JSON: a reader needs
-nothing but the file. All numbers are little-endian. In a ring follow, at fixed offsets, the request block (written by
-the node agent), the answer block, the state and the begin of the first step (written by the rank), and the raw rows,
-number n in slot ``n % (capacity + 1)``; in a step file the records one after the other.
+Ring and step file begin with a preamble (magic, length) and a description as JSON; numbers are little-endian. A ring
+then holds the request block (by the node agent), the answer block, the state and the begin of the first step (by the
+rank), and raw rows, number n in slot ``n % (capacity + 1)``; a step file the records one after the other.
 
-A raw row holds clocks and running sums as they are when a step ends. Between two steps the caches are cold, and every
-call and object costs more than it looks: the training thread stores whole numbers one by one, without packing,
-converting or subtracting anything. ``packed_records`` takes the differences later.
-
-Standard library only: the training process and ``tools.sources.monitor`` both import this module.
+A raw row holds clocks and running sums at the end of a step: the training thread only stores whole numbers, since
+between two steps the caches are cold; ``packed_records`` takes the differences later. Standard library only.
 """
 
 from __future__ import annotations
@@ -54,13 +50,11 @@ FIRST = 4  # warm-up is likely in it
 
 
 class StepRecord(NamedTuple):
-    """One step of one rank; times in whole microseconds.
+    """One step of one rank, from one ``step()`` to the next; times in whole microseconds.
 
-    ``wall_us`` is from one ``step()`` to the next, ``data_wait_us`` the part of it in a loader's ``next``, ``own_us``
-    from the step's begin until the last gradient was ready (``UNKNOWN_US`` when no model is watched), ``waiting_us``
-    what the script declared as waiting. CPU time is the training thread's in that span. Switches and faults are no
-    longer counted per step, which took longer than all else, and are ``UNKNOWN_US``; samples of the process have them.
-    Queue depths are as the training thread found them at its last fetch, ``UNKNOWN_DEPTH`` where there is no queue.
+    ``data_wait_us`` is spent in a loader's ``next``, ``own_us`` until the last gradient was ready, ``waiting_us`` in
+    declared waiting. CPU time is the training thread's; switches and faults are ``UNKNOWN_US``, samples have them.
+    Queue depths are those at the last fetch, ``UNKNOWN_DEPTH`` where there is no queue.
     """
 
     sequence: int
@@ -95,11 +89,9 @@ ANSWER = struct.Struct("<QIq96s")  # id of the request, an ``Answer``, step, rea
 
 
 class RawStep(NamedTuple):
-    """One slot of a ring; times in ns, sums since the start of the monitor.
+    """One slot of a ring; times in ns, sums since the start of the monitor, ``gc_longest`` of this step only.
 
-    ``ready`` is the clock at the last gradient, ``depths`` what the last fetch found, both of this step or an earlier
-    one; ``gc_longest`` is of this step only. ``depths`` holds the three queue depths, each one more than it is and 0
-    where it is unknown.
+    ``ready`` is the clock at the last gradient; ``depths`` the queue depths plus one at the last fetch, 0 unknown.
     """
 
     sequence: int

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from time import perf_counter_ns, time_ns
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from hermes_agent.monitor import format as layout
 from hermes_agent.monitor.format import UNKNOWN_DEPTH
@@ -18,21 +18,12 @@ NOTED_NS = 1_000_000  # shorter pauses are in the step's sum only
 MOST_NOTED = 1000
 
 
-class Pause(NamedTuple):
-    """One collection that was long enough to be noted."""
-
-    end_unix_ns: int
-    generation: int
-    pause_us: int
-    collected: int
-
-
 class GarbageWatch:
     """Running sums of collections, and the long pauses; written by the thread that collects, one at a time."""
 
     def __init__(self, totals: list[int]) -> None:
         self._totals = totals
-        self.pauses: deque[Pause] = deque(maxlen=MOST_NOTED)
+        self.pauses: deque[dict[str, int]] = deque(maxlen=MOST_NOTED)
         self._begun_ns = 0
 
     def start(self) -> None:
@@ -57,7 +48,8 @@ class GarbageWatch:
         if pause_ns > totals[layout.GC_LONGEST]:
             totals[layout.GC_LONGEST] = pause_ns
         if pause_ns >= NOTED_NS:
-            self.pauses.append(Pause(time_ns(), info["generation"], pause_ns // 1000, info["collected"]))
+            about = {"generation": info["generation"], "collected": info["collected"]}
+            self.pauses.append({"end_unix_ns": time_ns(), "pause_us": pause_ns // 1000, **about})
 
 
 class Handle(Protocol):
@@ -105,14 +97,6 @@ class GradientWatch:
 
 T = TypeVar("T")
 Source = TypeVar("Source")
-
-
-class Depths(NamedTuple):
-    """Batches requested and not yet taken, ready from the workers, and ready in pinned memory."""
-
-    in_flight: int = UNKNOWN_DEPTH
-    result_queue: int = UNKNOWN_DEPTH
-    pinned_queue: int = UNKNOWN_DEPTH
 
 
 class DataWatch:
@@ -168,11 +152,11 @@ class DataWatch:
             self._hooked = None
 
 
-def queue_depths(iterator: object) -> Depths:
-    """Return the depths of a multi-process DataLoader's iterator; unknown where it has no such queue."""
+def queue_depths(iterator: object) -> tuple[int, int, int]:
+    """Return the batches of a DataLoader's iterator that are requested, ready from workers, and in pinned memory."""
     results, ready = getattr(iterator, "_worker_result_queue", None), getattr(iterator, "_data_queue", None)
     in_flight = int(getattr(iterator, "_tasks_outstanding", UNKNOWN_DEPTH))
-    return Depths(in_flight, _depth(results), _depth(ready if ready is not results else None))
+    return in_flight, _depth(results), _depth(ready if ready is not results else None)
 
 
 def _depth(queue: Any) -> int:  # noqa: ANN401 - a queue of threads, of processes, or none

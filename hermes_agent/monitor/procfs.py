@@ -41,7 +41,7 @@ class OpenFiles:
         self._open: dict[str, tuple[int, tuple[int, int] | None]] = {}  # path -> handle, identity of its file
 
     def read(self, path: str) -> str:
-        """As ``read_text``."""
+        """Return the file's text, as ``read_text``."""
         if path in self._open:
             handle, file = self._open[path]
             with suppress(OSError):  # of a control group that was removed, and perhaps made again
@@ -71,11 +71,10 @@ class OpenFiles:
 
 
 def _identity(handle: int) -> tuple[int, int] | None:
-    try:
+    with suppress(OSError):
         status = os.fstat(handle)
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+        return status.st_dev, status.st_ino
+    return None
 
 
 def _text(handle: int) -> str:
@@ -83,11 +82,10 @@ def _text(handle: int) -> str:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that the text is, None when it is none."""
-    try:
+    """Return the number that the text is, else None."""
+    with suppress(ValueError):
         return int(text)
-    except ValueError:
-        return None
+    return None
 
 
 def fields_of(text: str, separator: str | None = None) -> dict[str, int]:
@@ -114,10 +112,8 @@ class GroupWatch:
         membership = self._read(self._own)
         if membership != self._membership:
             self._membership, self._groups = membership, _cpu_groups(self._cgroups, membership)
-        sample: Sample = {}
         quotas = [quota for group in self._groups if (quota := self._quota_cores(group)) is not None]
-        if quotas:
-            sample["quota_cores"] = min(quotas)
+        sample: Sample = {"quota_cores": min(quotas)} if quotas else {}
         for group in self._groups:
             fields = fields_of(self._read(f"{group}/cpu.stat"))
             if "nr_throttled" in fields:

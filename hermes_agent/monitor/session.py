@@ -213,7 +213,7 @@ class Monitor:
         """Events to be written next to the steps; called by the flushing thread."""
         events: list[dict[str, Any]] = []
         while self._garbage.pauses:
-            events.append({"event": "gc", "step": self._step + 1, **self._garbage.pauses.popleft()._asdict()})
+            events.append({"event": "gc", "step": self._step + 1, **self._garbage.pauses.popleft()})
         while self._captures.events:
             events.append(self._captures.events.popleft())
         if due:

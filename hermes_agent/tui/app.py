@@ -96,9 +96,8 @@ class HermesChat(App[int]):
 
     def on_prompt_ambiguous(self, event: Prompt.Ambiguous) -> None:
         """Show the possible completions for a moment."""
-        arguments = [line.partition(" ")[2].rstrip("/").rpartition("/")[2].replace("\\", "") for line in event.lines]
-        names = [argument or line.strip() for argument, line in zip(arguments, event.lines, strict=True)]
-        self._hint("  ".join(names) or "no completion")
+        last = {line: line.partition(" ")[2].rstrip("/").rpartition("/")[2].replace("\\", "") for line in event.lines}
+        self._hint("  ".join(word or line.strip() for line, word in last.items()) or "no completion")
 
     def on_key(self, event: events.Key) -> None:
         """Send keys typed on a focused message to the input."""

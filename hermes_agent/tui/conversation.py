@@ -32,12 +32,10 @@ def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
     if whole <= 0 or width <= 0:
         return (0,) * len(values)
     exact = [max(value, 0.0) * width / whole for value in values]
-    counts = [int(each) for each in exact]
-    spare = min(round(sum(exact)), width) - sum(counts)
-    order = sorted(range(len(values)), key=lambda index: counts[index] - exact[index])
-    for index in order[: max(spare, 0)]:
-        counts[index] += 1
-    return tuple(counts)
+    spare = min(round(sum(exact)), width) - sum(map(int, exact))
+    order = sorted(range(len(values)), key=lambda index: int(exact[index]) - exact[index])
+    rounded_up = order[: max(spare, 0)]
+    return tuple(int(each) + (index in rounded_up) for index, each in enumerate(exact))
 
 
 def picture(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content:
@@ -77,8 +75,7 @@ class BreakdownBars(Widget):
 
     def __init__(self, rows: Sequence[BreakdownRow], glyphs: Glyphs) -> None:
         super().__init__()
-        self._rows = tuple(rows)
-        self._glyphs = glyphs
+        self._rows, self._glyphs = tuple(rows), glyphs
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
         """Return the number of lines at a width."""

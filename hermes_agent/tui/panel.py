@@ -99,7 +99,7 @@ def _ranked(place: int, cause: CauseRecord) -> CauseRanked:
 
 
 def hierarchy(progress: Progress, glyphs: Glyphs) -> Content:
-    """Return every stage with its state, and under it its checks with their outcomes."""
+    """Return every stage with its state and its checks with their outcomes."""
     lines = [Content("Hierarchy (from the cache)" if progress.stored else "Hierarchy").stylize("bold")]
     signs = {"done": glyphs.done, "running": glyphs.running, "waiting": glyphs.waiting}
     for stage in STAGES:

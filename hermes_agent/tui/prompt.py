@@ -13,7 +13,7 @@ from textual.suggester import SuggestFromList
 from textual.widgets import Input
 
 LONGEST = 4000  # characters; a longer paste is cut
-KEPT = 200
+REMEMBERED = 200  # lines
 
 
 class Prompt(Input):
@@ -42,15 +42,13 @@ class Prompt(Input):
         )
         self._candidates = candidates
         self._history: list[str] = []
-        self._at = 0
-        self._draft = ""
+        self._at, self._draft = 0, ""
 
     def remember(self, text: str) -> None:
         """Add a line to the history; repeating the last one adds nothing."""
-        if not self._history or self._history[-1] != text:
-            self._history = [*self._history, text][-KEPT:]
-        self._at = len(self._history)
-        self._draft = ""
+        if self._history[-1:] != [text]:
+            self._history = [*self._history, text][-REMEMBERED:]
+        self._at, self._draft = len(self._history), ""
 
     def fill(self, text: str) -> None:
         """Replace the text, to be completed by the person."""
@@ -68,8 +66,7 @@ class Prompt(Input):
         if self._at == len(self._history):
             self._draft = self.value
         self._at = min(max(self._at + step, 0), len(self._history))
-        self.value = self._history[self._at] if self._at < len(self._history) else self._draft
-        self.cursor_position = len(self.value)
+        self.fill([*self._history, self._draft][self._at])
 
     def action_complete(self) -> None:
         """Complete a command as far as the candidates agree; any other text moves on to the next widget."""

@@ -54,14 +54,14 @@ class EvidenceScreen(Overlay):
     """The record behind one id: the stored figure, the one measured again, and rows of the trace."""
 
     def __init__(self, shown: Shown) -> None:
+        table = shown.table
         body: list[Widget] = []
         if shown.agrees is not None:
-            verdict, kind = (AGREES, "agrees") if shown.agrees else (DIFFERS, "differs")
-            body.append(Static(Content(verdict), classes=kind))
-        body.append(VerticalScroll(PlainMessage(shown.lines, "detail"), classes="lines" if shown.table else "whole"))
-        if shown.table is not None:
-            body.append(Static(plain(f"{len(shown.table.rows)} of {shown.table.total} rows"), classes="hint"))
-            body.append(data_table(shown.table.columns, shown.table.rows))
+            body.append(Static(AGREES, classes="agrees") if shown.agrees else Static(DIFFERS, classes="differs"))
+        body.append(VerticalScroll(PlainMessage(shown.lines, "detail"), classes="lines" if table else "whole"))
+        if table is not None:
+            body.append(Static(plain(f"{len(table.rows)} of {table.total} rows"), classes="hint"))
+            body.append(data_table(table.columns, table.rows))
         super().__init__(shown.title, *body)
 
 

@@ -1,8 +1,7 @@
 """The ranks of a synchronous group: anomalies of their common step time, and the rank that each comes from.
 
-In a synchronous group every rank's step takes equally long, whoever is slow. What differs is the time that is a rank's
-own: until its last gradient is ready, or all but its declared waiting, or at least its data wait and garbage
-collection. Where none of these differ the agent names no rank.
+Every rank's step takes equally long, whoever is slow; what differs is a rank's own time: until its last gradient is
+ready, or all but its declared waiting, or at least data wait and collections. Without a difference no rank is named.
 """
 
 from __future__ import annotations

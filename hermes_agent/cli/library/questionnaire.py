@@ -21,6 +21,8 @@ SETTING = (
     ("scale", "Scale, for example 64 GPUs"),
     ("model", "Model and data"),
 )
+ORIGIN = "Were all signals seen, or are some only expected"
+CONFIDENCE = "Confidence: the change was measured, it is plausible, a guess"
 MOST_SIGNALS = 12
 FEW = 8  # choices that are listed even if one is offered
 
@@ -34,22 +36,17 @@ class Questionnaire:
 
     def draft(self) -> dict[str, object]:
         """Return the answers as the fields of a case; each is checked as it is given."""
-        origins, grades = ("observed", "mixed"), ("high", "medium", "low")
         return {
             "title": self._text("title", "What was slow, in one line"),
             "symptom": self._text("symptom", "What was seen, with numbers"),
             "signals": self._signals(),
-            "signals_origin": self._choice(
-                "signals_origin", "Were all signals seen, or are some only expected", origins, "observed"
-            ),
+            "signals_origin": self._choice("signals_origin", ORIGIN, ("observed", "mixed"), "observed"),
             **self._cause(),
             "setting": {name: self._text(name, question, "unknown") for name, question in SETTING},
             "diagnosis": self._text("diagnosis", "How the cause was found"),
             "optimization": self._text("optimization", "What was changed"),
             "effect": self._text("effect", "Effect of the change, with numbers, or what was not measured"),
-            "confidence": self._choice(
-                "confidence", "Confidence: the change was measured, it is plausible, a guess", grades
-            ),
+            "confidence": self._choice("confidence", CONFIDENCE, ("high", "medium", "low")),
             "confidence_reason": self._text("confidence_reason", "Reason for that confidence"),
             "source": self._source(),
         }
@@ -76,7 +73,7 @@ class Questionnaire:
 
     def _signals(self) -> list[str]:
         given = self.known.get("signals")
-        signals = [str(signal) for signal in given] if isinstance(given, list) else []
+        signals = list(map(str, given)) if isinstance(given, list) else []
         listed = "".join(f"\n  {signal}" for signal in signals)
         question = f"Signals another run could show too, one per line, an empty line ends{listed}"
         while len(signals) < MOST_SIGNALS:

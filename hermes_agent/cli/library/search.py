@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     if recall.abstained:
         note(f"no case: {recall.abstained}")
     if args.json:
-        print_json([_row(hit) for hit in recall.hits])
+        records = [{**vars(hit), "score": hit.similarity} for hit in recall.hits]
+        print_json([{name: record[name] for name in FIELDS} for record in records])
     else:
         for hit in recall.hits:
             print(_text(hit))
@@ -70,18 +71,10 @@ def _query(args: argparse.Namespace) -> CaseQuery:
     )
 
 
-def _row(hit: CaseHit) -> dict[str, object]:
-    return {name: getattr(hit, "similarity" if name == "score" else name) for name in FIELDS}
-
-
 def _text(hit: CaseHit) -> str:
     mark = "  (private)" if hit.private else ""
-    lines = [
-        hit.title,
-        hit.url,
-        hit.why,
-        f"signals in common: {'; '.join(hit.shared_signals)}" if hit.shared_signals else "",
-        f"speaks against it: {'; '.join(hit.conflicts)}" if hit.conflicts else "",
-    ]
+    shared = f"signals in common: {'; '.join(hit.shared_signals)}" if hit.shared_signals else ""
+    against = f"speaks against it: {'; '.join(hit.conflicts)}" if hit.conflicts else ""
+    lines = (hit.title, hit.url, hit.why, shared, against)
     title = f"{hit.similarity:.2f}  {hit.id}  ({hit.family}: {hit.cause}){mark}"
     return "\n".join([title, *(f"      {line}" for line in lines if line)])

@@ -73,7 +73,7 @@ def _text(case: Case) -> str:
 
 
 def _print_playbook(cause: str, cases: list[Case], as_json: bool) -> int:
-    """The page, and below it the team's own cases of that cause."""
+    """Print the page, and below it the team's own cases of that cause."""
     from case_library.playbook import case_list, printed, read_playbook
 
     page = printed(read_playbook(cause))
