@@ -80,9 +80,7 @@ class EmbeddingSettings(_Section):
 
     kind: Literal["hashed", "minilm", "endpoint"] = "hashed"
     folder: Path | None = None
-    base_url: (
-        Annotated[str, AfterValidator(lambda url: checked_address(url, sources.EMBEDDING_KEY_VARIABLE))] | None
-    ) = None
+    base_url: Annotated[str, AfterValidator(lambda url: checked_address(url, EMBEDDING_KEY_VARIABLE))] | None = None
     model: str | None = None
 
     @model_validator(mode="after")
