@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import ModuleType
 from typing import TypeVar
@@ -103,15 +103,20 @@ def of_ranks(
     value: float,
     table: pd.DataFrame,
     selector: str,
-    ranks: Sequence[int] = (),
+    ranks: int | Sequence[int] | None = None,
     steps: Sequence[int] = (),
 ) -> Measurement:
     """A figure about these traced ranks and steps, all of them where none are given."""
-    ranks = tuple(ranks) or profile.run.rank_numbers
+    ranks = (ranks,) if isinstance(ranks, int) else tuple(ranks or profile.run.rank_numbers)
     steps = tuple(steps) or tuple(int(number) for number in sorted(profile.breakdown["number"].unique()))
     windows = [profile.rank(rank).rank.window() for rank in ranks]
     window = (min(start for start, _ in windows), max(end for _, end in windows))
     return Measurement(float(value), lambda: table.reset_index(drop=True), selector, ranks, steps, window)
+
+
+def as_pct(part: Measurement, whole: float) -> Measurement:
+    """The figure as a share of the whole."""
+    return replace(part, value=100.0 * part.value / whole)
 
 
 def event_rows(view: RankProfile, rows: NDArray[np.int64]) -> pd.DataFrame:

@@ -186,16 +186,16 @@ def _rank_times(profile: Profile, of: str) -> pd.Series[float]:
 
 def _of_series(profile: Profile, rank: int | None, value: float, steps: tuple[int, ...] = ()) -> Measurement:
     series = step_series(profile, rank)
-    which, ranks = ("longest rank of each", ()) if rank is None else (f"rank {rank}", (rank,))
+    which = "longest rank of each" if rank is None else f"rank {rank}"
     table = pd.DataFrame({"number": series.numbers, "step_ms": series.ms})
-    return of_ranks(profile, value, table, f"steps of the run, {which}", ranks, steps or series.numbers.tolist())
+    return of_ranks(profile, value, table, f"steps of the run, {which}", rank, steps or series.numbers.tolist())
 
 
 def _by_rank(
     profile: Profile, value: float, values: pd.Series[float], selector: str, rank: int | None = None
 ) -> Measurement:
     table = values.rename("ms").rename_axis("rank").reset_index()
-    return of_ranks(profile, value, table, selector, () if rank is None else (rank,))
+    return of_ranks(profile, value, table, selector, rank)
 
 
 def _beyond_others(profile: Profile, table: pd.Series[float], rank: int) -> tuple[float, float]:

@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, covered, intersect, subtract, union
-from tools.metrics.communication.collectives import breakdown_of, exposed_transfer_ms, exposed_wait_ms, measured
-from tools.metrics.measurement import Measurement, metric
+from tools.metrics.communication.collectives import breakdown_of, exposed_transfer_ms, exposed_wait_ms
+from tools.metrics.measurement import Measurement, as_pct, metric, of_ranks
 from tools.run.model import MONITOR_FORMAT
 from tools.views.collectives import collectives
-from tools.views.host_records import TICKS_PER_S, HostRecords
+from tools.views.host_records import TICKS_PER_S
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, pipelined_ns
@@ -27,34 +27,34 @@ def communication_overlap_pct(profile: Profile, rank: int | None = None) -> Meas
     overlapped = float(table["overlapped_communication_ns"].sum())
     whole = overlapped + float(table["exposed_communication_ns"].sum())
     value = 100.0 * overlapped / whole if whole > 0 else 0.0
-    return measured(profile, value, table, "breakdown, overlapped over all communication", rank)
+    return of_ranks(profile, value, table, "breakdown, overlapped over all communication", rank)
 
 
 @metric("ms", "exposed all-to-all transfer time per step", "How much exposed transfer is needed at once?")
 def exposed_exchange_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed transfer per step of all-to-alls; without a device only as far as cores are idle."""
     value = min(_exchanged_ms(profile, rank), _idle_ms(profile))
-    return measured(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
+    return of_ranks(profile, value, exchange_rows(profile), "all-to-alls, exposed and not waiting", rank)
 
 
 @metric("ms", "movable exposed transfer time per step", "How much exposed transfer could run at another time?")
 def movable_transfer_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Exposed transfer per step except all-to-alls; without a device only as far as cores are idle."""
-    value = max(exposed_transfer_ms(profile, rank).value - _exchanged_ms(profile, rank), 0.0)
-    value = min(value, _idle_ms(profile))
-    return measured(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
+    movable_ms = max(exposed_transfer_ms(profile, rank).value - _exchanged_ms(profile, rank), 0.0)
+    value = min(movable_ms, _idle_ms(profile))
+    return of_ranks(profile, value, breakdown_of(profile, rank), "exposed transfer less that of all-to-alls", rank)
 
 
 @metric("%", "movable exposed transfer share of the step", "How much of the step is movable transfer?")
 def movable_transfer_pct(profile: Profile) -> Measurement:
     """The same as a share of the step."""
-    return _of_step(profile, movable_transfer_ms(profile).value, "exposed transfer less that of all-to-alls")
+    return as_pct(movable_transfer_ms(profile), float(profile.breakdown["wall_ns"].mean()) / 1e6)
 
 
 @metric("%", "exposed all-to-all transfer share of the step", "How much of the step are exposed all-to-alls?")
 def exposed_exchange_pct(profile: Profile) -> Measurement:
     """Exposed transfer of all-to-alls as a share of the step."""
-    return _of_step(profile, exposed_exchange_ms(profile).value, "all-to-alls, exposed and not waiting")
+    return as_pct(exposed_exchange_ms(profile), float(profile.breakdown["wall_ns"].mean()) / 1e6)
 
 
 @metric("ms", "exposed transfer per step that compute could hide", "How much transfer could be hidden?")
@@ -64,7 +64,7 @@ def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Meas
     views = profile.ranks if rank is None else (profile.rank(rank),)
     hidden_ms = float(np.mean(np.concatenate([_hideable_ns(profile, view) for view in views]))) / 1e6
     value = min(hidden_ms, movable_transfer_ms(profile, rank).value)
-    return measured(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
+    return of_ranks(profile, max(value, 0.0), table, "breakdown, exposed communication and compute without any", rank)
 
 
 @metric("%", "exposed transfer share with the best overlap", "How much transfer would stay exposed?")
@@ -75,7 +75,7 @@ def left_exposed_pct(profile: Profile) -> Measurement:
     left_ms = exposed_transfer_ms(profile).value - hidden_ms
     wall_ms = float(table["wall_ns"].mean()) / 1e6 - hidden_ms
     value = 100.0 * max(left_ms, 0.0) / wall_ms if wall_ms > 0 else 0.0
-    return measured(profile, value, table, "breakdown, exposed transfer less what could be hidden")
+    return of_ranks(profile, value, table, "breakdown, exposed transfer less what could be hidden")
 
 
 @metric("ms", "all-to-all time per step hidden by shards", "How much would splitting the batch hide?")
@@ -85,7 +85,7 @@ def pipelined_exchange_ms(profile: Profile) -> Measurement:
     table = profile.breakdown
     free_ns = float((table["compute_ns"] - table["overlapped_communication_ns"]).clip(lower=0).mean())
     value = min(pipelined_ns(profile, exposed_ns), free_ns) / 1e6
-    return measured(profile, value, exchange_rows(profile), "all-to-alls in two to four shards")
+    return of_ranks(profile, value, exchange_rows(profile), "all-to-alls in two to four shards")
 
 
 @metric("%", "idle core share of the busiest machine", "How idle are the machines' cores?")
@@ -128,22 +128,15 @@ def _under_way(profile: Profile, view: RankProfile, kinds: tuple[str, ...]) -> I
 
 def _idle_ms(profile: Profile) -> float:
     """Without a device overlap needs a core: the time per step in which every rank has an idle one; else infinite."""
-    records = None if profile.run.has_device else profile.host_records
-    known = [] if records is None else [_idle_cores_each(records, rank) for rank in records.ranks]
-    idle = [cores for cores in known if cores is not None]
+    records = profile.host_records
+    if profile.run.has_device or records is None:
+        return float("inf")
+    idle = []
+    for rank in records.ranks:
+        near = records.around(rank)
+        rates = [rate for each in near if (rate := records.per_second(each, "cpu_idle_ticks")) is not None]
+        idle += [rates[0] / TICKS_PER_S / len(near)] if rates else []  # idle cores for each rank on the machine
     if not idle:
         return float("inf")
     step_ms = profile.mean_step_ms
     return min(max(min(idle) * step_ms - exposed_wait_ms(profile).value, 0.0), step_ms)
-
-
-def _idle_cores_each(records: HostRecords, rank: int) -> float | None:
-    """Idle cores of the rank's machine for each rank on it."""
-    near = records.around(rank)
-    rates = [records.per_second(each, "cpu_idle_ticks") for each in near]
-    return next((rate / TICKS_PER_S / len(near) for rate in rates if rate is not None), None)
-
-
-def _of_step(profile: Profile, value_ms: float, rows_of: str) -> Measurement:
-    table = profile.breakdown
-    return measured(profile, 100.0 * value_ms / (float(table["wall_ns"].mean()) / 1e6), table, rows_of)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import covered
-from tools.metrics.communication.collectives import measured
-from tools.metrics.measurement import Measurement, metric
+from tools.metrics.measurement import Measurement, metric, of_ranks
 from tools.views.collectives import partner_wait_ns, point_to_point
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
@@ -39,14 +38,14 @@ class Stages:
         return expected_bubble(self.count, self.micro_batches)
 
     @property
-    def heaviest_ms(self) -> float:
-        """Compute of the stage that computes longest."""
-        return float(self.table["compute_ms"].max())
-
-    @property
     def mean_ms(self) -> float:
         """Mean compute of the stages."""
         return float(self.table["compute_ms"].mean())
+
+    @property
+    def heaviest_ms(self) -> float:
+        """Compute of the stage that computes longest."""
+        return float(self.table["compute_ms"].max())
 
     @property
     def imbalance_ms(self) -> float:
@@ -69,25 +68,20 @@ def expected_bubble(stages: int, micro_batches: float) -> float:
 def pipeline(profile: Profile) -> Stages | None:
     """The run's pipeline, None where the traces show none or hold fewer than two of its stages."""
     table = point_to_point(profile)
-    exchanging = [view for view in profile.ranks if _per_step(table, view) >= LEAST_PER_STEP]
-    chains = _chains(table, exchanging) if len(exchanging) > 1 else 0
+    counts = table.groupby("rank").size()
+    per_step = {view: counts.get(view.rank.rank, 0) / max(len(view.rank.steps), 1) for view in profile.ranks}
+    exchanging = {view: count for view, count in per_step.items() if count >= LEAST_PER_STEP}
+    chains = _chains(table, list(exchanging)) if len(exchanging) > 1 else 0
     if not chains or len(exchanging) % chains:
         return None
-    rows = {
-        view.rank.rank: (
-            float(view.breakdown["compute_ns"].mean()) / 1e6,
-            float(partner_wait_ns(profile, view.rank.rank).mean()) / 1e6,
-        )
-        for view in exchanging
-    }
-    stages = pd.DataFrame.from_dict(rows, orient="index", columns=["compute_ms", "wait_ms"])
-    fewest = min(_per_step(table, view) for view in exchanging)
+    rows = [
+        (view.breakdown["compute_ns"].mean(), partner_wait_ns(profile, view.rank.rank).mean()) for view in exchanging
+    ]
+    numbers = [view.rank.rank for view in exchanging]
+    stages = pd.DataFrame(np.array(rows) / 1e6, index=numbers, columns=["compute_ms", "wait_ms"])
     known = profile.run.layout.pipeline_parallel
-    return Stages(known if known and known > 1 else len(exchanging) // chains, fewest / 2.0, stages)
-
-
-def _per_step(table: pd.DataFrame, view: RankProfile) -> float:
-    return float((table["rank"] == view.rank.rank).sum()) / max(len(view.rank.steps), 1)
+    count = known if known and known > 1 else len(exchanging) // chains
+    return Stages(count, min(exchanging.values()) / 2.0, stages)
 
 
 def _chains(table: pd.DataFrame, views: list[RankProfile]) -> int:
@@ -136,12 +130,10 @@ def pipeline_expected_bubble_pct(profile: Profile, micro_batches: float | None =
 @metric("ms", "pipeline stage compute per step", "How long does a pipeline stage compute per step?")
 def stage_compute_ms(profile: Profile, rank: int | None = None) -> Measurement:
     """Computation per step of one stage, or the mean of all stages."""
-    table = _stages(profile).table
-    if rank is None:
-        return _of(profile, float(table["compute_ms"].mean()))
-    if rank not in table.index:
+    own = _stages(profile).table["compute_ms"]
+    if rank is not None and rank not in own.index:
         raise UsageError(f"rank {rank} is no stage of the pipeline")
-    return _of(profile, float(table["compute_ms"].loc[rank]), rank)
+    return _of(profile, float(own.mean() if rank is None else own.loc[rank]), rank)
 
 
 @metric("%", "compute imbalance of the heaviest stage", "How much longer does the heaviest stage compute?")
@@ -167,4 +159,4 @@ def _stages(profile: Profile) -> Stages:
 def _of(profile: Profile, value: float, rank: int | None = None) -> Measurement:
     table = point_to_point(profile)
     table = table if rank is None else table[table["rank"] == rank]
-    return measured(profile, value, table, SELECTOR, rank)
+    return of_ranks(profile, value, table, SELECTOR, rank)

@@ -9,15 +9,12 @@ import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.communication.collectives import measured
-from tools.metrics.measurement import Measurement, metric
+from tools.metrics.measurement import Measurement, metric, of_ranks
 from tools.views.collectives import collectives
 from tools.views.operator_cost import CostModel
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.views.roofline import math_operators
-
-COLUMNS = ("rank", "step", "key", "flops")
 
 
 @memoized
@@ -77,22 +74,21 @@ def exchanged_bytes(profile: Profile) -> pd.Series[float]:
 
 
 def _operators(view: RankProfile) -> pd.DataFrame:
-    """The rank's matrix operators of known cost inside steps, one row each."""
-    names, recorded = view.events.frame["name"], math_operators(view)
-    step = view.step_of(recorded["row"].to_numpy())
-    recorded, step = recorded[step >= 0], step[step >= 0]
-    called = names.iloc[recorded["row"]].cat.codes.to_numpy()
-    pairs = pd.DataFrame({"name": called, "dims": recorded["dims"].cat.codes.to_numpy()})
-    distinct = pairs.drop_duplicates().reset_index(drop=True)
+    """The rank's matrix operators of known cost inside steps, one row each: rank, step, key, flops."""
+    recorded = math_operators(view)
+    rows = view.in_steps(recorded["row"].to_numpy())
+    recorded = recorded[recorded["row"].isin(rows)]
+    pairs = pd.DataFrame({"name": view.codes[rows], "dims": recorded["dims"].cat.codes.to_numpy()})
+    distinct = pairs.drop_duplicates(ignore_index=True)
+    shapes = recorded["dims"].cat.categories
     texts = [
-        (str(names.cat.categories[name]), str(recorded["dims"].cat.categories[dims]))
-        for name, dims in distinct.itertuples(index=False, name=None)
+        (str(view.categories[name]), str(shapes[dims])) for name, dims in distinct.itertuples(index=False, name=None)
     ]
     model = CostModel(texts)
     flops = [model.math_cost(name, dims).flops for name, dims in texts]
     distinct = distinct.assign(key=[f"{name} {dims}" for name, dims in texts], flops=flops)
-    table = pairs.merge(distinct, on=["name", "dims"], how="left").assign(rank=view.rank.rank, step=step)
-    return table.loc[table["flops"].notna(), list(COLUMNS)]
+    table = pairs.merge(distinct, on=["name", "dims"], how="left").assign(rank=view.rank.rank, step=view.step_of(rows))
+    return table.loc[table["flops"].notna(), ["rank", "step", "key", "flops"]]
 
 
 SELECTOR = "matrix operators in steps with recorded shapes"
@@ -137,12 +133,12 @@ def exchanged_mib(profile: Profile, rank: int | None = None) -> Measurement:
     series = exchanged_bytes(profile)
     if series.empty:
         raise UsageError("no all-to-all of known size was recorded")
-    value = float(series.mean()) if rank is None else float(series.get(rank, 0.0))
-    return measured(profile, value / 2**20, series.reset_index(), "all-to-alls in steps, larger side", rank)
+    value = float(series.mean() if rank is None else series.get(rank, 0.0)) / 2**20
+    return of_ranks(profile, value, series.reset_index(), "all-to-alls in steps, larger side", rank)
 
 
 def _of(profile: Profile, value: float, rank: int | None = None) -> Measurement:
     table = rank_work(profile)
     if table.empty:
         raise UsageError("the work of the ranks is not known: shapes, or the traces of several ranks, are missing")
-    return measured(profile, value, table, SELECTOR, rank)
+    return of_ranks(profile, value, table, SELECTOR, rank)

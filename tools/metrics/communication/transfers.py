@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 
 from tools.errors import UsageError
 from tools.intervals import covered, union
-from tools.metrics.communication.collectives import measured, selector
-from tools.metrics.measurement import Measurement, metric
+from tools.metrics.communication.collectives import selector
+from tools.metrics.measurement import Measurement, as_pct, metric, of_ranks
 from tools.metrics.recorded.samples import host_records
 from tools.run.model import MONITOR_FORMAT
 from tools.views.collectives import bus_factor, collectives
@@ -41,30 +39,25 @@ def link_use(profile: Profile) -> pd.DataFrame:
     return spans.assign(span_ns=spans["end_ns"] - spans["begin_ns"], busy_ns=busy)
 
 
-def busy_share(profile: Profile) -> float:
-    """Busy time over span, all ranks and steps together; 0 without collectives."""
-    table = link_use(profile)
-    span = float(table["span_ns"].sum())
-    return float(table["busy_ns"].sum()) / span if span > 0 else 0.0
-
-
 @metric("B/s", "median bus bandwidth of large {kind} collectives", "How fast do large collectives transfer?")
 def bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     """Median bus bandwidth of large collectives: bytes over transfer time, times the NCCL tests' factor."""
-    table = large_transfers(profile, kind)
-    if table.empty:
-        raise UsageError("no large collective of known size was recorded")
-    return measured(profile, float(table["bus_bytes_per_s"].median()), table, selector("large collectives", kind))
+    table = _large(profile, kind)
+    return of_ranks(profile, table["bus_bytes_per_s"].median(), table, selector("large collectives", kind))
 
 
 @metric("B/s", "best bus bandwidth of large {kind} collectives", "How fast is the fastest large collective?")
 def best_bus_bandwidth(profile: Profile, kind: str | None = None) -> Measurement:
     """Bus bandwidth of the fastest large collective: the one that waited least."""
+    best = _large(profile, kind).nlargest(1, "bus_bytes_per_s")
+    return of_ranks(profile, best["bus_bytes_per_s"].iloc[0], best, selector("fastest large collective", kind))
+
+
+def _large(profile: Profile, kind: str | None) -> pd.DataFrame:
     table = large_transfers(profile, kind)
     if table.empty:
         raise UsageError("no large collective of known size was recorded")
-    best = table.loc[[table["bus_bytes_per_s"].idxmax()]]
-    return measured(profile, float(best["bus_bytes_per_s"].iloc[0]), best, selector("fastest large collective", kind))
+    return table
 
 
 @metric("B", "median size of {kind} collectives", "How large is a collective?")
@@ -74,26 +67,28 @@ def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     table = table if kind is None else table[table["kind"] == kind]
     if table.empty:
         raise UsageError("no collective of known size was recorded")
-    return measured(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
+    return of_ranks(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
 
 
 @metric("%", "busy share between first and last collective", "How continuously do collectives run?")
 def link_busy_pct(profile: Profile) -> Measurement:
     """Of the time from a step's first collective to the end of its last, the share in which one is under way."""
-    return measured(profile, 100.0 * busy_share(profile), link_use(profile), "collectives in steps, first to last")
+    table = link_use(profile)
+    value = 100.0 * float(table["busy_ns"].sum()) / max(float(table["span_ns"].sum()), 1.0)
+    return of_ranks(profile, value, table, "collectives in steps, first to last")
 
 
 @metric("count", "small collectives per step and rank", "How many small collectives does a step have?")
 def small_message_count(profile: Profile) -> Measurement:
     """Collectives per step whose bytes hardly matter to their duration."""
     table = small_messages(profile)
-    return measured(profile, len(table) / len(profile.step_ms), table, "collectives of 64 KiB and less")
+    return of_ranks(profile, len(table) / len(profile.step_ms), table, "collectives of 64 KiB and less")
 
 
 @metric("ms", "start cost of a small collective", "How much does starting a small collective cost?")
 def small_message_start_ms(profile: Profile) -> Measurement:
     """What starting such a collective costs: the lower quartile of their times without waiting for late ranks."""
-    return measured(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
+    return of_ranks(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
 
 
 @metric("ms", "exposed wait per step in small collectives", "How long do ranks only wait in small collectives?")
@@ -128,12 +123,12 @@ def mergeable_ms(profile: Profile, kind: str, group: str = "") -> Measurement:
 
 def _of_messages(profile: Profile, value: float, rows_of: str) -> Measurement:
     rank, table = message_cost(profile).rank, mergeable_messages(profile)
-    return measured(profile, value, table[table["rank"] == rank], rows_of, rank)
+    return of_ranks(profile, value, table[table["rank"] == rank], rows_of, rank)
 
 
 def _fit(profile: Profile, kind: str, group: str) -> Fit:
     for fit in fits(profile):
-        if fit.kind == kind and fit.group == group:
+        if (fit.kind, fit.group) == (kind, group):
             return fit
     raise UsageError(f"there are no {kind} collectives of different known sizes in group {group!r}")
 
@@ -141,7 +136,7 @@ def _fit(profile: Profile, kind: str, group: str) -> Fit:
 def _of_fit(profile: Profile, kind: str, group: str, value: float) -> Measurement:
     table = transfers(profile)
     table = table[(table["kind"] == kind) & (table["group"] == group)]
-    return measured(profile, value, table, f"{kind} collectives by size, least squares")
+    return of_ranks(profile, value, table, f"{kind} collectives by size, least squares")
 
 
 COUNTERS = ("net_sent_bytes", "net_received_bytes")
@@ -185,9 +180,8 @@ def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
 @metric("%", "share of network traffic from other jobs", "How much of the network's traffic is not the run's?")
 def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of all bytes in the busier direction."""
-    foreign = foreign_bytes_per_s(profile, rank)
     rates = [host_records(profile).per_second(rank, name) or 0.0 for name in COUNTERS]
-    return replace(foreign, value=100.0 * foreign.value / max(*rates, 1.0))
+    return as_pct(foreign_bytes_per_s(profile, rank), max(*rates, 1.0))
 
 
 def _of_unknown_size(profile: Profile) -> bool:
