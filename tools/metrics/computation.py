@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import IntervalSet, length
-from tools.metrics.measurement import Measurement, metric, of_events, of_rank
-from tools.metrics.rank_speed import device_speed
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank
+from tools.run.events import name_mask
 from tools.views.kernel_groups import group_rows, group_time
 from tools.views.kernels import kernel_table, spec_for
 from tools.views.operator_cost import precision_of
@@ -22,20 +23,17 @@ def host_math_rows(profile: Profile, rank: int, precision: str) -> NDArray[np.in
     """Rows of matrix operators inside the steps whose first floating operand has that type ("" for any type)."""
     view = profile.rank(rank)
     recorded = math_operators(view)
-    types = [precision_of(str(kind)) for kind in recorded["types"].cat.categories]
-    fits = np.array([bool(kind) if not precision else kind == precision for kind in types], dtype=bool)
-    chosen = np.append(fits, False)[recorded["types"].cat.codes.to_numpy()]
-    return view.in_steps(np.asarray(recorded["row"].to_numpy()[chosen], dtype=np.int64))
+    known = (lambda types: precision_of(types) == precision) if precision else precision_of
+    return view.in_steps(recorded["row"].to_numpy()[name_mask(recorded["types"], known)])
 
 
 @metric("ms", "{kernel_class} kernel time per step", "How long do kernels of a class run per step?")
 def kernel_class_ms(profile: Profile, kernel_class: str, rank: int) -> Measurement:
     """Device time per step in which a kernel of the class runs."""
-    view = profile.rank(rank)
-    table = kernel_table(profile, rank)
-    rows = table["row"].to_numpy()[(table["kernel_class"] == kernel_class).to_numpy()]
-    busy = view.covered(rows)
-    return of_events(view, _step_ms(view, busy), rows, f"kernels of class {kernel_class}")
+    view, table = profile.rank(rank), kernel_table(profile, rank)
+    choice("class of kernels", kernel_class, list(table["kernel_class"].cat.categories))
+    rows = table.loc[table["kernel_class"] == kernel_class, "row"].to_numpy()
+    return of_events(view, _step_ms(view, view.covered(rows)), rows, f"kernels of class {kernel_class}")
 
 
 @metric("ms", "time per step in {group}", "How long do kernels of a group run per step?")
@@ -47,9 +45,7 @@ def kernel_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
 @metric("%", "share of the step in {group}", "Which share of the step do kernels of a group run?")
 def kernel_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """The same as a share of the step."""
-    view = profile.rank(rank)
-    wall_ns = float((view.steps["end_ns"] - view.steps["start_ns"]).sum())
-    return _group(profile, group, rank, 100.0 * length(group_time(profile, rank, group)) / wall_ns)
+    return as_pct(kernel_group_ms(profile, group, rank), float(profile.rank(rank).wall_ms.mean()))
 
 
 @metric("%", "share of {group} in the time of {of}", "How much of one group's time is another's?")
@@ -64,47 +60,44 @@ def kernel_group_share_pct(profile: Profile, group: str, of: str, rank: int) -> 
 @metric("kernels", "number per step of {group}", "How many kernels of a group run per step?")
 def kernel_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     """Kernels of the group per step."""
-    view = profile.rank(rank)
-    return _group(profile, group, rank, len(group_rows(profile, rank, group)) / len(view.steps))
+    return _group(profile, group, rank, len(group_rows(profile, rank, group)) / len(profile.rank(rank).steps))
 
 
 @metric("TFLOP/s", "arithmetic rate of matrix operators", "How fast do matrix operators compute?")
 def matrix_tflops(profile: Profile, rank: int) -> Measurement:
     """Rate at which matrix operators of known shape computed while their kernels ran."""
-    view = profile.rank(rank)
     table = roofline(profile, rank)
-    known = table[table["math"] & table["flops"].notna()]
-    if known.empty:
-        raise UsageError(f"no matrix operator with recorded shapes ran on rank {rank}")
-    rate = float(known["flops"].sum()) / float(known["device_ns"].sum()) / 1e3
-    rows = known["operator"].to_numpy()
-    return of_events(view, rate, rows, "matrix operators with recorded shapes")
+    missing = "no matrix operator with recorded shapes ran"
+    return _rate(profile, rank, table[table["math"]], "flops", 1e-3, missing, "matrix operators with recorded shapes")
 
 
 @metric("GB/s", "memory throughput of element-wise operators", "How fast do element-wise operators move data?")
 def streaming_gb_s(profile: Profile, rank: int) -> Measurement:
     """Rate at which element-wise and normalizing operators of known shape moved memory, every operand counted once."""
-    view = profile.rank(rank)
     table = roofline(profile, rank)
-    known = table[~table["math"] & table["bytes"].notna()]
-    if known.empty:
-        raise UsageError(f"no element-wise operator with recorded shapes and types ran on rank {rank}")
-    rate = float(known["bytes"].sum()) / float(known["device_ns"].sum())
-    rows = known["operator"].to_numpy()
-    return of_events(view, rate, rows, "element-wise operators with recorded shapes")
+    missing = "no element-wise operator with recorded shapes and types ran"
+    selector = "element-wise operators with recorded shapes"
+    return _rate(profile, rank, table[~table["math"]], "bytes", 1.0, missing, selector)
 
 
 @metric("%", "roofline efficiency of operators with known cost", "How close do operators come to the roofline?")
 def roofline_pct(profile: Profile, rank: int) -> Measurement:
     """Time that operators of known cost would need at the device's peaks, as a share of the time they take."""
-    view = profile.rank(rank)
     table = roofline(profile, rank)
-    known = table[table["bound"] != ""]
+    missing = "no operator of known cost ran, or the device is not in the device table,"
+    selector = "operators with recorded shapes against the peaks"
+    return _rate(profile, rank, table[table["bound"] != ""], "least_ns", 100.0, missing, selector)
+
+
+def _rate(
+    profile: Profile, rank: int, calls: pd.DataFrame, column: str, scale: float, missing: str, selector: str
+) -> Measurement:
+    """The sum of a column of the roofline table over the device time of the calls in which it is known."""
+    known = calls[calls[column].notna()]
     if known.empty:
-        raise UsageError(f"no operator of known cost ran on rank {rank}, or its device is not in the device table")
-    rows = known["operator"].to_numpy()
-    share = 100.0 * float(known["least_ns"].sum()) / float(known["device_ns"].sum())
-    return of_events(view, share, rows, "operators with recorded shapes against the peaks")
+        raise UsageError(f"{missing} on rank {rank}")
+    value = scale * float(known[column].sum()) / float(known["device_ns"].sum())
+    return of_events(profile.rank(rank), value, known["operator"].to_numpy(), selector)
 
 
 @metric("TFLOP/s", "{precision} peak of the {matrix}", "How fast could the device compute?")
@@ -131,29 +124,13 @@ def device_peak_gb_s(profile: Profile, rank: int) -> Measurement:
 @metric("%", "share of the step in {precision} host matrix operators", "How much matrix work is on the host?")
 def host_math_pct(profile: Profile, precision: str, rank: int) -> Measurement:
     """Share of the steps in which a matrix operator with operands of that type runs on the host."""
-    view = profile.rank(rank)
-    rows = host_math_rows(profile, rank, precision)
-    wall_ns = float((view.steps["end_ns"] - view.steps["start_ns"]).sum())
-    share = 100.0 * length(view.covered(rows)) / wall_ns
+    view, rows = profile.rank(rank), host_math_rows(profile, rank, precision)
+    share = 100.0 * length(view.covered(rows)) / 1e6 / float(view.wall_ms.sum())
     return of_events(view, share, rows, f"matrix operators on {precision} operands")
 
 
-@metric("%", "extra time of the same kernels", "How much slower is this rank's device?")
-def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
-    """How much longer the rank's kernels take than the same kernels on the median rank."""
-    view = profile.rank(rank)
-    table = device_speed(profile)
-    mine = table[table["rank"] == rank]
-    if mine.empty:
-        raise UsageError(f"rank {rank} shares no kernels with other ranks")
-    slowdown = 100.0 * (float(mine["ratio"].iloc[0]) - 1.0)
-    return of_rank(view, slowdown, lambda: table, "kernels of equal name and grid, medians per rank")
-
-
 def _group(profile: Profile, group: str, rank: int, value: float) -> Measurement:
-    view = profile.rank(rank)
-    rows = group_rows(profile, rank, group)
-    return of_events(view, value, rows, f"kernels of the group {group}")
+    return of_events(profile.rank(rank), value, group_rows(profile, rank, group), f"kernels of the group {group}")
 
 
 def _step_ms(view: RankProfile, busy: IntervalSet) -> float:

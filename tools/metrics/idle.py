@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtract, union
-from tools.metrics.measurement import Measurement, choice, metric, of_events, of_rank, over_steps
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank, over_steps
 from tools.run.events import EventKind
 from tools.views.blocking import bursts, upload_calls
 from tools.views.profile import Profile, memoized
@@ -60,37 +60,30 @@ class IdleTime:
 
     def by_track(self, reason: str) -> dict[int, IntervalSet]:
         """The moments of a reason, by the host thread that had to launch next."""
-        tracks = self.gaps["host_track"].to_numpy()
-        return {int(track): self._on_track(reason, tracks == track) for track in np.unique(tracks[tracks >= 0])}
-
-    def _on_track(self, reason: str, chosen: NDArray[np.bool_]) -> IntervalSet:
-        spans = self.gaps[["start_ns", "end_ns"]].to_numpy()[chosen]
-        return intersect(self.sets[reason], union(spans[:, 0], spans[:, 1]))
+        known = self.gaps[self.gaps["host_track"] >= 0].groupby("host_track")
+        spans = {int(str(track)): union(own["start_ns"].to_numpy(), own["end_ns"].to_numpy()) for track, own in known}
+        return {track: intersect(self.sets[reason], own) for track, own in spans.items()}
 
 
 @memoized
 def idle_time(profile: Profile, rank: int) -> IdleTime:
     """The idle time of one rank's device inside its steps; empty on a rank without a device."""
     view = profile.rank(rank)
-    parts = view.parts
-    steps = view.steps[["start_ns", "end_ns"]].to_numpy()
-    if view.rank.has_device:
-        unused = merge(parts.data_wait, parts.host, parts.idle)
-        gaps = intersect(unused, steps)
-    else:
-        gaps = EMPTY
+    parts, limit_us = view.parts, profile.thresholds["dispatch_gap_us"]
+    unused = merge(parts.data_wait, parts.host, parts.idle) if view.rank.has_device else EMPTY
+    gaps = intersect(unused, view.steps[["start_ns", "end_ns"]].to_numpy())
     sets = {"data": parts.data_wait, "launched": parts.idle}
     rest = parts.host
     for reason, spans in _host_spans(profile, view).items():
         sets[reason] = intersect(rest, spans)
         rest = subtract(rest, spans)
-    paused = long_pauses(view, rest, profile.thresholds["dispatch_gap_us"])
+    paused = long_pauses(view, rest, limit_us)
     rest = subtract(rest, paused)
     start, end = gaps[:, 0], gaps[:, 1]
     columns = {reason: covered(moments, start, end) for reason, moments in sets.items()}
     left = covered(rest, start, end)
     columns["synchronization"] = explained_by_bursts(bursts(profile, view.rank.rank), start, left)
-    short = (end - start) <= profile.thresholds["dispatch_gap_us"] * 1e3
+    short = (end - start) <= limit_us * 1e3
     remainder = left - columns["synchronization"]
     columns["dispatch"] = np.where(short, remainder, 0)
     columns["stall"] = np.where(short, 0, remainder) + covered(paused, start, end)
@@ -122,11 +115,9 @@ def long_pauses(rank: RankProfile, moments: IntervalSet, limit_us: float) -> Int
 
 def _host_spans(profile: Profile, rank: RankProfile) -> dict[str, IntervalSet]:
     uploads = upload_calls(profile, rank.rank.rank)
-    spans = {"upload": union(uploads["start_ns"].to_numpy(), uploads["end_ns"].to_numpy())}
-    for reason, pattern in HOST_SPANS.items():
-        rows = np.flatnonzero(rank.named(pattern) & rank.on_training_thread)
-        spans[reason] = rank.covered(rows)
-    return spans
+    named = {reason: rank.named(pattern) & rank.on_training_thread for reason, pattern in HOST_SPANS.items()}
+    moments = {reason: rank.covered(np.flatnonzero(chosen)) for reason, chosen in named.items()}
+    return {"upload": union(uploads["start_ns"].to_numpy(), uploads["end_ns"].to_numpy()), **moments}
 
 
 def explained_by_bursts(waits: pd.DataFrame, start: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -161,22 +152,22 @@ def _gap_frame(rank: RankProfile, gaps: IntervalSet, columns: dict[str, NDArray[
     return pd.DataFrame({**frame, "host_track": track, **{f"{reason}_ns": columns[reason] for reason in REASONS}})
 
 
-def idle_ms_by_step(profile: Profile, rank: int, reason: str) -> NDArray[np.float64]:
-    """Idle milliseconds for a reason (or ``all``) in each step of a rank with a device."""
-    return np.asarray(idle_by_step(profile, rank)[reason].to_numpy() / 1e6)
-
-
 @metric("ms", "{statistic} device idle time per step {reason}", "How long is the device idle, and why?")
 def device_idle_ms(profile: Profile, rank: int, reason: str = "all", statistic: str = "mean") -> Measurement:
     """Idle time of a rank's device per step, for one reason of ``tools.metrics.idle`` or for all."""
-    return _measured(profile, rank, reason, over_steps(_checked(profile, rank, reason), statistic))
+    choice("idle reason", reason, ("all", *REASONS))
+    view, gaps = profile.rank(rank), idle_time(profile, rank).gaps
+    if not view.rank.has_device:
+        raise UsageError(f"rank {rank} has no device that could be idle")
+    value = over_steps(idle_by_step(profile, rank)[reason].to_numpy() / 1e6, statistic)
+    shown = gaps if reason == "all" else gaps[gaps[f"{reason}_ns"] > 0]
+    return of_rank(view, value, lambda: shown, f"device idle, reason {reason}: time in which no stream runs")
 
 
 @metric("%", "device idle share of the step {reason}", "Which share of a step is the device idle, and why?")
 def device_idle_pct(profile: Profile, rank: int, reason: str = "all") -> Measurement:
     """Share of a rank's step time in which its device is idle for that reason."""
-    share = 100.0 * _checked(profile, rank, reason).sum() / profile.rank(rank).wall_ms.sum()
-    return _measured(profile, rank, reason, float(share))
+    return as_pct(device_idle_ms(profile, rank, reason), float(profile.rank(rank).wall_ms.mean()))
 
 
 @metric("%", "device busy share of the step", "Which share of a step does the device run kernels?")
@@ -185,22 +176,5 @@ def device_busy_pct(profile: Profile, rank: int) -> Measurement:
     view = profile.rank(rank)
     if not view.rank.has_device:
         raise UsageError(f"rank {rank} has no device that could be busy")
-    kernels = view.in_steps(view.kernels)
-    busy = view.per_step_ms(view.covered(view.kernels))
-    value = 100.0 * busy.sum() / view.wall_ms.sum()
-    return of_events(view, value, kernels, "kernels in steps: time in which any runs")
-
-
-def _checked(profile: Profile, rank: int, reason: str) -> NDArray[np.float64]:
-    choice("idle reason", reason, ("all", *REASONS))
-    if not profile.rank(rank).rank.has_device:
-        raise UsageError(f"rank {rank} has no device that could be idle")
-    return idle_ms_by_step(profile, rank, reason)
-
-
-def _measured(profile: Profile, rank: int, reason: str, value: float) -> Measurement:
-    def rows() -> pd.DataFrame:
-        gaps = idle_time(profile, rank).gaps
-        return gaps if reason == "all" else gaps[gaps[f"{reason}_ns"] > 0]
-
-    return of_rank(profile.rank(rank), value, rows, f"device idle, reason {reason}: time in which no stream runs")
+    value = 100.0 * view.per_step_ms(view.covered(view.kernels)).sum() / view.wall_ms.sum()
+    return of_events(view, value, view.in_steps(view.kernels), "kernels in steps: time in which any runs")

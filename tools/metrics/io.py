@@ -21,21 +21,9 @@ def loader_spans(view: RankProfile) -> IntervalSet:
     return intersect(view.activity.loader, window)
 
 
-def operators_in_loader(view: RankProfile) -> IntervalSet:
-    """The moments of loader spans in which framework operators run on a training thread."""
-    operators = (view.kind == EventKind.OPERATOR) & ~view.named("loader_span")
-    rows = np.flatnonzero(operators & view.on_training_thread)
-    return _inside(view, rows)
-
-
-def frames_in_loader(view: RankProfile, what: str) -> IntervalSet:
-    """The moments of loader spans in Python frames that read, or that process (``what``)."""
-    rows = np.flatnonzero((view.kind == EventKind.PYTHON) & view.on_training_thread & view.named(FRAME_PATTERNS[what]))
-    return _inside(view, rows)
-
-
-def _inside(view: RankProfile, rows: NDArray[np.int64]) -> IntervalSet:
-    return intersect(view.covered(rows), loader_spans(view))
+def _inside(view: RankProfile, named: NDArray[np.bool_]) -> IntervalSet:
+    """The moments of loader spans in such events of a training thread."""
+    return intersect(view.covered(np.flatnonzero(named & view.on_training_thread)), loader_spans(view))
 
 
 def upload_rows(view: RankProfile) -> NDArray[np.int64]:
@@ -45,9 +33,8 @@ def upload_rows(view: RankProfile) -> NDArray[np.int64]:
 
 def exposed_uploads(view: RankProfile) -> IntervalSet:
     """When a host-to-device copy runs while no kernel does."""
-    rows = upload_rows(view)
     running = merge(view.activity.device_compute, view.activity.device_communication)
-    return subtract(view.covered(rows), running)
+    return subtract(view.covered(upload_rows(view)), running)
 
 
 @metric("ms", "{statistic} data-loader time per step", "How long is a step in its data loader?")
@@ -71,16 +58,15 @@ def loader_wait_steps(profile: Profile, rank: int) -> Measurement:
 def loader_operators_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the loader spans that framework operators fill, in the training process itself."""
     view = profile.rank(rank)
-    moments = operators_in_loader(view)
+    moments = _inside(view, (view.kind == EventKind.OPERATOR) & ~view.named("loader_span"))
     return of_moments(view, _share(view, moments), moments, "operators inside data-loader spans")
 
 
 @metric("%", "share of data-loader time in {what} frames", "Does the loader read or transform?")
 def loader_frames_pct(profile: Profile, rank: int, what: str) -> Measurement:
     """Share of the loader spans in Python frames that read (``reading``) or transform (``processing``)."""
-    choice("kind of frame", what, FRAME_PATTERNS)
-    view = profile.rank(rank)
-    moments = frames_in_loader(view, what)
+    view, pattern = profile.rank(rank), FRAME_PATTERNS[choice("kind of frame", what, FRAME_PATTERNS)]
+    moments = _inside(view, (view.kind == EventKind.PYTHON) & view.named(pattern))
     return of_moments(view, _share(view, moments), moments, f"{what} frames in data-loader spans")
 
 
@@ -96,9 +82,8 @@ def upload_exposed_ms(profile: Profile, rank: int, statistic: str = "mean") -> M
 def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the step (median over steps)."""
     view = profile.rank(rank)
-    shares = 100.0 * view.per_step_ms(exposed_uploads(view)) / view.wall_ms
-    rows = upload_rows(view)
-    return of_events(view, np.median(shares), rows, "host-to-device copies without a kernel")
+    value = np.median(100.0 * view.per_step_ms(exposed_uploads(view)) / view.wall_ms)
+    return of_events(view, value, upload_rows(view), "host-to-device copies without a kernel")
 
 
 @metric("workers", "fewest loader workers that keep up", "How many loader workers are needed at least?")

@@ -7,14 +7,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import EMPTY, IntervalSet, intersect, length, merge, union
+from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, merge, union
 from tools.metrics.host.program import starved
-from tools.metrics.measurement import Measurement, metric, of_events, of_moments, of_rank
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_moments, of_rank
 from tools.run.events import EventKind
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
-
-ON_DEVICE = 1
 
 
 def allocation_rows(view: RankProfile) -> NDArray[np.int64]:
@@ -26,21 +24,24 @@ def allocation_rows(view: RankProfile) -> NDArray[np.int64]:
     return np.asarray(calls[later], dtype=np.int64)
 
 
-def device_marks(view: RankProfile) -> pd.DataFrame:
+ON_DEVICE = 1
+MIB = 2**20
+
+
+def _marks(profile: Profile, rank: int) -> pd.DataFrame:
     """The allocator's marks on a device: columns of ``Details.memory`` and start_ns."""
+    view = profile.rank(rank)
     marks = view.events.details.memory
     marks = marks[marks["device_type"] == ON_DEVICE]
+    if marks.empty or not np.any(marks["total_reserved"] > 0):
+        raise UsageError(f"rank {rank} recorded no device memory totals (record with profile_memory=True)")
     return marks.assign(start_ns=view.start[marks["row"].to_numpy()])
-
-
-MIB = 2**20
 
 
 @metric("MiB", "peak {what} device memory", "How much device memory does the run use?")
 def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Measurement:
     """Largest device memory in use (``allocated``) or held by the allocator (``reserved``) on one device."""
-    if what not in ("allocated", "reserved"):
-        raise UsageError(f"there is no memory figure {what!r}; choose allocated or reserved")
+    choice("memory figure", what, ("allocated", "reserved"))
     marks = _marks(profile, rank)
     return of_rank(profile.rank(rank), marks[f"total_{what}"].max() / MIB, lambda: marks, "memory marks of the device")
 
@@ -49,17 +50,15 @@ def memory_peak_mib(profile: Profile, rank: int, what: str = "allocated") -> Mea
 def memory_unused_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the reserved memory that is not allocated when the allocation peaks: fragmentation and cache."""
     marks = _marks(profile, rank)
-    peak = int(marks["total_allocated"].to_numpy().argmax())
-    reserved = max(int(marks["total_reserved"].iloc[peak]), 1)
-    value = 100.0 * (1.0 - int(marks["total_allocated"].iloc[peak]) / reserved)
+    peak = marks.iloc[int(marks["total_allocated"].to_numpy().argmax())]
+    value = 100.0 * (1.0 - int(peak["total_allocated"]) / max(int(peak["total_reserved"]), 1))
     return of_rank(profile.rank(rank), value, lambda: marks, "memory marks of the device, at the peak")
 
 
 @metric("%", "peak reserved share of device memory", "How full is the device's memory?")
 def memory_used_pct(profile: Profile, rank: int) -> Measurement:
     """Largest reserved memory as a share of the device's memory."""
-    view = profile.rank(rank)
-    marks = _marks(profile, rank)
+    view, marks = profile.rank(rank), _marks(profile, rank)
     sizes = [device.memory_bytes for device in view.rank.devices if device.memory_bytes]
     if not sizes:
         raise UsageError(f"the memory size of the device of rank {rank} is not recorded")
@@ -69,39 +68,31 @@ def memory_used_pct(profile: Profile, rank: int) -> Measurement:
 @metric("calls", "memory allocation calls per step", "How often does a step allocate device memory?")
 def allocation_calls(profile: Profile, rank: int) -> Measurement:
     """Device memory allocation calls per step after the first step, on the training threads."""
-    view = profile.rank(rank)
-    rows = allocation_rows(view)
-    return of_events(view, len(rows) / _later_steps(profile, rank), rows, "allocation calls")
+    return _per_later_step(profile, rank, len(allocation_rows(profile.rank(rank))), "allocation calls")
 
 
 @metric("ms", "memory allocation time per step", "How long does a step allocate device memory?")
 def allocation_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls after the first step."""
     view = profile.rank(rank)
-    rows = allocation_rows(view)
-    value = view.per_step_ms(view.covered(rows)).sum() / _later_steps(profile, rank)
-    return of_events(view, value, rows, "allocation calls")
+    return _per_later_step(profile, rank, _allocating_ms(view, view.covered(allocation_rows(view))), "allocation calls")
 
 
 @metric("ms", "exposed memory allocation time per step", "How long does the device wait for memory allocation?")
 def allocation_exposed_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in these calls while the device has nothing to do."""
     view = profile.rank(rank)
-    rows = allocation_rows(view)
-    exposed = intersect(view.covered(rows), starved(view))
-    value = view.per_step_ms(exposed).sum() / _later_steps(profile, rank)
-    return of_events(view, value, rows, "allocation calls while the device is idle")
+    exposed = intersect(view.covered(allocation_rows(view)), starved(view))
+    return _per_later_step(profile, rank, _allocating_ms(view, exposed), "allocation calls while the device is idle")
 
 
-def _later_steps(profile: Profile, rank: int) -> int:
-    return max(len(profile.rank(rank).steps) - 1, 1)
+def _allocating_ms(view: RankProfile, moments: IntervalSet) -> float:
+    return float(view.per_step_ms(moments).sum())
 
 
-def _marks(profile: Profile, rank: int) -> pd.DataFrame:
-    marks = device_marks(profile.rank(rank))
-    if marks.empty or not np.any(marks["total_reserved"] > 0):
-        raise UsageError(f"rank {rank} recorded no device memory totals (record with profile_memory=True)")
-    return marks
+def _per_later_step(profile: Profile, rank: int, total: float, selector: str) -> Measurement:
+    view = profile.rank(rank)
+    return of_events(view, total / max(len(view.steps) - 1, 1), allocation_rows(view), selector)
 
 
 @memoized
@@ -109,23 +100,17 @@ def recomputed(profile: Profile, rank: int) -> dict[int, IntervalSet]:
     """By host thread, stretches that recompute: a forward operator inside a backward node until its backward work."""
     view = profile.rank(rank)
     forward = view.in_steps(np.flatnonzero(view.named("forward_operator")))
-    found = {
-        int(track): _stretches(view, forward[view.track[forward] == track], int(track))
-        for track in np.unique(view.track[forward])
-    }
+    tracks = [int(track) for track in np.unique(view.track[forward])]
+    found = {track: _stretches(view, forward[view.track[forward] == track], track) for track in tracks}
     return {track: moments for track, moments in found.items() if len(moments)}
 
 
 def recomputed_kernels(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Rows of device work launched in these stretches."""
-    view = profile.rank(rank)
-    links = view.launches
-    called = links["call_start_ns"].to_numpy()
-    inside = np.zeros(len(links), dtype=bool)
+    links = profile.rank(rank).launches
+    called, inside = links["call_start_ns"].to_numpy(), np.zeros(len(links), dtype=bool)
     for track, moments in recomputed(profile, rank).items():
-        place = np.searchsorted(moments[:, 0], called, side="right") - 1
-        within = (place >= 0) & (called < moments[np.maximum(place, 0), 1])
-        inside |= within & (links["host_track"].to_numpy() == track)
+        inside |= (covered(moments, called, called + 1) > 0) & (links["host_track"] == track).to_numpy()
     return np.sort(links["device_row"].to_numpy()[inside])
 
 
@@ -152,8 +137,7 @@ def recomputed_ms(profile: Profile, rank: int) -> Measurement:
 @metric("%", "activation recomputation share of the step", "Which share of the step is recomputation?")
 def recomputed_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the rank's steps."""
-    wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
-    return _of(profile, rank, 100.0 * length(_moments(profile, rank)) / wall_ns)
+    return as_pct(recomputed_ms(profile, rank), float(profile.rank(rank).wall_ms.mean()))
 
 
 @metric("count", "recomputed regions per step", "How many regions does a step recompute?")
@@ -165,12 +149,12 @@ def recomputed_regions(profile: Profile, rank: int) -> Measurement:
 
 def _moments(profile: Profile, rank: int) -> IntervalSet:
     view = profile.rank(rank)
-    if not view.rank.has_device:
-        return merge(*recomputed(profile, rank).values()) if recomputed(profile, rank) else EMPTY
-    rows = recomputed_kernels(profile, rank)
-    return view.covered(rows)
+    if view.rank.has_device:
+        return view.covered(recomputed_kernels(profile, rank))
+    return merge(EMPTY, *recomputed(profile, rank).values())
 
 
 def _of(profile: Profile, rank: int, value: float) -> Measurement:
-    view, moments = profile.rank(rank), _moments(profile, rank)
-    return of_moments(view, value, moments, "forward operators inside nodes of the backward")
+    return of_moments(
+        profile.rank(rank), value, _moments(profile, rank), "forward operators inside nodes of the backward"
+    )

@@ -14,7 +14,6 @@ from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 LEAST_CALLS = 3  # a kernel seen less often on a rank says little
-SPEED_COLUMNS = ("rank", "ratio", "kernels", "slower_share")
 
 
 @memoized
@@ -27,34 +26,24 @@ def device_speed(profile: Profile) -> pd.DataFrame:
     rank. Kernels that overlap communication or another stream's kernels, and communication itself, are left out,
     because others slow them.
     """
-    parts = [_medians(profile, rank) for rank in profile.ranks if rank.rank.has_device]
-    if not parts:
-        return pd.DataFrame(columns=list(SPEED_COLUMNS))
-    table = pd.concat(parts, ignore_index=True)
-    table = table[table.groupby("key")["rank"].transform("nunique") > 1]
-    if table.empty:
-        return pd.DataFrame(columns=list(SPEED_COLUMNS))
-    table = table.assign(ratio=table["median_ns"] / others_median(table).clip(lower=1))
-    rows = [(rank, *_summary(table[table["rank"] == rank])) for rank in sorted(table["rank"].unique().tolist())]
-    return pd.DataFrame(rows, columns=list(SPEED_COLUMNS))
+    table = pd.DataFrame(columns=["key", "rank", "median_ns", "sum_ns"])
+    if parts := [_medians(profile, rank) for rank in profile.ranks if rank.rank.has_device]:
+        table = pd.concat(parts, ignore_index=True)
+        table = table[table.groupby("key")["rank"].transform("nunique") > 1]
+    rows = []
+    if not table.empty:
+        table = table.assign(ratio=table["median_ns"] / others_median(table, "median_ns").clip(lower=1))
+        rows = [(int(str(rank)), *_summary(mine)) for rank, mine in table.groupby("rank")]
+    return pd.DataFrame(rows, columns=["rank", "ratio", "kernels", "slower_share"])
 
 
-def others_median(table: pd.DataFrame) -> pd.Series[float]:
-    """For each row (columns key, rank, median_ns) the median over the other ranks with that key."""
-    wide = table.pivot_table(index="key", columns="rank", values="median_ns")
-    values = wide.to_numpy()
-    columns = []
-    for place in range(values.shape[1]):
-        others = np.delete(values, place, axis=1)
-        known = ~np.isnan(others).all(axis=1)
-        column = np.full(len(values), np.nan)
-        column[known] = np.nanmedian(others[known], axis=1)
-        columns.append(column)
-    usual = np.column_stack(columns)
-    row, column = (
-        index.get_indexer(pd.Index(table[name])) for index, name in ((wide.index, "key"), (wide.columns, "rank"))
-    )
-    return pd.Series(usual[row, column], index=table.index)
+def others_median(table: pd.DataFrame, column: str) -> pd.Series[float]:
+    """For each row (columns key, rank) the median of the column over the other ranks with that key."""
+    wide = table.pivot_table(index="key", columns="rank", values=column)
+    usual = pd.DataFrame({rank: wide.drop(columns=rank).median(axis=1) for rank in wide.columns})
+    at = zip((usual.index, usual.columns), ("key", "rank"), strict=True)
+    row, place = (index.get_indexer(pd.Index(table[name])) for index, name in at)
+    return pd.Series(usual.to_numpy()[row, place], index=table.index)
 
 
 def _medians(profile: Profile, rank: RankProfile) -> pd.DataFrame:
@@ -62,21 +51,12 @@ def _medians(profile: Profile, rank: RankProfile) -> pd.DataFrame:
     table = table[(table["kernel_class"] != "communication").to_numpy()]
     table = table[_alone(rank, table)]
     table = table.assign(shapes=_shapes(rank, table["operator"].to_numpy()))
-    grouped = table.groupby(["name", "blocks", "shapes"])["duration_ns"].agg(["median", "sum", "size"]).reset_index()
+    grouped = table.groupby(["name", "blocks", "shapes"])["duration_ns"].agg(["median", "sum", "size"])
     grouped = grouped[grouped["size"] >= LEAST_CALLS]
-    names = rank.categories
-    texts = rank.events.details.operators["dims"].cat.categories
-    return pd.DataFrame(
-        {
-            "key": [
-                f"{names[name]}|{blocks}|{texts[shapes] if shapes >= 0 else ''}"
-                for name, blocks, shapes in zip(grouped["name"], grouped["blocks"], grouped["shapes"], strict=True)
-            ],
-            "rank": rank.rank.rank,
-            "median_ns": grouped["median"].to_numpy(),
-            "sum_ns": grouped["sum"].to_numpy(),
-        }
-    )
+    texts = [*rank.events.details.operators["dims"].cat.categories, ""]
+    keys = [f"{rank.categories[name]}|{blocks}|{texts[shapes]}" for name, blocks, shapes in grouped.index]
+    columns = {"median_ns": grouped["median"].to_numpy(), "sum_ns": grouped["sum"].to_numpy()}
+    return pd.DataFrame({"key": keys, "rank": rank.rank.rank, **columns})
 
 
 def _shapes(rank: RankProfile, operators: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -119,29 +99,28 @@ def host_speed(profile: Profile) -> pd.DataFrame:
     part of that time in kinds of operators that are slower there; ``steps_slower`` the share of the steps in which
     the rank takes longer for them. Operators during which a collective runs are left out, because it takes cores.
     """
+    rows: list[tuple[int, float, float, float]] = []
     if len(profile.ranks) < 2:
         return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
     table = pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
     means = table.groupby(["key", "rank"])["ns"].agg(["mean", "sum"]).reset_index()
     means = means[means.groupby("key")["rank"].transform("nunique") == len(profile.ranks)]
-    if means.empty:
-        return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
-    usual = others_median(means.rename(columns={"mean": "median_ns"}))
-    means = means.assign(usual=usual.to_numpy(), expected=means["sum"] * usual.to_numpy() / means["mean"])
-    rows = []
-    for rank, mine in means.groupby("rank"):
-        slower = float(mine.loc[mine["mean"] > mine["usual"], "sum"].sum()) / max(float(mine["sum"].sum()), 1.0)
-        ratio = float(mine["sum"].sum()) / max(float(mine["expected"].sum()), 1.0)
-        rows.append((int(str(rank)), ratio, slower, _steps_slower(table, means, int(str(rank)))))
+    if not means.empty:
+        usual = others_median(means, "mean")
+        means = means.assign(usual=usual, expected=means["sum"] * usual / means["mean"])
+        for rank, mine in means.groupby("rank"):
+            whole_ns = float(mine["sum"].sum())
+            slower = float(mine.loc[mine["mean"] > mine["usual"], "sum"].sum()) / max(whole_ns, 1.0)
+            steps_slower = _steps_slower(table[table["rank"] == rank], mine.set_index("key")["usual"])
+            rows.append((int(str(rank)), whole_ns / max(float(mine["expected"].sum()), 1.0), slower, steps_slower))
     return pd.DataFrame(rows, columns=list(HOST_SPEED_COLUMNS))
 
 
-def _steps_slower(table: pd.DataFrame, means: pd.DataFrame, rank: int) -> float:
+def _steps_slower(mine: pd.DataFrame, usual: pd.Series[float]) -> float:
     """Share of steps in which the rank's shared operators take longer than the others' mean for the same ones."""
-    usual = means.loc[means["rank"] == rank].set_index("key")["usual"]
-    mine = table[(table["rank"] == rank) & table["key"].isin(usual.index)]
-    expected = mine["key"].map(usual).groupby(mine["step"]).sum()
-    return float((mine.groupby("step")["ns"].sum() > expected).mean())
+    shared = mine[mine["key"].isin(usual.index)]
+    expected = shared["key"].map(usual).groupby(shared["step"]).sum()
+    return float((shared.groupby("step")["ns"].sum() > expected).mean())
 
 
 def _operators(view: RankProfile) -> pd.DataFrame:
@@ -151,23 +130,32 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     rows = rows[covered(view.activity.host_communication, view.start[rows], view.end[rows]) == 0]
     known = np.isin(rows, view.events.details.operators["row"].to_numpy())
     rows = rows[known] if known.any() else rows
-    names, texts = view.events.frame["name"].cat, view.events.details.operators["dims"].cat.categories
-    pairs = pd.DataFrame({"name": names.codes.to_numpy()[rows], "dims": _shapes(view, rows)})
-    distinct = pairs.drop_duplicates().reset_index(drop=True)
-    keys = [
-        f"{names.categories[name]} {texts[dims] if dims >= 0 else ''}"
-        for name, dims in distinct.itertuples(index=False, name=None)
-    ]
+    pairs = pd.DataFrame({"name": view.codes[rows], "dims": _shapes(view, rows)})
+    distinct = pairs.drop_duplicates(ignore_index=True)
+    texts = [*view.events.details.operators["dims"].cat.categories, ""]
+    keys = [f"{view.categories[name]} {texts[dims]}" for name, dims in distinct.itertuples(index=False, name=None)]
     table = pairs.merge(distinct.assign(key=keys), on=["name", "dims"], how="left")
     return table[["key"]].assign(rank=view.rank.rank, step=view.step_of(rows), ns=view.end[rows] - view.start[rows])
+
+
+@metric("%", "extra time of the same kernels", "How much slower is this rank's device?")
+def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
+    """How much longer the rank's kernels take than the same kernels on the median rank."""
+    return _slowdown(
+        profile, rank, device_speed(profile), "kernels", "kernels of equal name and grid, medians per rank"
+    )
 
 
 @metric("%", "extra host time in the same operators", "How much slower is this rank's host?")
 def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer the rank's operators take than the same operators on the other ranks."""
-    view, table = profile.rank(rank), host_speed(profile)
-    mine = table[table["rank"] == rank]
-    if mine.empty:
-        raise UsageError(f"rank {rank} shares no operators with other ranks")
-    value = 100.0 * (float(mine["ratio"].iloc[0]) - 1.0)
-    return of_rank(view, value, lambda: table, "operators of equal name and shapes, means per rank")
+    return _slowdown(
+        profile, rank, host_speed(profile), "operators", "operators of equal name and shapes, means per rank"
+    )
+
+
+def _slowdown(profile: Profile, rank: int, table: pd.DataFrame, what: str, selector: str) -> Measurement:
+    ratio = table.loc[table["rank"] == profile.rank(rank).rank.rank, "ratio"]
+    if ratio.empty:
+        raise UsageError(f"rank {rank} shares no {what} with other ranks")
+    return of_rank(profile.rank(rank), 100.0 * (float(ratio.iloc[0]) - 1.0), lambda: table, selector)

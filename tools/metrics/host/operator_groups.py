@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.intervals import length
-from tools.metrics.measurement import Measurement, choice, metric, of_events
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events
+from tools.run.events import name_mask
 from tools.run.links import parents
 from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile, memoized
@@ -43,23 +44,19 @@ def host_group(profile: Profile, rank: int, group: str) -> Rows:
 def _computing(view: RankProfile) -> Rows:
     """Operators of the training itself: what a loader computes in the training process is waiting for data."""
     rows = view.in_steps(view.host_compute_rows)
-    spans = view.loader_rows
-    if not len(spans) or not len(rows):
+    spans = view.loader_rows[np.argsort(view.start[view.loader_rows], kind="stable")]
+    if not len(spans):
         return rows
-    spans = spans[np.argsort(view.start[spans], kind="stable")]
     last = spans[np.searchsorted(view.start[spans], view.start[rows], side="right") - 1]
     begun = view.start[rows] >= view.start[last]
     loading = begun & (view.end[rows] <= view.end[last]) & (view.track[rows] == view.track[last])
-    kept: Rows = rows[~loading]
-    return kept
+    return np.asarray(rows[~loading])
 
 
 def _fp64(profile: Profile, view: RankProfile) -> Rows:
     recorded = view.events.details.operators
-    wide = [precision_of(str(types)) == "fp64" for types in recorded["types"].cat.categories]
-    chosen = np.append(np.array(wide, dtype=bool), False)[recorded["types"].cat.codes.to_numpy()]
-    rows = np.intersect1d(recorded["row"].to_numpy()[chosen], _computing(view))
-    return view.outermost(rows.astype(np.int64))
+    wide = name_mask(recorded["types"], lambda types: precision_of(types) == "fp64")
+    return view.outermost(np.intersect1d(recorded["row"].to_numpy()[wide], _computing(view)))
 
 
 def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:
@@ -101,14 +98,15 @@ GROUPS: Mapping[str, Callable[[Profile, RankProfile], Rows]] = {"fp64": _fp64, "
 @metric("ms", "host time per step in {group}", "How long do host operators of a group take per step?")
 def host_group_ms(profile: Profile, group: str, rank: int) -> Measurement:
     """Time per step in the operators of a group, on one rank."""
-    return _of(profile, group, rank, _total_ns(profile, group, rank) / 1e6 / len(profile.rank(rank).steps))
+    view = profile.rank(rank)
+    total_ns = length(view.covered(host_group(profile, rank, group)))
+    return _of(profile, group, rank, total_ns / 1e6 / len(view.steps))
 
 
 @metric("%", "share of the step in {group} on the host", "How much of the step do such operators take?")
 def host_group_pct(profile: Profile, group: str, rank: int) -> Measurement:
     """The same as a share of the rank's steps."""
-    wall_ns = float(profile.rank(rank).breakdown["wall_ns"].sum())
-    return _of(profile, group, rank, 100.0 * _total_ns(profile, group, rank) / wall_ns)
+    return as_pct(host_group_ms(profile, group, rank), float(profile.rank(rank).wall_ms.mean()))
 
 
 @metric("calls", "number per step of {group} on the host", "How many such operators does a step call?")
@@ -117,11 +115,6 @@ def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
     return _of(profile, group, rank, len(host_group(profile, rank, group)) / len(profile.rank(rank).steps))
 
 
-def _total_ns(profile: Profile, group: str, rank: int) -> float:
-    view, rows = profile.rank(rank), host_group(profile, rank, group)
-    return float(length(view.covered(rows)))
-
-
 def _of(profile: Profile, group: str, rank: int, value: float) -> Measurement:
-    view, rows = profile.rank(rank), host_group(profile, rank, group)
-    return of_events(view, value, rows, f"operators of the group {group} on training threads")
+    selector = f"operators of the group {group} on training threads"
+    return of_events(profile.rank(rank), value, host_group(profile, rank, group), selector)

@@ -63,9 +63,9 @@ def operator_speed(profile: Profile) -> dict[int, OperatorSpeed]:
         return {}
     by_kind = table.groupby(["key", "rank"])["ns"]
     kinds = pd.DataFrame({"mean": by_kind.mean(), "fastest": by_kind.quantile(FASTEST)}).reset_index()
-    usual = {name: others_median(kinds.rename(columns={name: "median_ns"})).to_numpy() for name in ("mean", "fastest")}
-    even = np.maximum(kinds["fastest"].to_numpy() / np.maximum(usual["fastest"], 1.0), 1.0)
-    kinds = kinds.assign(usual_ns=usual["mean"], even_ns=usual["mean"] * even)
+    usual_ns = others_median(kinds, "mean")
+    even = (kinds["fastest"] / others_median(kinds, "fastest").clip(lower=1.0)).clip(lower=1.0)
+    kinds = kinds.assign(usual_ns=usual_ns, even_ns=usual_ns * even)
     table = table.merge(kinds[["key", "rank", "usual_ns", "even_ns"]], on=["key", "rank"])
     steady = _steadiness(table)
     return {int(str(rank)): _speed(rows, steady[int(str(rank))]) for rank, rows in table.groupby("rank")}
@@ -81,23 +81,20 @@ def _steadiness(table: pd.DataFrame) -> dict[int, float]:
     """Of each rank: the mean over its standard error of what each call takes beyond the others' median at its place."""
     placed = table.assign(place=table.groupby(["key", "rank"]).cumcount())
     calls = placed.set_index(["key", "place", "rank"])["ns"].unstack("rank")
-    beyond = {rank: calls[rank] - calls.drop(columns=rank).median(axis=1) for rank in calls.columns}
-    return {int(str(rank)): _in_errors(excess.to_numpy()) for rank, excess in beyond.items()}
-
-
-def _in_errors(excess: NDArray[np.float64]) -> float:
-    error = float(excess.std(ddof=1)) / np.sqrt(len(excess))
-    return float(excess.mean()) / error if error > 0 else float(np.sign(excess.mean())) * np.inf
+    found = {}
+    for rank in calls.columns:
+        excess = calls[rank] - calls.drop(columns=rank).median(axis=1)
+        mean, error = float(excess.mean()), float(excess.std(ddof=1)) / np.sqrt(len(excess))
+        found[int(str(rank))] = mean / error if error > 0 else float(np.sign(mean)) * np.inf
+    return found
 
 
 def _own_times(view: RankProfile) -> pd.DataFrame:
     """Time of every outermost operator on the training threads without the runtime's calls in it, which may wait."""
     rows = launching_rows(view)
     calls = (view.kind == EventKind.RUNTIME) & view.on_training_thread
-    inside = covered(view.covered(calls), view.start[rows], view.end[rows])
-    names = view.events.frame["name"].cat
-    keys = names.categories.to_numpy(dtype=object)[names.codes.to_numpy()[rows]]
-    ns = view.end[rows] - view.start[rows] - inside
+    ns = view.end[rows] - view.start[rows] - covered(view.covered(calls), view.start[rows], view.end[rows])
+    keys = view.categories.to_numpy(dtype=object)[view.codes[rows]]
     return pd.DataFrame({"key": keys, "rank": view.rank.rank, "step": view.step_of(rows), "ns": ns})
 
 
@@ -152,8 +149,5 @@ def _measured_speed(profile: Profile, rank: int) -> OperatorSpeed:
 
 def _measured(profile: Profile, rank: int, value: float) -> Measurement:
     view = profile.rank(rank)
-
-    def rows() -> pd.DataFrame:
-        return event_rows(view, launching_rows(view))
-
-    return of_rank(view, value, rows, "outermost operators that all ranks call, without the runtime's calls in them")
+    selector = "outermost operators that all ranks call, without the runtime's calls in them"
+    return of_rank(view, value, lambda: event_rows(view, launching_rows(view)), selector)
