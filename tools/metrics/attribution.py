@@ -6,14 +6,12 @@ breakdown is ``tools.views.parts``; these are for comparison only.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, covered, intersect, length, subtract, union
-from tools.metrics.measurement import Measurement, choice, metric, of_events, of_rank
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank
 from tools.run.events import DEVICE_WORK, EventKind
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile
@@ -21,38 +19,13 @@ from tools.views.rank_profile import RankProfile
 
 ROLES = ("kernel", "memcpy", "memset", "communication", "runtime", "data_loader", "operator")
 KEPT_TAIL = 0.8  # a last step with fewer device operations than this share of the one before is dropped
+NEVER = np.iinfo(np.int64).max
 
 
-@dataclass(frozen=True)
-class TemporalBreakdown:
-    """HolisticTraceAnalysis' temporal breakdown of a device: first start to last end of its work, in ns."""
-
-    span_ns: int
-    compute_ns: int
-    non_compute_ns: int
-    communication_ns: int
-    overlapped_communication_ns: int
-
-    @property
-    def idle_ns(self) -> int:
-        """Time in which nothing ran on the device."""
-        return self.span_ns - self.compute_ns - self.non_compute_ns
+Split = dict[str, int]  # nanoseconds by part
 
 
-@dataclass(frozen=True)
-class DeviceTimeline:
-    """TraceLens' timeline of a device: first start to last end of its work, in ns; copies only where exposed."""
-
-    total_ns: int
-    compute_ns: int
-    communication_ns: int
-    exposed_communication_ns: int
-    exposed_memcpy_ns: int
-
-    @property
-    def idle_ns(self) -> int:
-        """Time in which nothing ran on the device."""
-        return self.total_ns - self.compute_ns - self.exposed_communication_ns - self.exposed_memcpy_ns
+TIMELINE = ("total", "compute", "communication", "exposed_communication", "exposed_memcpy", "idle")
 
 
 def plugin_steps(rank: RankProfile) -> pd.DataFrame:
@@ -64,34 +37,24 @@ def plugin_steps(rank: RankProfile) -> pd.DataFrame:
     """
     marks = _step_marks(rank)
     host_start, host_end = rank.start[marks], rank.end[marks]
+    steps = pd.DataFrame({"start_ns": host_start, "end_ns": host_end, "device_operations": np.zeros_like(marks)})
     if not len(marks):
-        return pd.DataFrame({"start_ns": host_start, "end_ns": host_end, "device_operations": marks})
+        return steps
     links = rank.launches
     place = np.searchsorted(host_start, links["call_start_ns"].to_numpy(), side="right") - 1
     inside = (place >= 0) & (links["call_end_ns"].to_numpy() <= host_end[np.maximum(place, 0)])
-    steps = pd.DataFrame({"start_ns": host_start, "end_ns": host_end})
     work = links[inside].groupby(place[inside])
-    steps["device_start_ns"] = work["start_ns"].min().reindex(steps.index, fill_value=np.iinfo(np.int64).max)
-    steps["device_end_ns"] = work["end_ns"].max().reindex(steps.index, fill_value=0)
-    steps["device_operations"] = work.size().reindex(steps.index, fill_value=0)
-    if not len(steps) or not steps["device_operations"].any():
-        return steps[["start_ns", "end_ns", "device_operations"]]
-    before = _end_of_earlier_work(rank, links["device_row"].to_numpy()[inside], int(steps["device_start_ns"].iloc[0]))
-    ends = np.maximum(steps["end_ns"].to_numpy(), steps["device_end_ns"].to_numpy())
-    reached = np.maximum.accumulate(np.append(max(before, int(host_start[0])), ends))
-    steps["start_ns"] = np.maximum(host_start, reached[:-1])
-    steps["end_ns"] = reached[1:]
-    return _without_cut_tail(steps[["start_ns", "end_ns", "device_operations"]])
-
-
-def _end_of_earlier_work(rank: RankProfile, matched: NDArray[np.int64], first_ns: int) -> int:
-    device = np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
-    ends = rank.end[np.setdiff1d(device, matched)]
-    return int(ends[ends < first_ns].max(initial=0))
-
-
-def _without_cut_tail(steps: pd.DataFrame) -> pd.DataFrame:
-    operations = steps["device_operations"].to_numpy()
+    operations = work.size().reindex(steps.index, fill_value=0)
+    if not operations.any():
+        return steps
+    device = np.setdiff1d(np.concatenate((rank.kernels, rank.copies)), links["device_row"].to_numpy()[inside])
+    earlier = rank.end[device][rank.end[device] < work["start_ns"].min().reindex([0], fill_value=NEVER).iloc[0]]
+    device_end = work["end_ns"].max().reindex(steps.index, fill_value=0).to_numpy()
+    before = max(int(earlier.max(initial=0)), int(host_start[0]))
+    reached = np.maximum.accumulate(np.append(before, np.maximum(host_end, device_end)))
+    steps = steps.assign(
+        start_ns=np.maximum(host_start, reached[:-1]), end_ns=reached[1:], device_operations=operations
+    )
     last = int(np.flatnonzero(operations)[-1])
     if last > 0 and operations[last - 1] * KEPT_TAIL > operations[last]:
         last -= 1
@@ -128,28 +91,12 @@ def _role_intervals(rank: RankProfile) -> dict[str, IntervalSet]:
     return {role: rank.covered(mask) for role, mask in masks.items()}
 
 
-def device_utilization(rank: RankProfile) -> float:
-    """Share of the time from the first plugin step's start to the last one's end in which a kernel ran, 0 to 1."""
-    steps = plugin_steps(rank)
-    window = union(steps["start_ns"].iloc[:1].to_numpy(), steps["end_ns"].iloc[-1:].to_numpy())
-    kernels = rank.covered(rank.kernels)
-    return length(intersect(kernels, window)) / max(length(window), 1)
-
-
-def loader_share(rank: RankProfile) -> float:
-    """Share of the host's step spans during which a training thread waits in its data loader, 0 to 1."""
-    spans = rank.covered(_step_marks(rank))
-    return length(intersect(rank.covered(rank.loader_rows), spans)) / max(length(spans), 1)
-
-
 def _step_marks(rank: RankProfile) -> NDArray[np.int64]:
     return np.flatnonzero(rank.named("profiler_step") & (rank.kind == EventKind.ANNOTATION))
 
 
-def temporal_breakdown(
-    rank: RankProfile, last_step: bool = False, resolution_ns: int = 1, origin_ns: int = 0
-) -> TemporalBreakdown:
-    """HolisticTraceAnalysis' breakdown of a device into compute, other work and idle.
+def temporal_breakdown(rank: RankProfile, last_step: bool = False, resolution_ns: int = 1, origin_ns: int = 0) -> Split:
+    """HolisticTraceAnalysis' breakdown of a device in ns: span, compute, non_compute, idle; communication, overlapped.
 
     Its window runs from the first start to the last end of device work whose launching call was recorded; with
     several steps and ``last_step`` false, only work launched before the last step began. HTA cuts fractional times
@@ -161,15 +108,11 @@ def temporal_breakdown(
     end = (rank.end[rows] + phase_ns) // resolution_ns * resolution_ns - phase_ns
     kernel = rank.kind[rows] == EventKind.KERNEL
     communication = kernel & rank.named("communication_kernel")[rows]
-    busy = union(start, end)
+    busy_ns, span_ns = length(union(start, end)), int(end.max() - start.min()) if len(rows) else 0
     compute, moved = (union(start[mask], end[mask]) for mask in (kernel & ~communication, communication))
-    return TemporalBreakdown(
-        span_ns=int(end.max() - start.min()) if len(rows) else 0,
-        compute_ns=length(compute),
-        non_compute_ns=length(busy) - length(compute),
-        communication_ns=length(moved),
-        overlapped_communication_ns=length(intersect(moved, compute)),
-    )
+    parts = {"span": span_ns, "compute": length(compute), "non_compute": busy_ns - length(compute)}
+    moving = {"communication": length(moved), "overlapped": length(intersect(moved, compute))}
+    return {**parts, "idle": span_ns - busy_ns, **moving}
 
 
 def _launched_rows(rank: RankProfile, last_step: bool) -> NDArray[np.int64]:
@@ -181,8 +124,8 @@ def _launched_rows(rank: RankProfile, last_step: bool) -> NDArray[np.int64]:
     return np.unique(links["device_row"].to_numpy()[links["call_start_ns"].to_numpy() < limit])
 
 
-def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = True) -> DeviceTimeline:
-    """TraceLens' timeline over device work whose launching call was recorded.
+def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = True) -> Split:
+    """TraceLens' timeline over device work whose launching call was recorded: the parts of ``TIMELINE`` in ns.
 
     Memsets count as compute; copies count only where neither compute nor communication runs. TraceLens can leave out
     what activation checkpointing computes again (``recomputed`` false), and leaves out device work that no arrow in
@@ -195,13 +138,10 @@ def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = 
     communication = (rank.kind[rows] == EventKind.KERNEL) & rank.named("communication_kernel")[rows]
     copies = rank.kind[rows] == EventKind.MEMCPY
     compute, moved, copied = (rank.covered(rows[mask]) for mask in (~communication & ~copies, communication, copies))
-    return DeviceTimeline(
-        total_ns=int(rank.end[rows].max() - rank.start[rows].min()) if len(rows) else 0,
-        compute_ns=length(compute),
-        communication_ns=length(moved),
-        exposed_communication_ns=length(subtract(moved, compute)),
-        exposed_memcpy_ns=length(subtract(subtract(copied, compute), moved)),
-    )
+    total_ns = int(rank.end[rows].max() - rank.start[rows].min()) if len(rows) else 0
+    exposed = [length(compute), length(subtract(moved, compute)), length(subtract(subtract(copied, compute), moved))]
+    values = (total_ns, exposed[0], length(moved), *exposed[1:], total_ns - sum(exposed))
+    return dict(zip(TIMELINE, values, strict=True))
 
 
 def _recomputed(rank: RankProfile) -> NDArray[np.bool_]:
@@ -217,7 +157,6 @@ def _recomputed(rank: RankProfile) -> NDArray[np.bool_]:
 
 
 TEMPORAL = ("idle", "compute", "non_compute")
-TIMELINE = ("total", "compute", "communication", "exposed_communication", "exposed_memcpy", "idle")
 
 
 @metric("us", "{role} time per step (TensorBoard plugin)", "How long is each role active in a step?")
@@ -232,48 +171,51 @@ def plugin_role_us(profile: Profile, role: str, rank: int) -> Measurement:
 @metric("%", "{role} share of the step (TensorBoard plugin)", "How much of a step does each role take?")
 def plugin_role_pct(profile: Profile, role: str, rank: int) -> Measurement:
     """The same as a share of the mean step."""
-    part, whole = plugin_role_us(profile, role, rank), plugin_role_us(profile, "step", rank)
-    return of_rank(profile.rank(rank), 100.0 * part.value / whole.value, part.rows, part.selector)
+    return as_pct(plugin_role_us(profile, role, rank), plugin_role_us(profile, "step", rank).value)
 
 
 @metric("%", "device utilization (TensorBoard plugin)", "How busy is the device by the TensorBoard plugin?")
 def plugin_utilization_pct(profile: Profile, rank: int) -> Measurement:
-    """Share of the steps' time in which a kernel runs, by the TensorBoard plugin's steps."""
+    """Share of the time from the first plugin step's start to the last one's end in which a kernel runs."""
     view = profile.rank(rank)
-    return of_rank(view, 100.0 * device_utilization(view), lambda: plugin_steps(view), "kernels within plugin steps")
+    steps = plugin_steps(view)
+    window = union(steps["start_ns"].iloc[:1].to_numpy(), steps["end_ns"].iloc[-1:].to_numpy())
+    busy_ns = length(intersect(view.covered(view.kernels), window))
+    return of_rank(view, 100.0 * busy_ns / max(length(window), 1), lambda: steps, "kernels within plugin steps")
 
 
 @metric("%", "share of the step with an open data-loader span", "How long is a data-loader span open?")
 def loader_span_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the host's step spans with an open data-loader span, whatever the device does meanwhile."""
     view = profile.rank(rank)
-    return of_events(view, 100.0 * loader_share(view), view.loader_rows, "data-loader spans in step spans")
+    spans = view.covered(_step_marks(view))
+    share = length(intersect(view.covered(view.loader_rows), spans)) / max(length(spans), 1)
+    return of_events(view, 100.0 * share, view.loader_rows, "data-loader spans in step spans")
 
 
 @metric("%", "{part} share of device time (HTA)", "Where does device time go by HolisticTraceAnalysis?")
 def temporal_pct(profile: Profile, part: str, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of the device's span that HolisticTraceAnalysis calls idle, compute or non_compute."""
-    view = profile.rank(rank)
-    choice("part", part, TEMPORAL)
-    split = temporal_breakdown(view, resolution_ns=resolution_ns, origin_ns=profile.run.origin_unix_ns or 0)
-    share = 100.0 * float(getattr(split, f"{part}_ns")) / max(split.span_ns, 1)
-    return of_rank(view, share, lambda: kernel_table(profile, rank), f"temporal breakdown, {part}")
+    selector = f"temporal breakdown, {part}"
+    return _temporal(profile, rank, resolution_ns, choice("part", part, TEMPORAL), "span", selector)
 
 
 @metric("%", "communication overlap (HTA)", "How much communication overlaps with compute by HTA?")
 def temporal_overlap_pct(profile: Profile, rank: int, resolution_ns: int = 1) -> Measurement:
     """Share of communication that overlaps with compute, by HolisticTraceAnalysis' definition."""
-    view = profile.rank(rank)
-    split = temporal_breakdown(view, resolution_ns=resolution_ns, origin_ns=profile.run.origin_unix_ns or 0)
-    share = 100.0 * split.overlapped_communication_ns / max(split.communication_ns, 1)
-    return of_rank(view, share, lambda: kernel_table(profile, rank), "communication that overlaps with compute")
+    selector = "communication that overlaps with compute"
+    return _temporal(profile, rank, resolution_ns, "overlapped", "communication", selector)
+
+
+def _temporal(profile: Profile, rank: int, resolution_ns: int, part: str, whole: str, selector: str) -> Measurement:
+    view, origin_ns = profile.rank(rank), profile.run.origin_unix_ns or 0
+    split = temporal_breakdown(view, resolution_ns=resolution_ns, origin_ns=origin_ns)
+    return of_rank(view, 100.0 * split[part] / max(split[whole], 1), lambda: kernel_table(profile, rank), selector)
 
 
 @metric("ms", "{part} device time (TraceLens)", "Where does device time go by TraceLens?")
 def timeline_ms(profile: Profile, part: str, rank: int, recomputed: int = 1, memsets: int = 1) -> Measurement:
     """Time of one part of TraceLens' device timeline over the whole trace."""
     view = profile.rank(rank)
-    choice("part", part, TIMELINE)
-    timeline = device_timeline(view, bool(recomputed), bool(memsets))
-    value = float(getattr(timeline, f"{part}_ns")) / 1e6
+    value = device_timeline(view, bool(recomputed), bool(memsets))[choice("part", part, TIMELINE)] / 1e6
     return of_rank(view, value, lambda: kernel_table(profile, rank), f"launched device work, {part}")

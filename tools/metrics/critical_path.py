@@ -19,7 +19,7 @@ SHOWN = 200  # rows of the path that are shown, longest first
 @metric("ms", "{family} time per step on the critical path", "How much of the critical path is this family?")
 def critical_path_ms(profile: Profile, family: str, rank: int | None = None) -> Measurement:
     """Time per step on the critical path that one family's work (or idleness) takes, on one rank or on all."""
-    _check(family, FAMILIES)
+    choice("family", family, FAMILIES)
     number = None if rank is None else profile.rank(rank).rank.rank
     value = critical_path(profile).ms(number)[family]
     return _measured(profile, value, lambda: _rows(profile, family, number), f"critical path, {family}", number)
@@ -43,16 +43,10 @@ def critical_path_unexplained_ms(profile: Profile) -> Measurement:
 @metric("ms", "step time saved without any {family} work", "What does the step lose without this family?")
 def family_saving_ms(profile: Profile, family: str) -> Measurement:
     """What a step would lose if all work of the family took no time, everything else staying as it is."""
-    _check(family, REMOVABLE)
-    savings = family_savings(profile)
-    value = next(each.saving_ms for each in savings if each.family == family)
-    table = pd.DataFrame([(each.family, each.path_ms, each.saving_ms) for each in savings])
-    table.columns = pd.Index(["family", "path_ms", "saving_ms"])
-    return _measured(profile, value or 0.0, lambda: table, f"replay without {family}", None)
-
-
-def _check(family: str, known: tuple[str, ...]) -> None:
-    choice("family", family, known)
+    choice("family", family, REMOVABLE)
+    table = pd.DataFrame(list(family_savings(profile)))[["family", "path_ms", "saving_ms"]]
+    value = table.set_index("family")["saving_ms"].fillna(0.0)[family]
+    return _measured(profile, value, lambda: table, f"replay without {family}", None)
 
 
 def _rows(profile: Profile, family: str, rank: int | None) -> pd.DataFrame:

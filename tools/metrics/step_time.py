@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from tools.errors import UsageError
-from tools.metrics.measurement import Measurement, choice, metric, of_ranks, over_steps
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_ranks, over_steps
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
+
+RANK_TIMES = ("wall", "own")
+SHOWN_PARTS = (*PARTS, "overlapped_communication", "wall")
 
 
 def _chosen(profile: Profile, rank: int | None, step: int | None) -> pd.DataFrame:
@@ -38,32 +43,23 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
 @metric("ms", "device backlog at the first recorded step", "How far behind the host was the device at first?")
 def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     """How far the device was behind the host when the recorded steps began; the last step's end holds as much more."""
-    view = profile.rank(rank)
-    value = view.backlog_ns / 1e6
-    return _measured(profile, value, _chosen(profile, rank, None), "device work of steps before the first recorded one")
+    table, selector = _chosen(profile, rank, None), "device work of steps before the first recorded one"
+    return _measured(profile, profile.rank(rank).backlog_ns / 1e6, table, selector)
 
 
 @metric("ms", "mean {part} per step", "How much of a step goes into this part?")
 def part_ms(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
     """Mean time per step in one part of the breakdown, over the chosen ranks and steps."""
     table = _chosen(profile, rank, step)
-    return _measured(profile, float(_part(table, part).mean()) / 1e6, table, f"breakdown part {part}")
+    value = float(table[f"{choice('part', part, SHOWN_PARTS)}_ns"].mean()) / 1e6
+    return _measured(profile, value, table, f"breakdown part {part}")
 
 
 @metric("%", "{part} share of the step", "Which share of a step goes into this part?")
 def part_pct(profile: Profile, part: str, rank: int | None = None, step: int | None = None) -> Measurement:
     """Share of the chosen steps' wall time in one part of the breakdown."""
-    table = _chosen(profile, rank, step)
-    share = 100.0 * float(_part(table, part).sum()) / float(table["wall_ns"].sum())
-    return _measured(profile, share, table, f"breakdown part {part}")
-
-
-def _part(table: pd.DataFrame, part: str) -> pd.Series[int]:
-    choice("part", part, (*PARTS, "overlapped_communication", "wall"))
-    return table[f"{part}_ns"]
-
-
-RANK_TIMES = ("wall", "own")
+    whole_ms = float(_chosen(profile, rank, step)["wall_ns"].mean()) / 1e6
+    return as_pct(part_ms(profile, part, rank, step), whole_ms)
 
 
 @metric("%", "step time variation", "How much does the step time vary?")
@@ -86,48 +82,40 @@ def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Meas
     if step not in series.numbers:
         raise UsageError(f"there is no step {step}; the run has {series.numbers[0]} to {series.numbers[-1]}")
     value = float(series.ms[series.numbers == step][0]) - series.usual_ms
-    return _of_series(profile, rank, value, (step,))
+    return replace(_of_series(profile, rank, value), steps=(step,))
 
 
 @metric("ms", "{part} beyond its median", "How much longer than usual was this part of the step?")
 def step_part_excess_ms(profile: Profile, part: str, step: int, rank: int) -> Measurement:
     """How much longer one part of a rank's step took than the median of that part over the rank's steps."""
-    _known_part(part)
+    column = f"{choice('part', part, PARTS)}_ns"
+    own = _chosen(profile, rank, step)[column].iloc[0]
     table = profile.rank(rank).breakdown
-    chosen = table[table["number"] == step]
-    if chosen.empty:
-        raise UsageError(f"there is no step {step} on rank {rank}")
-    value = float(chosen[f"{part}_ns"].iloc[0] - table[f"{part}_ns"].median()) / 1e6
-    return Measurement(
-        value, lambda: table, f"breakdown part {part}", (rank,), (step,), profile.rank(rank).rank.window()
-    )
+    value = float(own - table[column].median()) / 1e6
+    return of_ranks(profile, value, table, f"breakdown part {part}", rank, (step,))
 
 
 @metric("%", "step time drift", "Does the step time drift?")
 def step_trend_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Drift of the step time from the first to the last step, of the median step."""
     trend = step_series(profile, rank).trend()
-    if trend is None:
-        raise UsageError("the run has too few steps for a trend")
-    return _of_series(profile, rank, trend.total_pct)
+    return _of_series(profile, rank, None if trend is None else trend.total_pct, " for a trend")
 
 
 @metric("%", "step time level shift", "Does the step time jump to another level?")
 def level_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
     """Change of the median step time at the clearest change point."""
     change = step_series(profile, rank).change_point()
-    if change is None:
-        raise UsageError("the run has too few steps, or too equal ones, for a change point")
-    return _of_series(profile, rank, change.shift_pct)
+    return _of_series(
+        profile, rank, None if change is None else change.shift_pct, ", or too equal ones, for a change point"
+    )
 
 
 @metric("count", "distance between long steps", "How many steps lie between long steps?")
 def long_step_period(profile: Profile, rank: int | None = None) -> Measurement:
-    """Distance in steps at which long steps come again."""
+    """Distance in steps at which long steps recur."""
     rhythm = step_series(profile, rank).rhythm()
-    if rhythm is None:
-        raise UsageError("the run has too few steps, or too equal ones, for a period")
-    return _of_series(profile, rank, float(rhythm.period))
+    return _of_series(profile, rank, None if rhythm is None else rhythm.period, ", or too equal ones, for a period")
 
 
 @metric("ms", "mean {of} step time", "How long is this rank's step, with or without exposed communication?")
@@ -156,8 +144,7 @@ def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement
 @metric("ms", "{part} per step beyond the other ranks' median", "Which part takes longer on this rank?")
 def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """Mean time per step in one part on a rank, minus the median of that over the other ranks."""
-    _known_part(part)
-    table = profile.breakdown.groupby("rank")[f"{part}_ns"].mean() / 1e6
+    table = profile.breakdown.groupby("rank")[f"{choice('part', part, PARTS)}_ns"].mean() / 1e6
     own, others = _beyond_others(profile, table, rank)
     return _by_rank(profile, own - others, table, f"breakdown part {part} by rank")
 
@@ -170,32 +157,26 @@ def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
     return _by_rank(profile, own - others, starts, "start of the first step by rank, ms")
 
 
-def _known_part(part: str) -> None:
-    choice("part", part, PARTS)
-
-
 def _rank_times(profile: Profile, of: str) -> pd.Series[float]:
-    match of:
-        case "own":
-            return own_ms(profile)
-        case "wall":
-            return profile.breakdown.groupby("rank")["wall_ns"].mean() / 1e6
-        case _:
-            raise UsageError(f"there is no rank time {of!r}; choose one of {', '.join(RANK_TIMES)}")
+    if choice("rank time", of, RANK_TIMES) == "own":
+        return own_ms(profile)
+    return profile.breakdown.groupby("rank")["wall_ns"].mean() / 1e6
 
 
-def _of_series(profile: Profile, rank: int | None, value: float, steps: tuple[int, ...] = ()) -> Measurement:
+def _of_series(profile: Profile, rank: int | None, value: float | None, few: str = "") -> Measurement:
+    """A figure of the series of steps; UsageError with what there are too few steps for where there is none."""
+    if value is None:
+        raise UsageError(f"the run has too few steps{few}")
     series = step_series(profile, rank)
     which = "longest rank of each" if rank is None else f"rank {rank}"
     table = pd.DataFrame({"number": series.numbers, "step_ms": series.ms})
-    return of_ranks(profile, value, table, f"steps of the run, {which}", rank, steps or series.numbers.tolist())
+    return of_ranks(profile, value, table, f"steps of the run, {which}", rank, series.numbers.tolist())
 
 
 def _by_rank(
     profile: Profile, value: float, values: pd.Series[float], selector: str, rank: int | None = None
 ) -> Measurement:
-    table = values.rename("ms").rename_axis("rank").reset_index()
-    return of_ranks(profile, value, table, selector, rank)
+    return of_ranks(profile, value, values.rename("ms").rename_axis("rank").reset_index(), selector, rank)
 
 
 def _beyond_others(profile: Profile, table: pd.Series[float], rank: int) -> tuple[float, float]:

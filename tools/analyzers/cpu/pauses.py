@@ -210,7 +210,8 @@ def _by_versions(profile: Profile, series: RunSeries) -> Finding | None:
 
 def _recompiled(profile: Profile, ranks: tuple[int, ...], claim: Sentence, sure: float, method: str) -> Finding:
     """The finding of unprofiled steps; the last figure of the claim is the cost per step."""
-    shapes = any(versions(profile.rank(rank)).in_use > 1 for rank in ranks if rank in profile.run.rank_numbers)
+    traced = [profile.rank(rank) for rank in ranks if rank in profile.run.rank_numbers]
+    shapes = any((versions(view)["in_use"] > 1).any() for view in traced)
     cost = claim.facts[-1]
     return Finding(
         cause="operator_compilation",

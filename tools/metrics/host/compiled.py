@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -23,23 +23,12 @@ VERSION = re.compile(r"^Torch-Compiled Region: (?:!\d+/)?(?P<frame>\d{1,9})/(?P<
 RUNNING = 0.5  # of its excess a long step must run on a core, else it waits
 
 
-@dataclass(frozen=True)
-class Versions:
-    """How often frames were compiled, by the versions of them that a trace shows."""
-
-    again: int  # compilations after the first of a frame: the highest number seen, summed over frames
-    in_use: int  # different versions of the frame that has most, in the recorded steps
-
-
-def versions(view: RankProfile) -> Versions:
-    """Of the rank's compiled regions; zeros where there are none."""
-    marked = np.flatnonzero(view.named("compiled_region"))
-    names = view.rank.events.frame["name"].iloc[marked].astype("str").unique()
-    found: dict[str, set[int]] = {}
-    for name in names:
-        if match := VERSION.match(name):
-            found.setdefault(match["frame"], set()).add(int(match["version"]))
-    return Versions(sum(max(each) for each in found.values()), max((len(each) for each in found.values()), default=0))
+def versions(view: RankProfile) -> pd.DataFrame:
+    """Of the rank's compiled regions, by frame: the highest version seen and how many different ones, in all steps."""
+    matches = map(VERSION.match, view.distinct_names(np.flatnonzero(view.named("compiled_region"))))
+    found = pd.DataFrame([match.groups() for match in matches if match], columns=["frame", "version"])
+    found["version"] = found["version"].astype("int64")
+    return found.groupby("frame").agg(highest=("version", "max"), in_use=("version", "nunique"))
 
 
 def computing_steps(series: RunSeries, rank: int, limit_pct: float) -> pd.DataFrame:
@@ -60,21 +49,20 @@ def compiled_again(profile: Profile, rank: int) -> Measurement:
     """How often compiled regions were recompiled before the trace, at least: by the numbers of their versions."""
     view = profile.rank(rank)
     rows = np.flatnonzero(view.named("compiled_region"))
-    return of_events(view, versions(view).again, rows, "versions of compiled regions")
+    return of_events(view, float(versions(view)["highest"].sum()), rows, "versions of compiled regions")
 
 
 @metric("ms", "mean cost per step of long computing steps", "How much do long computing steps cost?")
 def computing_long_ms(profile: Profile, rank: int) -> Measurement:
     """What long steps in which the training thread computes add to the mean step, without collections."""
-    series = run_series(profile)
-    added = float(computing_steps(series, rank, profile.thresholds["fluctuation_pct"])["excess_ms"].sum())
-    return _of_long(profile, rank, added / max(len(series.of(rank)), 1))
+    steps = max(len(run_series(profile).of(rank)), 1)
+    return _of_long(profile, rank, lambda table: float(table["excess_ms"].sum()) / steps)
 
 
 @metric("steps", "long steps spent computing", "In how many long steps does the thread compute?")
 def computing_long_steps(profile: Profile, rank: int) -> Measurement:
     """How many long steps there are in which the training thread computes for most of the excess."""
-    return _of_long(profile, rank, len(computing_steps(run_series(profile), rank, _limit_pct(profile))))
+    return _of_long(profile, rank, len)
 
 
 @metric("%", "on-core share of periodic long steps", "Does the thread run in periodic long steps?")
@@ -108,16 +96,12 @@ def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
     return Measurement(value, lambda: table, "samples of profiler_active", (rank,), numbers, source=MONITOR_FORMAT)
 
 
-def _limit_pct(profile: Profile) -> float:
-    return profile.thresholds["fluctuation_pct"]
-
-
-def _of_long(profile: Profile, rank: int, value: float) -> Measurement:
+def _of_long(profile: Profile, rank: int, value_of: Callable[[pd.DataFrame], float]) -> Measurement:
     series = run_series(profile)
-    table = computing_steps(series, rank, _limit_pct(profile))
+    table = computing_steps(series, rank, profile.thresholds["fluctuation_pct"])
     if table.empty and series.of(rank).empty:
         raise UsageError(f"no step of rank {rank} is recorded")
     shown = [name for name in ("rank", "step", "wall_ms", "thread_cpu_ms", "gc_ms", "excess_ms") if name in table]
     numbers = tuple(int(step) for step in table["step"])
     rows = table[shown].reset_index(drop=True)
-    return Measurement(value, lambda: rows, "long computing steps", (rank,), numbers, source=series.source)
+    return Measurement(value_of(table), lambda: rows, "long computing steps", (rank,), numbers, source=series.source)

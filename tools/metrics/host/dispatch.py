@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, intersect, merge, subtract
-from tools.metrics.measurement import Measurement, metric, of_events, of_moments, of_rank
+from tools.metrics.measurement import Measurement, as_pct, metric, of_events, of_moments
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
@@ -50,14 +50,7 @@ def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
 
 def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls_per_step: float) -> NDArray[np.bool_]:
     """Which rows are of a kind (one name on one thread) that is called often and short, or exists for the loop only."""
-    table = pd.DataFrame(
-        {
-            "name": view.codes[rows],
-            "track": view.track[rows],
-            "duration_ns": view.end[rows] - view.start[rows],
-        }
-    )
-    kinds = table.groupby(["name", "track"])["duration_ns"]
+    kinds = pd.Series(view.end[rows] - view.start[rows]).groupby([view.codes[rows], view.track[rows]])
     often = kinds.transform("size") >= calls_per_step * max(len(view.steps), 1)
     short = (kinds.transform("median") < limit_ns) | view.named("part_gradient")[rows]
     return np.asarray(often & short, dtype=bool)
@@ -79,72 +72,65 @@ def short_operator_ms(profile: Profile, rank: int) -> Measurement:
     A traced step that is longer than an unprofiled one counts as stretched evenly; ``least_short_operator_ms`` has all
     of what it takes longer in the short operators.
     """
-    view = profile.rank(rank)
-    per_step = view.per_step_ms(host_dispatch(profile, rank).repeated_moments)
+    per_step = _per_step_ms(profile, rank)
     if profile.series is not None:
-        per_step = per_step * np.minimum(profile.series.mean_ms / view.wall_ms, 1.0)
-    like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
-    return _short_operators(profile, rank, float(np.median(per_step[like])) if like.any() else float(per_step.mean()))
+        per_step = per_step * np.minimum(profile.series.mean_ms / profile.rank(rank).wall_ms, 1.0)
+    return _short_operators(profile, rank, _usual_ms(profile, rank, per_step))
 
 
 @metric("ms", "least time per step in repeated short operators", "How long are they at least?")
 def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """A lower bound: each traced step less its excess over an unprofiled step; the highest such bound."""
-    view, series = profile.rank(rank), profile.series
-    if series is None:
+    if profile.series is None:
         return short_operator_ms(profile, rank)
-    per_step = view.per_step_ms(host_dispatch(profile, rank).repeated_moments)
-    bounds = per_step - np.maximum(view.wall_ms - series.mean_ms, 0.0)
-    return _short_operators(profile, rank, max(float(bounds.max()), 0.0))
+    excess_ms = np.maximum(profile.rank(rank).wall_ms - profile.series.mean_ms, 0.0)
+    return _short_operators(profile, rank, max(float((_per_step_ms(profile, rank) - excess_ms).max()), 0.0))
 
 
 @metric("ms", "most time per step in repeated short operators", "How long are they at most?")
 def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
     """The most that it can be: as long as in the traced steps like an unprofiled one, and no longer than that one."""
-    view, series = profile.rank(rank), profile.series
-    if series is None:
+    if profile.series is None:
         return short_operator_ms(profile, rank)
-    per_step = view.per_step_ms(host_dispatch(profile, rank).repeated_moments)
-    like = np.isin(view.steps["number"].to_numpy(), _usual_steps(profile))
-    value = float(np.median(per_step[like])) if like.any() else float(per_step.mean())
-    return _short_operators(profile, rank, min(value, series.mean_ms))
+    usual_ms = _usual_ms(profile, rank, _per_step_ms(profile, rank))
+    return _short_operators(profile, rank, min(usual_ms, profile.series.mean_ms))
 
 
 @metric("%", "share of the step in repeated short operators", "How much of a step are short operators?")
 def short_operator_pct(profile: Profile, rank: int) -> Measurement:
     """The same as a share of the mean unprofiled step, of the traced ones where no others are known."""
-    view, series = profile.rank(rank), profile.series
-    spent = short_operator_ms(profile, rank)
-    whole_ms = float(view.wall_ms.mean()) if series is None else series.mean_ms
-    return of_rank(view, 100.0 * spent.value / whole_ms, spent.rows, REPEATED)
+    whole_ms = float(profile.rank(rank).wall_ms.mean()) if profile.series is None else profile.series.mean_ms
+    return as_pct(short_operator_ms(profile, rank), whole_ms)
 
 
 def _short_operators(profile: Profile, rank: int, value_ms: float) -> Measurement:
-    moments = host_dispatch(profile, rank).repeated_moments
-    return of_moments(profile.rank(rank), value_ms, moments, REPEATED)
+    return of_moments(profile.rank(rank), value_ms, host_dispatch(profile, rank).repeated_moments, REPEATED)
 
 
-def _usual_steps(profile: Profile) -> NDArray[np.int64]:
-    """Numbers of the traced steps about as long as the mean unprofiled one, at least the nearest; none if unknown."""
+def _per_step_ms(profile: Profile, rank: int) -> NDArray[np.float64]:
+    return profile.rank(rank).per_step_ms(host_dispatch(profile, rank).repeated_moments)
+
+
+def _usual_ms(profile: Profile, rank: int, per_step: NDArray[np.float64]) -> float:
+    """The median of the traced steps about as long as the mean unprofiled one, at least the nearest; else the mean."""
     if profile.series is None:
-        return np.empty(0, dtype=np.int64)
+        return float(per_step.mean())
     off = (profile.step_ms / profile.series.mean_ms - 1.0).abs()
-    return off.index[off <= max(ALIKE, float(off.min()))].to_numpy(dtype=np.int64)
+    like = profile.rank(rank).steps["number"].isin(off.index[off <= max(ALIKE, float(off.min()))]).to_numpy()
+    return float(np.median(per_step[like])) if like.any() else float(per_step.mean())
 
 
 @metric("operators", "outermost operators per step", "How many operators does a step call?")
 def operators_per_step(profile: Profile, rank: int) -> Measurement:
     """Outermost computing operators per step on the training threads of a rank without a device."""
-    view = profile.rank(rank)
-    rows = host_dispatch(profile, rank).rows
+    view, rows = profile.rank(rank), host_dispatch(profile, rank).rows
     return of_events(view, len(rows) / len(view.steps), rows, "outermost operators")
 
 
 @metric("calls", "calls per step of repeated short operators", "How often does a step call short operators?")
 def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
     """Calls per step of short operators of kinds called very often, on a rank without a device."""
-    view = profile.rank(rank)
-    rows = host_dispatch(profile, rank).repeated
+    view, rows = profile.rank(rank), host_dispatch(profile, rank).repeated
     return of_events(view, len(rows) / len(view.steps), rows, REPEATED)
 
 

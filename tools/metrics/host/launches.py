@@ -26,16 +26,13 @@ def launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
     """
     view = profile.rank(rank)
     links = view.launches.sort_values(["call_start_ns", "start_ns"], kind="stable", ignore_index=True)
-    called, started = np.sort(links["call_end_ns"].to_numpy()), np.sort(links["start_ns"].to_numpy())
-    ends = links["call_end_ns"].to_numpy()
-    waiting = np.searchsorted(called, ends, side="left") - np.searchsorted(started, ends, side="right")
-    interval = links.groupby("host_track")["call_start_ns"].diff().fillna(-1).astype("int64")
-    table = links[["launch_row", "device_row", "host_track", "track", "call_start_ns", "call_end_ns", "start_ns"]]
-    table = table.assign(
-        duration_ns=links["end_ns"] - links["start_ns"],
+    ends, starts = links["call_end_ns"].to_numpy(), links["start_ns"].to_numpy()
+    waiting = np.searchsorted(np.sort(ends), ends) - np.searchsorted(np.sort(starts), ends, side="right")
+    table = links.drop(columns="end_ns").assign(
+        duration_ns=links["end_ns"] - starts,
         queued=np.maximum(waiting, 0),
-        delay_ns=np.maximum(links["start_ns"].to_numpy() - ends, 0),
-        interval_ns=interval,
+        delay_ns=np.maximum(starts - ends, 0),
+        interval_ns=links.groupby("host_track")["call_start_ns"].diff().fillna(-1).astype("int64"),
     )
     return table[view.step_of(table["launch_row"].to_numpy()) >= 0]
 
@@ -43,16 +40,14 @@ def launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
 @metric("launches", "device launches per step", "How many operations does a step launch on the device?")
 def launches_per_step(profile: Profile, rank: int) -> Measurement:
     """Kernels, copies and memsets launched per step."""
-    table = _queue(profile, rank)
-    view = profile.rank(rank)
+    view, table = profile.rank(rank), _queue(profile, rank)
     return of_rank(view, len(table) / len(view.steps), lambda: table, "device work with a recorded launch")
 
 
 @metric("us", "median kernel duration", "How long does a typical kernel run?")
 def launched_kernel_us(profile: Profile, rank: int) -> Measurement:
     """Median duration of the kernels launched in the steps."""
-    view = profile.rank(rank)
-    table = _queue(profile, rank)
+    view, table = profile.rank(rank), _queue(profile, rank)
     kernels = table[view.kind[table["device_row"].to_numpy()] == EventKind.KERNEL]
     return of_rank(view, kernels["duration_ns"].median() / 1e3, lambda: kernels, "kernels with a recorded launch")
 
@@ -83,11 +78,9 @@ def empty_queue_pct(profile: Profile, rank: int) -> Measurement:
 @metric("us", "median launch delay", "How long does launched work wait?")
 def launch_delay_us(profile: Profile, rank: int, stream: int | None = None) -> Measurement:
     """Median time from a launch's return to the start of its work, on one stream or on all."""
-    view = profile.rank(rank)
-    table = _queue(profile, rank)
+    view, table = profile.rank(rank), _queue(profile, rank)
     if stream is not None:
-        streams = view.events.tracks["stream"].to_numpy()[table["track"].to_numpy()]
-        table = table[streams == stream]
+        table = table[view.events.tracks["stream"].to_numpy()[table["track"].to_numpy()] == stream]
         if table.empty:
             raise UsageError(f"rank {rank} launched nothing on stream {stream}")
     return of_rank(view, table["delay_ns"].median() / 1e3, lambda: table, "launch returns to work starts")
@@ -96,32 +89,28 @@ def launch_delay_us(profile: Profile, rank: int, stream: int | None = None) -> M
 @metric("%", "share of launches that block until their kernel ends", "How many launches wait for their kernel?")
 def launch_blocking_pct(profile: Profile, rank: int) -> Measurement:
     """Share of kernel launches that wait for their kernel."""
-    view = profile.rank(rank)
     calls = kernel_launches(profile, rank)
     value = 100.0 * len(calls.blocked) / max(len(calls.rows), 1)
-    return of_events(view, value, calls.blocked, "launch ends with its kernel")
+    return of_events(profile.rank(rank), value, calls.blocked, "launch ends with its kernel")
 
 
 @metric("calls", "blocking synchronization calls per step", "How often does the host wait for the device?")
 def blocking_calls_per_step(profile: Profile, rank: int) -> Measurement:
-    """Synchronising calls and blocking reads from the device per step, on the training threads."""
-    view = profile.rank(rank)
-    table = blocking_calls(profile, rank)
-    return of_rank(view, len(table) / len(view.steps), lambda: _named(profile, rank, table), "synchronising calls")
+    """Synchronizing calls and blocking reads from the device per step, on the training threads."""
+    return _of_blocking(profile, rank, len(blocking_calls(profile, rank)), "synchronising calls")
 
 
 @metric("ms", "host wait per step in synchronization calls", "How long does the host wait for the device?")
 def blocking_wait_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in which the host waits in such calls while the device works."""
-    view = profile.rank(rank)
-    table = blocking_calls(profile, rank)
-    value = table["waited_ns"].sum() / 1e6 / len(view.steps)
-    return of_rank(view, value, lambda: _named(profile, rank, table), "device busy during synchronising calls")
+    waited_ms = blocking_calls(profile, rank)["waited_ns"].sum() / 1e6
+    return _of_blocking(profile, rank, waited_ms, "device busy during synchronising calls")
 
 
-def _named(profile: Profile, rank: int, table: pd.DataFrame) -> pd.DataFrame:
-    names = profile.rank(rank).names(table["row"].to_numpy())
-    return table.assign(name=np.array(names, dtype=object))
+def _of_blocking(profile: Profile, rank: int, total: float, selector: str) -> Measurement:
+    view, table = profile.rank(rank), blocking_calls(profile, rank)
+    named = table.assign(name=np.array(view.names(table["row"].to_numpy()), dtype=object))
+    return of_rank(view, total / len(view.steps), lambda: named, selector)
 
 
 def _queue(profile: Profile, rank: int) -> pd.DataFrame:

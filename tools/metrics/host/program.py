@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, intersect, merge
 from tools.knowledge.name_patterns import patterns
-from tools.metrics.measurement import Measurement, choice, metric, of_events, of_rank, over_steps
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -32,8 +32,7 @@ def starved(view: RankProfile) -> IntervalSet:
 @metric("ms", "{statistic} host time per step in {pattern}", "How long is the host in this kind of work?")
 def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind."""
-    view = profile.rank(rank)
-    rows = span_rows(view, pattern)
+    view, rows = profile.rank(rank), span_rows(profile.rank(rank), pattern)
     value = over_steps(view.per_step_ms(view.covered(rows)), statistic)
     return of_events(view, value, rows, f"host spans named like {pattern}")
 
@@ -41,38 +40,28 @@ def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "me
 @metric("ms", "{statistic} exposed host time per step in {pattern}", "How long does the device wait for it?")
 def host_span_exposed_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind while the device has nothing to do (or there is none)."""
-    view = profile.rank(rank)
-    rows = span_rows(view, pattern)
-    exposed = intersect(view.covered(rows), starved(view))
-    return of_events(
-        view,
-        over_steps(view.per_step_ms(exposed), statistic),
-        rows,
-        f"host spans named like {pattern} while the device is idle",
-    )
+    view, rows = profile.rank(rank), span_rows(profile.rank(rank), pattern)
+    value = over_steps(view.per_step_ms(intersect(view.covered(rows), starved(view))), statistic)
+    return of_events(view, value, rows, f"host spans named like {pattern} while the device is idle")
 
 
 @metric("%", "exposed share of the step in {pattern}", "How much of the step does the device wait?")
 def host_span_exposed_pct(profile: Profile, rank: int, pattern: str) -> Measurement:
     """The same as a share of the step time."""
-    exposed = host_span_exposed_ms(profile, rank, pattern)
-    view = profile.rank(rank)
-    return of_rank(view, 100.0 * exposed.value / float(view.wall_ms.mean()), exposed.rows, exposed.selector)
+    return as_pct(host_span_exposed_ms(profile, rank, pattern), float(profile.rank(rank).wall_ms.mean()))
 
 
 @metric("events", "recorded host spans of {pattern}", "How often does the host do this kind of work?")
 def host_span_count(profile: Profile, rank: int, pattern: str) -> Measurement:
     """Number of host spans of that kind in all recorded steps."""
-    view = profile.rank(rank)
-    rows = span_rows(view, pattern)
-    return of_events(view, len(rows), rows, f"host spans named like {pattern}")
+    rows = span_rows(profile.rank(rank), pattern)
+    return of_events(profile.rank(rank), len(rows), rows, f"host spans named like {pattern}")
 
 
 @metric("ms", "longest host span of {pattern}", "How long is the longest host span of this kind?")
 def host_span_longest_ms(profile: Profile, rank: int, pattern: str) -> Measurement:
     """The longest host span of that kind in the recorded steps; 0 when there is none."""
-    view = profile.rank(rank)
-    rows = span_rows(view, pattern)
+    view, rows = profile.rank(rank), span_rows(profile.rank(rank), pattern)
     longest = (view.end[rows] - view.start[rows]).max(initial=0) / 1e6
     return of_events(view, longest, rows, f"longest host span named like {pattern}")
 

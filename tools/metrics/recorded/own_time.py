@@ -7,7 +7,8 @@ USENIX ATC'25, the monitor's second test); the others wait for it.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import pandas as pd
 
@@ -15,7 +16,7 @@ from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric
 from tools.metrics.recorded.series import run_series
 from tools.views.host_records import HostRecords
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.series import RunSeries
 
 LEAST_STEPS = 5
@@ -112,29 +113,25 @@ def data_wait_cost_ms(profile: Profile) -> Measurement:
 @metric("ms", "step time lost to unexplained extra time", "How much does this rank cost for no known reason?")
 def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
     """What the mean usual step loses to the own time of a rank beyond the others', see ``Lateness.cost_ms``."""
-    series = run_series(profile)
-    late = known_lateness(profile)
-    if late is None or late.rank != rank:
-        raise UsageError(f"the records do not show that rank {rank} itself takes longer than the others")
-    rows = pd.DataFrame({"excess_ms": late.excess_ms, "cost_ms": late.cost_ms}).reset_index()
-    return Measurement(
-        late.mean_ms, lambda: rows, "own time by rank and step", series.ranks, series.numbers(rank),
-        source=series.source,
-    )  # fmt: skip
+    return _of_lateness(profile, rank, "mean_ms")
 
 
 @metric("%", "unexplained extra time against the other ranks", "How much longer does this rank take?")
 def unnamed_excess_pct(profile: Profile, rank: int) -> Measurement:
     """How much longer a rank takes than the median of the others, of what these take, without what has a name."""
-    cost = unnamed_excess_ms(profile, rank)
-    late = known_lateness(profile)
-    assert late is not None
-    return replace(cost, value=late.excess_pct)
+    return _of_lateness(profile, rank, "excess_pct")
 
 
+def _of_lateness(profile: Profile, rank: int, figure: Literal["mean_ms", "excess_pct"]) -> Measurement:
+    series, late = run_series(profile), known_lateness(profile)
+    if late is None or late.rank != rank:
+        raise UsageError(f"the records do not show that rank {rank} itself takes longer than the others")
+    rows = pd.DataFrame({"excess_ms": late.excess_ms, "cost_ms": late.cost_ms}).reset_index()
+    value, selector = float(getattr(late, figure)), "own time by rank and step"
+    return Measurement(value, lambda: rows, selector, series.ranks, series.numbers(rank), source=series.source)
+
+
+@memoized
 def known_lateness(profile: Profile) -> Lateness | None:
     """The rank that takes longest by itself; computed once per profile."""
-    if profile.series is None:
-        return None
-    series = profile.series
-    return profile.memo("lateness", lambda: lateness(series, profile.host_records))
+    return None if profile.series is None else lateness(profile.series, profile.host_records)

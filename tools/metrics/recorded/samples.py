@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Literal
 
 import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric
-from tools.metrics.recorded.saves import StallWrites, stall_writes
+from tools.metrics.recorded.saves import stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.run.model import MONITOR_FORMAT
-from tools.run.records import SAMPLE_FIELDS
+from tools.run.records import SAMPLE_FIELDS, RankEnvironment
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
@@ -30,8 +30,7 @@ def host_records(profile: Profile) -> HostRecords:
 @metric("%", "{field} share of wall time", "Which share of the time does this take?")
 def counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
     """Rise of a counter of microseconds (waiting for a core, CPU time, throttled time) as a share of wall time."""
-    _known(field)
-    if not field.endswith("_us"):
+    if not choice("sampled field", field, SAMPLE_FIELDS).endswith("_us"):
         raise UsageError(f"{field} counts no microseconds")
     return _counted(profile, rank, field, 100.0 / 1e6)
 
@@ -39,8 +38,7 @@ def counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
 @metric("%", "median {field} share of wall time", "Which share of the time does this take in the usual sample?")
 def usual_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
     """The same for the usual sample, the median of them: what goes on for a passing stretch is not in it."""
-    whole = counter_share_pct(profile, rank, field)
-    spans = host_records(profile).spans(rank)
+    whole, spans = counter_share_pct(profile, rank, field), host_records(profile).spans(rank)
     rates = spans[field] * 1e3 / (spans["end_ns"] - spans["begin_ns"])
     return replace(whole, value=100.0 * float(rates.median()))
 
@@ -73,8 +71,8 @@ def counter_ms_per_step(profile: Profile, rank: int, field: str) -> Measurement:
 def page_fault_ms(profile: Profile, rank: int) -> Measurement:
     """Estimated kernel time per usual step for page faults: their number times the threshold ``page_fault_us``."""
     faults = counter_per_step(profile, rank, "minor_faults")
-    value = faults.value * profile.thresholds["page_fault_us"] / 1e3
-    return replace(faults, value=value, selector="page faults times the cost of one")
+    value_ms = faults.value * profile.thresholds["page_fault_us"] / 1e3
+    return replace(faults, value=value_ms, selector="page faults times the cost of one")
 
 
 @metric("B", "bytes written in a usual step", "How much is written in a usual step?")
@@ -91,37 +89,32 @@ def steady_writes_per_step(profile: Profile, rank: int) -> Measurement:
 @metric("B", "bytes written around a periodic stall", "How much is written in a long step?")
 def stall_written_bytes(profile: Profile, rank: int) -> Measurement:
     """What a rank writes around each stall of a rhythm, beyond what it writes all the time."""
-    return _of_writes(profile, rank, _stall_writes(profile, rank).bytes_per_stall)
+    return _of_writes(profile, rank, "bytes_per_stall")
 
 
 @metric("B/s", "write rate during periodic stalls", "How fast is it written in long steps?")
 def stall_written_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     """The same over the time that the long steps take longer."""
-    return _of_writes(profile, rank, _stall_writes(profile, rank).bytes_per_s)
+    return _of_writes(profile, rank, "bytes_per_s")
 
 
-def _stall_writes(profile: Profile, rank: int) -> StallWrites:
-    records = host_records(profile)
-    stalls = rank_stalls(profile).get(rank)
+def _of_writes(profile: Profile, rank: int, figure: Literal["bytes_per_stall", "bytes_per_s"]) -> Measurement:
+    records, stalls = host_records(profile), rank_stalls(profile).get(rank)
     found = None if stalls is None else stall_writes(records, records.series, stalls, rank)
     if found is None:
-        raise UsageError(f"rank {rank} is not seen to write around long steps that come at one distance")
-    return found
-
-
-def _of_writes(profile: Profile, rank: int, value: float) -> Measurement:
-    found = _stall_writes(profile, rank)
+        raise UsageError(f"rank {rank} is not seen to write around long steps that recur at one distance")
+    value = float(getattr(found, figure))
     return _measured(profile, rank, value, "samples around long steps", found.spans, (found.counter,))
 
 
 @metric("count", "median {field}", "How many were there in the usual sample?")
 def sampled_level(profile: Profile, rank: int, field: str) -> Measurement:
     """Median of a sampled level: threads, children, cores that may be used, runnable threads of the machine."""
-    _known(field)
-    value = host_records(profile).level(rank, field)
+    records = host_records(profile)
+    value = records.level(rank, choice("sampled field", field, SAMPLE_FIELDS))
     if value is None:
         raise UsageError(f"the records of rank {rank} hold no {field}")
-    return _measured(profile, rank, value, f"samples of {field}", host_records(profile).samples(rank), (field,))
+    return _measured(profile, rank, value, f"samples of {field}", records.samples(rank), (field,))
 
 
 @metric("cores", "busy cores of {whose}", "How many cores were busy, and by whose processes?")
@@ -132,11 +125,10 @@ def sampled_cores(profile: Profile, rank: int, whose: str) -> Measurement:
     if busy is None or own is None:
         raise UsageError(f"the records do not show how busy the machine of rank {rank} was")
     values = {"all": busy, "run": own, "foreign": max(busy - own, 0.0)}
-    if whose not in values:
-        raise UsageError(f"there is no {whose!r}; choose one of {', '.join(values)}")
+    value = values[choice("owner of processes", whose, values)]
     fields = ("cpu_total_ticks", "cpu_idle_ticks", "process_cpu_us", "children_cpu_us")
     rows = pd.concat([records.spans(each).assign(rank=each) for each in records.around(rank)], ignore_index=True)
-    return _measured(profile, rank, values[whose], "samples of the machine's cores", rows, ("rank", *fields))
+    return _measured(profile, rank, value, "samples of the machine's cores", rows, ("rank", *fields))
 
 
 @metric("%", "TCP retransmission rate", "How many packets are retransmitted?")
@@ -217,28 +209,25 @@ def tracked_objects(profile: Profile, rank: int) -> Measurement:
     """Objects that Python's collector looks at in a full collection."""
     recorded = host_records(profile).environment(rank)
     count = None if recorded is None else recorded.gc_tracked_objects
-    if count is None or not 0 <= count <= MOST_OBJECTS:
-        raise UsageError(f"the records of rank {rank} do not count the collector's objects")
-    return _of_environment(profile, rank, count, {"gc_tracked_objects": count})
+    return _of_environment(recorded, rank, "gc_tracked_objects", count, MOST_OBJECTS, "count the collector's objects")
 
 
 @metric("threads", "framework threads per operator", "How many threads work on one operator?")
 def operator_threads(profile: Profile, rank: int) -> Measurement:
     """Threads that the framework gives to one operator on this rank."""
     recorded = host_records(profile).environment(rank)
-    if recorded is None or not 0 < recorded.threads.get("torch_intra", 0) <= MOST_THREADS:
-        raise UsageError(f"the records of rank {rank} do not hold the framework's thread count")
-    return _of_environment(profile, rank, recorded.threads["torch_intra"], recorded.threads)
+    count = None if recorded is None else recorded.threads.get("torch_intra") or None
+    return _of_environment(recorded, rank, "torch_intra", count, MOST_THREADS, "hold the framework's thread count")
 
 
-def _of_environment(profile: Profile, rank: int, value: float, shown: Mapping[str, int]) -> Measurement:
-    recorded = host_records(profile).environment(rank)
-    rows = pd.DataFrame([{"rank": rank, "unix_ns": recorded.unix_ns if recorded else -1, **shown}])
-    return Measurement(float(value), lambda: rows, "environment event", (rank,), source=MONITOR_FORMAT)
-
-
-def _known(field: str) -> None:
-    choice("sampled field", field, SAMPLE_FIELDS)
+def _of_environment(
+    recorded: RankEnvironment | None, rank: int, name: str, count: int | None, most: int, what: str
+) -> Measurement:
+    """A count of the rank's environment; more than ``most`` is a damaged record."""
+    if recorded is None or count is None or not 0 <= count <= most:
+        raise UsageError(f"the records of rank {rank} do not {what}")
+    rows = pd.DataFrame([{"rank": rank, "unix_ns": recorded.unix_ns, name: count}])
+    return Measurement(float(count), lambda: rows, "environment event", (rank,), source=MONITOR_FORMAT)
 
 
 def _step_s(profile: Profile, rank: int) -> float:
@@ -246,9 +235,8 @@ def _step_s(profile: Profile, rank: int) -> float:
 
 
 def _counted(profile: Profile, rank: int, field: str, scale: float) -> Measurement:
-    _known(field)
     records = host_records(profile)
-    rate = records.per_second(rank, field)
+    rate = records.per_second(rank, choice("sampled field", field, SAMPLE_FIELDS))
     if rate is None:
         raise UsageError(f"the records of rank {rank} hold no {field} over usual steps")
     return _measured(profile, rank, rate * scale, f"samples of {field}", records.spans(rank), (field,))

@@ -41,48 +41,31 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
     if rank not in records.ranks:
         return None
     spans = records.spans(rank)
-    holding, held = _holding(spans, series, stalls, rank)
+    long = series.of(rank)
+    chosen = long["step"].isin(stalls.steps).to_numpy(dtype=bool)
+    stall = np.cumsum(np.diff(np.flatnonzero(chosen), prepend=-2) > 1)  # neighbouring long steps are one
+    begin, end = (long.loc[chosen, name].to_numpy(dtype=np.int64) for name in ("begin_unix_ns", "end_unix_ns"))
+    first, last = (spans[name].to_numpy(dtype=np.int64) for name in ("begin_ns", "end_ns"))
+    touched = np.searchsorted(first, end) > np.searchsorted(last, begin, side="right")
+    held = len(np.unique(stall[touched]))
+    inside = covered(union(begin, end), first, last)
+    holding = inside > 0
     if holding.all():  # samples are too far apart to fall between the stalls: those that hold most of one
-        holding = _mostly(spans, series, stalls, rank)
+        share = inside / np.maximum(last - first, 1)
+        holding = share > share.mean()
     if not held or holding.all() or not holding.any():
         return None
-    length_s = (spans["end_ns"] - spans["begin_ns"]).to_numpy(dtype=np.float64) / NS_PER_S
+    length_s = (last - first) / NS_PER_S
     for counter in COUNTERS:
         written = spans[counter].fillna(0.0).to_numpy(dtype=np.float64)
         usual_rate = written[~holding].sum() / length_s[~holding].sum()
         extra = float(written[holding].sum() - usual_rate * length_s[holding].sum())
         per_stall = extra / held
         if per_stall >= LEAST_BYTES:
-            share = extra / max(float(written.sum()), 1.0)
+            share_written = extra / max(float(written.sum()), 1.0)
             speed = per_stall / max(stalls.excess_ms / 1e3, 1e-6)
-            return StallWrites(counter, per_stall, share, speed, spans[holding])
+            return StallWrites(counter, per_stall, share_written, speed, spans[holding])
     return None
-
-
-def _mostly(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> NDArray[np.bool_]:
-    """Which spans between samples lie in long steps for more than the spans do on average."""
-    own = series.of(rank)
-    long = own[own["step"].isin(stalls.steps)]
-    begin, end = (spans[name].to_numpy(dtype=np.int64) for name in ("begin_ns", "end_ns"))
-    steps = union(long["begin_unix_ns"].to_numpy(dtype=np.int64), long["end_unix_ns"].to_numpy(dtype=np.int64))
-    share = covered(steps, begin, end) / np.maximum(end - begin, 1)
-    return np.asarray(share > share.mean(), dtype=bool)
-
-
-def _holding(spans: pd.DataFrame, series: RunSeries, stalls: Stalls, rank: int) -> tuple[NDArray[np.bool_], int]:
-    """Spans between samples that touch a long step, and how many stalls (neighbouring long steps) they touch."""
-    own = series.of(rank)
-    chosen = own["step"].isin(stalls.steps).to_numpy(dtype=bool)
-    long = own[chosen]
-    stall = np.cumsum(np.diff(np.flatnonzero(chosen), prepend=-2) > 1)
-    begin, end = (long[name].to_numpy(dtype=np.int64) for name in ("begin_unix_ns", "end_unix_ns"))
-    first = np.searchsorted(spans["end_ns"].to_numpy(), begin, side="right")
-    after = np.searchsorted(spans["begin_ns"].to_numpy(), end, side="left")
-    touching = after > first
-    marks = np.zeros(len(spans) + 1, dtype=np.int64)
-    np.add.at(marks, first[touching], 1)
-    np.add.at(marks, after[touching], -1)
-    return np.cumsum(marks)[:-1] > 0, len(np.unique(stall[touching]))
 
 
 # A saving that the training waits for first brings tensors to the host, in blocking copies of far more bytes than a
@@ -184,24 +167,24 @@ def save_pause_ms(profile: Profile, rank: int) -> Measurement:
 @metric("steps", "steps that save a checkpoint", "In how many steps is a checkpoint saved?")
 def save_steps(profile: Profile, rank: int) -> Measurement:
     """In how many of the recorded steps a state is saved."""
-    found, view = _found(profile, rank), profile.rank(rank)
-    return of_events(view, len(found.steps), found.copies, "steps with large read-backs")
+    found = _found(profile, rank)
+    return of_events(profile.rank(rank), len(found.steps), found.copies, "steps with large read-backs")
 
 
 @metric("B", "bytes copied to the host per checkpoint step", "How much does a checkpoint copy to the host?")
 def saved_bytes(profile: Profile, rank: int) -> Measurement:
     """What such a step copies to the host in blocking copies, in bytes."""
-    found, view = _found(profile, rank), profile.rank(rank)
-    value = found.copied_bytes / len(found.steps)
-    return of_events(view, value, found.copies, "blocking copies to the host in such a step")
+    found = _found(profile, rank)
+    value, selector = found.copied_bytes / len(found.steps), "blocking copies to the host in such a step"
+    return of_events(profile.rank(rank), value, found.copies, selector)
 
 
 @metric("%", "share of those pauses in Python frames that save", "Do Python frames show a checkpoint saved?")
 def save_frames_pct(profile: Profile, rank: int) -> Measurement:
     """Share of those pauses inside Python frames that save."""
-    found, view = _found(profile, rank), profile.rank(rank)
+    found = _found(profile, rank)
     value = 100.0 * length(found.frames) / max(length(found.moments), 1)
-    return of_moments(view, value, found.frames, "frames that save, while the device is idle")
+    return of_moments(profile.rank(rank), value, found.frames, "frames that save, while the device is idle")
 
 
 def _time(profile: Profile, rank: int, moments: IntervalSet, selector: str) -> Measurement:

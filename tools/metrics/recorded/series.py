@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
@@ -47,29 +50,27 @@ def series_part_ms(profile: Profile, part: str, rank: int, statistic: str = "mea
 def series_near_part_ms(profile: Profile, part: str, rank: int) -> Measurement:
     """The same over the ``NEAR`` usual steps nearest to the profiled ones, all where none is known."""
     series = run_series(profile)
-    part_ms(series, part, rank)
-    own = _rank_table(series, rank)
+    values, own = _part(series, part, rank), _rank_table(series, rank)
     if not series.captured.empty:
         profiled = series.captured[series.captured["rank"] == rank]
         middle = float((series.captured if profiled.empty else profiled)["step"].median())
         own = own.loc[(own["step"] - middle).abs().sort_values(kind="stable").index[:NEAR]].sort_values("step")
-    column = own["wall_ms"] - own["own_ms"] if part == "rest" else own[f"{part}_ms"]
-    steps = tuple(int(step) for step in own["step"])
-    return Measurement(
-        float(column.mean()), lambda: _shown(own), f"{part} time of the unprofiled steps nearest to the profiled ones",
-        (rank,), steps, source=series.source,
-    )  # fmt: skip
+    selector = f"{part} time of the unprofiled steps nearest to the profiled ones"
+    return _of_steps(series, float(values.loc[own.index].mean()), own, selector, (rank,), own["step"])
 
 
-def part_ms(series: RunSeries, part: str, rank: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def part_ms(series: RunSeries, part: str, rank: int) -> NDArray[np.float64]:
     """The part of every usual step of a rank; UsageError when it is not recorded."""
+    return np.asarray(_part(series, part, rank).dropna(), dtype=np.float64)
+
+
+def _part(series: RunSeries, part: str, rank: int) -> pd.Series[float]:
     choice("part", part, PARTS)
     own = _rank_table(series, rank)
     column = "own_ms" if part == "rest" else f"{part}_ms"
     if column not in own or own[column].isna().all():
         raise UsageError(f"the records of rank {rank} do not hold {part}")
-    values = (own["wall_ms"] - own[column] if part == "rest" else own[column]).dropna()
-    return np.asarray(values, dtype=np.float64)
+    return own["wall_ms"] - own[column] if part == "rest" else own[column]
 
 
 @metric("%", "extra time of profiled steps", "How much longer do steps take while they are profiled?")
@@ -82,8 +83,7 @@ def profiled_excess_pct(profile: Profile) -> Measurement:
     if (table["rank"] == series.slowest_rank).any():
         table = table[table["rank"] == series.slowest_rank]
     value = 100.0 * (float(table["wall_ms"].median()) / series.median_ms - 1.0)
-    steps = tuple(int(step) for step in sorted(table["step"].unique()))
-    return Measurement(value, lambda: _shown(table), "profiled steps", series.ranks, steps, source=series.source)
+    return _of_steps(series, value, table, "profiled steps", series.ranks, sorted(table["step"].unique()))
 
 
 @metric("%", "unprofiled step time variation", "How much does the unprofiled step time vary?")
@@ -148,10 +148,8 @@ def own_excess_pct(profile: Profile, rank: int) -> Measurement:
     if others.empty:
         raise UsageError("one rank only is recorded: there is nothing to compare with")
     value = 100.0 * float(own.loc[rank] - others.median()) / series.mean_ms
-    table = own.rename("own_ms").rename_axis("rank").reset_index()
-    return Measurement(
-        value, lambda: table, "own time by rank", series.ranks, series.numbers(rank), source=series.source
-    )
+    table = own.rename_axis("rank").reset_index()
+    return _of_steps(series, value, table, "own time by rank", series.ranks, series.numbers(rank))
 
 
 def own_means(series: RunSeries) -> pd.Series[float]:
@@ -164,35 +162,32 @@ def own_means(series: RunSeries) -> pd.Series[float]:
 @metric("ms", "step time lost to garbage collection", "How long do steps wait for garbage collection?")
 def collector_cost_ms(profile: Profile) -> Measurement:
     """Time per usual step in Python's collector on the rank that collects longest in that step: the others wait."""
-    series = run_series(profile)
-    if "gc_ms" not in series.usual:
-        raise UsageError("step logs do not record garbage collections")
+    series = _collecting(profile)
     longest = series.usual.groupby("step")["gc_ms"].max()
-    rows = longest.rename("gc_ms").reset_index()
     selector = "longest collecting rank of each usual step"
-    return Measurement(
-        float(longest.mean()), lambda: rows, selector, series.ranks, series.numbers(), source=series.source
-    )
+    return _of_steps(series, float(longest.mean()), longest.reset_index(), selector, series.ranks, series.numbers())
 
 
 @metric("ms", "longest garbage collection", "How long is the longest garbage collection?")
 def collector_longest_ms(profile: Profile, rank: int) -> Measurement:
     """The longest pause of Python's collector in the usual steps of a rank."""
-    series = run_series(profile)
-    if "gc_longest_ms" not in series.usual:
-        raise UsageError("step logs do not record garbage collections")
-    return _measured(
-        series, float(_rank_table(series, rank)["gc_longest_ms"].max()), rank, "collections in usual steps"
-    )
+    series = _collecting(profile)
+    value = float(_rank_table(series, rank)["gc_longest_ms"].max())
+    return _measured(series, value, rank, "collections in usual steps")
 
 
 @metric("/step", "garbage collections per step", "How often does Python collect garbage?")
 def collector_runs_per_step(profile: Profile, rank: int) -> Measurement:
     """Collections per usual step of a rank, of all generations."""
-    series = run_series(profile)
-    if "gc_runs" not in series.usual:
-        raise UsageError("step logs do not record garbage collections")
+    series = _collecting(profile)
     return _measured(series, float(_rank_table(series, rank)["gc_runs"].mean()), rank, "collections in usual steps")
+
+
+def _collecting(profile: Profile) -> RunSeries:
+    series = run_series(profile)
+    if "gc_ms" not in series.usual:
+        raise UsageError("step logs do not record garbage collections")
+    return series
 
 
 def rank_stalls(profile: Profile) -> dict[int, Stalls]:
@@ -212,8 +207,7 @@ def _stalls(profile: Profile, rank: int) -> Stalls:
 def _of_stalls(profile: Profile, rank: int, value: float) -> Measurement:
     series, numbers = run_series(profile), _stalls(profile, rank).steps
     own = series.of(rank)
-    table = own[own["step"].isin(numbers)]
-    return Measurement(value, lambda: _shown(table), "long steps of a rhythm", (rank,), numbers, source=series.source)
+    return _of_steps(series, value, own[own["step"].isin(numbers)], "long steps of a rhythm", (rank,), numbers)
 
 
 def _rank_table(series: RunSeries, rank: int) -> pd.DataFrame:
@@ -226,9 +220,11 @@ def _rank_table(series: RunSeries, rank: int) -> pd.DataFrame:
 
 def _measured(series: RunSeries, value: float, rank: int | None, selector: str) -> Measurement:
     number = series.slowest_rank if rank is None else rank
-    table = series.of(number)
-    return Measurement(value, lambda: _shown(table), selector, (number,), series.numbers(number), source=series.source)
+    return _of_steps(series, value, series.of(number), selector, (number,), series.numbers(number))
 
 
-def _shown(table: pd.DataFrame) -> pd.DataFrame:
-    return table[[name for name in SHOWN if name in table]].reset_index(drop=True)
+def _of_steps(
+    series: RunSeries, value: float, table: pd.DataFrame, selector: str, ranks: tuple[int, ...], steps: Iterable[int]
+) -> Measurement:
+    shown = table[[name for name in SHOWN if name in table]].reset_index(drop=True)
+    return Measurement(value, lambda: shown, selector, ranks, tuple(map(int, steps)), source=series.source)
