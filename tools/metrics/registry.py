@@ -11,9 +11,9 @@ from string import Formatter
 from typing import Any
 
 from tools.findings import Argument, Fact
-from tools.metrics import attribution, computation, critical_path, idle, io, memory, named_time, rank_speed, step_time
+from tools.metrics import attribution, computation, idle, io, memory, named_time, rank_speed, step_time
 from tools.metrics.communication import collectives, overlap, pipeline, rank_work, transfers
-from tools.metrics.host import compiled, dispatch, launches, operator_groups, operator_speed, program
+from tools.metrics.host import compiled, dispatch, launches, operator_groups, program
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.metrics.recorded import own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
@@ -76,30 +76,10 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    attribution,
-    computation,
-    critical_path,
-    idle,
-    io,
-    memory,
-    named_time,
-    rank_speed,
-    step_time,
-    compiled,
-    dispatch,
-    launches,
-    operator_groups,
-    operator_speed,
-    program,
-    collectives,
-    overlap,
-    pipeline,
-    rank_work,
-    transfers,
-    own_time,
-    samples,
-    saves,
-    series,
+    *(attribution, computation, idle, io, memory, named_time, rank_speed, step_time),
+    *(compiled, dispatch, launches, operator_groups, program),
+    *(collectives, overlap, pipeline, rank_work, transfers),
+    *(own_time, samples, saves, series),
 )
 
 

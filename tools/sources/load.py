@@ -17,9 +17,8 @@ from tools.run.steps import find_steps
 from tools.sources.files import Failure, read_files
 from tools.sources.formats import Anchor, RecordFormat
 from tools.sources.inventory import Inventory, take_inventory
-from tools.sources.joining import join_devices, join_tables
 from tools.sources.options import LoadOptions, Progress, Silent
-from tools.sources.ranks import Part, contradiction, host_of, notes, parts_of, sources
+from tools.sources.ranks import Part, contradiction, host_of, join_devices, join_tables, notes, parts_of, sources
 from tools.sources.registry import RECORDS
 from tools.sources.trace_file import TraceFile
 

@@ -9,9 +9,8 @@ from tools.analyzers.support.figures import measure_all, measured
 from tools.analyzers.support.kernel_scope import device_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
-from tools.metrics.host.operator_speed import launching_rows, operator_speed
 from tools.metrics.rank_speed import HOST_SPEED_COLUMNS as SPEED_COLUMNS
-from tools.metrics.rank_speed import device_speed, host_speed
+from tools.metrics.rank_speed import device_speed, host_speed, launching_rows, operator_speed
 from tools.metrics.registry import measure
 from tools.views.kernel_groups import group_rows
 from tools.views.profile import Profile

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from tools.run.kinds import DEVICE_WORK, EventKind
 from tools.sources.kineto.decode import AnyEvent, Args, Decoded, Event, ExactEvent
-from tools.sources.kineto.details import DetailParts
-from tools.sources.kineto.values import Codes, integers
+from tools.sources.kineto.details import Codes, DetailParts, integers
 
 KIND_OF_CATEGORY: dict[str, EventKind] = {
     **dict.fromkeys(("cpu_op", "Operator"), EventKind.OPERATOR),

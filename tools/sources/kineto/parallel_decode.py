@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tools.errors import InputError
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.columns import Columns, Parts
-from tools.sources.kineto.values import Codes
+from tools.sources.kineto.details import Codes
 from tools.sources.options import Limits
 from tools.sources.workers import LostProcessError, ReadingProcess
 

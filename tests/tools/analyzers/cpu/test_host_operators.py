@@ -11,7 +11,7 @@ from tests.asked import CPU, ask, asking
 from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
-from tools.metrics.host.operator_speed import operator_speed
+from tools.metrics.rank_speed import operator_speed
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
