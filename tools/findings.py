@@ -1,8 +1,4 @@
-"""The records that analyzers return: facts, sentences made of them, findings and checks.
-
-A number reaches a reader only as a ``Fact``: measured by one named metric with recorded arguments, so that the same
-call can be made again and the rows behind it shown.
-"""
+"""The records that analyzers return. A number reaches a reader only as a ``Fact``, which can be measured again."""
 
 from __future__ import annotations
 
@@ -40,11 +36,7 @@ class Fact:
 
 @dataclass(frozen=True)
 class Sentence:
-    """Text with places for facts: ``{0}`` is rendered as value, unit and citation of ``facts[0]``.
-
-    The template itself holds no measured number. Names read from the run go into ``names`` and are placed with
-    ``{n0}``; they are cleaned and quoted when rendered.
-    """
+    """Text without figures: ``{0}`` is rendered as value, unit and citation of ``facts[0]``, ``{n0}`` as a name."""
 
     template: str
     facts: tuple[Fact, ...] = ()
@@ -53,10 +45,7 @@ class Sentence:
 
 @dataclass(frozen=True)
 class Saving:
-    """The saving of a step without a cause, measured on steps that no profiler touched instead of by a replay.
-
-    ``least_ms`` and ``most_ms`` bound it: what a careful reader would promise, and what it can be at most.
-    """
+    """The saving of a step without a cause, measured on unprofiled steps; ``least_ms`` and ``most_ms`` bound it."""
 
     step_ms: float  # mean of the steps it was measured on
     saved_ms: float
@@ -69,9 +58,7 @@ class Saving:
 class Finding:
     """A cause that an analyzer holds to be present.
 
-    ``change`` says what the run would look like without the cause; the ranking replays it to get the impact. Where
-    the cause was measured outside of the trace ``saving`` takes its place. A finding with neither gives
-    ``impact_ms`` and ``impact_method`` itself.
+    Its impact comes from a replay of ``change``, else from ``saving``, else from ``impact_ms`` and ``impact_method``.
     """
 
     cause: str

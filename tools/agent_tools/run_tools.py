@@ -249,7 +249,6 @@ def measure(context: ToolContext, asked: Measure) -> str:
 
 
 def _arguments(metric: Metric) -> type[Arguments]:
-    """The arguments that the metric's function declares."""
     hints = get_type_hints(metric.function)
     fields = {
         name: (hints[name], ... if each.default is each.empty else each.default)

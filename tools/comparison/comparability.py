@@ -65,11 +65,7 @@ def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
 
 
 def layers(profile: Profile) -> pd.Series[float]:
-    """One entry (1.0) per convolution, linear layer or embedding of another shape in the steps of any rank.
-
-    The index is operator and shape of its parameter. Neither batch size nor number of calls shows, so the same model
-    in other pieces has the same layers. Empty when no shapes were recorded.
-    """
+    """One entry (1.0) per operator and parameter shape of the convolutions, linear layers and embeddings of any rank."""
     found = sorted(set().union(*(profile.memo("layers", lambda: [_layers(view) for view in profile.ranks]))))
     return pd.Series(1.0, index=pd.Index(found, dtype="str"), dtype="float64")
 
@@ -88,7 +84,6 @@ def _layers(view: RankProfile) -> set[str]:
 
 
 def _layer(operator: str, dims: str) -> str:
-    """Operator and parameter shape; "" when the shape is not recorded."""
     shapes, place = tensor_shapes(dims), WEIGHT_AT[operator]
     return f"{operator} {shapes[place]}" if len(shapes) > place and shapes[place] else ""
 
@@ -124,7 +119,6 @@ def _layout(a: Profile, b: Profile) -> str:
 
 
 def _no_series(profile: Profile, which: str) -> str:
-    """The reason why a run's records hold no step time; empty where they do."""
     if profile.series is not None:
         return ""
     if profile.run.records is None and profile.run.step_log is None:
@@ -145,13 +139,11 @@ def _devices(profile: Profile) -> tuple[str, ...]:
 
 
 def _listed(values: Sequence[object]) -> str:
-    """The first values, names from a trace made printable and short."""
     texts = ("".join(letter for letter in str(value) if letter.isprintable()) for value in values[:NAMES_LISTED])
     return ", ".join(text[:NAME_LIMIT] for text in texts) or "none"
 
 
 def _host_only(profile: Profile) -> bool:
-    """True where neither the trace nor the records of the run hold a device."""
     records = profile.run.records
     if profile.run.has_device or _devices(profile) or records is None:
         return not (profile.run.has_device or _devices(profile))

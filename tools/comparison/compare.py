@@ -92,10 +92,7 @@ SHOWN = 5  # kernels and operators listed, each
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two comparable runs: the baseline first, then what is held against it. Differences are largest first.
-
-    ``step`` is of the unprofiled steps where both runs record them; parts, kernels and operators are of traced ones.
-    """
+    """Two comparable runs, the baseline first. Differences are largest first; ``step`` is unprofiled if recorded."""
 
     step: Difference
     parts: tuple[Difference, ...]
@@ -142,7 +139,6 @@ def compare(a: Profile, b: Profile) -> Comparison:
 
 
 def _recorded_difference(a: Profile, b: Profile) -> tuple[Difference, tuple[Difference, ...]]:
-    """The mean unprofiled step and its parts."""
     step = difference(a, b, "step_time", "", "series_step_ms", statistic="mean")
     return step, recorded_parts(a, b, step.before.value * a.thresholds["noted_pct"] / 100.0)
 

@@ -1,7 +1,4 @@
-"""All that can be measured: what analyzers measure with, and what their ranking adds to it.
-
-Analyzers use ``tools.metrics.registry``; whoever stands above the ranking uses this module.
-"""
+"""All that can be measured: what analyzers measure with (``tools.metrics.registry``), and what their ranking adds."""
 
 from __future__ import annotations
 

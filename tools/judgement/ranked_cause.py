@@ -51,7 +51,6 @@ def lasting_pct(profile: Profile, cause: RankedCause) -> float:
 
 
 def _share_after_start(profile: Profile, change: Change) -> float:
-    """Share of what a change applies to that lies after the start-up."""
     after = whole = 0.0
     for part in change:
         rank = profile.rank(part.rank)
@@ -64,7 +63,6 @@ def _share_after_start(profile: Profile, change: Change) -> float:
 
 
 def _started_ns(computing: IntervalSet, otherwise_ns: int) -> int:
-    """When the first computation beyond ``STARTED_SHARE`` began."""
     if not len(computing):
         return otherwise_ns
     done = np.cumsum(computing[:, 1] - computing[:, 0])

@@ -64,9 +64,8 @@ def ranking(profile: Profile) -> Ranking:
 def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     """Return the causes by what they save, largest first.
 
-    A replay removes the findings one after the other: by expected saving (saving alone times confidence), a hypothesis
-    after what is well supported unless it promises ``HYPOTHESIS_LEAD`` times as much, and a finding that another one
-    explains (``symptom_of``) after that one. Each is worth what is left for it then.
+    A replay removes them one after the other, by expected saving, hypotheses (unless they promise ``HYPOTHESIS_LEAD``
+    times as much) and findings that another explains last. Each is worth what is left for it then.
     """
     step_ms = profile.mean_step_ms
     found = _candidates(profile, checks)
@@ -148,7 +147,6 @@ def _candidates(profile: Profile, checks: Sequence[Check]) -> list[_Candidate]:
 
 
 def _alone(profile: Profile, finding: Finding) -> Prediction | None:
-    """By replay, or from the saving that the finding brings along."""
     if finding.change:
         return predict(profile, finding.change)
     if finding.saving is None:
@@ -173,11 +171,7 @@ def _method(finding: Finding) -> str:
 
 
 def _symptoms_last(candidates: list[_Candidate], profile: Profile) -> list[_Candidate]:
-    """Keep the order, but move each explained finding after the last one that explains it.
-
-    A hypothesis explains only other hypotheses, and what saves only a small part (``explained_part_pct``) of what
-    another would does not explain it.
-    """
+    """Keep the order, but move each explained finding after the last one that explains it."""
     result: list[_Candidate] = []
     waiting = list(candidates)
     while waiting:
@@ -201,9 +195,8 @@ def _explained(explained: _Candidate, waiting: Sequence[_Candidate], profile: Pr
 def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
     """Return what each candidate saves after the ones before it, never more than is left of the step.
 
-    A saving from records is not replayed, so what it shares with others is not seen there: once one of them rests on
-    records, poor overlap and causes in communication together get no more than the exposed communication, of the
-    traced steps or of all steps by the records, whichever is more.
+    What a saving from records shares with others no replay sees: once one rests on records, causes in communication
+    together get no more than the exposed communication.
     """
     step_ms = profile.mean_step_ms
     changes = [each.finding.change for each in ordered if each.finding.change]
@@ -236,7 +229,6 @@ def _exposed_communication_ms(profile: Profile) -> float:
 
 
 def _scaled(prediction: Prediction, step_ms: float) -> float:
-    """The replayed saving of some steps, scaled to the mean step of the run."""
     return prediction.saving_ms * step_ms / prediction.recorded_ms if prediction.recorded_ms > 0 else 0.0
 
 

@@ -32,10 +32,7 @@ def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
 
 @metric("ms", "step time lost to {cause} {mechanism} {ranks}", "How much does a step lose to this cause?")
 def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
-    """Step time lost to the cause, after the causes ranked above it are gone.
-
-    Of the mean traced step, or of the mean unprofiled one where a cause of the run rests on records.
-    """
+    """Step time lost to the cause after those ranked above it: of the traced mean, or with records the unprofiled one."""
     ranked = named_cause(profile, cause, mechanism, ranks)
     return _measured(profile, ranked, ranked.impact_ms)
 
@@ -78,10 +75,7 @@ def predicted_step_ms(
     "x", "predicted speedup without {causes} {bound}", "How much faster would a step be without several causes at once?"
 )
 def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Measurement:
-    """Step time now over step time with several causes gone at once, replayed together so that none counts twice.
-
-    ``causes`` holds keys parted by commas: ``cause`` or ``cause/mechanism``, on whichever ranks it was found.
-    """
+    """Step time over that without several causes (``cause`` or ``cause/mechanism``, with commas), replayed together."""
     chosen = _together(profile, causes)
     return _measured_together(profile, chosen, _bounded(_joint(profile, chosen), causes, bound))
 

@@ -20,9 +20,7 @@ DOUBTED = 0.4  # a chance of the profiled steps is a hypothesis at most
 
 
 def doubted(profile: Profile, finding: Finding) -> Finding:
-    """The finding, with less confidence where unprofiled steps speak against it: the ranks' own times in them, or, for
-    causes of waiting for data, how long they wait for it.
-    """
+    """The finding, with less confidence where the ranks' own times or data waits of unprofiled steps contradict it."""
     if not profile.traced:
         return finding
     if finding.family == "io" and finding.change:

@@ -44,10 +44,7 @@ def unexplained_parts(profile: Profile, causes: Sequence[RankedCause]) -> tuple[
 
 
 def _explained_pct(profile: Profile, causes: Sequence[RankedCause], explaining: set[str]) -> float:
-    """Share of the step that causes of these families account for: together, or the largest of them alone.
-
-    A straggler's own cause, ranked above, takes its saving from the waiting for that rank and still explains it.
-    """
+    """Share of the step that causes of these families account for: together, or the largest of them alone."""
     own = [each for each in causes if families(each) & explaining]
     return max(sum(worth_pct(profile, each) for each in own), max(map(_alone_pct, own), default=0.0))
 
@@ -69,11 +66,7 @@ def worth_pct(profile: Profile, cause: RankedCause) -> float:
 
 
 def _usual_pct(profile: Profile, part: str) -> float:
-    """The part's share of the step: waiting bounded by unprofiled steps, communication without the pipeline's bubble.
-
-    A rank without a device runs on its core whenever it does not wait, so its recorded CPU time bounds the waiting. No
-    order of its exchanges saves what it waits while the cores of its machine are busy.
-    """
+    """The part's share of the step; waiting is bounded by unprofiled steps and CPU time, a bubble is left out."""
     share, series = part_pct(profile, part), profile.series
     if part == "data_wait":
         return min(share, _unprofiled_wait_pct(profile, share))
@@ -92,7 +85,6 @@ def _usual_pct(profile: Profile, part: str) -> float:
 
 
 def _idle_cores_pct(profile: Profile) -> float:
-    """Idle share of the cores on the machine with the most; 100 where no machine was counted."""
     records = profile.host_records
     shares = [] if records is None else [records.idle_share(rank) for rank in records.ranks]
     known = [share for share in shares if share is not None]
@@ -100,10 +92,7 @@ def _idle_cores_pct(profile: Profile) -> float:
 
 
 def _unprofiled_wait_pct(profile: Profile, otherwise_pct: float) -> float:
-    """Share of the unprofiled steps near the traced ones that the rank which waits most for data waits for it.
-
-    Else the share of the traced steps; no wait at all means that the loader was not watched.
-    """
+    """Share of the unprofiled steps that the rank which waits most for data waits; else the traced share."""
     if profile.series is None:
         return otherwise_pct
     ranks = profile.run.rank_numbers

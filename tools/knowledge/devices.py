@@ -28,10 +28,7 @@ class DeviceSpec:
     min_memory_gb: float = 0.0
 
     def peak_flops_per_s(self, precision: str, matrix: bool) -> float | None:
-        """Operations per second on the matrix or the ordinary units; None when the unit lacks the type.
-
-        Types without a figure for the ordinary units run at the rate of 32-bit arithmetic.
-        """
+        """Operations per second on the matrix or the ordinary units; None when the unit lacks the type."""
         if matrix:
             tera = self.matrix_tflops.get(precision)
         else:

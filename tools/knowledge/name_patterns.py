@@ -1,7 +1,4 @@
-"""Patterns of recorded names, for every framework and vendor (``name_patterns.yaml``).
-
-Patterns are matched against the distinct names of a trace, never row by row.
-"""
+"""Patterns of recorded names (``name_patterns.yaml``), matched against the distinct names of a trace."""
 
 from __future__ import annotations
 

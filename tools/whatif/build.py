@@ -1,10 +1,4 @@
-"""Collectives whose other members were not traced: what can be said of the moment when the last of them came?
-
-A group of which one rank was traced shows nothing of the others, and its collective would last as long whatever
-changes elsewhere. But groups run in parallel: where ranks share a layer, the gradients of its parts are reduced by one
-group for each part, and a rank that holds up the layer makes all of these groups wait. So where such a collective
-ends together with its like in another group, whose last member came meanwhile, the two waited for the same.
-"""
+"""The dependency graph of a run: its ranks' graphs joined by the collectives that they share."""
 
 from __future__ import annotations
 

@@ -65,10 +65,7 @@ class Nodes:
 
 @dataclass(frozen=True, eq=False)
 class Edges(Columns):
-    """Arrays of shape (m,); ``lag_ns`` is the least delay from source to target. In a graph ordered by target.
-
-    While a rank's edges are built, source and target are positions in its tables, a source of -1 the origin.
-    """
+    """Arrays of shape (m,), by target; ``lag_ns`` is the least delay. While a rank is built, ends are positions."""
 
     source: Rows
     target: Rows

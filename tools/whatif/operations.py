@@ -40,10 +40,8 @@ class Columns:
 class Operations(Columns):
     """Kernels, copies and memsets of one rank, ordered by start; arrays of shape (n,), moments in ns.
 
-    ``anchor_ns`` is the moment on the launching thread from which the operation was free to start: the end of the
-    launching call, or its start when the operation started before the call ended (see also ``prepared``).
-    ``fixed`` operations were launched before the window (or before the recording); they are not part of what a change
-    applies to and only occupy the device.
+    ``anchor_ns`` is when the launching thread had set it free: the end of the call, or its start if that began earlier.
+    ``fixed`` operations were launched before the window: they only occupy the device.
     """
 
     row: Rows
@@ -154,6 +152,15 @@ def gap_ns(ops: Operations, previous: Rows) -> int:
     ended = ops.end_ns[np.maximum(previous, 0)]
     queued &= ops.call_end_ns < ended
     return int(np.median((ops.start_ns - ended)[queued])) if queued.any() else 0
+
+
+def place_of(wanted: Rows, ids: Rows) -> Rows:
+    """The position of each wanted id among the ids, -1 for one that is not there or negative."""
+    if not len(ids):
+        return np.full(len(wanted), NONE, dtype=np.int64)
+    order = np.argsort(ids, kind="stable")
+    place = order[np.minimum(np.searchsorted(ids[order], wanted), len(order) - 1)]
+    return np.where((ids[place] == wanted) & (wanted >= 0), place, NONE)
 
 
 def latest_before(ops: Operations, members: Rows, launched_ns: Rows, ended_ns: Rows) -> Rows:

@@ -27,11 +27,8 @@ NOT_SETTLED = "the recorded steps differ so much in length that a saving of this
 class Prediction:
     """Step time before and after a change, as means over ``steps``, in ms.
 
-    ``low_ms`` is the step time if the change achieves more than estimated (its hopeful view), ``high_ms`` if it
-    achieves only what its cautious view keeps. Both are widened by ``MODEL_ERROR_SHARE`` of the saving and by
-    ``error_ms``: what a replay without any change misses the record by, and the standard error of the saving (the
-    relative one of the recorded steps' mean). The interval claims to hold the truth in
-    ``COVERS_PCT`` of cases (tools/whatif/claim.py).
+    ``low_ms`` is the hopeful view and ``high_ms`` the cautious one, both widened by ``MODEL_ERROR_SHARE`` of the saving
+    and by ``error_ms``: what the unchanged replay misses, and the standard error of the saving.
     """
 
     step_ms_before: float

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.run.events import EventKind
 from tools.views.rank_profile import RankProfile
 from tools.whatif.graph import EdgeKind, Edges, link
 from tools.whatif.operations import (
@@ -48,24 +47,13 @@ def _recorded(rank: RankProfile, ops: Operations) -> Edges:
     if len(syncs) and len(ops):
         ids = rank.events.frame["correlation"].to_numpy()[syncs["row"].to_numpy()]
         waiting = syncs["sync_kind"].astype(str).str.contains("Wait Event").to_numpy() & (ids >= 0)
-        asked, stream, other = _wait_calls(rank, ids[waiting]), syncs["stream"], syncs["wait_on_stream"]
-        launched = called_ns(rank, syncs["wait_on_record_correlation"].to_numpy()[waiting])
-        own, awaited = stream.to_numpy()[waiting], other.to_numpy()[waiting]
+        asked = called_ns(rank, "stream_wait", ids[waiting])
+        launched = called_ns(rank, "event_record", syncs["wait_on_record_correlation"].to_numpy()[waiting])
+        own, awaited = (syncs[name].to_numpy()[waiting] for name in ("stream", "wait_on_stream"))
         known = (asked >= 0) & (launched >= 0)
         pairs += _between(rank, ops, asked[known], launched[known], own[known], awaited[known])
     source, target = (np.concatenate(side) for side in zip(*pairs, strict=True))
     return link(source, target, EdgeKind.EVENT)
-
-
-def _wait_calls(rank: RankProfile, ids: Rows) -> Rows:
-    """Start of the runtime calls with these correlation ids, -1 when not recorded."""
-    calls = np.flatnonzero((rank.kind == EventKind.RUNTIME) & rank.named("stream_wait"))
-    known = rank.events.frame["correlation"].to_numpy()[calls]
-    if not len(calls):
-        return np.full(len(ids), NONE, dtype=np.int64)
-    order = np.argsort(known, kind="stable")
-    place = order[np.minimum(np.searchsorted(known[order], ids), len(order) - 1)]
-    return np.where(known[place] == ids, rank.start[calls[place]], NONE)
 
 
 def _between(
@@ -203,7 +191,6 @@ def _marks(ops: Operations, anchor: Rows, handed: Handovers) -> dict[int, Rows]:
 
 
 def _own(stretches: Stretches, waits: Waits, handed: Handovers, ops: Operations) -> tuple[Rows, Rows]:
-    """Own time and representative row of each stretch."""
     after = np.concatenate((waits.start_ns, handed.other_ns))
     np.maximum.at(after, waits.wait, ops.end_ns[waits.operation])
     rows = np.concatenate((waits.row, np.full(len(handed.track), NONE)))

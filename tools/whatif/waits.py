@@ -9,13 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, complement
 from tools.run.events import EventKind
 from tools.views.rank_profile import RankProfile
-from tools.whatif.operations import NONE, Operations, Rows, latest_before, launched
+from tools.whatif.operations import NONE, Operations, Rows, latest_before, launched, place_of
 from tools.whatif.threads import busy
 
 DEVICE_WIDE = ("DeviceSynchronize", "CtxSynchronize", "QueueFinish")  # wait for every stream
@@ -62,67 +61,41 @@ def device_waits(rank: RankProfile, ops: Operations, start_ns: int, end_ns: int)
 def _synchronising(rank: RankProfile, ops: Operations, start_ns: int, end_ns: int) -> Waits:
     calls = (rank.kind == EventKind.RUNTIME) & (rank.named("synchronization") | rank.named("device_free"))
     rows = np.flatnonzero(calls & (rank.start >= start_ns) & (rank.end <= end_ns) & (rank.end > rank.start))
-    recorded = _recorded(rank, rows)
-    free = rank.named("device_free")[rows]
-    everything = np.array([any(word in name for word in DEVICE_WIDE) for name in rank.names(rows)], dtype=bool) | free
-    launched = np.where(recorded["launched_ns"].to_numpy() >= 0, recorded["launched_ns"], rank.start[rows])
-    stream = recorded["stream"].to_numpy()
-    candidates = [latest_before(ops, mine, launched, rank.end[rows]) for mine in ops.streams()]
-    numbers = [int(rank.events.tracks["stream"].iloc[int(ops.track[mine[0]])]) for mine in ops.streams()]
+    stream, launched = _recorded(rank, rows)
+    launched = np.where(launched >= 0, launched, rank.start[rows])
+    streams = ops.streams()
+    first = np.array([mine[0] for mine in streams], dtype=np.int64)
+    numbers = rank.events.tracks["stream"].to_numpy()[ops.track[first]]
+    candidates = [latest_before(ops, mine, launched, rank.end[rows]) for mine in streams]
     table = np.array(candidates, dtype=np.int64).reshape(len(candidates), len(rows))
-    wanted = _wanted(rank, ops, rows, table, np.array(numbers, dtype=np.int64), stream, everything)
+    # A call waits for every stream, for the recorded one, or else for what ended last inside and near its return.
+    everything = np.array([any(word in name for word in DEVICE_WIDE) for name in rank.names(rows)], dtype=bool)
+    everything |= rank.named("device_free")[rows]
+    ended = np.where(table >= 0, ops.end_ns[np.maximum(table, 0)], -1) if len(ops) else np.zeros(table.shape, np.int64)
+    inside = (ended > rank.start[rows]) & (ended >= rank.end[rows] - RETURN_NS)
+    latest = (ended == ended.max(axis=0, initial=-1)) & inside
+    wanted = everything | np.where(stream >= 0, numbers[:, None] == stream, latest)
     which, wait = np.nonzero(wanted & (table >= 0))
     return Waits(rows, rank.track[rows].astype(np.int64), rank.start[rows], rank.end[rows], wait, table[which, wait])
 
 
-def _wanted(
-    rank: RankProfile,
-    ops: Operations,
-    rows: Rows,
-    table: Rows,
-    numbers: Rows,
-    stream: Rows,
-    everything: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
-    """Whether each call waits for each stream: as recorded, else for what ended last inside and near its return."""
-    known = numbers[:, None] == stream[None, :]
-    ended = np.where(table >= 0, ops.end_ns[np.maximum(table, 0)], -1) if len(ops) else np.zeros(table.shape, np.int64)
-    start, end = rank.start[rows], rank.end[rows]
-    inside = (ended > start) & (ended >= end - RETURN_NS)
-    latest = (ended == ended.max(axis=0, initial=-1)) & inside
-    named = stream >= 0
-    wanted: NDArray[np.bool_] = np.where(everything[None, :], True, np.where(named[None, :], known, latest))
-    return wanted
+def _recorded(rank: RankProfile, rows: Rows) -> tuple[Rows, Rows]:
+    """The stream that each call waited for by the profiler, and the start of the launch until which; -1 for unknown."""
+    syncs, ids = rank.events.details.syncs, rank.events.frame["correlation"].to_numpy()
+    if syncs.empty:
+        return np.full(len(rows), NONE), np.full(len(rows), NONE)
+    place = place_of(ids[rows], ids[syncs["row"].to_numpy()])
+    columns = ("stream", "wait_on_stream", "wait_on_record_correlation")
+    own, other, record = (syncs[name].to_numpy()[place] for name in columns)
+    stream, launched = np.where(other >= 0, other, own), called_ns(rank, "event_record", record)
+    return np.where(place >= 0, stream, NONE), np.where(place >= 0, launched, NONE)
 
 
-def _recorded(rank: RankProfile, rows: Rows) -> pd.DataFrame:
-    """What the profiler wrote about each call: the stream waited for and until which launch; -1 where nothing."""
-    frame = rank.events.frame
-    result = pd.DataFrame({"stream": NONE, "launched_ns": NONE}, index=range(len(rows)))
-    syncs = rank.events.details.syncs
-    if syncs.empty or not len(rows):
-        return result
-    ids = frame["correlation"].to_numpy()
-    sync_ids = ids[syncs["row"].to_numpy()]
-    order = np.argsort(sync_ids, kind="stable")
-    place = order[np.minimum(np.searchsorted(sync_ids[order], ids[rows]), len(order) - 1)]
-    hit = (sync_ids[place] == ids[rows]) & (ids[rows] >= 0)
-    own, other = syncs["stream"].to_numpy()[place], syncs["wait_on_stream"].to_numpy()[place]
-    result["stream"] = np.where(hit, np.where(other >= 0, other, own), NONE)
-    record = syncs["wait_on_record_correlation"].to_numpy()[place]
-    result["launched_ns"] = np.where(hit, called_ns(rank, record), NONE)
-    return result
-
-
-def called_ns(rank: RankProfile, correlation: Rows) -> Rows:
-    """Start of the event-recording call with that correlation id, -1 when it was not recorded."""
-    calls = np.flatnonzero((rank.kind == EventKind.RUNTIME) & rank.named("event_record"))
-    ids = rank.events.frame["correlation"].to_numpy()[calls]
-    if not len(calls):
-        return np.full(len(correlation), NONE, dtype=np.int64)
-    order = np.argsort(ids, kind="stable")
-    place = order[np.minimum(np.searchsorted(ids[order], correlation), len(order) - 1)]
-    return np.where((ids[place] == correlation) & (correlation >= 0), rank.start[calls[place]], NONE)
+def called_ns(rank: RankProfile, pattern: str, correlation: Rows) -> Rows:
+    """Start of the runtime call of that name pattern with each correlation id, -1 when it was not recorded."""
+    calls = np.flatnonzero((rank.kind == EventKind.RUNTIME) & rank.named(pattern))
+    place = place_of(correlation, rank.events.frame["correlation"].to_numpy()[calls])
+    return np.where(place >= 0, rank.start[calls][place], NONE) if len(calls) else place
 
 
 def _blocking(ops: Operations) -> Waits:
@@ -154,7 +127,6 @@ def _full_queue(ops: Operations) -> Waits:
 
 
 def _calls(ops: Operations, positions: Rows, waited_for: Rows | None = None) -> Waits:
-    """The launching calls of these operations as waits, each call once."""
     rows, first = np.unique(ops.launch_row[positions], return_index=True)
     at = positions[first]
     target = at if waited_for is None else waited_for[first]

@@ -94,7 +94,6 @@ def _shared_steps(ranks: list[RankProfile]) -> NDArray[np.int64]:
 
 
 def _nodes(rank: RankProfile, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Estimated number of graph nodes of each step."""
     calls = rank.launches["launch_row"].to_numpy()
     steps = rank.step_of(calls)
     counts = np.searchsorted(np.sort(steps), numbers, side="right") - np.searchsorted(np.sort(steps), numbers)

@@ -20,10 +20,7 @@ EXPLAINED = 0.5  # the rank's own excess explains its lateness when it is at lea
 
 
 def late_ranks(profile: Profile) -> tuple[int, ...]:
-    """The one rank that is waited for much more than any other, or several that hardly wait while the rest do.
-
-    None when the waiting differs so much from step to step that it may be chance.
-    """
+    """The one rank that is waited for much more than any other, or several that hardly wait; () within chance."""
     table = blame(profile).sort_values("share", ascending=False, kind="stable")
     lead, shares = profile.thresholds["straggler_lead"], table["share"].tolist()
     together = table[table["waited_ns"] * lead <= table["waited_ns"].max()]
@@ -93,7 +90,6 @@ def left_out(profile: Profile) -> tuple[Sentence, ...]:
 
 
 def _claim(profile: Profile, late: tuple[int, ...], named: str) -> Sentence:
-    """What the others wait per step for the one late rank, or the most patient rank for several."""
     if len(late) > 1:
         patient = int(blame(profile)["waited_ns"].sort_values(kind="stable").index[-1])
         waiting = measure(profile, "exposed_wait_ms", rank=patient)
@@ -104,7 +100,6 @@ def _claim(profile: Profile, late: tuple[int, ...], named: str) -> Sentence:
 
 
 def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Excess, ...]]) -> tuple[Sentence, ...]:
-    """Where the late ranks' own time goes, and how their collectives compare."""
     sentences = [say("R_wait over all shared collectives is {0}.", measure(profile, "wait_ratio_pct"))]
     mean = measure(profile, "collective_ms")
     for rank in late:

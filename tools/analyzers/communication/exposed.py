@@ -53,7 +53,6 @@ def exchange_finding(profile: Profile) -> Finding | None:
             (share.value, limits["communication_exposed_pct"]), (saved_pct, limits["noted_pct"]), at_most=CAP
         ),
         ranks=profile.run.rank_numbers,
-        steps=share.steps,
         change=_hidden(profile, exchange_rows(profile), less_ms),
         against=(AT_ONCE, SMALLER, *(() if all_traced(profile) else (UNTRACED,))),
         disproved_by="the step is not shorter with two to four shards",
@@ -63,7 +62,6 @@ def exchange_finding(profile: Profile) -> Finding | None:
 
 
 def _hidden(profile: Profile, table: pd.DataFrame, less_ms: Mapping[int, float]) -> Change:
-    """Of these collectives each rank exposes so much less per step."""
     row, rank = table["row"].to_numpy(), table["rank"].to_numpy()
     return tuple(
         part
@@ -80,10 +78,7 @@ NO_CORE = say("Whether cores are idle meanwhile, which the library's threads wou
     causes=("poor_overlap",),
 )
 def exposed(profile: Profile) -> Check | None:
-    """Poor overlap: much exposed transfer, little overlap, and computation left that could hide it.
-
-    Exchanges whose result is needed at once are judged apart: no order hides them.
-    """
+    """Poor overlap: much exposed transfer, little overlap, and computation left that could hide it."""
     if collectives(profile).empty:
         if (profile.run.layout.world_size or 1) > 1:
             return cannot_answer(
@@ -137,7 +132,6 @@ def _poor_overlap(profile: Profile, share: Fact, overlap: Fact, hideable: Fact, 
             at_most=_cap(profile),
         ),
         ranks=profile.run.rank_numbers,
-        steps=share.steps,
         change=_hidden(profile, table[~table["kind"].isin(NEEDED_AT_ONCE)], less_ms),
         details=(
             say("A step has {0} collectives.", measure(profile, "collective_count")),

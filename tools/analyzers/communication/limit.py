@@ -91,7 +91,6 @@ def untraced_straggler(profile: Profile) -> Finding | None:
             (share.value, limits["collective_fixed_pct"]),
             at_most=CAP,
         ),
-        steps=fixed.steps,
         change=scaled(profile, fit.kind, 1.0 - fit.fixed_share, group=fit.group),
         against=(UNSEEN,),
         signals=("R_wait = 1 - T_avg/T_max of a collective is high",),

@@ -23,10 +23,7 @@ FREE_CORES = say("A part of it overlaps with compute, and costs less where cores
 
 
 def small_on_host(profile: Profile) -> Check | Finding | None:
-    """The cost of small collectives of known size; None where there are few, they cost little, or are checks.
-
-    With ``TORCH_DISTRIBUTED_DEBUG=DETAIL`` one goes before each other to compare what the ranks are about to do.
-    """
+    """The cost of small collectives of known size; None where there are few, they cost little, or are debug checks."""
     if profile.run.has_device or len(profile.ranks) < 2 or small_messages(profile).empty:
         return None
     if any(own.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" for own in settings(profile).values()):
@@ -68,10 +65,7 @@ def small_on_host(profile: Profile) -> Check | Finding | None:
     causes=("small_packet",),
 )
 def small_packet(profile: Profile) -> Check | Finding | None:
-    """Cost of many small messages: on hosts by what ranks do meanwhile, else by a line through duration over size.
-
-    Where no such line fits, by how many are very short.
-    """
+    """Cost of many small messages: by what hosts do meanwhile, else by a line through duration over size."""
     if collectives(profile).empty:
         return None
     on_host = small_on_host(profile)
@@ -101,7 +95,6 @@ def _fit_sentence(profile: Profile, fit: Fit) -> Sentence:
 
 
 def _exposed_share(profile: Profile) -> float:
-    """Share of the transfer time that is exposed."""
     shown = measure(profile, "exposed_transfer_ms").value
     hidden = float(profile.breakdown["overlapped_communication_ns"].mean()) / 1e6
     return shown / (shown + hidden) if shown + hidden > 0 else 0.0
@@ -129,7 +122,6 @@ def _mergeable(profile: Profile, fit: Fit) -> Finding | None:
             at_most=ONE_RANK_CAP if one_rank else 0.9,
         ),
         ranks=profile.run.rank_numbers,
-        steps=saving.steps,
         change=scaled(profile, fit.kind, 1.0 - fit.mergeable_ns / max(whole, 1.0), group=fit.group),
         details=(_fit_sentence(profile, fit),),
         against=(ONE_RANK,) if one_rank else (),
@@ -170,7 +162,6 @@ def _many_short(profile: Profile) -> Check | Finding:
         claim=say(text, facts[0], held_up),
         confidence=confidence((saved_pct, limits["noted_pct"]), (count, MANY), at_most=ONE_RANK_CAP),
         ranks=profile.run.rank_numbers,
-        steps=facts[0].steps,
         change=(*scaled(profile, None, 1.0 / count, longest_us=limits["small_collective_us"]), *asking),
         details=(shape,),
         signals=("many collectives per step", "latency-bound time"),

@@ -21,10 +21,7 @@ SOCKET_SHARE = 0.5  # of what the collectives have to send must be counted on in
 
 
 def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> bool:
-    """Whether the collectives go over the kernel's sockets, as far as variables and counted bytes show.
-
-    NCCL and HCCL prefer InfiniBand, shared memory and links between devices; without a sign they are held to do so.
-    """
+    """Return whether collectives use the kernel's sockets, as far as variables and counted bytes show."""
     if (profile.run.layout.world_size or len(profile.run.ranks) + 1) < 2:
         return False
     variables = {} if (machine := records.environment(rank)) is None else machine.variables
@@ -97,7 +94,6 @@ def shared_link(profile: Profile) -> Check | Finding:
 
 
 def _saving(profile: Profile, left: float, what: str) -> Saving:
-    """From the exposed transfer, of which the share ``left`` stays."""
     saved_ms = (1.0 - left) * measure(profile, "exposed_transfer_ms").value
     return saving(profile, saved_ms, 0.4, 1.3, f"exposed transfer of the trace, less {what}")
 
@@ -151,11 +147,7 @@ def interface(profile: Profile) -> Check | Finding:
 
 
 def _unused(profile: Profile, records: HostRecords, rank: int, machine: RankEnvironment) -> _Choice | None:
-    """The interface that a variable makes the collectives use, and another one of the machine.
-
-    The other one must be a network of its own and known to be no slower; where both say the same speed, the used one
-    must be seen to deliver far less than that.
-    """
+    """The interface that a variable sets, and another network of the machine that is known to be better."""
     gloo = profile.run.layout.backend == "gloo" or not profile.run.has_device
     names = VARIABLES[:1] if gloo else VARIABLES[1:]
     named = next((machine.variables[name] for name in names if machine.variables.get(name)), "")
@@ -263,11 +255,7 @@ def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) ->
 
 
 def _retransmission_saving(profile: Profile, exposed: Fact | None) -> Saving:
-    """Timeouts make single steps long: what the mean step has over the median, and half of the exposed communication.
-
-    Stalls of a rhythm and collections make steps long as well: what they cost is not the link's. What a lossless link
-    would leave of the exposed communication is not known, so the bounds are wide.
-    """
+    """The mean over the median step less other stalls, and half of the exposed communication."""
     assert profile.series is not None
     steady = 0.0 if exposed is None else LOST_SHARE * exposed.value
     collections = measured(profile, "collector_cost_ms")

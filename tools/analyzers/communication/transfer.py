@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tools.analyzers.communication.limit import UNTRACED_NEEDS, UNTRACED_REASON, cores_taken, link_bound, order_suffices
 from tools.analyzers.cpu.environment import settings
@@ -64,30 +65,25 @@ def below_any_network(profile: Profile, bytes_per_s: float) -> bool:
     return not profile.run.has_device and bytes_per_s < profile.thresholds["host_slowest_bus_gb_s"] * 1e9
 
 
-def inside_one_machine(profile: Profile, kind: str, usual: float) -> Finding:
-    """No link inside a machine is that slow, so the library does not take the one that there is."""
+def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
+    """The link between machines, or a setting that keeps the library from the fast one (always ``inside`` one)."""
+    limits, variable = profile.thresholds, slow_way(profile, inside)
     bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
     text = (
         "Large {n0} collectives reach {0} on the bus, less than links inside one machine should carry, and exposed"
         " communication takes {1} of the step: the library takes another way."
     )
-    return Finding(
+    finding = Finding(
         cause="network_configuration",
         claim=say(text, bandwidth, exposed, names=(kind,)),
-        confidence=confidence((usual, bandwidth.value), (exposed.value, profile.thresholds["noted_pct"])),
+        confidence=confidence((usual, bandwidth.value), (exposed.value, limits["noted_pct"])),
         ranks=profile.run.rank_numbers,
-        steps=exposed.steps,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(*closed_way(profile, slow_way(profile, inside=True)), *_details(profile, kind)),
+        details=(*closed_way(profile, variable), *_details(profile, kind)),
         symptom_of=("bandwidth_contention", "slow_link"),
     )
-
-
-def slow(profile: Profile, kind: str, usual: float) -> Finding:
-    """The link between machines, or a setting that keeps the library from the fast one."""
-    limits = profile.thresholds
-    bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
-    ordered, variable = order_suffices(profile), slow_way(profile, inside=False)
+    if inside:
+        return finding
     avoidable = faster_way(profile, variable)
     text = (
         "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
@@ -104,24 +100,21 @@ def slow(profile: Profile, kind: str, usual: float) -> Finding:
         )
         times_slower = limits["host_slowest_bus_gb_s"] * 1e9 / bandwidth.value
     without = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
-    return Finding(
+    return replace(
+        finding,
         cause="network_configuration" if avoidable else "slow_link",
         mechanism="socket_fallback" if avoidable else None,
         claim=say(text, bandwidth, exposed, names=(kind,)),
         confidence=confidence(
             (times_slower, 1.0), (exposed.value, limits["communication_exposed_pct"]), at_most=UNKNOWN_LINK_CAP
         ),
-        ranks=profile.run.rank_numbers,
-        steps=exposed.steps,
-        change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(
-            *closed_way(profile, variable),
-            *_details(profile, kind),
-            say(without, measure(profile, "left_exposed_pct")),
-        ),
+        details=(*finding.details, say(without, measure(profile, "left_exposed_pct"))),
         against=(UNKNOWN_LINK,),
         # A low bandwidth is what all of these look like; where counters or settings name one, that is the cause.
-        symptom_of=("bandwidth_contention", "network_configuration", *(("poor_overlap",) if ordered else ())),
+        symptom_of=(
+            *("bandwidth_contention", "network_configuration"),
+            *(("poor_overlap",) if order_suffices(profile) else ()),
+        ),
     )
 
 
@@ -153,9 +146,7 @@ ONE_RANK_CAP = 0.45  # one rank cannot separate waiting from transfer: a hypothe
 def transfer(profile: Profile) -> Check | Finding | None:
     """Bus bandwidth of large collectives against the slowest link that should carry them.
 
-    Inside a machine no link is that slow: then the library does not take it, which is a matter of configuration.
-    Between machines the link itself is what is seen; it is the cause where it is slower than any that training uses,
-    or where no order of the work could hide the transfer.
+    Between machines the link is the cause where it is slower than any, or no order of the work could hide the transfer.
     """
     if collectives(profile).empty:
         return None
@@ -178,17 +169,15 @@ def transfer(profile: Profile) -> Check | Finding | None:
         return clean(measured)
     if not bool(table["complete"].all()):
         return cannot_answer(UNTRACED_REASON, UNTRACED_NEEDS, measured)
-    if inside:
-        return inside_one_machine(profile, kind, usual)
-    if cores_taken(profile):
+    if not inside and cores_taken(profile):
         return cannot_answer(
             "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as"
             " well",
             "records of the same training while every rank has a free core",
             measured,
         )
-    if below_any_network(profile, bandwidth.value) or link_bound(profile):
-        return slow(profile, kind, usual)
+    if inside or below_any_network(profile, bandwidth.value) or link_bound(profile):
+        return slow(profile, kind, usual, inside)
     needs = "the same collectives in the communication library's own test on these machines"
     return cannot_answer("what the links between these ranks can carry is not known", needs, measured)
 

@@ -101,7 +101,6 @@ def _finding(profile: Profile, by_experts: bool) -> Finding:
             at_most=CERTAIN_LOAD,
         ),
         ranks=numbers,
-        steps=uneven.steps,
         change=balance(profile),
         details=(
             _amounts(profile),
@@ -112,7 +111,6 @@ def _finding(profile: Profile, by_experts: bool) -> Finding:
 
 
 def _of_experts(profile: Profile, skew: Finding) -> Finding:
-    """The same inequality where the tokens of experts make it."""
     most = rank_work(profile).groupby("rank")["flops"].sum()
     uneven = 1.0 + profile.thresholds["rank_spread_pct"] / 100.0
     loaded = tuple(most.index[most >= float(most.mean()) * uneven].to_numpy(dtype=np.int64).tolist())

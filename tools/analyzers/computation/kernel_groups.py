@@ -91,7 +91,6 @@ def host_double(profile: Profile) -> Check | Finding:
         claim=say(text, where.share),
         confidence=confidence((where.share.value, limit), at_most=0.85),
         ranks=where.ranks,
-        steps=where.share.steps,
         change=change,
         details=(say("Convolutions outside the tuned library, which has none for this precision, run {0}.", slow),),
         hints={"precision": "fp32"},

@@ -53,7 +53,6 @@ def _finding(profile: Profile, rank: int, ratio: float, slower_share: float) -> 
         claim=say(f"The kernels of rank {rank} take {{0}} longer than the same kernels on the median rank.", fact),
         confidence=confidence((fact.value, profile.thresholds["device_slowdown_pct"]), (slower_share, AGREEING)),
         ranks=(rank,),
-        steps=fact.steps,
         change=shortened(profile.rank(rank), group_rows(profile, rank, "computing"), 1.0 / ratio),
         against=(say("Clocks and temperatures are not in the trace; data-dependent kernels differ by content."),),
     )
@@ -79,7 +78,6 @@ def _on_hosts(profile: Profile) -> Check | Finding:
         claim=say(text, fact),
         confidence=confidence((fact.value, SURE * limit), (share, AGREEING), at_most=0.8),
         ranks=(worst,),
-        steps=fact.steps,
         change=shortened(view, view.outermost(view.in_steps(view.host_compute_rows)), 1.0 / ratio),
         against=(say("What else ran on that rank's cores is not in the trace."),),
         symptom_of=("cpu_contention", "garbage_collection"),
@@ -156,7 +154,6 @@ def _slow_host(profile: Profile, rank: int) -> Finding:
             at_most=HELD_UP_CAP if uneven and not few else EVEN_CAP,
         ),
         ranks=(rank,),
-        steps=excess.steps,
         change=shortened(view, launching_rows(view), factor),
         details=(say("{0} of that is in single slow calls: the fastest calls are as fast as elsewhere.", held_up),),
         against=tuple(say(text) for text in (*((FEW,) if few else ()), *(() if uneven else (EVEN,)))),

@@ -59,7 +59,7 @@ def against_roofline(profile: Profile) -> Check | Finding:
         if left < 1.0:
             return placed
         why = "the device has no faster unit for this work; only less work helps"
-        return replace(placed, change=(), impact_ms=0.0, impact_method=why)
+        return replace(placed, steps=limited.share.steps, change=(), impact_ms=0.0, impact_method=why)
     below = concerned(profile, "underutilized")
     if below is not None and _far_below(profile, below):
         reached, low = measure(profile, "roofline_pct", rank=below.worst), profile.thresholds["low_roofline_pct"]
@@ -93,7 +93,6 @@ def _far_below(profile: Profile, where: Concerned) -> bool:
 
 
 def _bounds(profile: Profile) -> tuple[Sentence, ...]:
-    """Which limits operators are bound by, and the rates they reach."""
     rank = worst_share(profile, "computing").ranks[0]
     shares = (
         measure(profile, "kernel_group_share_pct", group=group, of=of, rank=rank)
@@ -192,9 +191,7 @@ def target_precision(spec: DeviceSpec) -> str | None:
 def _kept_time(profile: Profile, rank: int, spec: DeviceSpec, target: str) -> float:
     """Share of their time that the kernels would need on the matrix units, over the whole group.
 
-    Where the shapes are known: the operations at the efficiency that ordinary shapes reach on matrix units, or the
-    traffic at the reachable bandwidth, whichever takes longer. Elsewhere the ratio of the peaks corrected by the
-    efficiencies assumed for both units. Never below the ratio of the peaks, never above the present time.
+    By operations and traffic where the shapes are known, else by the ratio of the peaks and their usual efficiencies.
     """
     matrix = spec.matrix_tflops[target] * profile.thresholds["matrix_efficiency_pct"] / 100
     ordinary = spec.vector_tflops["fp32"] * profile.thresholds["vector_efficiency_pct"] / 100

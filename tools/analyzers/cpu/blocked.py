@@ -92,8 +92,7 @@ def _switch_pauses(profile: Profile, rank: int) -> tuple[Fact, ...]:
 def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
     """Time per step for which other Python threads can have kept the interpreter from the training thread.
 
-    Only a thread that runs can keep it: what blocks the training thread for much longer than those run is another
-    matter, and then 0. 0 too where the records do not show it.
+    Only a thread that runs can keep it: 0 where it is blocked for much longer than those run, or nothing is recorded.
     """
     share = measured(profile, "counter_share_pct", rank=rank, field="python_threads_cpu_us")
     if share is None or share.value < profile.thresholds["side_thread_pct"]:
@@ -104,11 +103,7 @@ def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
 
 
 def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:
-    """Time per step off a core that neither data nor the wait for devices or other ranks explains; 0 if not recorded.
-
-    Waiting for others is what exceeds the rank's own time; a process with a busy side thread dawdles there as well, so
-    the least of the ranks counts as what the step cannot do without.
-    """
+    """Time per step off a core that data and waiting for devices or ranks do not explain; 0 if not recorded."""
     off = measured(profile, "off_core_ms", rank=rank)
     if off is None:
         return 0.0

@@ -103,7 +103,6 @@ def _throttled(profile: Profile, records: HostRecords, rank: int) -> Reading | N
 
 
 def _bound(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
-    """Idle cores on the machine which the ranks that wait may not use."""
     known = [records.environment(each) for each in records.neighbours(rank)]
     sets = [set(each.allowed_cores) for each in known if each is not None and each.allowed_cores]
     cores = max((each.cores or 0 for each in known if each is not None), default=0)
@@ -121,7 +120,6 @@ def _bound(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
 
 
 def _own_threads(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
-    """More threads of the run want to work than it has cores."""
     known = [records.environment(each) for each in records.neighbours(rank)]
     threads = [each.threads.get("torch_intra", 0) for each in known if each is not None]
     cores = len(set().union(*(each.allowed_cores for each in known if each is not None)))

@@ -72,7 +72,6 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: F
         ),
         confidence=margin * (0.7 + 0.3 * empty.value / 100.0),
         ranks=ranks,
-        steps=amount.steps,
         change=removal(profile, ranks, "dispatch", *_left(profile)),
         details=(say("{0} of the launches find an empty launch queue.", empty),),
         against=tuple(against),
@@ -128,7 +127,6 @@ def _on_host(profile: Profile) -> Check | Finding:
 
 
 def _longest_kind(profile: Profile, rank: int) -> Sentence:
-    """The kind of operator that takes most of the time, and how often a step calls it."""
     view, rows = profile.rank(rank), host_dispatch(profile, rank).repeated
     codes = view.events.frame["name"].cat.codes.to_numpy()[rows]
     spent_ns = np.bincount(codes, weights=view.end[rows] - view.start[rows])
@@ -138,10 +136,7 @@ def _longest_kind(profile: Profile, rank: int) -> Sentence:
 
 
 def _host_saving(profile: Profile, rank: int, amount: Fact) -> Saving:
-    """Of the unprofiled step: the middle between what is left at best and in the cautious view.
-
-    The cautious view takes the least time as well that can be in short operators, the hopeful one the most.
-    """
+    """Of the unprofiled step: the middle between the best and the cautious view, each with its own amount."""
     best, cautious = (1.0 - left for left in _left(profile))
     expected = 0.5 * (best + cautious)
     ends = measure_all(profile, "least_short_operator_ms", "most_short_operator_ms", rank=rank)

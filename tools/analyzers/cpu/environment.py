@@ -1,8 +1,4 @@
-"""What forward operators spend on noting where they were called, as autograd's anomaly detection has them do.
-
-Every operator that puts a node into autograd's graph formats the Python stack; the trace does not show the moment.
-But an operator that only makes a view of a tensor does nothing else, so what it takes is what noting takes.
-"""
+"""Recorded settings and modes that slow training, such as autograd's anomaly detection."""
 
 from __future__ import annotations
 
@@ -38,10 +34,7 @@ def noting_spans(rank: RankProfile, track: int) -> IntervalSet:
 
 
 def _with_node(rank: RankProfile, track: int) -> NDArray[np.int64]:
-    """The operators that made a node each: of those with one sequence number the last one called.
-
-    The number is that of the next node to be made, so operators around that one and those that make none share it.
-    """
+    """The operators that made a node each: the last one called of those with one sequence number."""
     table = rank.events.details.operators
     rows = table["row"].to_numpy()[((table["sequence"] >= 0) & (table["forward_thread"] <= 0)).to_numpy()]
     known = dict(zip(table["row"], table["sequence"], strict=True))
@@ -167,13 +160,11 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
 
 
 def _noting(view: RankProfile) -> Change:
-    """The forward operators without noting where they were called."""
     tracks = ((int(track), noting_spans(view, int(track))) for track in view.training_tracks)
     return tuple(Scale(view.rank.rank, track, spans, 0.0, 0.5) for track, spans in tracks if len(spans))
 
 
 def _versions(records: HostRecords) -> list[Finding]:
-    """Ranks that run other versions of the framework or of Python than the rest."""
     recorded = {rank: each for rank in records.ranks if (each := records.environment(rank)) is not None}
     for what in ("torch", "python"):
         versions = {rank: getattr(each, what) for rank, each in recorded.items() if getattr(each, what)}

@@ -145,7 +145,6 @@ def operator_compilation(profile: Profile) -> Check | Finding:
 
 
 def _little_compilation(profile: Profile, shares: dict[int, Fact]) -> Check:
-    """The answer where hardly any compiling is seen, or nothing could be."""
     if shares:
         metrics = ("host_span_count", "host_span_exposed_ms")
         facts = measure_all(profile, *metrics, rank=worst_of(shares), pattern=COMPILING)
@@ -170,7 +169,6 @@ def _unprofiled_compilation(profile: Profile) -> Finding | None:
 
 
 def _counted(profile: Profile, series: RunSeries, records: HostRecords) -> Finding | None:
-    """By the time that torch reports to have compiled for."""
     costs = by_rank(profile, records, "counter_ms_per_step", field="compile_us")
     shares = {rank: 100.0 * cost.value / series.mean_ms for rank, cost in costs.items()}
     chosen = affected(shares, profile.thresholds["noted_pct"])

@@ -32,7 +32,6 @@ def always_profiled(profile: Profile, rank: int) -> bool:
 
 
 def _events(profile: Profile, rank: int) -> tuple[Fact, Fact]:
-    """How many Python frames and operators a traced step records."""
     frames = measure(profile, "profiled_events_per_step", rank=rank, kind="python")
     return frames, measure(profile, "profiled_events_per_step", rank=rank, kind="operator")
 
@@ -128,7 +127,6 @@ def _estimated(profile: Profile) -> Check | Finding:
         ),
         confidence=sure,
         ranks=chosen,
-        steps=estimate.steps,
         change=_removal(profile, chosen),
         against=(say(TRACED_OPEN),) if excess is None else (),
         details=() if excess is None else (say(ALWAYS, excess),),

@@ -62,7 +62,6 @@ def host_synchronization(profile: Profile) -> Check | Finding:
         ),
         confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=0.9),
         ranks=chosen,
-        steps=amount.steps,
         change=tuple(Unblock(rank, blocking_calls(profile, rank)["row"].to_numpy()) for rank in chosen),
         details=(
             say("In these calls the host blocks for {0} per step while the device works.", waited),
@@ -98,7 +97,6 @@ def launch_blocking(profile: Profile) -> Check | Finding:
         claim=say("{0} of the kernel launches return only when their kernel has ended.", ratio),
         confidence=confidence((ratio.value, limit_pct * 0.5)),
         ranks=blocked,
-        steps=ratio.steps,
         change=tuple(Unblock(rank, kernel_launches(profile, rank).blocked) for rank in blocked),
         details=(
             say("The device is idle for {0} of the step.", idle_share(profile, worst, "all")),

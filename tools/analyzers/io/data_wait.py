@@ -122,11 +122,7 @@ def loader_kind(view: RankProfile) -> str:
 def _diagnosis(
     profile: Profile, ranks: tuple[int, ...], work: tuple[Fact, ...], kind: str
 ) -> tuple[str, str | None, float]:
-    """Cause, mechanism and the most confidence the evidence allows.
-
-    Where other ranks use the same kind of loader and do not wait, the number of workers is not what differs: it is
-    the work for a batch.
-    """
+    """Cause, mechanism and the most confidence the evidence allows. Equal loaders that keep up acquit workers."""
     reading, processing, operators = work
     if reading.value >= EVIDENT_PCT and reading.value > max(processing.value, operators.value):
         return "slow_data_reading", None, 0.9
@@ -144,7 +140,6 @@ def _same_kind_spared(profile: Profile, ranks: tuple[int, ...], kind: str) -> bo
 
 
 def _work(profile: Profile, rank: int) -> tuple[Fact, ...]:
-    """What fills the loader's time: reading, processing, and the framework's operators."""
     return (
         measure(profile, "loader_frames_pct", rank=rank, what="reading"),
         measure(profile, "loader_frames_pct", rank=rank, what="processing"),
@@ -197,7 +192,6 @@ def uploads(profile: Profile) -> Check | Finding:
         claim=say(text, amount, share),
         confidence=confidence((share.value, profile.thresholds["upload_pct"]), at_most=0.85),
         ranks=chosen,
-        steps=share.steps,
         change=(*copies, *removal(profile, chosen, "upload", 0.0, 0.5)),
         details=(say("Preparing pageable copies keeps the device idle for {0} in the median step.", prepared),),
         signals=("host-to-device copies on the critical path",)

@@ -104,10 +104,7 @@ def _in_process(profile: Profile, records: HostRecords, rank: int) -> LoaderRead
 
 
 def _busiest_pct(records: HostRecords, rank: int, busy: Fact) -> float:
-    """The share of its time that a worker runs at most.
-
-    The rank may have children that are no workers and idle: then the workers alone may have used all of the CPU time.
-    """
+    """The most that a worker can run: idle children that are no workers may leave all of the CPU time to the others."""
     children, queued = records.level(rank, "children"), float(records.series.of(rank)["in_flight"].max())
     if not children or not queued >= 1.0:  # NaN where the loader's queue was not seen
         return busy.value
@@ -116,11 +113,7 @@ def _busiest_pct(records: HostRecords, rank: int, busy: Fact) -> float:
 
 
 def spare_cores(records: HostRecords, rank: int, granted: bool = True) -> float | None:
-    """Cores of the rank's machine that the run leaves unused, or of its quota where that is less; None if not recorded.
-
-    With ``granted`` only cores count that some rank of the machine may use. What other processes use counts as unused:
-    they are not there every day.
-    """
+    """Cores of the rank's machine or quota, ``granted`` to some rank, that the run leaves unused; None if unknown."""
     machine, own = records.environment(rank), records.own_cores(rank)
     if machine is None or not machine.cores or own is None:
         return None

@@ -131,7 +131,6 @@ def recomputation(profile: Profile) -> Check | Finding:
             at_most=MEMORY_UNKNOWN_CAP if used is None else MEMORY_KNOWN_CAP,
         ),
         ranks=chosen,
-        steps=share.steps,
         change=change,
         against=() if used else (say("Whether memory would suffice without it was not recorded."),),
     )

@@ -55,7 +55,6 @@ def removal(profile: Profile, ranks: tuple[int, ...], reason: str, left: float, 
 
 
 def _shares(profile: Profile, reason: str) -> dict[int, Fact]:
-    """The idle share of the ranks whose launches are joined to device work."""
     ranks = [view.rank.rank for view in profile.ranks if len(view.launches)]
     return measure_ranks(profile, ranks, "device_idle_pct", reason=reason)
 

@@ -61,7 +61,6 @@ def bubble(profile: Profile) -> Check | Finding:
             at_most=0.9,
         ),
         ranks=_numbers(stages),
-        steps=share.steps,
         change=_waiting_less(profile, stages, saved_ms),
         details=(say(f"With `micro_batches={wanted}` per step it would leave {{0}}.", left),),
         symptom_of=("pipeline_imbalance",) if stages.imbalance_ms > stages.bubble_ms else (),
@@ -96,7 +95,6 @@ def imbalance(profile: Profile) -> Check | Finding:
             (over.value, limits["rank_spread_pct"]), (saved_pct, 0.5 * limits["cause_share_pct"]), at_most=0.9
         ),
         ranks=(heavy,),
-        steps=own.steps,
         change=(*_waiting_less(profile, stages, stages.imbalance_ms), *_lighter(profile, stages, heavy)),
         details=tuple(
             say(f"rank {rank} computes {{0}} and only waits for its neighbours {{1}} per step.", *facts)
@@ -112,7 +110,6 @@ def _numbers(stages: Stages) -> tuple[int, ...]:
 
 
 def _waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
-    """Every stage that waits waits so much less per step."""
     change: list[Scale] = []
     table = point_to_point(profile)
     for number, wait_ms in zip(_numbers(stages), stages.table["wait_ms"].tolist(), strict=True):
@@ -127,7 +124,6 @@ def _waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
 
 
 def _lighter(profile: Profile, stages: Stages, heavy: int) -> Change:
-    """The heaviest stage computes as long as the mean stage."""
     view = profile.rank(heavy)
     factor = stages.mean_ms / stages.heaviest_ms
     tracks = np.unique(view.track[view.compute_kernels]) if view.rank.has_device else view.training_tracks

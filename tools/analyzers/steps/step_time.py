@@ -1,7 +1,4 @@
-"""Is the step time steady over steps and ranks? These coarse checks name suspect steps and ranks, not causes.
-
-They ask the series of records or a step log where it is longer than the trace, as no profiler changed it.
-"""
+"""Is the step time steady over steps and ranks? By records or a step log where they are longer than the trace."""
 
 from __future__ import annotations
 

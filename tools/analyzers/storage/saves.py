@@ -75,10 +75,7 @@ def periodic_stall(profile: Profile) -> Check | Finding:
 
 
 def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
-    """The share in which a thread computes, where one does: then the others wait for that, not for storage.
-
-    Where there are devices a thread that waits may run as well; there all threads must.
-    """
+    """The share in which a thread computes, where one does (with devices: all do): then the others wait for that."""
     shares = {rank: measured(profile, "stall_running_pct", rank=rank) for rank in stalls}
     known = [fact for fact in shares.values() if fact is not None]
     if not known:
@@ -89,10 +86,7 @@ def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:
 
 
 def _filled_by_other(series: RunSeries, stalls: Stalls) -> bool:
-    """Whether the collector or the data loader of some rank takes at least half of what the stalls cost.
-
-    Over all usual steps, not the long ones alone: a rank that waits may do so in the step after the pause.
-    """
+    """Whether the collector or data loader of some rank, over all usual steps, takes half of what the stalls cost."""
     parts = (series.usual.groupby("rank")[name] for name in OTHER_PARTS if name in series.usual)
     return any(float((own.mean() - own.median()).max()) >= EXPLAINS * stalls.cost_ms for own in parts)
 

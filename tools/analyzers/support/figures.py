@@ -104,9 +104,8 @@ def overlapped(profile: Profile, ranks: Sequence[int], cost: Fact, rare: bool = 
 def host_limit_ms(profile: Profile, ranks: Sequence[int], rare: bool = False) -> float | None:
     """The most that host time of these ranks can add to the mean unprofiled step; None without accelerators.
 
-    By the share of the traced steps in which the device has nothing to do because the host has launched nothing: in
-    each step on the rank where it is longest, as the others wait for it. What is ``rare`` may have missed the trace: it
-    can also account for what the mean step has over the median one.
+    By the share of each traced step in which the device of some rank waits for its host. What is ``rare`` may have
+    missed the trace: it can also account for what the mean step has over the median one.
     """
     seen, parts = _seen(profile, ranks)
     if not seen:

@@ -62,13 +62,10 @@ def concerning(
     cautious: float | None = None,
     host: bool = False,
 ) -> Finding:
-    """The finding with its ranks and steps, and the change in which the group keeps ``left`` of its time.
-
-    The cautious change keeps ``cautious`` of it, half of the gain unless given.
-    """
+    """The finding with its ranks, and the change in which the group keeps ``left`` of its time."""
     rows = host_group if host else group_rows
     change = shortened_on(profile, where.ranks, lambda view: rows(profile, view.rank.rank, group), left, cautious)
-    return replace(finding, ranks=where.ranks, steps=where.share.steps, change=change)
+    return replace(finding, ranks=where.ranks, change=change)
 
 
 def unknown_device(profile: Profile) -> Check | None:

@@ -65,7 +65,9 @@ class CheckSpec:
         return replace(answer, name=self.name, findings=findings)
 
     def _completed(self, finding: Finding) -> Finding:
-        """The finding with what the taxonomy says of its cause as this check finds it, after its own words."""
+        """The finding with the steps of its claim, and what the taxonomy says of its cause by this check."""
+        measured = finding.claim.facts[0].steps if finding.change and finding.claim.facts else ()
+        finding = replace(finding, steps=finding.steps or measured)
         usual = causes()[finding.cause].found_by.get(self.name)
         if usual is None:
             return finding
