@@ -20,7 +20,7 @@ CHECK = '''
 from __future__ import annotations
 
 from tools.analyzers.support.answers import found, say
-from tools.analyzers.support.answers import saving
+from tools.analyzers.support.figures import saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure

@@ -103,18 +103,3 @@ class Check:
     support: tuple[Sentence, ...] = ()  # when clean: the numbers that show it
     reason: str = ""  # when it cannot be answered
     needs: str = ""  # what to record so that it can be
-
-
-def found(name: str, *findings: Finding) -> Check:
-    """The question was answered with at least one finding."""
-    return Check(name, "found", findings=findings)
-
-
-def clean(name: str, *support: Sentence) -> Check:
-    """The question was looked at and nothing is wrong; the sentences show it."""
-    return Check(name, "clean", support=support)
-
-
-def cannot_answer(name: str, reason: str, needs: str) -> Check:
-    """The sources do not allow an answer."""
-    return Check(name, "cannot_answer", reason=reason, needs=needs)

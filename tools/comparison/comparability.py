@@ -65,7 +65,7 @@ def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
 
 
 def layers(profile: Profile) -> pd.Series[float]:
-    """One entry (1.0) per operator and parameter shape of the convolutions, linear layers and embeddings of any rank."""
+    """One entry (1.0) per operator and parameter shape of convolutions, linear layers and embeddings."""
     found = sorted(set().union(*(profile.memo("layers", lambda: [_layers(view) for view in profile.ranks]))))
     return pd.Series(1.0, index=pd.Index(found, dtype="str"), dtype="float64")
 

@@ -32,7 +32,7 @@ def cause_key(ranked: RankedCause) -> tuple[str, str, str]:
 
 @metric("ms", "step time lost to {cause} {mechanism} {ranks}", "How much does a step lose to this cause?")
 def cause_impact_ms(profile: Profile, cause: str, mechanism: str = "", ranks: str = "") -> Measurement:
-    """Step time lost to the cause after those ranked above it: of the traced mean, or with records the unprofiled one."""
+    """Step time lost to the cause after those ranked above it, of the mean traced or unprofiled step."""
     ranked = named_cause(profile, cause, mechanism, ranks)
     return _measured(profile, ranked, ranked.impact_ms)
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.collective_runs import late_run
 from tests.synthetic_runs import host_bound
-from tools.findings import Check, Finding, Saving, Sentence, clean, found
+from tests.tools.judgement.answers import clean, found
+from tools.findings import Check, Finding, Saving, Sentence
 from tools.judgement.ranking import rank_causes
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale

@@ -10,7 +10,8 @@ import pytest
 from tests.collective_runs import late_run
 from tests.recorded_runs import loading_rank, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of, run_of, to_ns
-from tools.findings import Check, Finding, Saving, Sentence, clean, found
+from tests.tools.judgement.answers import clean, found
+from tools.findings import Check, Finding, Saving, Sentence
 from tools.judgement.ranking import rank_causes, ranking
 from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY, unexplained_parts
 from tools.run.model import Run

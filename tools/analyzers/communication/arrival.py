@@ -104,8 +104,7 @@ def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Exces
     mean = measure(profile, "collective_ms")
     for rank in late:
         text = (
-            f"Inside collectives rank {rank} spends {{0}} per step, the mean of all ranks is {{1}}; "
-            "in {2} steps most of the waiting is for it."
+            f"Rank {rank} spends {{0}} per step in collectives, all ranks {{1}}; in {{2}} steps most waiting is for it."
         )
         inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
         sentences.append(say(text, inside, mean, led))
@@ -233,10 +232,7 @@ def recorded_straggler(profile: Profile) -> Check | Finding | None:
             f"Beyond {TAKEN_OFF} rank {late.rank} takes {{0}} longer than the others, which makes steps {{1}} longer."
         )
         return clean(say(text, excess, cost))
-    text = (
-        f"Rank {late.rank} takes {{0}} longer by itself than the others, and they wait {{1}} per step for it;"
-        f" {TAKEN_OFF} are subtracted."
-    )
+    text = f"Beyond {TAKEN_OFF} rank {late.rank} takes {{0}} longer than the others, which wait {{1}} per step."
     return Finding(
         cause="straggler",
         claim=say(text, excess, cost),

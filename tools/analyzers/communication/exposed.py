@@ -39,10 +39,7 @@ def exchange_finding(profile: Profile) -> Finding | None:
     saved_pct = 100.0 * saved.value / profile.mean_step_ms
     if saved_pct < limits["noted_pct"]:
         return None
-    text = (
-        "Exposed all-to-alls take {0} of the step; computing one shard of the batch while another is exchanged "
-        "could hide {1} of them per step."
-    )
+    text = "Exposed all-to-alls take {0} of the step; exchanging one shard while another is computed could hide {1}."
     shown_ns = {view.rank.rank: exposed_exchange_ns(profile, view) for view in profile.ranks}
     hidden_share = saved.value / max(sum(shown_ns.values()) / len(shown_ns) / 1e6, 1e-9)
     less_ms = {rank: hidden_share * own_ns / 1e6 for rank, own_ns in shown_ns.items()}
@@ -114,10 +111,7 @@ def _poor_overlap(profile: Profile, share: Fact, overlap: Fact, hideable: Fact, 
     kept = 1.0 if profile.run.has_device else limits["host_overlap_share"]
     by_rank = measure_ranks(profile, (view.rank.rank for view in profile.ranks), "hideable_communication_ms")
     less_ms = {rank: kept * fact.value for rank, fact in by_rank.items()}
-    text = (
-        "Exposed communication that could overlap with compute takes {0} of the step, and only {1} of all"
-        " communication does; computation could hide {2} more per step."
-    )
+    text = "Communication that could overlap takes {0} of the step; only {1} of all does, and {2} more per step could."
     left = measure(profile, "left_exposed_pct")
     # A slow link explains what is exposed only where no order of the work could hide it.
     link = () if order_suffices(profile) else ("slow_link",)
@@ -157,9 +151,6 @@ def _against(profile: Profile) -> tuple[Sentence, ...]:
     elif not profile.run.has_device:
         against.append(say("On a CPU the library's threads take cores from computation, so overlap is not free."))
     if link_bound(profile):
-        text = (
-            "From the first collective of a step to the end of the last, one is under way {0} of the time: the link is"
-            " busy, so an earlier start would hide little."
-        )
+        text = "A collective is under way {0} of the time: on so busy a link an earlier start would hide little."
         against.append(say(text, measure(profile, "link_busy_pct")))
     return tuple(against)

@@ -79,10 +79,7 @@ def untraced_straggler(profile: Profile) -> Finding | None:
         return None
     fit = waiting[0]
     fixed, share = measure_all(profile, "collective_fixed_ms", "collective_fixed_pct", kind=fit.kind, group=fit.group)
-    text = (
-        "Of each of the {n0} collectives {0} do not depend on its size, {1} of their time and longer than any start"
-        " takes, as if they waited for a rank that was not traced."
-    )
+    text = "Of each of the {n0} collectives {0} ({1}) do not depend on size, as if they waited for an untraced rank."
     return Finding(
         cause="straggler",
         claim=say(text, fixed, share, names=(fit.kind,)),

@@ -36,10 +36,7 @@ def small_on_host(profile: Profile) -> Check | Finding | None:
     saved_pct = 100.0 * saved_ms / step_ms
     if count.value < MANY or saved_pct < profile.thresholds["cause_share_pct"]:
         return None
-    text = (
-        "A step has {0} collectives so small that starting them, {1} each, is their cost: while they are under way a"
-        " rank does nothing else for {2} per step, and they overlap with its compute for {3}."
-    )
+    text = "A step has {0} small collectives, each {1} to start: they are exposed for {2} and overlap for {3} of it."
     return Finding(
         cause="small_packet",
         claim=say(text, count, start, exposed, overlapped),
@@ -153,10 +150,7 @@ def _many_short(profile: Profile) -> Check | Finding:
         for rank in profile.ranks
         for track in rank.training_tracks
     )
-    text = (
-        "Most of the {0} collectives of a step are so short that starting them is their cost; launching them "
-        "alone holds the device up for {1} per step."
-    )
+    text = "Most of the {0} collectives of a step are little but their start; launching them costs {1} per step."
     return Finding(
         cause="small_packet",
         claim=say(text, facts[0], held_up),

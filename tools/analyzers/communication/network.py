@@ -78,10 +78,7 @@ def shared_link(profile: Profile) -> Check | Finding:
     # A free link carries what this one does for all; a transfer takes the share of its time that it is of that.
     each, senders = _bus_bytes_per_s(profile), len(records.neighbours(worst))
     alone = LEFT if each is None else senders * each / (senders * each + foreign[worst].value)
-    text = (
-        "Other traffic of {0} shares the network with the run's collectives, {1} of all bytes; {2} of the step is"
-        " exposed transfer."
-    )
+    text = "Other traffic of {0} shares the network, {1} of all bytes; {2} of the step is exposed transfer."
     return Finding(
         cause="bandwidth_contention",
         claim=say(text, foreign[worst], share, exposed),

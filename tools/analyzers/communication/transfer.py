@@ -69,10 +69,7 @@ def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
     """The link between machines, or a setting that keeps the library from the fast one (always ``inside`` one)."""
     limits, variable = profile.thresholds, slow_way(profile, inside)
     bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
-    text = (
-        "Large {n0} collectives reach {0} on the bus, less than links inside one machine should carry, and exposed"
-        " communication takes {1} of the step: the library takes another way."
-    )
+    text = "Inside one machine large {n0} collectives reach only {0}; exposed communication takes {1} of the step."
     finding = Finding(
         cause="network_configuration",
         claim=say(text, bandwidth, exposed, names=(kind,)),
@@ -85,19 +82,12 @@ def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
     if inside:
         return finding
     avoidable = faster_way(profile, variable)
-    text = (
-        "The link is the limit: {n0} collectives follow each other without a pause at {0} on the bus, and"
-        " exposed communication takes {1} of the step."
-    )
+    text = "The link is the limit: {n0} collectives keep it busy at {0}; exposed communication takes {1} of the step."
     times_slower = max(usual / bandwidth.value, BUSY_LINK)
     if below_any_network(profile, bandwidth.value):
         # Ranks of one machine need no link between machines, so none is blamed.
-        one = "The bandwidth between the ranks of one machine is low"
-        text = (
-            f"{one if _one_machine(profile) else 'The link is slow'}: large {{n0}} collectives reach {{0}} on the bus,"
-            " a lower bandwidth than any network that training usually runs over, and exposed communication takes {1}"
-            " of the step."
-        )
+        low = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
+        text = f"{low}: large {{n0}} collectives reach {{0}}, less than usual networks; {{1}} of the step is exposed."
         times_slower = limits["host_slowest_bus_gb_s"] * 1e9 / bandwidth.value
     without = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
     return replace(
@@ -171,8 +161,7 @@ def transfer(profile: Profile) -> Check | Finding | None:
         return cannot_answer(UNTRACED_REASON, UNTRACED_NEEDS, measured)
     if not inside and cores_taken(profile):
         return cannot_answer(
-            "no core was free during most of the exposed transfer: waiting for one would look like slow transfer as"
-            " well",
+            "no core was free during most of the exposed transfer: waiting for one would look like slow transfer",
             "records of the same training while every rank has a free core",
             measured,
         )

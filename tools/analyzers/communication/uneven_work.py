@@ -75,10 +75,7 @@ def unequal(profile: Profile) -> bool:
 
 
 def _amounts(profile: Profile) -> Sentence:
-    text = (
-        "By the shapes of its operators the rank with most work has {0} more than the mean; the rank that computes"
-        " longest does so {1} longer than the mean, and compute time follows the work to {2}."
-    )
+    text = "By shapes one rank has {0} more work than the mean; one computes {1} longer, and time follows work to {2}."
     return say(text, *measure_all(profile, "work_uneven_pct", "work_compute_spread_ms", "work_follows_pct"))
 
 
@@ -87,10 +84,7 @@ def _finding(profile: Profile, by_experts: bool) -> Finding:
     uneven, spread = measure_all(profile, "work_uneven_pct", "work_compute_spread_ms")
     shares = measure_ranks(profile, numbers, "rank_work_pct")
     ends = dict.fromkeys((max(shares, key=lambda r: shares[r].value), min(shares, key=lambda r: shares[r].value)))
-    text = (
-        "The ranks' batches differ in size: the rank with most work of a step has {0} more than the mean and"
-        " computes {1} longer, and the others wait for it."
-    )
+    text = "Batches differ in size: one rank has {0} more work than the mean and computes {1} longer; the others wait."
     skew = Finding(
         cause="data_skew",
         claim=say(text, uneven, spread),
@@ -114,10 +108,7 @@ def _of_experts(profile: Profile, skew: Finding) -> Finding:
     most = rank_work(profile).groupby("rank")["flops"].sum()
     uneven = 1.0 + profile.thresholds["rank_spread_pct"] / 100.0
     loaded = tuple(most.index[most >= float(most.mean()) * uneven].to_numpy(dtype=np.int64).tolist())
-    text = (
-        "Expert load is imbalanced across ranks: the rank with most has {0} more than the mean"
-        " and computes {1} longer, and the others wait for it in the exchange."
-    )
+    text = "Expert load is imbalanced across ranks: one has {0} more than the mean and computes {1} longer."
     own_part = "Of the arithmetic, {0} has shapes that are not the same on all ranks; the rest is equal."
     details = [*skew.details, say(own_part, measure(profile, "work_own_share_pct"))]
     series = exchanged_bytes(profile)

@@ -69,10 +69,7 @@ def _on_hosts(profile: Profile) -> Check | Finding:
     if fact.value < limit or share < AGREEING or steps < 1.0:
         return clean(say("The slowest rank's operators take {0} longer than the same ones on the other ranks.", fact))
     view = profile.rank(worst)
-    text = (
-        f"The operators of rank {worst} take {{0}} longer than the same operators on the other ranks, in every recorded"
-        " step."
-    )
+    text = f"In every recorded step the operators of rank {worst} take {{0}} longer than on the other ranks."
     return Finding(
         cause="slow_device",
         claim=say(text, fact),
@@ -141,13 +138,12 @@ def _slow_host(profile: Profile, rank: int) -> Finding:
     held_up = measure(profile, "held_up_pct", rank=rank)
     uneven, few = held_up.value >= HELD_UP_PCT, speed.steps < ENOUGH_STEPS
     factor = min(1.0, speed.expected_ns / max(speed.own_ns, 1.0))
+    text = (
+        f"The host of rank {rank} takes {{0}} per step for its operators, {{1}} longer than others; its device waits."
+    )
     return Finding(
         cause="cpu_contention",
-        claim=say(
-            f"The host of rank {rank} takes {{0}} per step for its operators, {{1}} longer than the other ranks for the"
-            " same ones, and its device waits.",
-            *(own, excess),
-        ),
+        claim=say(text, own, excess),
         confidence=confidence(
             (exposed_pct(profile, rank), limits["noted_pct"]),
             (slowdown.value, limits["host_slowdown_pct"]),

@@ -45,12 +45,10 @@ def against_roofline(profile: Profile) -> Check | Finding:
     limited = concerned(profile, "compute_bound")
     if limited is not None and limited.share.value >= profile.thresholds["compute_bound_pct"]:
         left = _narrower_factor(profile, limited.worst)
+        text = "Operators that compute near the device's limit run {0} of the step; matrix operators reach {1}."
         finding = Finding(
             cause="compute_bound",
-            claim=say(
-                "Operators that compute near the device's limit run {0} of the step; matrix operators reach {1}.",
-                *(limited.share, measure(profile, "matrix_tflops", rank=limited.worst)),
-            ),
+            claim=say(text, limited.share, measure(profile, "matrix_tflops", rank=limited.worst)),
             confidence=confidence((limited.share.value, profile.thresholds["compute_bound_pct"])),
             details=_bounds(profile),
             symptom_of=("underutilization",),  # at the limit of the ordinary units, with the matrix units unused
@@ -64,13 +62,10 @@ def against_roofline(profile: Profile) -> Check | Finding:
     if below is not None and _far_below(profile, below):
         reached, low = measure(profile, "roofline_pct", rank=below.worst), profile.thresholds["low_roofline_pct"]
         left = min(1.0, reached.value / low)
+        text = "Operators far below the roofline run {0} of the step; at the peaks they would need {1} of their time."
         finding = Finding(
             cause="underutilization",
-            claim=say(
-                "Operators that use neither the device's arithmetic nor its memory bandwidth run {0} of the step; at"
-                " the device's peaks operators of known cost would need {1} of their time.",
-                *(below.share, reached),
-            ),
+            claim=say(text, below.share, reached),
             confidence=confidence(
                 (below.share.value, profile.thresholds["cause_share_pct"]), (low, max(reached.value, 1e-3)), at_most=0.7
             ),
@@ -101,10 +96,7 @@ def _bounds(profile: Profile) -> tuple[Sentence, ...]:
             ("costed", "computing"),
         )
     )
-    text = (
-        "Of the time of operators with known cost {0} is underutilised, {1} memory-bound and {2} compute-bound; they"
-        " are {3} of the computing time."
-    )
+    text = "Of known operators {0} is underutilised, {1} memory-bound, {2} compute-bound; they are {3} of computing."
     table, rates = roofline(profile, rank), []
     if (table["math"] & table["flops"].notna()).any():
         rates.append(say("Matrix operators reach {0} while they run.", measure(profile, "matrix_tflops", rank=rank)))
@@ -165,15 +157,11 @@ def precision(profile: Profile) -> Check | Finding:
     ordinary = measure(profile, "device_peak_tflops", precision="fp32", matrix=0, rank=rank)
     matrix = measure(profile, "device_peak_tflops", precision=target, matrix=1, rank=rank)
     part = measure(profile, "kernel_group_share_pct", group="vector_unit_fp32", of="matrix_operators", rank=rank)
+    text = "Matrix work in single precision runs {0} of the step on ordinary units of {n0}: peak {1}, matrix units {2}."
     finding = Finding(
         cause="underutilization",
         mechanism="no_tensor_core",
-        claim=say(
-            "Matrix multiplications and convolutions in single precision use the ordinary units for {0} of the step"
-            " although {n0} has matrix units: its peak is {1} on the ordinary units and {2} on the matrix units.",
-            *(where.share, ordinary, matrix),
-            names=("" if device is None else device.name,),
-        ),
+        claim=say(text, where.share, ordinary, matrix, names=("" if device is None else device.name,)),
         confidence=confidence((where.share.value, profile.thresholds["cause_share_pct"]), (part.value, 10.0)),
         details=(say("They take {0} of the time of all matrix kernels, {1} per step.", part, where.amounts[0]),),
         against=() if (known["math"] & known["flops"].notna()).any() else (say(NO_SHAPES),),

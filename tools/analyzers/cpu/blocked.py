@@ -18,10 +18,7 @@ from tools.views.profile import Profile
 
 EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able to account for
 UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
-SWITCHES = (
-    "A traced step has {0} between operators that last as long as the interpreter lets one thread run, of {1} that last"
-    " about as long."
-)
+SWITCHES = "A traced step has {0} between operators as long as the interpreter's switch interval, of {1} about as long."
 CHANCE = 0.01  # that pauses of any length would be of that length so often
 
 
@@ -45,8 +42,7 @@ def interpreter_lock(profile: Profile) -> Check | Finding:
     off = measured(profile, "off_core_ms", rank=late)
     if off is None or shares[late] < profile.thresholds["noted_pct"]:
         text = (
-            "Python threads other than the training thread run for {0} of the time at most, and the training thread is"
-            " not blocked for as long."
+            "Other Python threads run for {0} of the time at most, and the training thread is not blocked for as long."
         )
         return clean(say(text, others[worst_of(values(others))]))
     chosen = affected(shares, profile.thresholds["noted_pct"])
@@ -57,14 +53,11 @@ def interpreter_lock(profile: Profile) -> Check | Finding:
     step_pct = 100.0 * lost[late] / (profile.series.mean_ms if profile.series else 1.0)
     pauses = _switch_pauses(profile, late)
     method = "time the training thread is blocked while other threads run"
+    text = "Other Python threads compute for {0} of the time while the training thread is blocked for {1} per step."
     return Finding(
         cause="operator_dispatch",
         mechanism="gil_contention",
-        claim=say(
-            "Other Python threads of the process compute for {0} of the time, and the training thread is blocked for"
-            " {1} per step without waiting for a core.",
-            *(share, off),
-        ),
+        claim=say(text, share, off),
         confidence=confidence(
             (step_pct, limits["cause_share_pct"]),
             (share.value, limits["side_thread_pct"]),
@@ -154,14 +147,11 @@ def step_writes(profile: Profile) -> Check | Finding:
     seen = written is not None and written.value >= profile.thresholds["step_write_bytes"]
     share_pct = 100.0 * known[worst] / (profile.series.mean_ms if profile.series else known[worst])
     details = (say("A usual step writes {0} to storage.", written),) if seen and written is not None else ()
+    text = "Every step the thread is off its core for {0}; {1} lie between operators, as in calls that write log lines."
     return Finding(
         cause="checkpoint_stall",
         mechanism="remote_logging",
-        claim=say(
-            "In every step the training thread is off its core for {0}, and {1} of a traced step lie between its"
-            " operators: it is blocked in calls of the script's own, as by log lines written to a slow place.",
-            *(off, between),
-        ),
+        claim=say(text, off, between),
         confidence=confidence((share_pct, profile.thresholds["blocked_pct"] / 1.5), at_most=0.85 if seen else 0.65),
         ranks=affected(shares, profile.thresholds["noted_pct"]),
         saving=saving(profile, known[worst], 0.5, 1.15, "blocked time that neither data nor other ranks explain"),

@@ -56,10 +56,7 @@ def contention(profile: Profile) -> Check | Finding:
     usual = measure(profile, "usual_counter_share_pct", rank=worst, field="training_run_delay_us")
     seldom = reading.mechanism is None and usual.value < limit
     if seldom and _passing(records, worst, limit):
-        text = (
-            "The training thread waits for a core for {0} of its time, but for {1} in the median sample: most of it in"
-            " a passing stretch, with no sign of who had the cores then."
-        )
+        text = "The training thread waits for a core {0} of its time, {1} in the median sample: a passing stretch."
         return clean(say(text, share, usual))
     if seldom:
         reading = replace(reading, against=(say(SELDOM, usual), *reading.against))
@@ -133,10 +130,7 @@ def _own_threads(profile: Profile, records: HostRecords, rank: int) -> Reading |
         return None
     count = measure(profile, "operator_threads", rank=rank)
     share = measure(profile, "counter_share_pct", rank=rank, field="run_delay_us")
-    text = (
-        "Operators use {0} on each rank, together more than there are cores; all threads of the rank together wait for"
-        " a core for {1} of the time."
-    )
+    text = "Operators use {0} on each rank, more than there are cores; all its threads wait for a core {1} of the time."
     sentence = say(text, count, share)
     return Reading("thread_oversubscription", (sentence,), 0.95, ("more threads than cores", "run-queue pressure"))
 

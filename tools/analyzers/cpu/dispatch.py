@@ -62,14 +62,11 @@ def _launch_bound(profile: Profile, ranks: tuple[int, ...], worst: int, share: F
         text = "The median launch-queue depth is {0}, so the host is ahead for part of the step."
         against.append(say(text, queue))
     margin = confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=FEW_CAP if few else HIGHEST)
+    text = "The device waits {0} per step ({1}) for launches: {2} per step, one every {3}; the median kernel runs {4}."
     return Finding(
         cause="operator_dispatch",
         mechanism="small_operators",
-        claim=say(
-            "The device waits {0} per step ({1}) for the host to launch the next operator: each step makes {2}, one"
-            " every {3}, while the median kernel runs {4}.",
-            *(amount, share, launches, interval, kernel),
-        ),
+        claim=say(text, amount, share, launches, interval, kernel),
         confidence=margin * (0.7 + 0.3 * empty.value / 100.0),
         ranks=ranks,
         change=removal(profile, ranks, "dispatch", *_left(profile)),
@@ -107,8 +104,7 @@ def _on_host(profile: Profile) -> Check | Finding:
     reading = (say("Of these, {0} read a value out of a tensor.", reads),) if reads.value else ()
     often = reads.value >= max(FEW_LAUNCHES, READS_SHARE * count.value)
     text = (
-        "The step spends {0} ({1}) in short operators that it calls over and over, and in the pauses around them:"
-        " {2} of the {3} that it calls."
+        "The step spends {0} ({1}) in and between short operators called over and over: {2} of the {3} that it calls."
     )
     return Finding(
         cause="operator_dispatch",

@@ -58,10 +58,7 @@ def garbage_collection(profile: Profile) -> Check | Finding:
     if not chosen or longest.value < limits["garbage_collection_ms"]:
         text = "{0} of the garbage collector are recorded in the steps, the longest {1}."
         return clean(say(text, count, longest))
-    text = (
-        "{0} of Python's garbage collector in the recorded steps hold the step up for {1} per step, the longest"
-        " for {2}."
-    )
+    text = "{0} of Python's garbage collector hold the recorded steps up for {1} per step, the longest for {2}."
     return Finding(
         cause="garbage_collection",
         claim=say(text, count, exposed, longest),
@@ -154,8 +151,7 @@ def _little_compilation(profile: Profile, shares: dict[int, Fact]) -> Check:
         fact = measure(profile, "host_span_count", rank=compiled[0], pattern=COMPILING)
         return clean(say("Compiled regions run, and {0} of the compiler lie inside the steps.", fact))
     return cannot_answer(
-        "neither compile events nor compiled regions are recorded, and a compiler outside torch.compile would leave"
-        " no trace here",
+        "neither compile events nor compiled regions are recorded, and other compilers leave no trace",
         "a trace with with_stack=True, or the log of TORCH_LOGS=recompiles",
     )
 
@@ -196,8 +192,7 @@ def _by_versions(profile: Profile, series: RunSeries) -> Finding | None:
         return None
     worst = worst_of(shares)
     claim = say(
-        "Compiled regions were recompiled, {0} or more, as for inputs of another shape; and in {1} far above the median"
-        " the training thread computes, which adds {2} to the mean step.",
+        "Compiled regions were recompiled, {0} or more; in {1} far above the median the thread computes, {2} per step.",
         *(again[worst], measure(profile, "computing_long_steps", rank=worst), costs[worst]),
     )
     passed = (again[worst].value, limits["compiled_again"]), (shares[worst], limits["cause_share_pct"])

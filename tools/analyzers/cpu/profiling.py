@@ -83,13 +83,12 @@ def _recorded(profile: Profile, active: dict[int, Fact]) -> Check | Finding:
     if answer := hidden:
         return answer
     limits = profile.thresholds
+    text = (
+        "A profiler runs for {0} of the time, also without a trace, and takes an estimated {1} of host time per step."
+    )
     return Finding(
         cause="profiling_overhead",
-        claim=say(
-            "A profiler runs for {0} of the time, also in steps of which no trace is kept: recording stacks, shapes and"
-            " memory takes an estimated {1} of host time per step.",
-            *(active[worst], estimates[worst]),
-        ),
+        claim=say(text, active[worst], estimates[worst]),
         confidence=confidence(
             (shares[worst], limits["cause_share_pct"]), (active[worst].value, ALWAYS_PCT / 2.0), at_most=0.92
         ),
@@ -118,13 +117,10 @@ def _estimated(profile: Profile) -> Check | Finding:
     sure = confidence(
         (shares[worst], profile.thresholds["cause_share_pct"]), at_most=with_stacks if frames.value else without
     )
+    text = "An estimated {0} of host time per step is the profiler's, with {1} for Python frames and {2} for operators."
     return Finding(
         cause="profiling_overhead",
-        claim=say(
-            "An estimated {0} of host time per step is the profiler's own: it records {1} for Python frames and"
-            " {2} for operators, and the step waits for the host.",
-            *(estimate, frames, operators),
-        ),
+        claim=say(text, estimate, frames, operators),
         confidence=sure,
         ranks=chosen,
         change=_removal(profile, chosen),

@@ -51,15 +51,13 @@ def host_synchronization(profile: Profile) -> Check | Finding:
     names = (call, *(name for name in around if name))
     places = ", inside ".join(f"{{n{place}}}" for place in range(1, len(names)))
     amount = measure(profile, "device_idle_ms", rank=worst, reason="synchronization")
+    text = (
+        "The host waits for the device in {0} per step, mostly in {n0}; then the device is idle for {1} per step ({2})."
+    )
     return Finding(
         cause="operator_dispatch",
         mechanism="host_synchronization",
-        claim=say(
-            "The host waits for the device in {0} per step, most of it in {n0}, and so loses its lead: the device is"
-            " then idle for {1} per step ({2}).",
-            *(calls, amount, share),
-            names=names,
-        ),
+        claim=say(text, calls, amount, share, names=names),
         confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=0.9),
         ranks=chosen,
         change=tuple(Unblock(rank, blocking_calls(profile, rank)["row"].to_numpy()) for rank in chosen),

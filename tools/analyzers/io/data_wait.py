@@ -175,10 +175,7 @@ def uploads(profile: Profile) -> Check | Finding:
     longest = measure(profile, "device_idle_ms", rank=worst, reason="upload", statistic="max")
     chosen = affected(values(shares), profile.thresholds["upload_pct"])
     if not chosen:
-        text = (
-            "Copies to the device that nothing hides take {0} of the step; preparing pageable ones takes another {1}"
-            " in the median step and {2} in the worst."
-        )
+        text = "Exposed copies to the device take {0} of the step; preparing pageable ones {1} (median), {2} at most."
         return clean(say(text, share, prepared, longest))
     # Prefetched copies overlap with kernels and are gone from the path; cautiously half of their time stays.
     copies = shortened_on(profile, chosen, upload_rows, 0.0)

@@ -71,10 +71,7 @@ def _bound(profile: Profile, records: HostRecords, rank: int, busy: Fact) -> Loa
     shared = own if len(machine.allowed_cores) <= allowed.value else 0.0
     if allowed.value >= machine.cores or spare < SPARE_CORES or used + shared < SATURATED * allowed.value:
         return None
-    text = (
-        "The loader's workers run for {0} of the time and are bound to {1} of the machine's cores; the run leaves"
-        " the others alone."
-    )
+    text = "The loader's workers run for {0} of the time, bound to {1} of the machine's cores; other cores are idle."
     return LoaderReading("slow_data_processing", "process_binding", (say(text, busy, allowed),), 0.95)
 
 

@@ -54,10 +54,7 @@ def allocation(profile: Profile) -> Check | Finding:
         return clean(say(text, calls, spent))
     view, rows = profile.rank(worst), allocation_rows(profile.rank(worst))
     name = commonest(view, rows, view.end[rows] - view.start[rows])
-    text = (
-        "After the first step, each step still makes {0} that allocate or free device memory, most of it in {n0};"
-        " they take {1}."
-    )
+    text = "After the first step, each step makes {0} that allocate or free device memory, mostly {n0}; they take {1}."
     change: Change = ()  # the calls are gone, and with those that free memory the waiting for the device in them
     for rank in chosen:
         own, calling = profile.rank(rank), allocation_rows(profile.rank(rank))
@@ -167,13 +164,10 @@ def page_faults(profile: Profile) -> Check | Finding:
     traced = [rank for rank in ranks if profiled and rank in profile.run.rank_numbers]
     estimates = (measure(profile, "profiling_overhead_ms", rank=rank).value for rank in traced)
     own_ms = max(costs[worst].value - max(estimates, default=0.0), 0.0) if profiled else costs[worst].value
+    text = "Memory is released and re-faulted every step: page faults occur at {0}, an estimated {1} per step."
     return Finding(
         cause="memory_pressure",
-        claim=say(
-            "Memory is released and re-faulted every step: page faults occur at {0}, an estimated {1} of kernel time"
-            " per step.",
-            *(faults, costs[worst]),
-        ),
+        claim=say(text, faults, costs[worst]),
         confidence=confidence(
             (shares[worst], profile.thresholds["page_fault_pct"]),
             at_most=PROFILED if profiled and not profile.traced else 0.85,

@@ -48,13 +48,12 @@ def bubble(profile: Profile) -> Check | Finding:
         shape = say("{0} stages pass {1} micro-batches per step.", count, passing)
         return clean(shape, say("A stage only waits for its neighbours {0} of the step.", share))
     left = measure(profile, "pipeline_expected_bubble_pct", micro_batches=float(wanted))
+    text = (
+        "Pipeline stages wait {0} of the step: only {1} micro-batches pass through {2} stages, which leaves {3} idle."
+    )
     return Finding(
         cause="pipeline_bubble",
-        claim=say(
-            "Pipeline stages wait for each other {0} of the step because only {1} micro-batches pass through {2}"
-            " stages; such a schedule leaves {3} idle.",
-            *(share, passing, count, expected),
-        ),
+        claim=say(text, share, passing, count, expected),
         confidence=confidence(
             (saved_pct, profile.thresholds["cause_share_pct"]),
             (share.value, AGREEMENT * expected.value),
@@ -84,13 +83,12 @@ def imbalance(profile: Profile) -> Check | Finding:
     if saved_pct < limits["noted_pct"] or over.value < limits["rank_spread_pct"]:
         return clean(say("The heaviest stage computes {0} per step, the mean of the stages is {1}.", own, mean))
     each = {rank: measure_all(profile, "stage_compute_ms", "stage_wait_ms", rank=rank) for rank in _numbers(stages)}
+    text = (
+        f"The stage of rank {heavy} computes {{0}} per step, {{1}} longer than the mean ({{2}}), and the others wait."
+    )
     return Finding(
         cause="pipeline_imbalance",
-        claim=say(
-            f"The pipeline stage of rank {heavy} computes {{0}} per step, {{1}} longer than the mean stage ({{2}}),"
-            " and the other stages wait for it.",
-            *(own, over, mean),
-        ),
+        claim=say(text, own, over, mean),
         confidence=confidence(
             (over.value, limits["rank_spread_pct"]), (saved_pct, 0.5 * limits["cause_share_pct"]), at_most=0.9
         ),

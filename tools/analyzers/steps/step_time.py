@@ -120,10 +120,7 @@ def level(profile: Profile) -> Check:
         return clean(say(text, usual))
     behind = max(profile.ranks, key=lambda view: view.backlog_ns).rank.rank
     backlog = measure(profile, "device_backlog_ms", rank=behind)
-    text = (
-        f"On rank {behind} the device began {{0}} behind the host: the last step as recorded, and with it the mean,"
-        " includes work of steps before the recording."
-    )
+    text = f"On rank {behind} the device began {{0}} behind the host: the last step and the mean include earlier work."
     shown = backlog.value * 100.0 >= usual.value * profile.thresholds["fluctuation_pct"]
     ranks = "" if len(profile.ranks) == 1 else ", by the slowest rank of each step"
     median = say(f"The median step takes {{0}}{ranks}.", usual)

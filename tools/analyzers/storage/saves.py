@@ -196,14 +196,13 @@ def _traced_finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_
     named, few = _named(profile, worst), _few(profile, worst)
     cap = (FEW_CAP if few else NAMED_CAP) if named else SEVERAL_CAP if steps.value > 1 else ONCE_CAP
     pausing = 100.0 * pause.value / profile.mean_step_ms
+    text = (
+        "In {0} the host copies {1} to its memory and then pauses, as for a checkpoint: the device waits {2} per step."
+    )
     return Finding(
         cause="checkpoint_stall",
         mechanism="synchronous_save",
-        claim=say(
-            "In {0} of those recorded the host copies {1} to its memory and then launches nothing for a while, as when"
-            " a checkpoint is saved: the device waits {2} per step, over all steps.",
-            *(steps, copied, cost),
-        ),
+        claim=say(text, steps, copied, cost),
         confidence=confidence(
             (share_pct, profile.thresholds["noted_pct"]), (pausing, profile.thresholds["noted_pct"]), at_most=cap
         ),
