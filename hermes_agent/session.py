@@ -1,7 +1,4 @@
-"""One run under discussion: its diagnosis, and answers to what people ask about it.
-
-A session is what the chat, ``ask``, ``show`` and later frontends share. It is used from one worker thread at a time.
-"""
+"""One run under discussion, for the chat, ``ask`` and ``show``; used from one worker thread at a time."""
 
 from __future__ import annotations
 
@@ -93,10 +90,7 @@ class Session:
         return self.request.cache_dir or self.settings.cache_dir
 
     def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool] = never) -> Answer:
-        """An answer to free text: by the configured model where it stands up to the evidence, else without one.
-
-        Raises ``Cancelled`` when ``cancelled`` holds, InputError when the run has to be read again and cannot be.
-        """
+        """An answer to free text, by the configured model where it passes; raises Cancelled and InputError."""
         if not question.strip():
             raise UsageError("the question is empty; ask for example: why is it slow?")
         self._material.listen(emit, cancelled)
@@ -145,10 +139,7 @@ class Session:
         return self._by_model
 
     def show(self, identifier: str) -> Shown:
-        """What stands behind ``E7``, ``C2`` or ``A1``, a check's or a cause's name; figures are measured again.
-
-        Raises UsageError naming the ids there are, InputError when the run can no longer be read.
-        """
+        """The record of ``E7``, ``C2``, ``A1``, a check or a cause; raises UsageError and InputError."""
         self._material.listen(ignore, never)
         return behind(self.discussion, identifier)
 

@@ -13,11 +13,7 @@ MAGNITUDES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
 
 
 def written(value: float, unit: str) -> str:
-    """A figure with its unit, rounded to what a reader can use.
-
-    ms, us, s, % and x keep three significant digits and at most two decimals; bytes and rates take a decimal prefix;
-    counts and any other unit are whole or keep one decimal.
-    """
+    """A figure with its unit, rounded to three significant digits and at most two decimals; counts are whole."""
     match unit:
         case "B" | "B/s" | "FLOP" | "FLOP/s":
             for size, prefix in MAGNITUDES:

@@ -1,8 +1,4 @@
-"""Figures and cases that answers added to a diagnosis, stored so that their ids mean the same in every later call.
-
-One file per diagnosis, one JSON line per record, appended under a lock: two programs that ask at the same time never
-give one id twice. What cannot be stored is still numbered for the session.
-"""
+"""Figures and cases that answers added to a diagnosis: one file each, appended under a lock."""
 
 from __future__ import annotations
 

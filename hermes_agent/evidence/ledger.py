@@ -37,10 +37,7 @@ class Ledger:
 
 
 class ContinuedLedger(Ledger):
-    """Knows the figures of a diagnosis by their measurement; a new one is numbered after the last of them.
-
-    With a journal the numbers go on where earlier calls ended, and what they measured keeps its id.
-    """
+    """Continues the numbers of a diagnosis and of its journal; what was measured before keeps its id."""
 
     def __init__(self, known: Sequence[EvidenceRecord], journal: Journal | None = None) -> None:
         super().__init__()

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """The text with every character that does not print as itself replaced by a space, cut to ``limit`` characters.
-
-    That covers escape codes, line ends, marks that change the direction of writing, invisible characters and halves
-    of surrogate pairs (from names of files that are no UTF-8).
-    """
+    """The text, cut to ``limit``, with a blank for every escape code, line end or direction mark."""
     if limit is not None and len(text) > limit:
         text = text[: limit - 1] + "…"
     return text if text.isprintable() else "".join(char if char.isprintable() else " " for char in text)

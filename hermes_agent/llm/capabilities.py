@@ -100,12 +100,7 @@ def structured_mode(capabilities: Capabilities) -> Structured:
 
 
 def step_down(capabilities: Capabilities, request: ModelRequest, status: int, message: str) -> Step | None:
-    """The next smaller request after a refusal, or None when there is nothing to give up.
-
-    A refusal that names a feature gives up that one. One that names none gives up the first that the
-    request uses, the ones that cost least in quality first. Some answer 404 or 500 to tools they were not
-    started for: these count only when the message names a feature.
-    """
+    """The next smaller request, without what the refusal names, else what costs least; None without any."""
     if status not in REFUSALS_IF_NAMED:
         return None
     named = [feature for feature, (words, _) in _FEATURES.items() if re.search(words, message, re.IGNORECASE)]

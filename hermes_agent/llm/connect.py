@@ -15,10 +15,7 @@ from hermes_agent.llm.redact import RedactedModel, Redactor
 
 
 def connect(settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> ChatModel | None:
-    """The configured model, or None when none is; nothing is sent yet.
-
-    ``hosts`` and ``users`` are names found in the run, masked in addition to those that are known by their form.
-    """
+    """The configured model, None when none is; ``hosts`` and ``users`` are masked too."""
     llm = settings.llm
     if llm.model is None:
         return None

@@ -159,10 +159,7 @@ class EndpointModel:
 
 
 def _interruptible(produce: Callable[[], Iterator[Chunk]], cancelled: Callable[[], bool]) -> Iterator[Chunk | None]:
-    """The chunks of ``produce()``, read in a thread; None as the last one once ``cancelled``. Raises its error.
-
-    After an interruption the thread ends as soon as its source yields or times out.
-    """
+    """The chunks of ``produce()``, read in a thread; None as the last one once ``cancelled``. Raises its error."""
     items: queue.SimpleQueue[Chunk | Exception | None] = queue.SimpleQueue()
     stop = threading.Event()
 

@@ -100,11 +100,7 @@ class Reply:
     over_budget: str = ""
 
     def message(self) -> Message:
-        """The reply as it goes back into the conversation.
-
-        Arguments that are no JSON object are replaced by an empty one: servers parse them in the history
-        and refuse the whole conversation otherwise. The tool's answer names the fault to the model.
-        """
+        """The reply in the conversation; servers refuse arguments that are no JSON object, so these become empty."""
         calls = (call if _is_object(call.arguments_json) else replace(call, arguments_json="{}") for call in self.calls)
         return Message("assistant", self.text, tuple(calls), reasoning=self.reasoning)
 
@@ -127,8 +123,5 @@ class ChatModel(Protocol):
         ...
 
     def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
-        """The reply to one request; raises ModelError.
-
-        Blocks, so run it in a thread; ``cancelled`` is asked often and ends the call early.
-        """
+        """The reply to one request, or ModelError; blocks, asks ``cancelled`` often and ends early then."""
         ...

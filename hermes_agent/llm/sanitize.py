@@ -29,10 +29,7 @@ DIGEST_CHARS = 12
 
 
 def clean(text: str, limit: int | None = None) -> str:
-    """``text`` without escape sequences, controls and chat-template marks, at most ``limit`` characters and a cut mark.
-
-    Tabs and newlines stay.
-    """
+    """``text`` without escape codes, controls (tabs and newlines stay) and chat-template marks, cut to ``limit``."""
     if limit is not None and len(text) > 4 * limit:
         text = text[: 4 * limit]
     text = _ESCAPES.sub("", text.replace("\r\n", "\n"))
@@ -47,11 +44,7 @@ def one_line(text: str, limit: int) -> str:
 
 
 def fence(text: str, label: str) -> str:
-    """Cleaned ``text`` between two lines that mark it as data.
-
-    The mark carries a digest of the text itself, which the text therefore cannot contain, so nothing inside
-    can pretend that the data is over.
-    """
+    """Cleaned ``text`` between two lines that mark it as data by its own digest, which nothing inside can hold."""
     body = clean(text)
     mark = hashlib.sha256(body.encode()).hexdigest()[:DIGEST_CHARS]
     name = _LABEL.sub("", label)

@@ -1,9 +1,4 @@
-"""An answer that has to fit a pydantic form.
-
-The endpoint is held to the form by the strictest way it accepts (JSON schema, forced tool, JSON mode, the schema in
-words; ``capabilities`` steps down on refusals and remembers what worked). One repair is asked for when the answer
-does not fit all the same. The caller falls back to a template on ModelError.
-"""
+"""An answer that has to fit a pydantic form: the strictest mode the endpoint takes, one repair, then ModelError."""
 
 from __future__ import annotations
 

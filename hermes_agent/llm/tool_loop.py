@@ -103,11 +103,7 @@ def run_dialogue(
     limits: Limits | None = None,
     store: ResultStore | None = None,
 ) -> DialogueResult:
-    """Let the model answer the last message with the help of ``tools``.
-
-    Ends with an answer, a limit, or the user's cancellation, each named in the result; raises ModelError
-    when the model itself fails and UsageError for a tool under a wrong name.
-    """
+    """Let the model answer with the help of ``tools``; raises ModelError, UsageError for a wrong tool name."""
     wrong = [name for name, tool in tools.items() if tool.name != name or name == READ_RESULT]
     if wrong:
         raise UsageError(f"The tool {tools[wrong[0]].name} cannot be registered as {wrong[0]}.")

@@ -30,10 +30,7 @@ def take_turn(
     cancelled: Callable[[], bool],
     emit: Callable[[Degraded], None],
 ) -> Reply:
-    """Run one call to its end and count its tokens; features that the endpoint refused are passed on to ``emit``.
-
-    The call ends early once ``cancelled`` or the time of the budget is over. Raises ModelError.
-    """
+    """Run one call until it ends, is ``cancelled`` or out of time, and count its tokens; raises ModelError."""
     messages = request.messages
     if limits.context_tokens is not None:
         messages = fit_window(messages, limits.context_tokens - (limits.max_answer_tokens or 0))
@@ -50,11 +47,7 @@ def take_turn(
 
 
 def fit_window(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
-    """The messages with the oldest tool results left out until about ``tokens`` are enough.
-
-    Questions, answers and the latest tool result stay whatever they need: without them there is nothing to
-    answer, and the endpoint's own limit speaks up.
-    """
+    """The messages, the oldest tool results left out until ``tokens`` are enough; the latest one stays."""
     fitted = list(messages)
     total = sum(map(message_tokens, fitted))
     results = [index for index, message in enumerate(fitted) if message.role == "tool"]

@@ -100,10 +100,7 @@ def _message(message: Message, capabilities: Capabilities) -> Body:
 
 
 def _tool_traffic_in_words(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Calls and results as ordinary messages: many servers refuse them in a request that offers no tools.
-
-    Results join the user's message after them, since some chat templates want the roles to alternate.
-    """
+    """Calls and results as ordinary messages with alternating roles: many servers refuse them without tools."""
     said: list[Message] = []
     for message in messages:
         role, text = message.role, message.content
@@ -127,10 +124,7 @@ class _PartialCall:
 
 @dataclass
 class StreamedReply:
-    """Takes decoded chunks; nothing about their shape is taken for granted.
-
-    ``answer_tool`` is the tool that stands for a structured answer: its arguments become text.
-    """
+    """Takes decoded chunks of any shape; the arguments of ``answer_tool``, a structured answer, become text."""
 
     answer_tool: str | None = None
     parallel_calls: bool = True

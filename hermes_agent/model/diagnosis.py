@@ -191,10 +191,7 @@ class EvidenceRecord(Record):
 
 
 class CaseRecord(Record):
-    """A similar case; it suggests, it is never evidence for this run.
-
-    A team's own is ``private`` and lies in ``file``.
-    """
+    """A similar case, which is never evidence for this run; a team's own is ``private`` and lies in ``file``."""
 
     id: str
     case: str

@@ -45,10 +45,7 @@ NOT_FOUND: tuple[Kind, ...] = ("open", "other", "absent", "clean")
 
 @dataclass(frozen=True, eq=False)
 class CauseStatus:
-    """The outcome of the checks for one cause, or one mechanism of it.
-
-    ``listed`` holds places in the ranking (0 first) and records; for ``absent``, ``checks`` holds the nearest ones.
-    """
+    """The outcome of the checks for a cause; ``listed`` holds places from 0, ``checks`` the nearest where absent."""
 
     cause: str
     mechanism: str | None

@@ -40,10 +40,7 @@ def top_host_calls(discussion: Discussion, question: Question) -> str:
 
 
 def named_work(discussion: Discussion, question: Question) -> str | None:
-    """Time and number of the kernels and host calls that the question names; None when it names none.
-
-    Raises UsageError with the nearest names when no kernel or call is called so.
-    """
+    """Time and number of the kernels and calls named, None without a name; UsageError with the nearest names."""
     if not question.names:
         return None
     parts = []

@@ -52,10 +52,7 @@ class Shown:
 
 
 def look_up(discussion: Discussion, identifier: str) -> Shown:
-    """The record of E7, C2 or A1, of a check by its name or of a cause by its id.
-
-    Raises UsageError naming the ids there are, InputError when the run can no longer be read.
-    """
+    """The record of E7, C2 or A1, of a check or a cause; UsageError naming the ids, InputError when the run is gone."""
     name = identifier.strip().strip("[]").strip()
     code, lower = name.upper(), "_".join(name.lower().split())
     if code in discussion.evidence:

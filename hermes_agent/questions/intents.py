@@ -41,10 +41,7 @@ class Answer:
 
 
 def reply(discussion: Discussion, text: str) -> Answer:
-    """The answer to a question, from the diagnosis and from what can be measured on the run.
-
-    Raises InputError when the run has to be read again and cannot be.
-    """
+    """The answer from the diagnosis and what can be measured; raises InputError when the run can no longer be read."""
     foreign = in_english(text)
     question = read_question(foreign[1] if foreign else text)
     try:

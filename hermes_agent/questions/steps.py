@@ -29,10 +29,7 @@ TRACED, RECORDED = (IN_THREE.format(metric) for metric in ("step_time_ms", "seri
 
 
 def how_long(discussion: Discussion, question: Question) -> str:
-    """Median, mean and longest step time, of the rank that was named or of the slowest rank.
-
-    Of the unprofiled steps where there are records, as in the diagnosis; the traced ones second.
-    """
+    """Median, mean and longest step time of a rank or the slowest one, of unprofiled steps first."""
     if question.steps:
         return which_step(discussion, question)
     return blocks(_duration(discussion, rank) for rank in (question.ranks or (None,)))

@@ -34,10 +34,7 @@ Event = dict[str, Any]
 
 
 def write_perfetto(request: Request, diagnosis: Diagnosis, target: Path) -> None:
-    """Writes a Chrome trace (``.gz`` when the name says so) with the steps around the median and the causes.
-
-    Raises UsageError when the target cannot be written, or is one of the run's own files.
-    """
+    """Write a Chrome trace of the steps around the median with the causes; UsageError when it cannot."""
     run = load_run(request.paths, LoadOptions(cache_dir=request.cache_dir)).select(request.ranks, request.steps)
     if any(target.resolve() == source.path.resolve() for source in run.sources):
         raise UsageError(f"{target} is a trace of this run, which is never overwritten; name another file")

@@ -61,10 +61,7 @@ def unstyled(text: str, _: str) -> str:
 
 
 def render_text(diagnosis: Diagnosis, width: int = 100, style: Style = unstyled, verbose: bool = False) -> str:
-    """The answer on one screen of at most ``SCREEN_LINES`` lines; ``verbose``: everything, with evidence and checks.
-
-    ``width`` is the longest line, apart from URLs and code.
-    """
+    """The answer on one screen of at most ``SCREEN_LINES`` lines of ``width``; ``verbose``: everything."""
     page = _Page(diagnosis, width, style)
     if verbose:
         return page.everything()

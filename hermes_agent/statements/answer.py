@@ -67,11 +67,7 @@ def write_answer(
     cancelled: Callable[[], bool] = never,
     window: int | None = None,
 ) -> Written:
-    """The diagnosis with the model's statements after its own answer, or as it was when none of them passes.
-
-    Emits AnswerDelta for each paragraph that passed. Never raises for what a model or its endpoint does; raises
-    Cancelled. ``window`` is the model's context in tokens, where it is known.
-    """
+    """The diagnosis with the model's statements that pass, emitted as AnswerDelta; raises only Cancelled."""
     limits = Limits(context_tokens=window, max_answer_tokens=answer_tokens(window))
     context = CheckContext(diagnosis, evidence_index(diagnosis), names_of(diagnosis, diagnosis.evidence))
 

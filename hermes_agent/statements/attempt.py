@@ -204,11 +204,7 @@ class _Attempt:
 def checked_statements(
     ask: Ask, messages: Sequence[Message], context: Callable[[], CheckContext], emit: Emit
 ) -> Accepted | Declined:
-    """The statements of the model that pass; those that fail are sent back once and then dropped.
-
-    Emits each paragraph as AnswerDelta after it passed, AnswerRejected where nothing can be shown. Raises Cancelled
-    when the person who asked no longer wants the answer.
-    """
+    """The statements of the model that pass; those that fail are sent back once and then dropped. Raises Cancelled."""
     attempt, reason, note = _Attempt(emit), "", ""
     for _ in range(TRIES):
         try:

@@ -59,10 +59,7 @@ def claim_of(diagnosis: Diagnosis, name: str) -> Claim | None:
 def names_of(
     diagnosis: Diagnosis, evidence: Iterable[EvidenceRecord], tool_texts: Iterable[str] = ()
 ) -> frozenset[str]:
-    """The names that may be quoted: devices, hosts, arguments of figures, and code in results of tools.
-
-    A name that reads as a figure is none, and neither is one that only the model's own question to a tool holds.
-    """
+    """The names that may be quoted: devices, hosts, arguments of figures, code in tool results; no figures."""
     recorded = diagnosis.run.recorded
     names = [*diagnosis.run.devices, *(recorded.hosts if recorded else ())]
     measured = (record for record in evidence if record.value)  # of a made-up name nothing is measured

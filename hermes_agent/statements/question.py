@@ -178,10 +178,7 @@ class ModelAnswers:
         self._tool_texts: list[str] = []  # what tools answered about the run, in this conversation
 
     def answer(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
-        """Statements that passed, within the budget of one question, or why there are none.
-
-        Raises Cancelled; what a tool measures stays in the discussion's ledger.
-        """
+        """Statements that passed, within the budget of one question, or why there are none; raises Cancelled."""
         budget = new_budget(self._settings)
         asked = Message("user", one_line(question, QUESTION_CHARS))
         outcome = self._ask(asked, budget, emit, cancelled)

@@ -94,10 +94,7 @@ def find(cache_dir: Path, name: str) -> Diagnosis | None:
 
 
 def keep(cache_dir: Path, name: str, request: Request, diagnosis: Diagnosis) -> None:
-    """Stores a diagnosis and the request it answers, whole or not at all; not when its files changed meanwhile.
-
-    A folder that does not take it costs nothing but the next diagnosis.
-    """
+    """Store a diagnosis and its request, unless its files changed meanwhile or the folder refuses."""
     if key(request) != name:
         return
     folder = _folder(cache_dir)
