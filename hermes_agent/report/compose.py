@@ -66,7 +66,8 @@ class _Composer:
         advice = self._advice()
         checks = [self._check(check) for check in self.findings.checks]
         comparison = self._comparison()
-        traced = self.profile.traced
+        traced, series = self.profile.traced, self.profile.series
+        of_series = series.notes if series else ()
         return record.Diagnosis(
             run=run_record(self.profile.run),
             verdict=self.ranking.verdict,
@@ -83,40 +84,27 @@ class _Composer:
             comparison=comparison,
             next_measurements=next_measurements(self.findings.checks, self.ranking.needs),
             answer=answer,
-            notes=clean_notes([*self.profile.run.notes, *self._series_notes(), *self.findings.notes]),
+            notes=clean_notes([*self.profile.run.notes, *of_series, *self.findings.notes]),
             evidence=[evidence_record(entry.id, entry.fact) for entry in self.ledger.entries()],
         )
 
     def _measure(self, metric: str, **arguments: str | int | None) -> Fact:
         return measure(self.profile, metric, **arguments)
 
-    def _series_notes(self) -> tuple[str, ...]:
-        return self.profile.series.notes if self.profile.series else ()
-
     def _step_time(self) -> record.StepTime:
-        metric = "step_time_ms" if self.profile.traced else "series_step_ms"
-        facts = {name: self._measure(metric, statistic=name) for name in ("median", "p95", "mean")}
-        cited = [self.ledger.cite(facts[name]) for name in ("mean", "median", "p95")]
-        return record.StepTime(
-            median=facts["median"].value,
-            p95=facts["p95"].value,
-            mean=facts["mean"].value,
-            steps=len(self.profile.step_ms),
-            evidence=cited,
-            unprofiled=self._unprofiled(),
-        )
-
-    def _unprofiled(self) -> record.UnprofiledStepTime | None:
         series = self.profile.series
-        if series is None:
-            return None
-        facts = {name: self._measure("series_step_ms", statistic=name) for name in ("mean", "median", "p95")}
-        return record.UnprofiledStepTime(
-            **{name: fact.value for name, fact in facts.items()},
-            steps=len(series.slowest_ms),
-            source=series.source,
-            evidence=[self.ledger.cite(fact) for fact in facts.values()],
-        )
+        figures, evidence = self._statistics("step_time_ms" if self.profile.traced else "series_step_ms")
+        unprofiled = None
+        if series is not None:
+            steps = len(series.slowest_ms)
+            of_series, cited = self._statistics("series_step_ms")
+            unprofiled = record.UnprofiledStepTime(**of_series, steps=steps, source=series.source, evidence=cited)
+        return record.StepTime(**figures, steps=len(self.profile.step_ms), evidence=evidence, unprofiled=unprofiled)
+
+    def _statistics(self, metric: str) -> tuple[dict[str, float], list[str]]:
+        """Mean, median and 95th percentile of a step time, and their ids."""
+        facts = {name: self._measure(metric, statistic=name) for name in ("mean", "median", "p95")}
+        return {name: fact.value for name, fact in facts.items()}, [self.ledger.cite(fact) for fact in facts.values()]
 
     def _of(self, metric: str, ranked: RankedCause, **more: str) -> Fact:
         return self._measure(metric, **about(ranked), **more)
@@ -214,12 +202,8 @@ class _Composer:
     def _prediction(self, ranked: RankedCause) -> tuple[Fact, ...]:
         if ranked.alone is None or ranked.alone.withheld:
             return ()
-        return (
-            self._of("predicted_step_ms", ranked),
-            self._of("predicted_speedup", ranked),
-            self._of("predicted_speedup", ranked, bound="low"),
-            self._of("predicted_speedup", ranked, bound="high"),
-        )
+        bounds = (self._of("predicted_speedup", ranked, bound=bound) for bound in ("low", "high"))
+        return (self._of("predicted_step_ms", ranked), self._of("predicted_speedup", ranked), *bounds)
 
     def _check(self, check: Check) -> record.CheckRecord:
         sentences = (*(finding.claim for finding in check.findings), *check.support)
@@ -258,10 +242,6 @@ def _speedup(ranked: RankedCause) -> float:
     if ranked.alone is not None:
         return ranked.alone.speedup
     return ranked.step_ms / max(ranked.step_ms - ranked.impact_ms, 1e-9)
-
-
-def _named(ranks: Sequence[int]) -> tuple[str, ...]:
-    return (rank_list(ranks),) if ranks else ()
 
 
 def _capability(profile: Profile) -> float | None:

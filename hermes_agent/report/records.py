@@ -19,7 +19,8 @@ from tools.views.kernels import kernel_table
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
-LONGEST_HOST = 80
+LONGEST_NAME = 80
+LONGEST_NOTE = 1000
 MOST_SPANS = 1000  # a log of every tenth step has as many spans as steps
 
 
@@ -27,7 +28,8 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     """Ranks, spans of steps and hosts of the records and step logs; None when the run has traces only."""
     if run.records is None and run.step_log is None:
         return None
-    tables = [table for table in (_steps_of_records(run), run.step_log) if table is not None]
+    of_records = None if run.records is None else run.records.steps
+    tables = [table for table in (of_records, run.step_log) if table is not None]
     ranks = [np.asarray(table["rank"], dtype=np.int64) for table in tables]
     steps = [np.asarray(table["step"], dtype=np.int64) for table in tables]
     started = () if run.records is None else run.records.ranks
@@ -35,12 +37,8 @@ def recorded_record(run: Run) -> RecordedRecord | None:
     return RecordedRecord(
         ranks=sorted({*np.unique(np.concatenate(ranks)).tolist(), *(each.rank for each in started)}),
         steps=_spans(np.unique(np.concatenate(steps))),
-        hosts=sorted(printable(host, LONGEST_HOST) for host in hosts if host),
+        hosts=sorted(printable(host, LONGEST_NAME) for host in hosts if host),
     )
-
-
-def _steps_of_records(run: Run) -> pd.DataFrame | None:
-    return None if run.records is None else run.records.steps
 
 
 def _spans(steps: NDArray[np.int64]) -> list[tuple[int, int]]:
@@ -50,10 +48,6 @@ def _spans(steps: NDArray[np.int64]) -> list[tuple[int, int]]:
     breaks = np.flatnonzero(np.diff(steps) != 1)
     first, last = steps[np.r_[0, breaks + 1]], steps[np.r_[breaks, len(steps) - 1]]
     return list(zip(first[:MOST_SPANS].tolist(), last[:MOST_SPANS].tolist(), strict=True))
-
-
-LONGEST_NOTE = 1000
-LONGEST_NAME = 80
 
 
 def clean_notes(notes: Sequence[str]) -> list[str]:
@@ -105,18 +99,16 @@ def run_record(run: Run) -> record.RunRecord:
 
 def breakdown_rows(profile: Profile) -> list[record.BreakdownRow]:
     """For every rank the mean over its steps (step null), then each step."""
+    parts = ("wall", *PARTS, "overlapped_communication")
     rows: list[record.BreakdownRow] = []
     for rank in profile.ranks:
-        table = rank.breakdown
-        rows.append(_row(rank.rank.rank, None, table.drop(columns="number").mean()))
-        for _, values in table.iterrows():
-            rows.append(_row(rank.rank.rank, int(values["number"]), values))
+        numbers = [None, *map(int, rank.breakdown["number"])]
+        table = rank.breakdown[[f"{part}_ns" for part in parts]]
+        table = pd.concat([table.mean().to_frame().T, table]).set_axis([f"{part}_ms" for part in parts], axis=1) / 1e6
+        for step, values in zip(numbers, table.to_dict("records"), strict=True):
+            figures = {str(name): float(value) for name, value in values.items()}
+            rows.append(record.BreakdownRow(rank=rank.rank.rank, step=step, **figures))
     return rows
-
-
-def _row(rank: int, step: int | None, values: pd.Series[float]) -> record.BreakdownRow:
-    parts = {f"{part}_ms": float(values[f"{part}_ns"]) / 1e6 for part in (*PARTS, "overlapped_communication")}
-    return record.BreakdownRow(rank=rank, step=step, wall_ms=float(values["wall_ns"]) / 1e6, **parts)
 
 
 def attribution_rows(profile: Profile) -> list[record.AttributionRow]:

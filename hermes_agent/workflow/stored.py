@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import threading
 from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
@@ -13,13 +12,12 @@ from pathlib import Path
 from hermes_agent.model.diagnosis import SCHEMA, Diagnosis
 from hermes_agent.model.request import Request
 from tools.errors import InputError
-from tools.sources.digest import digest
+from tools.sources.digest import PARTIAL, digest, write_whole
 from tools.sources.inventory import take_inventory
 from tools.sources.options import Limits
 
 CODE = ("tools", "hermes_agent", "case_library")
 KEPT = 256  # stored diagnoses; the oldest go first
-PARTIAL = ".part"
 
 
 def key(request: Request) -> str:
@@ -42,14 +40,10 @@ def _own_cases(folder: Path | None) -> list[object]:
     if folder is None:
         return []
     try:
-        return [str(folder), *sorted((path.name, *_changed(path)) for path in folder.glob("*.yaml"))]
+        known = [(path.name, path.stat()) for path in folder.glob("*.yaml")]
+        return [str(folder), *sorted((name, status.st_size, status.st_mtime_ns) for name, status in known)]
     except OSError:
         return [str(folder)]
-
-
-def _changed(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_size, status.st_mtime_ns
 
 
 def _contents(paths: tuple[Path, ...], cache_dir: Path | None) -> list[object]:
@@ -87,20 +81,19 @@ def code_fingerprint() -> str:
 def find(cache_dir: Path, name: str) -> Diagnosis | None:
     """The stored diagnosis of that key; None when there is none, or it is damaged or of another schema."""
     try:
-        kept = Diagnosis.model_validate_json((_folder(cache_dir) / f"{name}.json").read_bytes())
+        diagnosis = Diagnosis.model_validate_json(_stored(cache_dir, name).read_bytes())
     except (OSError, ValueError):
         return None
-    return kept if kept.schema_ == SCHEMA else None
+    return diagnosis if diagnosis.schema_ == SCHEMA else None
 
 
 def keep(cache_dir: Path, name: str, request: Request, diagnosis: Diagnosis) -> None:
     """Store a diagnosis and its request, unless its files changed meanwhile or the folder refuses."""
     if key(request) != name:
         return
-    folder = _folder(cache_dir)
-    _write(folder / f"{name}.json", diagnosis.model_dump_json(by_alias=True))
+    write_whole(_stored(cache_dir, name), [diagnosis.model_dump_json(by_alias=True).encode()])
     remember(cache_dir, name, request)
-    _prune(folder)
+    _prune(cache_dir / "diagnoses")
 
 
 def remember(cache_dir: Path, name: str, request: Request) -> None:
@@ -112,7 +105,7 @@ def remember(cache_dir: Path, name: str, request: Request) -> None:
         "steps": request.steps,
         "ranks": request.ranks,
     }
-    _write(latest_path(cache_dir), json.dumps(latest))
+    write_whole(latest_path(cache_dir), [json.dumps(latest).encode()])
     _prune(cache_dir / "latest")
 
 
@@ -148,16 +141,5 @@ def _prune(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _folder(cache_dir: Path) -> Path:
-    return cache_dir / "diagnoses"
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_ident()}{PARTIAL}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(path)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink()
+def _stored(cache_dir: Path, name: str) -> Path:
+    return cache_dir / "diagnoses" / f"{name}.json"
