@@ -13,6 +13,11 @@ demo: $(STAMP)
 # fail is tried again, and said so (R in the output).
 TIMED := tests/hermes_agent/monitor tests/evals/lab/environment_faults
 
+# Compiled modules are kept, as tests start the program again and again; each worker has one core, and no threads of
+# the linear algebra wait on the other's.
+test: export PYTHONDONTWRITEBYTECODE :=
+test: export OPENBLAS_NUM_THREADS := 1
+test: export OMP_NUM_THREADS := 1
 test: $(STAMP)
 	$(BIN)/pytest -n logical --dist loadfile $(TIMED:%=--ignore=%)
 	$(BIN)/pytest --reruns 3 $(TIMED)

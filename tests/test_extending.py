@@ -88,7 +88,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the packages with the toys added, and a run of one toy log."""
     root = tmp_path_factory.mktemp("extended")
     for package in PACKAGES:
-        shutil.copytree(ROOT / package, root / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / package, root / package)
     (root / "docs").mkdir()
     (root / "run").mkdir()
     (root / "run/toys.txt").write_text("\n".join(str(100 + step % 3) for step in range(60)))

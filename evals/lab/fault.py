@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast, get_args
 
@@ -87,7 +87,7 @@ class Fault:
     fixed_verdict: Literal["healthy", "unlabelled"] = "healthy"
 
 
-@lru_cache(maxsize=1)
+@cache
 def faults() -> tuple[Fault, ...]:
     """Return every fault that the lab can record, in the order of the table."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -158,4 +158,10 @@ Checked = TypeVar("Checked")
 def _checked(kind: type[Checked], fields: dict[str, Any]) -> Checked:
     """A dataclass with its fields checked by their annotations; a field that it does not have is an error."""
     kind(**fields)  # raises TypeError for an unknown field, which validation would ignore
-    return TypeAdapter(kind).validate_python(fields)
+    if kind not in _ADAPTERS:  # making one takes long
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    checked: Checked = _ADAPTERS[kind].validate_python(fields)
+    return checked
+
+
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
