@@ -74,15 +74,12 @@ class TorchProfiler:
         packed.replace(path)
 
 
-HOUR_S = 3600.0
-
-
 @dataclass(frozen=True)
 class CaptureLimits:
     """Limits of a rank's captures; ``seconds`` are the window of ``captures``."""
 
     captures: int = 6
-    seconds: float = HOUR_S
+    seconds: float = 3600.0
     total_bytes: int = 1 << 30  # of all captures in the run folder
     steps: int = 20
 
@@ -98,8 +95,7 @@ class CaptureQueue:
         self.busy = False  # whether ``boundary`` must be called although nothing new is requested
         self._waiting: CaptureRequest | None = None
         self._running: Profiler | None = None
-        self._left = 0
-        self._first = 0
+        self._left = self._first = 0
         self._begun: deque[float] = deque()
         self._writer: threading.Thread | None = None
         self._disturbed = False
@@ -125,8 +121,12 @@ class CaptureQueue:
             request = self._ring.request()
             if request is None:
                 return flags  # still being written, or damaged: looked at again after the next step
-            self.seen = request.id
-            self._waiting = self._allowed(request, ended_step)
+            self.seen, self._waiting = request.id, None
+            if reason := self._objection(request):
+                self._refuse(request, ended_step, reason)
+            else:
+                self._waiting = request
+                self._ring.answer(request.id, Answer.ACCEPTED, ended_step)
         if self._waiting and ended_step + 1 >= self._waiting.first_step:
             self._start(self._waiting, ended_step + 1)
         return flags
@@ -138,13 +138,6 @@ class CaptureQueue:
         if self._writer is not None:
             self._writer.join(limit_s)
         return self._writer is None or not self._writer.is_alive()
-
-    def _allowed(self, request: CaptureRequest, step: int) -> CaptureRequest | None:
-        if reason := self._objection(request):
-            self._refuse(request, step, reason)
-            return None
-        self._ring.answer(request.id, Answer.ACCEPTED, step)
-        return request
 
     def _objection(self, request: CaptureRequest) -> str:
         limits, now = self._limits, monotonic()
@@ -196,14 +189,6 @@ class CaptureQueue:
             self._refuse(request, last, str(error), failed=True)
             return
         self._ring.answer(request.id, Answer.WRITTEN, last)
-        self.events.append(
-            {
-                "event": "capture",
-                "request": request.id,
-                "first_step": first,
-                "last_step": last,
-                "path": str(path.relative_to(self._folder)),
-                "bytes": size,
-                "write_ms": (perf_counter_ns() - begun_ns) // 1_000_000,
-            }
-        )
+        about = {"event": "capture", "request": request.id, "first_step": first, "last_step": last}
+        write_ms = (perf_counter_ns() - begun_ns) // 1_000_000
+        self.events.append({**about, "path": str(path.relative_to(self._folder)), "bytes": size, "write_ms": write_ms})

@@ -57,27 +57,25 @@ class HermesChat(App[int]):
         self.panel = SidePanel(glyphs)
         self.prompt = Prompt(completions(), partial(candidates, self))
         self.status = StatusLine(glyphs)
-        self._sign = Static(glyphs.prompt, id="sign", markup=False)
-        self._ascii = glyphs is ASCII
+        self._glyphs = glyphs
         self.controller: Controller = Controller(self, clock)
 
     def compose(self) -> ComposeResult:
         """Draw conversation and side panel, the input and the status line."""
         yield Horizontal(self.conversation, self.panel, id="body")
-        yield Horizontal(self._sign, self.prompt, id="entry")
+        yield Horizontal(Static(self._glyphs.prompt, id="sign", markup=False), self.prompt, id="entry")
         yield self.status
 
     def on_mount(self) -> None:
         """Greet, and open the given run after the first paint."""
-        self.set_class(self._ascii, "-ascii")
+        self.set_class(self._glyphs is ASCII, "-ascii")
         self.prompt.focus()
         self.status.model = self.openings.model or ""
         self.set_interval(TICK_S, self.controller.tick)
-        given = self.openings.given
-        if given is None:
+        if self.openings.given is None:
             self.conversation.say(*WELCOME)
         else:
-            self.call_after_refresh(self.controller.open, self.openings.given_title, given)
+            self.call_after_refresh(self.controller.open, self.openings.given_title, self.openings.given)
 
     def on_unmount(self) -> None:
         """Stop all work."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from textual.screen import Screen
 
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice
+from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.panel import Progress, advance
 from hermes_agent.tui.screens import EvidenceScreen
 from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, perform
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from hermes_agent.model.events import Emit
     from hermes_agent.session import Answer, Shown
     from hermes_agent.tui.app import HermesChat
-    from hermes_agent.tui.messages import AnswerMessage
 
     Opened = tuple[ChatSession, Diagnosis]
 
@@ -46,7 +46,7 @@ class Controller:
         try:
             act()
         except HermesError as error:
-            self._app.conversation.fail(str(error))
+            self._app.conversation.say(str(error), kind="error")
         self.tick()
 
     @property
@@ -116,7 +116,8 @@ class Controller:
             self._last_text = message.text
 
         job = Job("answering", lambda emit, cancelled: session.ask(question, emit, cancelled), done)
-        message = self._answers[job] = self._app.conversation.start_answer()
+        message = self._answers[job] = AnswerMessage()
+        self._app.conversation.mount(message)
         self._add(job)
 
     def show(self, identifier: str) -> None:
@@ -208,7 +209,7 @@ class Controller:
         elif not message.error:
             self._app.conversation.say(f"Interrupted: {job.title}.")
         if message.error:
-            self._app.conversation.fail(message.error)
+            self._app.conversation.say(message.error, kind="error")
         if job.opens and message.take is not None:
             self._settled = self._progress
         elif job.opens:  # the panel shows the run under discussion again

@@ -12,7 +12,7 @@ from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
 from hermes_agent.model.display import PART_TITLES
 from hermes_agent.tui import sections
 from hermes_agent.tui.glyphs import Glyphs
-from hermes_agent.tui.messages import AnswerMessage, PlainMessage, SectionMessage, plain
+from hermes_agent.tui.messages import PlainMessage, SectionMessage, plain
 
 PARTS = tuple(PART_TITLES)
 PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")
@@ -115,18 +115,8 @@ class Conversation(VerticalScroll, can_focus=False):
         self.follow()
 
     def say(self, *lines: str | Content, kind: str = "hint") -> None:
-        """Show a few lines: a hint, the answer of a command."""
+        """Show a few lines: a hint, the answer of a command, an error."""
         self.mount(PlainMessage(lines, kind))
-
-    def fail(self, sentence: str) -> None:
-        """Show an error."""
-        self.say(sentence, kind="error")
-
-    def start_answer(self) -> AnswerMessage:
-        """Add and return an empty answer, filled when the work ends."""
-        message = AnswerMessage()
-        self.mount(message)
-        return message
 
     def show_sections(self, chosen: Iterable[sections.Section]) -> None:
         """Show parts of a diagnosis."""
