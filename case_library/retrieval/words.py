@@ -19,7 +19,7 @@ MAX_TEXT = 20_000
 
 @cache
 def filler() -> frozenset[str]:
-    """The words that say nothing in a search, in several languages."""
+    """Return the words that say nothing in a search, in several languages."""
     lines = files("case_library.retrieval").joinpath("filler.txt").read_text(encoding="utf-8").splitlines()
     return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 

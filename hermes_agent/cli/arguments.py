@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hermes_agent.locations.places import local, place
 from tools.errors import UsageError
@@ -23,22 +23,15 @@ MOST_RANKS = 1 << 20
 RUN_HELP = "trace file, folder with traces or monitor records, or a URL of one (fsspec)"
 
 
-class Command(Protocol):
-    """A subcommand: a module with these names, whose docstring is its help. It imports heavy packages in ``run``."""
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Run it and return the exit code."""
-
-
 def add_commands(
     subparsers: argparse._SubParsersAction[argparse.ArgumentParser], package: str, names: Iterable[str], dest: str
 ) -> None:
-    """Declare the modules of a package as subcommands; ``dest`` receives the function of the chosen one."""
+    """Declare the modules of a package as subcommands; ``dest`` receives ``run`` of the chosen one.
+
+    Each has ``add_arguments(parser)`` and ``run(args)``, imports heavy packages there; its docstring is the help.
+    """
     for name in names:
-        command: Command = import_module(f"{package}.{name}")
+        command = import_module(f"{package}.{name}")
         text = (command.__doc__ or name).rstrip(".")
         parser = subparsers.add_parser(name, help=text[:1].lower() + text[1:], description=f"{text}.")
         command.add_arguments(parser)

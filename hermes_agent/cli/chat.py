@@ -38,7 +38,7 @@ def open_chat(request: Request, chosen: Settings) -> int:
         raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
     from hermes_agent.cli.terminal import raise_on_interrupt
     from hermes_agent.tui.app import HermesChat
-    from hermes_agent.tui.glyphs import glyphs_for
+    from hermes_agent.tui.messages import glyphs_for
 
     glyphs = glyphs_for(sys.stdout.encoding, os.environ)
     raise_on_interrupt()

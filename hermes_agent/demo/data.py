@@ -8,18 +8,14 @@ from pathlib import Path
 from tools.errors import InputError
 
 
-def demo_run() -> Path:
+def demo_run(name: str = "slow") -> Path:
     """Return the folder of the slow run; raises InputError when the package was installed without its data."""
-    return _folder("slow")
-
-
-def demo_fixed_run() -> Path:
-    """Return the folder of the same training after the fix."""
-    return _folder("fixed")
-
-
-def _folder(name: str) -> Path:
     folder = Path(str(files("hermes_agent") / "demo" / name))
     if not folder.is_dir():
         raise InputError(f"the bundled run is missing: {folder} is no folder; reinstall hermes-dx")
     return folder
+
+
+def demo_fixed_run() -> Path:
+    """Return the folder of the same training after the fix."""
+    return demo_run("fixed")

@@ -59,8 +59,8 @@ def error_text(error: Exception, url: str) -> str:
 
 
 FOLDER = "fetched"
-KEPT = 4  # copies in the cache; the oldest go first, none of this process
-KEPT_ORIGINS = 256  # URLs of the copies, also of deleted ones
+CACHED = 4  # copies in the cache; the oldest go first, none of this process
+CACHED_ORIGINS = 256  # URLs of the copies, also of deleted ones
 ORIGIN = ".url"
 PARTIAL = ".part-"
 STALE_S = 86_400.0  # an unfinished copy unchanged for so long has no process any more
@@ -78,9 +78,8 @@ def new_folder(cache_dir: Path | None) -> Path:
             (cache_dir / FOLDER).mkdir(parents=True, exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=cache_dir / FOLDER))
     folder = folder or Path(tempfile.mkdtemp(prefix="hermes-dx-"))
-    if not _temporary:
-        atexit.unregister(remove_temporary)
-        atexit.register(remove_temporary)
+    atexit.unregister(remove_temporary)  # once only
+    atexit.register(remove_temporary)
     _temporary.add(folder)
     return folder
 
@@ -116,7 +115,7 @@ def store(folder: Path, url: str, shown: str) -> Path:
 
 
 def _moved(folder: Path, target: Path) -> bool:
-    """Whether the copy is in place; another process may store the same URL at the same time."""
+    """Return whether the copy is in place; another process may store the same URL at the same time."""
     for _ in range(TRIES):
         with suppress(OSError):
             if target.exists():
@@ -134,10 +133,10 @@ def _prune(cached: Path) -> None:
     partial = [path for path in entries if path.name.startswith(PARTIAL)]
     copies = [path for path in entries if path not in origins and path not in partial]
     stale = [path for path in partial if time.time() - path.stat().st_mtime > STALE_S]
-    spare = max(KEPT - sum(path.parent == cached for path in _made), 0)
+    spare = max(CACHED - sum(path.parent == cached for path in _made), 0)
     for old in (*copies[: max(len(copies) - spare, 0)], *stale):
         shutil.rmtree(old, ignore_errors=True)
-    for old in origins[:-KEPT_ORIGINS]:
+    for old in origins[:-CACHED_ORIGINS]:
         old.unlink(missing_ok=True)
 
 
@@ -145,7 +144,6 @@ def origin(path: Path) -> str:
     """Return the URL, without credentials, that this was copied from; empty for any other path."""
     if path.parent.name != FOLDER:
         return ""
-    try:
+    with suppress(OSError, ValueError):
         return path.with_suffix(ORIGIN).read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return ""
+    return ""

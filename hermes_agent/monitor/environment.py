@@ -6,7 +6,6 @@ import gc
 import os
 import platform
 import re
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -68,13 +67,8 @@ def default_folder() -> Path:
     return Path(os.environ.get("HERMES_DX_RUN_FOLDER") or "hermes-run")
 
 
-def host_name() -> str:
-    """The name of this machine."""
-    return socket.gethostname()
-
-
 def variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables that may be recorded, without paths and addresses."""
+    """Return the variables that may be recorded, without paths and addresses."""
 
     def library(path: re.Match[str]) -> str:
         """The part of a path that may be recorded: not the folders, which may name a user, only the library."""
@@ -142,7 +136,7 @@ class EnvironmentWatch:
         self._recorded: list[tuple[Event, dict[str, int]]] = []
 
     def note_threads(self) -> None:
-        """To be called by the training thread: at the start and when the first step has ended."""
+        """Note torch's threads; called by the training thread at the start and after the first step."""
         self._threads = torch_threads()
 
     def news(self, last: bool) -> list[Event]:
@@ -153,18 +147,16 @@ class EnvironmentWatch:
         # Counted twice only: it holds up all threads, for milliseconds where the heap is large.
         objects = len(gc.get_objects()) if last or not self._recorded else None
         self._recorded.append(now)
-        return [self._event(*now) | {"gc_tracked_objects": objects}]
-
-    def _event(self, flags: Event, threads: dict[str, int]) -> Event:
         version = getattr(sys.modules.get("torch"), "__version__", None)
-        return {
+        event = {
             "event": "environment",
             "unix_ns": time_ns(),
             "python": platform.python_version(),
             "torch": None if version is None else str(version),
             "variables": variables(self._environment),
-            "threads": threads,
-            "flags": flags,
+            "threads": now[1],
+            "flags": now[0],
+            "gc_tracked_objects": objects,
             "gc_thresholds": list(gc.get_threshold()),
             "gc_enabled": gc.isenabled(),
             "allowed_cores": sorted(os.sched_getaffinity(0)),
@@ -172,10 +164,11 @@ class EnvironmentWatch:
             "quota_cores": cgroup_sample().get("quota_cores"),
             "interfaces": interfaces(),
         }
+        return [event]
 
 
 def _torch(path: str) -> object:
-    """What torch has at a path, called where it is a function; None where torch lacks it or cannot answer."""
+    """The value at a path below torch, called where it is a function; None where torch lacks it."""
     found: Any = sys.modules.get("torch")
     with suppress(RuntimeError, AttributeError):
         for name in path.split("."):

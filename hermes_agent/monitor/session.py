@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import gethostname
 from time import perf_counter_ns, thread_time_ns, time_ns
 from typing import Any, TypeVar
 
 from hermes_agent.monitor import format as layout
 from hermes_agent.monitor.capture import CaptureLimits, CaptureQueue, Profiler, TorchProfiler
-from hermes_agent.monitor.environment import EnvironmentWatch, default_folder, host_name, identity
+from hermes_agent.monitor.environment import EnvironmentWatch, default_folder, identity
 from hermes_agent.monitor.flush import Flusher, FlushPlan, RecordFiles
 from hermes_agent.monitor.format import FLAGS, GC_LONGEST, RECORDS_WORD, REQUEST_WORD, WAITING, WORDS, WRITTEN_WORD
 from hermes_agent.monitor.hooks import DataWatch, GarbageWatch, GradientWatch, Model, WatchedLoader
@@ -85,7 +86,7 @@ class Monitor:
         folder = folder.absolute()
         where = open_ring_folder(folder, layout.RECORDS_AT + (options.capacity + 1) * layout.RAW.size)
         known, world_size, local_rank = identity()
-        rank, host = known if rank is None else rank, options.host or host_name()
+        rank, host = known if rank is None else rank, options.host or gethostname()
         process = (self._owner, time_ns(), options.capacity)
         about = layout.Description(rank, world_size, local_rank, host, *process, workload)
         self._files = RecordFiles(layout.records_folder(folder), about, options.plan.largest_file_bytes)
@@ -238,7 +239,7 @@ class Monitor:
             self._say(what, another)
 
     def _flushing_failed(self, what: str, error: Exception | None) -> None:
-        """Called by the flushing thread; without an error the steps still go to the ring."""
+        """React to a failure of the flushing thread; without an error the steps still go to the ring."""
         self._say(what, error)
         if error is not None:
             self._ring.beat(time_ns(), perf_counter_ns(), closed=True)

@@ -17,8 +17,7 @@ from textual.widgets import Input, Markdown, Static
 from hermes_agent.tui.commands import COMMANDS, Command, candidates, completions, run_command
 from hermes_agent.tui.controller import Controller
 from hermes_agent.tui.conversation import Conversation
-from hermes_agent.tui.glyphs import ASCII, UNICODE, Glyphs
-from hermes_agent.tui.messages import CitedMessage
+from hermes_agent.tui.messages import ASCII, UNICODE, CitedMessage, Glyphs
 from hermes_agent.tui.panel import SidePanel, StatusLine
 from hermes_agent.tui.prompt import Prompt
 from hermes_agent.tui.work import Ended, Happened, Openings

@@ -39,12 +39,12 @@ class Command:
 
     @property
     def usage(self) -> str:
-        """How it is typed."""
+        """The command as it is typed."""
         return f"/{self.name} {self.argument}".strip()
 
     @property
     def needs_argument(self) -> bool:
-        """Whether its argument is required."""
+        """Return whether its argument is required."""
         return bool(self.argument) and not self.argument.startswith("[")
 
 
@@ -175,7 +175,7 @@ def write_report(diagnosis: Diagnosis, argument: str) -> str:
         with path.open("w" if overwrite else "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError:
-        raise UsageError(f"{path} exists and was kept; /report {OVERWRITE} {path} replaces it.") from None
+        raise UsageError(f"{path} exists and was not replaced; /report {OVERWRITE} {path} replaces it.") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}; name another file.") from error
     return f"{'Replaced' if existed else 'Wrote'} {path}."

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Controller:
-    """What the commands act on; used from the app's own thread only."""
+    """The work and the open run of the chat; used from the app's own thread only."""
 
     def __init__(self, app: HermesChat, clock: Callable[[], float]) -> None:
         self._app, self._clock = app, clock

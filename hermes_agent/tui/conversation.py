@@ -11,8 +11,7 @@ from textual.widget import Widget
 from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
 from hermes_agent.model.display import PART_TITLES
 from hermes_agent.tui import sections
-from hermes_agent.tui.glyphs import Glyphs
-from hermes_agent.tui.messages import PlainMessage, SectionMessage, plain
+from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, plain
 
 PARTS = tuple(PART_TITLES)
 PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")

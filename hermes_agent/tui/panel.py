@@ -18,7 +18,7 @@ from hermes_agent.model import events
 from hermes_agent.model.diagnosis import CauseRecord
 from hermes_agent.model.display import FAMILY_TITLES, cause_heading, plain, rank_list
 from hermes_agent.model.events import CauseRanked, Event, Stage
-from hermes_agent.tui.glyphs import UNICODE, Glyphs
+from hermes_agent.tui.messages import UNICODE, Glyphs
 from hermes_agent.tui.messages import plain as outside
 
 STAGES = tuple(Stage)

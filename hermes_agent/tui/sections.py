@@ -89,7 +89,7 @@ def checks(diagnosis: Diagnosis) -> tuple[Section, ...]:
 
 
 def notes(diagnosis: Diagnosis) -> tuple[Section, ...]:
-    """Return assumptions and exclusions; a note on several files stands once, numbers in it aside."""
+    """Return assumptions and exclusions; a note on several files is shown once, whatever its numbers."""
     partial = [source for source in diagnosis.run.sources if source.note]
     named = [each.note if each.note.startswith(each.path) else f"{each.path}: {each.note}" for each in partial]
     split = [_without_path(line.rstrip("."), diagnosis) for line in (*diagnosis.notes, *named)]

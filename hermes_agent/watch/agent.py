@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import gethostname
 
-from hermes_agent.monitor.environment import host_name
-from hermes_agent.monitor.format import StepRecord
+from hermes_agent.monitor.format import StepRecord, anomalies_file
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Foreign, Suspect, foreign_processes
 from hermes_agent.watch.group import GroupWatch
-from hermes_agent.watch.journal import Journal, Neighbours
+from hermes_agent.watch.journal import Neighbours, append, line_of
 from hermes_agent.watch.rings import CaptureRequests, RankState, RequestedCapture, RequestLimits, RunRings
 from hermes_agent.watch.series import DEFAULT, WatchThresholds
 
@@ -110,8 +110,8 @@ class NodeAgent:
         self._group = GroupWatch(self._options.thresholds)
         self._hang = HangWatch(self._options.thresholds)
         self._requests = CaptureRequests(run_folder, self._rings, self._options.limits)
-        self._journal = Journal(run_folder, host_name())
-        self._neighbours = Neighbours(run_folder, host_name())
+        self._journal = anomalies_file(run_folder, gethostname())
+        self._neighbours = Neighbours(run_folder, gethostname())
         self._last: dict[int, RankNow] = {}
         self._noticed: list[Noticed] = []
         self._counts: Counter[str] = Counter()
@@ -145,7 +145,7 @@ class NodeAgent:
         noticed = [Noticed(anomaly, foreign, each) for anomaly, each in zip(anomalies, captures, strict=True)]
         for anomaly in anomalies:
             self._counts[str(anomaly.deviation.kind)] += 1
-            self._journal.add(anomaly, time.time_ns(), foreign)
+            append(self._journal, line_of(anomaly, time.time_ns(), foreign))
         self._noticed = [*self._noticed, *noticed][-MOST_NOTICED:]
         return noticed
 

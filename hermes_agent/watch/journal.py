@@ -13,7 +13,7 @@ from typing import Annotated
 
 import msgspec
 
-from hermes_agent.monitor.format import anomalies_file, file_name_of, records_folder
+from hermes_agent.monitor.format import file_name_of, records_folder
 from hermes_agent.watch.anomaly import Anomaly, Foreign
 
 LARGEST_BYTES = 16 << 20
@@ -28,20 +28,14 @@ Rank = Annotated[int, msgspec.Meta(ge=0, le=MOST_RANKS)]
 Step = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
-class Journal:
-    """One file per agent, so that the agents of several machines can share a run folder."""
-
-    def __init__(self, run_folder: Path, host: str) -> None:
-        self._path = anomalies_file(run_folder, host)
-
-    def add(self, anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> None:
-        """Append a line; nothing more once the file is as large as allowed."""
-        if self._path.exists() and self._path.stat().st_size > LARGEST_BYTES:
-            return
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "a", encoding="utf-8") as file:
-            file.write(json.dumps(line_of(anomaly, unix_ns, foreign)) + "\n")
+def append(path: Path, line: dict[str, object]) -> None:
+    """Append a line to an agent's file, unless that is as large as allowed."""
+    if path.exists() and path.stat().st_size > LARGEST_BYTES:
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    with os.fdopen(handle, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
 
 
 def line_of(anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> dict[str, object]:

@@ -160,18 +160,18 @@ def copies_in(cache: Path) -> list[Path]:
 
 
 def test_all_runs_of_one_command_are_there_when_the_last_was_copied(tmp_path: Path) -> None:
-    urls = [f"file://{run_folder(tmp_path / f'run{number}')}" for number in range(copies.KEPT + 2)]
+    urls = [f"file://{run_folder(tmp_path / f'run{number}')}" for number in range(copies.CACHED + 2)]
     made = [fetch.fetched(url, tmp_path / "cache") for url in urls]
     assert [names_below(copy) for copy in made] == [{"a.json"}] * len(urls)
 
 
 def test_only_the_last_copies_of_other_commands_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    for number in range(copies.KEPT + 2):
+    for number in range(copies.CACHED + 2):
         monkeypatch.setattr(copies, "_made", set())
         made.append(fetch.fetched(f"file://{run_folder(tmp_path / f'run{number}')}", tmp_path / "cache"))
         os.utime(made[-1], ns=(number, number))
-    assert set(copies_in(tmp_path / "cache")) == set(made[-copies.KEPT :])
+    assert set(copies_in(tmp_path / "cache")) == set(made[-copies.CACHED :])
 
 
 def test_an_unfinished_copy_of_another_process_stays_for_a_day(tmp_path: Path) -> None:

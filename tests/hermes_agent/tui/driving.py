@@ -8,7 +8,7 @@ from collections.abc import Callable
 from textual.pilot import Pilot
 
 from hermes_agent.tui.app import HermesChat
-from hermes_agent.tui.glyphs import UNICODE, Glyphs
+from hermes_agent.tui.messages import UNICODE, Glyphs
 from tests.hermes_agent.tui.fake_session import WAIT_S, FakeSession, openings
 
 WIDE = (120, 40)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_agent.tui.conversation import PARTS, RANKS_SHOWN, cells, picture
-from hermes_agent.tui.glyphs import ASCII, UNICODE
+from hermes_agent.tui.messages import ASCII, UNICODE
 from tests.hermes_agent.tui.fake_session import row
 
 SHARES = st.lists(st.floats(min_value=0, max_value=1e6), min_size=6, max_size=6)

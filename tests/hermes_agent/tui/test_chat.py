@@ -256,7 +256,7 @@ async def test_report_writes_the_form_its_name_asks_for_and_never_replaces_silen
         target.write_text("mine")
         await typed(pilot, f"/report {target}")
         assert target.read_text() == "mine"
-        assert "exists and was kept" in said(app)
+        assert "exists and was not replaced" in said(app)
         await typed(pilot, f"/report --overwrite {target}")
         assert json.loads(target.read_text())["verdict"] == "problem"
 

@@ -10,7 +10,7 @@ import pytest
 
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.tui.commands import COMMANDS, write_report
-from hermes_agent.tui.glyphs import ASCII
+from hermes_agent.tui.messages import ASCII
 from hermes_agent.tui.panel import StatusLine
 from hermes_agent.tui.sections import rank_table as ranks
 from hermes_agent.tui.sections import step_table as steps

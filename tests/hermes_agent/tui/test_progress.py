@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import reduce
 
 from hermes_agent.model.events import CheckFinished, DiagnosisReady, Stage
-from hermes_agent.tui.glyphs import ASCII, UNICODE, glyphs_for
+from hermes_agent.tui.messages import ASCII, UNICODE, glyphs_for
 from hermes_agent.tui.panel import Progress, advance, hierarchy, ranked
 from tests.hermes_agent.tui.fake_session import HOSTILE, diagnosis, first_half, second_half
 

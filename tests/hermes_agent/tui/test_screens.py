@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 from textual.pilot import Pilot
 
-from hermes_agent.tui.glyphs import ASCII
+from hermes_agent.tui.messages import ASCII
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, typed, until
 from tests.hermes_agent.tui.fake_session import FakeSession
 
