@@ -91,7 +91,7 @@ def take_snapshot(
 
 
 def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
-    """Changes with any case and which are private, the taxonomy, the lexicon, the embedding, the layout or Chroma's."""
+    """Return a key of all that makes the index: cases, taxonomy, lexicon, embedding, layout and Chroma's version."""
     import chromadb
 
     digest = hashlib.sha256()
@@ -178,9 +178,8 @@ class CaseIndex:
         self.notes = (*snapshot.notes, note) if note else snapshot.notes
         self.private_ids = frozenset(card.id for card in cards if card.private)
         self._snapshot = snapshot
-        self._files: dict[str, Path] = {}
-        for path in snapshot.contents:  # the public ones first: a private one of the same id is left out
-            self._files.setdefault(path.stem, path)
+        # The public ones come first: a private one of the same id is left out.
+        self._files = {path.stem: path for path in reversed(tuple(snapshot.contents))}
         self._store = ChromaStore(snapshot.folder / STORE, embedding)
         self._ranker = CaseRanker(cards, self._nearest, close_angle=embedding.close_angle)
 
@@ -228,7 +227,7 @@ class CaseIndex:
         return replace(recall, hits=tuple(hits))
 
     def _nearest(self, text: str, limit: int) -> Mapping[str, float]:
-        """The vector ranker; without a vector the others go on alone, and a note says so once."""
+        """The vector ranker; where it fails the others rank alone, and a note says so once."""
         try:
             return self._store.nearest(text, limit)
         except EmbeddingError as error:

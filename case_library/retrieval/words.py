@@ -137,7 +137,7 @@ def lexicon() -> Lexicon:
 
 
 def parse_lexicon(text: str) -> Lexicon:
-    """A lexicon from lines ``concept = phrase | phrase``; empty lines and those that begin with ``#`` are passed."""
+    """Return a lexicon from lines ``concept = phrase | phrase``; empty lines and comments (``#``) are skipped."""
     spaced: dict[str, list[Phrase]] = {}
     unspaced: list[Phrase] = []
     for line in text.splitlines():
@@ -189,8 +189,7 @@ class Question:
 
 def read_question(text: str, vocabulary: Vocabulary) -> Question:
     """The question of a text, its unknown words corrected towards the vocabulary."""
-    readable = surface_forms(text)
-    known = lexicon()
+    readable, known = surface_forms(text), lexicon()
     concepts = known.concepts(text, vocabulary.correct)
     words = {vocabulary.correct(term): readable[term] for term in terms(text)}
     other = next(iter(known.other_topics(text)), "")

@@ -148,7 +148,7 @@ def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int
     deadline_s = time.monotonic() + ANSWER_LIMIT_S
     while waiting:
         for rank in sorted(waiting):
-            about, answer, step, reason = rings.answer(rank)
+            about, answer, step, reason = rings[rank].answer()
             if about == request and answer == Answer.WRITTEN:
                 print(capture_folder(folder, request) / f"rank{rank}.pt.trace.json.gz", flush=True)
             elif about == request and answer in (Answer.REFUSED, Answer.FAILED):

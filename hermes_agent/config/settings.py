@@ -138,9 +138,8 @@ class Settings(_Section):
         values = sources.merged(values, overrides)
         values["files"] = tuple(file.path for file in files)
         named = {"HERMES_DX_LLM_BASE_URL": overrides} | {str(file.path): file.values for file in files}
-        values["endpoint_from"] = next(
-            (name for name, each in named.items() if "base_url" in sources.section(each, "llm")), "default"
-        )
+        naming = (name for name, each in named.items() if "base_url" in sources.section(each, "llm"))
+        values["endpoint_from"] = next(naming, "default")
         settings = cls._checked(values, "the environment (HERMES_DX_*)" if overrides else "the settings")
         placed = {"cache_dir": sources.absolute(settings.cache_dir, cwd, env), "cases": settings.cases.placed(cwd, env)}
         return settings.model_copy(update={**placed, "api_key": settings._key(env)})

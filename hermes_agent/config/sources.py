@@ -47,11 +47,9 @@ def read_key(path: Path) -> str:
             if status.st_mode & 0o077 or status.st_uid != os.getuid():
                 raise UsageError(f"{path} holds the API key but others can get at it; run: chmod 600 {path}")
             text = file.read(MAX_KEY_BYTES + 1).decode("ascii")
-    except OSError as error:
-        reason = error.strerror or "it cannot be read"
+    except (OSError, UnicodeDecodeError) as error:
+        reason = (error.strerror or "it cannot be read") if isinstance(error, OSError) else "it is not plain text"
         raise UsageError(f"The API key cannot be read from {path}: {reason}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"The API key cannot be read from {path}: it is not plain text.") from error
     if not text.strip() or len(text) > MAX_KEY_BYTES:
         raise UsageError(f"{path} has to hold the API key and nothing else.")
     return _printable(text.strip(), str(path))
@@ -122,8 +120,7 @@ def absolute(path: Path, folder: Path, env: Mapping[str, str]) -> Path:
 
 def settings_files(cwd: Path, env: Mapping[str, str]) -> list[SettingsFile]:
     """Return the nearest file at or above ``cwd``, then the user's; raises UsageError for one that cannot be read."""
-    user_file = user_folder(env) / FILE_NAME
-    start = cwd.resolve()
+    user_file, start = user_folder(env) / FILE_NAME, cwd.resolve()
     project = next((path for folder in (start, *start.parents) if (path := folder / FILE_NAME).is_file()), None)
     found = []
     if project is not None and project != user_file.resolve():

@@ -10,12 +10,14 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from time import time_ns
+from typing import Any, NamedTuple
 
 from hermes_agent.monitor import format as layout
 from hermes_agent.monitor.format import RAW, Description, RawStep, StepRecord
 
 LARGEST_CAPACITY = 1 << 20
+SILENT_S = 10.0  # a rank beats twice a second, also while it hangs
 
 
 class RingError(ValueError):
@@ -29,6 +31,19 @@ class CaptureRequest:
     id: int
     steps: int
     first_step: int = -1  # -1: the next
+
+
+class RankState(NamedTuple):
+    """Records written, the last heartbeat (unix ns), and whether the ring was closed in order."""
+
+    steps: int
+    heartbeat_ns: int
+    closed: bool
+
+    @property
+    def alive(self) -> bool:
+        """Return whether the rank's monitor wrote to the ring lately."""
+        return not self.closed and time_ns() - self.heartbeat_ns < SILENT_S * 1e9
 
 
 class _Ring:
@@ -129,10 +144,10 @@ class RingReader(_Ring):
         self.rank = int(self.description["rank"])
         self._next = 0
 
-    def state(self) -> tuple[int, int, bool]:
-        """Records written, last heartbeat (unix ns), whether it was closed in order."""
+    def state(self) -> RankState:
+        """Return the state of the rank."""
         written, heartbeat_ns, closed, _ = layout.STATE.unpack_from(self.map, layout.STATE_AT)
-        return written, heartbeat_ns, bool(closed)
+        return RankState(written, heartbeat_ns, bool(closed))
 
     def new(self) -> Iterator[StepRecord]:
         """The records since the last call that are still there, oldest first."""

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from socket import gethostname
 
 from hermes_agent.monitor.format import StepRecord, anomalies_file
+from hermes_agent.monitor.ring import RankState
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Foreign, Suspect, foreign_processes
 from hermes_agent.watch.group import GroupWatch
 from hermes_agent.watch.journal import Neighbours, append, line_of
-from hermes_agent.watch.rings import CaptureRequests, RankState, RequestedCapture, RequestLimits, RunRings
+from hermes_agent.watch.rings import CaptureRequests, RequestedCapture, RequestLimits, RunRings
 from hermes_agent.watch.series import DEFAULT, WatchThresholds
 
 MOST_NAMED = 8
@@ -125,7 +126,7 @@ class NodeAgent:
         if now_s >= self._next_look_s:
             self._next_look_s = now_s + LOOK_FOR_RINGS_S
             self._group.ranks.update(self._rings.refresh())
-        states = [self._rings.state(rank) for rank in self._rings.ranks()]
+        states = {rank: self._rings.state(rank) for rank in self._rings.ranks()}
         new = self._rings.new()  # after the states: a rank that has ended writes no more
         self.seen_any = self.seen_any or bool(new)
         anomalies: list[Anomaly] = []
@@ -165,13 +166,13 @@ class NodeAgent:
         usual_ms = self._group.usual_ms
         return SLOWEST_POLL_S / 2 if usual_ms is None else min(max(usual_ms / 1e3, FASTEST_POLL_S), SLOWEST_POLL_S)
 
-    def _ended(self, states: Sequence[RankState]) -> list[Anomaly]:
+    def _ended(self, states: Mapping[int, RankState]) -> list[Anomaly]:
         """Drop the ranks that have ended; one that fell silent is reported once."""
         silent: list[Anomaly] = []
-        for state in states:
+        for rank, state in states.items():
             if state.alive:
                 continue
-            rank, step = state.rank, -1
+            step = -1
             if (last := self._last.get(rank)) is not None:
                 step = last.record.step
                 self._last[rank] = RankNow(last.record, False)

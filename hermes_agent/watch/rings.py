@@ -7,13 +7,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from time import time_ns
 
 import psutil
 
 from hermes_agent.monitor import format as layout
 from hermes_agent.monitor.format import StepRecord
-from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader
+from hermes_agent.monitor.ring import CaptureRequest, RankState, RingError, RingReader
 
 
 def is_abandoned(ring: RingReader) -> bool:
@@ -51,24 +50,6 @@ def _begin(handle: int) -> int | None:
     return size + length if magic == layout.STEPS_MAGIC else None
 
 
-SILENT_S = 10.0  # a rank beats twice a second, also while it hangs
-
-
-@dataclass(frozen=True)
-class RankState:
-    """The state of a rank by its ring."""
-
-    rank: int
-    steps: int
-    silent_s: float
-    closed: bool
-
-    @property
-    def alive(self) -> bool:
-        """True when its monitor wrote to the ring lately."""
-        return not self.closed and self.silent_s < SILENT_S
-
-
 class RunRings:
     """The newest ring of each rank of a run folder; older starts of a rank are left alone."""
 
@@ -95,19 +76,15 @@ class RunRings:
 
     def state(self, rank: int) -> RankState:
         """The state of one rank."""
-        return _state(self._rings[rank])
+        return self._rings[rank].state()
 
     def pids(self) -> set[int]:
         """The processes of the ranks."""
         return {int(ring.description["pid"]) for ring in self._rings.values()}
 
-    def ask(self, rank: int, request: CaptureRequest) -> None:
-        """Put a capture request into a rank's ring."""
-        self._rings[rank].ask(request)
-
-    def answer(self, rank: int) -> tuple[int, int, int, str]:
-        """A rank's answer to its last request: id, an ``Answer``, step, reason."""
-        return self._rings[rank].answer()
+    def __getitem__(self, rank: int) -> RingReader:
+        """Return the ring of a rank."""
+        return self._rings[rank]
 
     def drop(self, rank: int) -> None:
         """Close the ring of a rank that has ended."""
@@ -126,9 +103,9 @@ class RunRings:
             self._bad.add(path)
             ring.close()
             return None
-        if older is not None and _state(ring).alive:
+        if older is not None and ring.state().alive:
             self.drop(ring.rank)
-        if not _state(ring).alive:
+        if not ring.state().alive:
             self._clear(ring)
             return None
         self._rings[ring.rank] = ring
@@ -140,11 +117,6 @@ class RunRings:
         if is_abandoned(ring):
             recover(ring, self._folder)
         ring.close()
-
-
-def _state(ring: RingReader) -> RankState:
-    written, heartbeat_ns, closed = ring.state()
-    return RankState(ring.rank, written, max(time_ns() - heartbeat_ns, 0) / 1e9, closed)
 
 
 AHEAD = 2  # steps between the request and its begin, so that all ranks profile the same ones
@@ -202,11 +174,11 @@ class CaptureRequests:
         """A capture that a person requests; only the ranks' own limits hold."""
         self._last_id = max(self._last_id, self._highest()) + 1
         for rank in ranks:
-            self._rings.ask(rank, CaptureRequest(self._last_id, steps, last_step + AHEAD))
+            self._rings[rank].ask(CaptureRequest(self._last_id, steps, last_step + AHEAD))
         return RequestedCapture(self._last_id, tuple(ranks), steps)
 
     def _highest(self) -> int:
         """The highest id in use: of the captures in the folder, and of the ranks' answers."""
         names = [folder.name.removeprefix(layout.CAPTURES) for folder in self._folder.glob(f"{layout.CAPTURES}*")]
-        answered = [self._rings.answer(rank)[0] for rank in self._rings.ranks()]
+        answered = [self._rings[rank].answer()[0] for rank in self._rings.ranks()]
         return max([int(name) for name in names if name.isdigit()] + answered, default=0)

@@ -149,11 +149,12 @@ class Later:
         found: object = getattr(self._rings, name)
         return found
 
-    def state(self, rank: int) -> object:
-        from dataclasses import replace
+    def __getitem__(self, rank: int) -> object:
+        return self._rings[rank]  # type: ignore[index]
 
+    def state(self, rank: int) -> object:
         seen = self._rings.state(rank)  # type: ignore[attr-defined]
-        return replace(seen, silent_s=seen.silent_s + 60)
+        return seen._replace(heartbeat_ns=seen.heartbeat_ns - 60_000_000_000)
 
 
 def test_the_picture_shows_every_rank_and_texts_as_they_are(run_folder: Path) -> None:

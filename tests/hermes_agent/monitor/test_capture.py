@@ -25,11 +25,11 @@ def rings_of(run_folder: Path) -> RunRings:
 def wait_for(rings: RunRings, request: int, *answers: int) -> tuple[int, int, int, str]:
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
-        answer = rings.answer(RANK)
+        answer = rings[RANK].answer()
         if answer[0] == request and answer[1] in answers:
             return answer
         time.sleep(0.005)
-    raise AssertionError(f"request {request} was not answered as awaited, but {rings.answer(RANK)}")
+    raise AssertionError(f"request {request} was not answered as awaited, but {rings[RANK].answer()}")
 
 
 def test_the_steps_asked_for_are_profiled_and_training_goes_on(run_folder: Path) -> None:
@@ -37,7 +37,7 @@ def test_the_steps_asked_for_are_profiled_and_training_goes_on(run_folder: Path)
         rings = rings_of(run_folder)
         for _ in range(5):
             monitor.step()
-        rings.ask(RANK, CaptureRequest(1, 3))
+        rings[RANK].ask(CaptureRequest(1, 3))
         for _ in range(4):
             monitor.step()
         wait_for(rings, 1, Answer.WRITTEN)
@@ -57,7 +57,7 @@ def test_the_steps_asked_for_are_profiled_and_training_goes_on(run_folder: Path)
 def test_a_capture_begins_at_the_step_that_was_named(run_folder: Path) -> None:
     with Monitor(run_folder, rank=RANK, options=options()) as monitor:
         rings = rings_of(run_folder)
-        rings.ask(RANK, CaptureRequest(1, 2, first_step=7))
+        rings[RANK].ask(CaptureRequest(1, 2, first_step=7))
         for _ in range(10):
             monitor.step()
         wait_for(rings, 1, Answer.WRITTEN)
@@ -67,10 +67,10 @@ def test_a_capture_begins_at_the_step_that_was_named(run_folder: Path) -> None:
 def test_a_capture_that_training_does_not_live_to_finish_is_written_at_the_end(run_folder: Path) -> None:
     with Monitor(run_folder, rank=RANK, options=options()) as monitor:
         rings = rings_of(run_folder)
-        rings.ask(RANK, CaptureRequest(1, 20))
+        rings[RANK].ask(CaptureRequest(1, 20))
         for _ in range(3):
             monitor.step()
-    assert rings.answer(RANK)[:2] == (1, Answer.WRITTEN)
+    assert rings[RANK].answer()[:2] == (1, Answer.WRITTEN)
     assert (run_folder / "capture-0001" / "rank3.pt.trace.json.gz").read_text(encoding="utf-8") == "1 2 3"
 
 
@@ -90,10 +90,10 @@ def test_a_request_beyond_the_limits_is_refused_with_the_reason(
     (run_folder / "capture-0001" / "rank0.pt.trace.json.gz").write_bytes(b"12345")
     with Monitor(run_folder, rank=RANK, options=options(limits=limits)) as monitor:
         rings = rings_of(run_folder)
-        rings.ask(RANK, CaptureRequest(2, steps))
+        rings[RANK].ask(CaptureRequest(2, steps))
         for _ in range(3):
             monitor.step()
-        request, answer, step, said = rings.answer(RANK)
+        request, answer, step, said = rings[RANK].answer()
         assert (request, answer, step) == (2, Answer.REFUSED, 0)
         assert said.startswith(reason)
         assert all(row.flags & CAPTURED == 0 for row in rings.new()[RANK])
@@ -106,7 +106,7 @@ def test_only_so_many_captures_are_made_in_an_hour(run_folder: Path) -> None:
         rings = rings_of(run_folder)
         answers = []
         for number in (1, 2, 3):
-            rings.ask(RANK, CaptureRequest(number, 1))
+            rings[RANK].ask(CaptureRequest(number, 1))
             for _ in range(3):
                 monitor.step()
             answers.append(wait_for(rings, number, Answer.WRITTEN, Answer.REFUSED)[1])
@@ -116,10 +116,10 @@ def test_only_so_many_captures_are_made_in_an_hour(run_folder: Path) -> None:
 def test_a_profiler_that_cannot_start_is_a_refusal_and_training_goes_on(run_folder: Path) -> None:
     with Monitor(run_folder, rank=RANK, options=options(profiler=BrokenProfiler)) as monitor:
         rings = rings_of(run_folder)
-        rings.ask(RANK, CaptureRequest(1, 2))
+        rings[RANK].ask(CaptureRequest(1, 2))
         for _ in range(3):
             monitor.step()
-        assert rings.answer(RANK) == (1, Answer.REFUSED, 1, "another profiler is running in this process")
+        assert rings[RANK].answer() == (1, Answer.REFUSED, 1, "another profiler is running in this process")
         assert monitor.on
 
 
@@ -127,7 +127,7 @@ def test_a_trace_that_cannot_be_written_is_told_and_training_goes_on(run_folder:
     (run_folder / "capture-0001").write_text("in the way", encoding="utf-8")
     with Monitor(run_folder, rank=RANK, options=options()) as monitor:
         rings = rings_of(run_folder)
-        rings.ask(RANK, CaptureRequest(1, 1))
+        rings[RANK].ask(CaptureRequest(1, 1))
         for _ in range(3):
             monitor.step()
         wait_for(rings, 1, Answer.FAILED)
@@ -138,12 +138,12 @@ def test_a_trace_that_cannot_be_written_is_told_and_training_goes_on(run_folder:
 def test_a_damaged_request_is_not_followed(run_folder: Path) -> None:
     with Monitor(run_folder, rank=RANK, options=options()) as monitor:
         rings = rings_of(run_folder)
-        rings.ask(RANK, CaptureRequest(1, 2))
+        rings[RANK].ask(CaptureRequest(1, 2))
         ring = next(iter(rings._rings.values()))
         ring.map[REQUEST_AT + 8] ^= 1
         for _ in range(3):
             monitor.step()
-        assert rings.answer(RANK)[0] == 0
+        assert rings[RANK].answer()[0] == 0
     assert list(run_folder.glob("capture-*")) == []
 
 
@@ -155,7 +155,7 @@ def test_a_profiler_that_fails_on_the_way_ends_the_monitor_and_not_the_training(
             raise RuntimeError("no memory left on the device")
 
     with Monitor(run_folder, rank=RANK, options=options(profiler=Failing)) as monitor:
-        rings_of(run_folder).ask(RANK, CaptureRequest(1, 3))
+        rings_of(run_folder)[RANK].ask(CaptureRequest(1, 3))
         for _ in range(5):
             monitor.step()
         assert not monitor.on
