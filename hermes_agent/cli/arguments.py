@@ -55,6 +55,12 @@ def add_selection_arguments(parser: argparse.ArgumentParser, *, baseline: bool =
     parser.add_argument("--no-cache", action="store_true", help="do not use or write the cache")
 
 
+def add_table_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``steps`` and ``ranks``."""
+    add_run_arguments(parser, baseline=False)
+    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+
+
 def step_range(text: str) -> tuple[int, int]:
     """Read ``5:9`` or ``5``."""
     first, colon, last = text.partition(":")

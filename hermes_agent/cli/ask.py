@@ -65,14 +65,6 @@ def _print(question: str, answer: Answer, as_json: bool) -> None:
         for each in answer.notes:
             note(each)
         return
-    print_json(
-        {
-            "schema": SCHEMA,
-            "question": question,
-            "text": answer.text,
-            "by": answer.by,
-            "intent": answer.intent,
-            "evidence": [each.model_dump(mode="json") for each in answer.evidence],
-            "notes": list(answer.notes),
-        }
-    )
+    reply = {"text": answer.text, "by": answer.by, "intent": answer.intent}
+    evidence = [each.model_dump(mode="json") for each in answer.evidence]
+    print_json({"schema": SCHEMA, "question": question, **reply, "evidence": evidence, "notes": list(answer.notes)})

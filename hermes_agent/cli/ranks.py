@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_run_arguments, profile_of, request_of, settings
+from hermes_agent.cli.arguments import add_table_arguments, profile_of, request_of, settings
 from hermes_agent.cli.terminal import aligned, print_rows
 
 if TYPE_CHECKING:
@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "hermes-dx/ranks/1"
 Row = dict[str, object]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the arguments of ``ranks``."""
-    add_run_arguments(parser, baseline=False)
-    parser.add_argument("--json", action="store_true", help="print the rows as JSON")
+add_arguments = add_table_arguments
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, TextIO, TypeVar
 
@@ -136,12 +137,10 @@ def raise_on_interrupt() -> None:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    try:
+    with suppress(OSError, RuntimeError, ValueError):  # a closed stream, or one that was being written
         line = "\r\x1b[K" if os.isatty(2) else ""
         os.write(2, f"{line}hermes-dx: interrupted\n".encode())  # not through sys.stderr, which may be in mid-write
         sys.stdout.flush()
-    except (OSError, RuntimeError, ValueError):
-        pass  # a closed stream, or one that was being written
     remove_temporary()
     os._exit(130)
 

@@ -6,37 +6,29 @@ import atexit
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from hermes_agent.monitor.hooks import Model
 from hermes_agent.monitor.session import Monitor, Options
 
 T = TypeVar("T")
+P = ParamSpec("P")
 _current: Monitor | None = None
 
 
-def start(
-    folder: Path | str | None = None,
-    *,
-    rank: int | None = None,
-    batch_size: int | None = None,
-    flops_per_step: float | None = None,
-    peak_flops_per_s: float | None = None,
-    options: Options | None = None,
-) -> Monitor:
-    """Start the process's monitor; one that runs already is closed first. The arguments are those of ``Monitor``."""
-    global _current
-    stop()
-    _current = Monitor(
-        folder,
-        rank=rank,
-        batch_size=batch_size,
-        flops_per_step=flops_per_step,
-        peak_flops_per_s=peak_flops_per_s,
-        options=options,
-    )
-    atexit.register(_current.close)
-    return _current
+def _starting(make: Callable[P, Monitor]) -> Callable[P, Monitor]:
+    def start(*args: P.args, **kwargs: P.kwargs) -> Monitor:
+        """Start the process's monitor; one that runs already is closed first. It takes the arguments of ``Monitor``."""
+        global _current
+        stop()
+        _current = make(*args, **kwargs)
+        atexit.register(_current.close)
+        return _current
+
+    return start
+
+
+start = _starting(Monitor)
 
 
 def step(step: int | None = None, samples: int | None = None) -> None:
@@ -113,7 +105,7 @@ class LightningCallback(_Callback):
         """Start, and watch the module's gradients."""
         self._begin(module)
 
-    def on_train_batch_end(self, trainer: object, module: object, *_: object, **__: object) -> None:
+    def on_train_batch_end(self, *_: object, **__: object) -> None:
         """Record the step."""
         if self._monitor is not None:
             self._monitor.step()
@@ -126,9 +118,7 @@ class LightningCallback(_Callback):
 class TrainerCallback(_Callback):
     """``Trainer(callbacks=[TrainerCallback(...)])`` of Hugging Face; a step is an optimizer step."""
 
-    def on_train_begin(
-        self, args: object, state: object, control: object, model: Model | None = None, **_: object
-    ) -> None:
+    def on_train_begin(self, *_: object, model: Model | None = None, **__: object) -> None:
         """Start, and watch the model's gradients."""
         self._begin(model)
 

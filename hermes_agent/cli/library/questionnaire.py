@@ -117,12 +117,12 @@ def _fault(text: str, *, phrase: bool = False) -> str:
 def confirmed_fields(diagnosis: Diagnosis, ask: Ask) -> dict[str, object]:
     """Ask which cause a change confirmed; return the fields that the diagnosis fills. Raises UsageError without one."""
     from hermes_agent.evidence.citations import without_citations
-    from hermes_agent.model.display import counted, on_ranks
+    from hermes_agent.model.display import cause_heading, counted, on_ranks
 
     cause = _confirmed(diagnosis, ask)
     ranks, step = diagnosis.run.ranks, diagnosis.step_time_ms
     return {
-        "title": _heading(cause) + on_ranks(cause.ranks, ranks),
+        "title": cause_heading(cause.cause, cause.mechanism) + on_ranks(cause.ranks, ranks),
         "symptom": f"{without_citations(cause.claim)} The step took {step.median:.1f} ms (median of {step.steps}).",
         "signals": list(dict.fromkeys(cause.signals)),
         "signals_origin": "observed",
@@ -136,12 +136,13 @@ def confirmed_fields(diagnosis: Diagnosis, ask: Ask) -> dict[str, object]:
 
 
 def _confirmed(diagnosis: Diagnosis, ask: Ask) -> CauseRecord:
+    from hermes_agent.model.display import cause_heading
+
     found = {str(place): cause for place, cause in enumerate(diagnosis.causes, start=1)}
     if not found:
         raise UsageError("the latest diagnosis names no cause, so there is nothing to confirm; use `cases add` alone")
-    lines = [
-        f"  {place}. {_heading(cause)}, {cause.impact_ms_per_step:.1f} ms per step" for place, cause in found.items()
-    ]
+    headings = {place: cause_heading(cause.cause, cause.mechanism) for place, cause in found.items()}
+    lines = [f"  {n}. {headings[n]}, {cause.impact_ms_per_step:.1f} ms per step" for n, cause in found.items()]
     numbers = f"{', '.join(found)}, or none"
     asked = f"Which was confirmed by a change ({numbers}): "
     question = "\n".join([f"The latest diagnosis: {diagnosis.headline}", *lines, asked])
@@ -150,9 +151,3 @@ def _confirmed(diagnosis: Diagnosis, ask: Ask) -> CauseRecord:
             raise UsageError("no cause was confirmed, so no case was added; a case needs a confirmed cause")
         question = f"Write one of {numbers}: "
     return found[answer]
-
-
-def _heading(cause: CauseRecord) -> str:
-    from hermes_agent.model.display import cause_heading
-
-    return cause_heading(cause.cause, cause.mechanism)
