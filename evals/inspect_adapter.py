@@ -30,7 +30,7 @@ from evals.models import use_of
 from evals.outcome import CaseResult, ModelUse
 from evals.run_places import Places
 from hermes_agent.config.settings import Settings
-from hermes_agent.llm.connect import new_budget
+from hermes_agent.llm.endpoint import new_budget
 from hermes_agent.llm.model import Message, ModelRequest, Reply, Usage
 from hermes_agent.llm.redact import RedactedModel, Redactor
 from hermes_agent.model.diagnosis import Diagnosis

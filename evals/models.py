@@ -12,7 +12,7 @@ from typing import Protocol
 from evals.outcome import ModelUse
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.connect import connect, new_budget
+from hermes_agent.llm.endpoint import connect, new_budget
 from hermes_agent.llm.model import ChatModel
 from hermes_agent.llm.recording import RecordingModel, ReplayModel
 from hermes_agent.model.diagnosis import Diagnosis

@@ -19,7 +19,7 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
-from hermes_agent.questions.material import RunMaterial, ignore, never
+from hermes_agent.questions.material import Material, ignore, never
 from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
 from hermes_agent.workflow.diagnose import Writer, diagnose
@@ -43,7 +43,7 @@ class Session:
             thresholds=request.thresholds or settings.thresholds,
             private_cases=request.private_cases or settings.cases.private_dir,
         )
-        self._material = RunMaterial(self.request)
+        self._material = Material(self.request)
         self._diagnosis: Diagnosis | None = None
         self._discussion: Discussion | None = None
         self._by_model: ModelAnswers | None = None

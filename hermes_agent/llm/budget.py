@@ -1,13 +1,13 @@
-"""The tokens, calls, time and money that one question may use."""
+"""The tokens, calls, time and money that one question may use, and one call to a model within them."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 
-from hermes_agent.llm.model import Message, ModelRequest, Usage
+from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, Reply, Usage
 from tools.errors import ModelError
 
 # English and code run at about four characters a token in the usual byte-pair vocabularies; other scripts
@@ -129,3 +129,55 @@ class Budget:
                 raise BudgetExceeded(
                     f"The budget of this question is used up: {what}; raise budget.{setting} to allow more."
                 )
+
+
+ELIDED = "(left out to save room; ask for it again or read it by its handle)"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one dialogue in addition to its budget."""
+
+    max_rounds: int = 8  # calls of the model; in the last one it can no longer ask for tools
+    tool_text_chars: int = 6_000  # of each result that the model gets to see
+    max_repeats: int = 3  # repeated or failed calls in a row before the dialogue is stopped
+    context_tokens: int | None = None  # what the prompt may grow to
+    max_answer_tokens: int | None = None
+
+
+def take_turn(
+    model: ChatModel,
+    request: ModelRequest,
+    limits: Limits,
+    budget: Budget,
+    cancelled: Callable[[], bool],
+    emit: Callable[[Degraded], None],
+) -> Reply:
+    """Run one call until it ends, is ``cancelled`` or out of time, and count its tokens; raises ModelError."""
+    messages = request.messages
+    if limits.context_tokens is not None:
+        messages = fit_window(messages, limits.context_tokens - (limits.max_answer_tokens or 0))
+    request = replace(request, messages=messages, max_tokens=limits.max_answer_tokens)
+    reply = model.complete(request, lambda: cancelled() or budget.out_of_time())
+    for each in reply.degraded:
+        emit(each)
+    written = message_tokens(reply.message()) - MESSAGE_OVERHEAD_TOKENS
+    try:
+        budget.spend(reply.usage or Usage(request_tokens(request), written, estimated=True))
+    except BudgetExceeded as over:
+        return replace(reply, over_budget=str(over))
+    return reply
+
+
+def fit_window(messages: Sequence[Message], tokens: int) -> tuple[Message, ...]:
+    """The messages, the oldest tool results left out until ``tokens`` are enough; the latest one stays."""
+    fitted = list(messages)
+    total = sum(map(message_tokens, fitted))
+    results = [index for index, message in enumerate(fitted) if message.role == "tool"]
+    for index in results[:-1]:
+        if total <= tokens:
+            break
+        shorter = replace(fitted[index], content=ELIDED)
+        total += message_tokens(shorter) - message_tokens(fitted[index])
+        fitted[index] = shorter
+    return tuple(fitted)

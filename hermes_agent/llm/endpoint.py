@@ -1,17 +1,27 @@
-"""A model behind an OpenAI-compatible endpoint."""
+"""A model behind an OpenAI-compatible endpoint, made from the settings with its budget."""
 
 from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from hermes_agent.llm.budget import request_tokens
-from hermes_agent.llm.capabilities import CONTEXT_OVERFLOW, Capabilities, Endpoint, step_down, structured_mode
+from hermes_agent.config.settings import Settings
+from hermes_agent.llm.budget import Budget, Prices, request_tokens
+from hermes_agent.llm.capabilities import (
+    CONTEXT_OVERFLOW,
+    Capabilities,
+    Endpoint,
+    profile_for,
+    step_down,
+    structured_mode,
+)
 from hermes_agent.llm.failures import RetryPolicy, failure
-from hermes_agent.llm.model import Degraded, ModelRequest, Reply
+from hermes_agent.llm.model import ChatModel, Degraded, ModelRequest, Reply
+from hermes_agent.llm.redact import RedactedModel, Redactor
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.wire import Body, StreamedReply, encode
 from tools.errors import ModelError
@@ -188,3 +198,28 @@ def _interruptible(produce: Callable[[], Iterator[Chunk]], cancelled: Callable[[
         yield None
     finally:
         stop.set()
+
+
+def connect(settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> ChatModel | None:
+    """The configured model, None when none is; ``hosts`` and ``users`` are masked too."""
+    llm = settings.llm
+    if llm.model is None:
+        return None
+    key, loopback = settings.key_text(), settings.is_loopback
+    endpoint = Endpoint(llm.base_url, llm.model, key, llm.timeout_s, llm.temperature, loopback)
+    model = EndpointModel(endpoint, capabilities_of(settings), RetryPolicy(llm.max_retries))
+    return RedactedModel(model, Redactor(hosts, users)) if settings.redacts else model
+
+
+def capabilities_of(settings: Settings) -> Capabilities:
+    """The built-in profile of the endpoint with the user's corrections."""
+    return profile_for(settings.llm.base_url, settings.llm.model or "", settings.llm.profile.model_dump())
+
+
+def new_budget(settings: Settings, clock: Callable[[], float] = time.monotonic) -> Budget:
+    """A fresh budget for one question."""
+    allowed = settings.budget
+    prices = None
+    if allowed.prompt_per_million is not None and allowed.completion_per_million is not None:
+        prices = Prices(allowed.prompt_per_million, allowed.completion_per_million, allowed.currency)
+    return Budget(allowed.max_calls, allowed.max_tokens, allowed.max_seconds, allowed.max_cost, prices, clock)

@@ -1,4 +1,4 @@
-"""Models without a network: one that plays a script, and exchanges recorded as JSON lines and replayed."""
+"""Exchanges with a model recorded as JSON lines, and replayed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from itertools import takewhile
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -18,31 +17,6 @@ from hermes_agent.llm.model import ChatModel, ModelRequest, Reply
 from hermes_agent.llm.sanitize import one_line
 from tools.agent_tools.tool import describe_faults
 from tools.errors import InputError, ModelError
-
-Turn: TypeAlias = str | Reply | ModelError
-
-
-class ScriptedModel:
-    """Plays one turn per call, in order, and keeps the requests it saw; a call after the last turn is a ModelError."""
-
-    def __init__(self, turns: Iterable[Turn], name: str = "scripted") -> None:
-        self._turns = list(turns)
-        self.name = name
-        self.requests: list[ModelRequest] = []
-
-    def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
-        """The next turn; see ChatModel.complete."""
-        played = len(self.requests)
-        self.requests.append(request)
-        if played >= len(self._turns):
-            raise ModelError(f"The script of the model {self.name!r} ended after {len(self._turns)} turns.")
-        turn = self._turns[played]
-        if isinstance(turn, ModelError):
-            raise turn
-        if isinstance(turn, Reply):
-            return Reply(reason="cancelled") if cancelled() else turn
-        text = "".join(takewhile(lambda _: not cancelled(), turn))
-        return Reply(text, reason="cancelled" if cancelled() else "stop")
 
 
 class Exchange(BaseModel):

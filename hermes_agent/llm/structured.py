@@ -9,10 +9,9 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from hermes_agent.llm.budget import Budget, BudgetExceeded
+from hermes_agent.llm.budget import Budget, BudgetExceeded, Limits, take_turn
 from hermes_agent.llm.model import Cancelled, ChatModel, Degraded, Message, ModelRequest, ResponseSchema
 from hermes_agent.llm.sanitize import one_line
-from hermes_agent.llm.turn import Limits, take_turn
 from tools.agent_tools.tool import describe_faults
 from tools.errors import ModelError
 

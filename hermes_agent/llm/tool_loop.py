@@ -10,10 +10,9 @@ from typing import Literal, TypeAlias
 
 from pydantic import Field
 
-from hermes_agent.llm.budget import Budget, BudgetExceeded
+from hermes_agent.llm.budget import Budget, BudgetExceeded, Limits, take_turn
 from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from hermes_agent.llm.sanitize import clean, fence, one_line
-from hermes_agent.llm.turn import Limits, take_turn
 from tools.agent_tools.tool import Arguments, Tool, read_tool
 from tools.errors import HermesError, UsageError
 

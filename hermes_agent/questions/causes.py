@@ -255,23 +255,13 @@ def _confidence(discussion: Discussion, cause: CauseRecord) -> str:
 
 def _interval(discussion: Discussion, cause: CauseRecord) -> str:
     """The range in which the speedup without the cause is expected to lie."""
-    ranked = _ranked(discussion, cause)
-    if ranked is None:
+    if (impact := discussion.impact(cause)) is None:
         return ""
-    key = dict(zip(("cause", "mechanism", "ranks"), cause_key(ranked), strict=True))
-    low, high = (discussion.measured("predicted_speedup", bound=bound, **key) for bound in ("low", "high"))
+    of_cause = impact.arguments
+    low, high = (discussion.measured("predicted_speedup", **of_cause, bound=bound) for bound in ("low", "high"))
     if low is None or high is None:
         return "What its removal brings is not predicted."
     return discussion.say("Without it a step is expected to be between {0} and {1} as fast.", low, high)
-
-
-def _ranked(discussion: Discussion, cause: CauseRecord) -> RankedCause | None:
-    key = (cause.cause, cause.mechanism, cause.check)
-    for each in ranking(discussion.profile()).causes:
-        finding = each.finding
-        if (finding.cause, finding.mechanism, each.check) == key and list(finding.ranks) in (cause.ranks, []):
-            return each
-    return None
 
 
 def _status(discussion: Discussion, cause: str, mechanism: str | None) -> CauseStatus:

@@ -11,7 +11,7 @@ from typing import Literal
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.model.display import rank_list
-from hermes_agent.questions import advice, cases, causes, device, evidence_lookup, ranks, recording, steps
+from hermes_agent.questions import advice, causes, device, evidence_lookup, ranks, recording, steps
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import MOST_PLACES, Question, in_english, lexicon, read_question, wording
@@ -70,7 +70,7 @@ def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
                 return name, text
     suggested = bullets(f"“{example}”" for example in SUGGESTED)
     unknown = f"{wording('not_understood')}\n{suggested}\n\n{wording('more_questions')}"
-    return NOT_UNDERSTOOD, blocks([unknown, cases.for_text(discussion, question.text)])
+    return NOT_UNDERSTOOD, blocks([unknown, evidence_lookup.for_text(discussion, question.text)])
 
 
 def _no_such_rank(discussion: Discussion, question: Question) -> str:
@@ -93,7 +93,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "identifiers": evidence_lookup.explain_ids,
         "gaps": causes.unanswered_checks,
         "comparison": advice.against_baseline,
-        "similar_cases": cases.similar_cases,
+        "similar_cases": evidence_lookup.similar_cases,
         "certainty": causes.how_sure,
         "workers": advice.how_many_workers,
         "named_work": device.named_work,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from hermes_agent.llm.model import Cancelled
 from hermes_agent.model.events import Emit, Event, Notice, Stage, StageProgress
@@ -15,19 +15,6 @@ if TYPE_CHECKING:
     from tools.views.profile import Profile
 
 
-class Material(Protocol):
-    """A run that can be measured, and cases that can be searched."""
-
-    def profile(self) -> Profile:
-        """The run; raises InputError when it can no longer be read."""
-
-    def baseline(self) -> Profile | None:
-        """The run it is compared with, if there is one."""
-
-    def cases(self) -> CaseIndex:
-        """The case library."""
-
-
 def ignore(_: Event) -> None:
     """A listener that drops every event."""
 
@@ -37,7 +24,7 @@ def never() -> bool:
     return False
 
 
-class RunMaterial:
+class Material:
     """The material of a request, read through the columnar cache at the first question that needs it."""
 
     def __init__(self, request: Request) -> None:

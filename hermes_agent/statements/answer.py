@@ -7,11 +7,10 @@ from typing import NamedTuple
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.index import evidence_index
-from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.connect import capabilities_of, connect, new_budget
+from hermes_agent.llm.budget import Budget, Limits
+from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget
 from hermes_agent.llm.model import ChatModel, Message
 from hermes_agent.llm.structured import Structured, ask_structured
-from hermes_agent.llm.turn import Limits
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Emit, Notice
 from hermes_agent.questions.material import never

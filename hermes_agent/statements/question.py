@@ -8,21 +8,19 @@ from dataclasses import replace
 from pydantic import Field
 
 from hermes_agent.config.settings import Settings
-from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.connect import capabilities_of, connect, new_budget
+from hermes_agent.llm.budget import Budget, Limits
+from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget
 from hermes_agent.llm.model import Cancelled, ChatModel, Message
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.structured import Structured, ask_structured
 from hermes_agent.llm.tool_loop import ResultStore, run_dialogue
-from hermes_agent.llm.turn import Limits
 from hermes_agent.model.display import plain
 from hermes_agent.model.events import Emit
 from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
 from hermes_agent.questions.advice import what_if as predicted
-from hermes_agent.questions.cases import for_text
 from hermes_agent.questions.causes import about, unanswered_checks
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.evidence_lookup import look_up
+from hermes_agent.questions.evidence_lookup import for_text, look_up
 from hermes_agent.questions.question import Question, Subject
 from hermes_agent.statements.answer import answer_tokens, facts_chars
 from hermes_agent.statements.attempt import Accepted, Declined, checked_statements, passing_on, spent_line

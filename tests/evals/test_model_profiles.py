@@ -8,11 +8,12 @@ from evals.case_schema import RunRef
 from evals.models import ModelChoice, model_choice
 from evals.run_places import Places, locate
 from hermes_agent.llm.budget import Budget
-from hermes_agent.llm.recording import RecordingModel, ScriptedModel
+from hermes_agent.llm.recording import RecordingModel
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.request import Request
 from hermes_agent.statements.answer import write_answer
 from hermes_agent.workflow.diagnose import diagnose
+from tests.hermes_agent.llm.scripted import ScriptedModel
 from tools.errors import ModelError, UsageError
 
 RUN = RunRef.model_validate({"synthetic": {"ranks": 1, "steps": 2, "layers": 1}})

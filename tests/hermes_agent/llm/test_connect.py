@@ -11,7 +11,7 @@ import pytest
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import BudgetExceeded
 from hermes_agent.llm.capabilities import Capabilities, profile_for
-from hermes_agent.llm.connect import capabilities_of, connect, new_budget
+from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget
 from hermes_agent.llm.model import Message, ModelRequest, Usage
 from tests.hermes_agent.llm.fake_endpoint import said, serving
 
@@ -72,7 +72,12 @@ def test_the_budget_follows_the_settings(tmp_path: Path) -> None:
 
 
 def test_importing_the_adapter_loads_no_client_and_no_network() -> None:
-    modules = ["hermes_agent.config.settings", "hermes_agent.llm.connect", "hermes_agent.llm.tool_loop", "prompts.load"]
+    modules = [
+        "hermes_agent.config.settings",
+        "hermes_agent.llm.endpoint",
+        "hermes_agent.llm.tool_loop",
+        "prompts.load",
+    ]
     code = f"import sys, {', '.join(modules)}; print(*sorted(sys.modules))"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(run.stdout.split())

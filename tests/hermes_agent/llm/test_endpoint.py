@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hermes_agent.llm.budget import Budget
+from hermes_agent.llm.budget import Budget, Limits, take_turn
 from hermes_agent.llm.capabilities import Capabilities, Endpoint
 from hermes_agent.llm.endpoint import EndpointModel
 from hermes_agent.llm.failures import RetryPolicy
@@ -23,7 +23,6 @@ from hermes_agent.llm.model import (
     ToolSpec,
     Usage,
 )
-from hermes_agent.llm.turn import Limits, take_turn
 from tests.hermes_agent.llm.fake_endpoint import (
     Answer,
     FakeEndpoint,

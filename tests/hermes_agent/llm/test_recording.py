@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.llm.model import Message, ModelRequest, Reply, ResponseSchema, ToolCall, ToolSpec, Usage
-from hermes_agent.llm.recording import RecordingModel, ReplayModel, ScriptedModel, Turn, request_key
+from hermes_agent.llm.recording import RecordingModel, ReplayModel, request_key
+from tests.hermes_agent.llm.scripted import ScriptedModel, Turn
 from tools.errors import InputError, ModelError
 
 ASK = ModelRequest((Message("user", "why?"),), (ToolSpec("steps", "Steps.", {"type": "object"}),), max_tokens=9)

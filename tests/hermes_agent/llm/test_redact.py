@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes_agent.llm.model import Message, ModelRequest, Reply, ResponseSchema, ToolCall
-from hermes_agent.llm.recording import ScriptedModel
 from hermes_agent.llm.redact import RedactedModel, Redactor
+from tests.hermes_agent.llm.scripted import ScriptedModel
 
 PIECES = st.sampled_from(
     [

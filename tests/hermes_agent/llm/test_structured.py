@@ -11,9 +11,9 @@ from hermes_agent.llm.budget import Budget, BudgetExceeded
 from hermes_agent.llm.capabilities import Capabilities, Endpoint
 from hermes_agent.llm.endpoint import EndpointModel
 from hermes_agent.llm.model import Cancelled, ChatModel, Degraded, Message, ToolCall
-from hermes_agent.llm.recording import ScriptedModel
 from hermes_agent.llm.structured import Structured, ask_structured, parse_form, strict_schema
 from tests.hermes_agent.llm.fake_endpoint import Answer, call_chunk, end_chunk, refused, said, serving
+from tests.hermes_agent.llm.scripted import ScriptedModel
 from tools.errors import ModelError
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 import pytest
 from pydantic import Field
 
-from hermes_agent.llm.budget import Budget
+from hermes_agent.llm.budget import ELIDED, Budget, Limits
 from hermes_agent.llm.model import Message, Reply, ToolCall, Usage
-from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.llm.tool_loop import (
     ANSWER_NOW,
     DialogueEvent,
@@ -19,7 +18,7 @@ from hermes_agent.llm.tool_loop import (
     ToolStarted,
     run_dialogue,
 )
-from hermes_agent.llm.turn import ELIDED, Limits
+from tests.hermes_agent.llm.scripted import ScriptedModel, Turn
 from tools.agent_tools.tool import Arguments, Tool
 from tools.errors import ModelError, UsageError
 

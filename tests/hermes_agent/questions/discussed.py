@@ -6,7 +6,9 @@ import re
 
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.evidence.citations import cited_ids, written
+from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.material import Material
 from hermes_agent.questions.question import lexicon
 from hermes_agent.report.compose import Findings, compose
 from tests.collective_runs import late_run
@@ -39,10 +41,11 @@ def unsupported(text: str, discussion: Discussion) -> list[str]:
     return wrong
 
 
-class MadeUp:
+class MadeUp(Material):
     """Material without files: a profile, and the bundled cases when a test asks for them."""
 
     def __init__(self, profile: Profile) -> None:
+        super().__init__(Request(()))
         self._profile = profile
         self._index: CaseIndex | None = None
 

@@ -11,12 +11,14 @@ from pathlib import Path
 
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.config.settings import Settings
-from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Event, Notice
+from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.material import Material
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.statements.record import Statement, Statements
+from tests.hermes_agent.llm.scripted import ScriptedModel, Turn
 from tests.synthetic import RankBuilder, profile_of
 from tools.analyzers.registry import all_checks
 from tools.judgement.ranking import ranking
@@ -51,8 +53,11 @@ def diagnosis() -> Diagnosis:
     return compose(Findings(profile, all_checks(profile), ranking(profile), {}))
 
 
-class NoCases:
+class NoCases(Material):
     """The material of the made-up run, without a case library."""
+
+    def __init__(self) -> None:
+        super().__init__(Request(()))
 
     def profile(self) -> Profile:
         return slow_loader()

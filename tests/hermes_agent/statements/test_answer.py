@@ -9,7 +9,6 @@ import pytest
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget
 from hermes_agent.llm.model import Cancelled, Reply, Usage
-from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.model.display import cause_title
 from hermes_agent.questions.prose import capital
@@ -19,6 +18,7 @@ from hermes_agent.statements.answer import Written, answer_tokens, facts_chars, 
 from hermes_agent.statements.facts import answer_facts, hosts_of
 from hermes_agent.statements.record import Statement, introduction, without_words, words_of_model
 from tests.hermes_agent.llm.fake_endpoint import Answer, refused, said, serving, text_chunk
+from tests.hermes_agent.llm.scripted import ScriptedModel, Turn
 from tests.hermes_agent.statements.slow_loader import (
     Listener,
     answer_of,

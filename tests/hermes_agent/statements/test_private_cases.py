@@ -13,7 +13,6 @@ from case_library.retrieval.recall import CaseIndex
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.cases import recalled, recalled_case
 from hermes_agent.llm.model import Reply, ToolCall
-from hermes_agent.llm.recording import ScriptedModel
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.report.markdown import render_markdown
@@ -23,6 +22,7 @@ from hermes_agent.statements.private import PublicDiscussion, sendable_discussio
 from hermes_agent.statements.question import ModelAnswers
 from tests.case_library.own_cases import draft, public_fields, put
 from tests.hermes_agent.llm.fake_endpoint import said, serving
+from tests.hermes_agent.llm.scripted import ScriptedModel
 from tests.hermes_agent.statements.slow_loader import (
     Listener,
     NoCases,
@@ -71,6 +71,7 @@ class WithCases(NoCases):
     """The made-up run with a case library."""
 
     def __init__(self, index: CaseIndex) -> None:
+        super().__init__()
         self._index = index
 
     def cases(self) -> CaseIndex:

@@ -9,7 +9,6 @@ import pytest
 
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.llm.model import Cancelled, Reply, ToolCall
-from hermes_agent.llm.recording import ScriptedModel, Turn
 from hermes_agent.model.display import cause_title
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
@@ -18,6 +17,7 @@ from hermes_agent.session import Session
 from hermes_agent.statements.attempt import Accepted, Declined
 from hermes_agent.statements.question import ModelAnswers, remembering, tools_for
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, call_chunk, end_chunk, refused, said, serving
+from tests.hermes_agent.llm.scripted import ScriptedModel, Turn
 from tests.hermes_agent.statements.slow_loader import (
     INJECTION,
     Listener,
