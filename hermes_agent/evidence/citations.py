@@ -26,6 +26,8 @@ def written(value: float, unit: str) -> str:
             return f"{value:.2f}x"
         case "" | "count":
             return _count(value)
+        case _ if unit.startswith("/"):
+            return f"{_count(value) if value == round(value) else _rounded(value)}{unit}"
         case _ if unit in CONTINUOUS or "/" in unit:
             return f"{_rounded(value)} {unit}"
         case _:
@@ -44,7 +46,7 @@ def _rounded(value: float) -> str:
 
 
 CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
-CITED_FIGURE = re.compile(r"(?P<figure>[-+]?\d[\d.,]*(?:x| [^\s\[\]]+)?) \[(?P<id>E\d+)\]")
+CITED_FIGURE = re.compile(r"(?P<figure>[-+]?\d[\d.,]*(?:x|/\w+| [^\s\[\]]+)?) \[(?P<id>E\d+)\]")
 CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
 LIST_MARK = re.compile(r"^[ \t]*(?:[-*]|\d+[.)]|#+)[ \t]+", re.MULTILINE)
 BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(]?[A-Z`*\[]|$)|\n+")

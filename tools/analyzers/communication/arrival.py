@@ -104,7 +104,7 @@ def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Exces
     mean = measure(profile, "collective_ms")
     for rank in late:
         text = (
-            f"Rank {rank} spends {{0}} per step in collectives, all ranks {{1}}; in {{2}} steps most waiting is for it."
+            f"Rank {rank} spends {{0}} per step in collectives, all ranks {{1}}; in {{2}} most waiting is for it."
         )
         inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
         sentences.append(say(text, inside, mean, led))
@@ -190,7 +190,7 @@ def _between_traced(profile: Profile) -> Check | Finding:
             impact_ms=None if change else waiting.value,
             impact_method="" if change else "exposed waiting, mean per step and rank",
             details=tuple(
-                say(f"rank {rank} is waited for most in {{0}} steps.", measure(profile, "steps_waited_for", rank=rank))
+                say(f"rank {rank} is waited for most in {{0}}.", measure(profile, "steps_waited_for", rank=rank))
                 for rank in leading
             ),
             symptom_of=HOST_CAUSES,

@@ -121,7 +121,7 @@ def wait_share_pct(profile: Profile, rank: int) -> Measurement:
     return of_ranks(profile, value, arrivals(profile), "collectives matched across ranks, last rank", rank)
 
 
-@metric("count", "steps with rank {rank} as the straggler", "In how many steps is this rank waited for most?")
+@metric("steps", "steps with rank {rank} as the straggler", "In how many steps is this rank waited for most?")
 def steps_waited_for(profile: Profile, rank: int) -> Measurement:
     """In how many steps most of the exposed waiting is for this rank."""
     value = float(blame(profile)["steps"].loc[profile.rank(rank).rank.rank])
