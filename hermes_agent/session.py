@@ -12,14 +12,14 @@ from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.journal import journal_of
 from hermes_agent.llm.model import Cancelled
-from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
-from hermes_agent.model.events import Emit
+from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
+from hermes_agent.model.events import Emit, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
-from hermes_agent.questions.material import Material, ignore, never
+from hermes_agent.questions.material import Material, never
 from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
 from hermes_agent.workflow.diagnose import Writer, diagnose
@@ -73,11 +73,6 @@ class Session:
     def diagnosis(self) -> Diagnosis:
         """The diagnosis made before, with a model's words where one wrote."""
         return self._diagnosis or self.discussion.diagnosis
-
-    @property
-    def measured_since(self) -> tuple[EvidenceRecord, ...]:
-        """Figures that answers cited beyond the diagnosis, numbered after its own."""
-        return self.discussion.ledger.added()
 
     @property
     def cases(self) -> tuple[CaseRecord, ...]:

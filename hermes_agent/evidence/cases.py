@@ -29,11 +29,6 @@ def recalled(identifier: str, hit: CaseHit) -> CaseRecord:
     )
 
 
-def kind_of(record: CaseRecord) -> str:
-    """``public`` or ``private``."""
-    return "private" if record.private else "public"
-
-
 def similar_cases_title(records: Iterable[CaseRecord]) -> str:
     """The heading above a list of cases."""
     return "Similar cases, public and private" if any(record.private for record in records) else "Similar public cases"
@@ -41,20 +36,16 @@ def similar_cases_title(records: Iterable[CaseRecord]) -> str:
 
 def recalled_case(record: CaseRecord) -> Case | None:
     """The whole case behind a record, a team's own from its file; None when it can no longer be read."""
-    if not record.private:
-        return library_case(record.case)
-    path = Path(record.file)
-    try:
-        return parse_case(path, read_case_bytes(path)).model_copy(update={"private": True})
-    except CaseError:
-        return None
+    case = _read(Path(record.file)) if record.private else library_case(record.case)
+    return case.model_copy(update={"private": True}) if case and record.private else case
 
 
 def library_case(name: str) -> Case | None:
     """The bundled case of that id; None when the library has none that can be read."""
-    if not all(part.isalnum() for part in name.split("-")):
-        return None
-    path = BUNDLED_CASES / f"{name}.yaml"
+    return _read(BUNDLED_CASES / f"{name}.yaml") if all(part.isalnum() for part in name.split("-")) else None
+
+
+def _read(path: Path) -> Case | None:
     try:
         return parse_case(path, read_case_bytes(path))
     except CaseError:

@@ -116,3 +116,7 @@ Event: TypeAlias = (
     | DiagnosisReady
 )
 Emit: TypeAlias = Callable[[Event], None]
+
+
+def ignore(_: Event) -> None:
+    """A listener that drops every event."""

@@ -166,14 +166,13 @@ def _jointly(discussion: Discussion, causes: Sequence[CauseRecord]) -> str:
 
 def _gain(discussion: Discussion, cause: CauseRecord) -> str:
     key, where = (cause.cause, cause.mechanism), on_ranks(cause.ranks, discussion.diagnosis.run.ranks)
-    texts = [item.text for item in discussion.diagnosis.advice if (item.for_, item.mechanism) == key and item.text]
+    items = [item for item in discussion.diagnosis.advice if (item.for_, item.mechanism) == key and item.text]
     name, impact = f"{cause_title(*key)}{where}", discussion.impact(cause)
-    cost = (
-        f"{capital(name)} {costs(*key)} {cited(impact)} per step, not counting what the causes ranked above it take."
-        if impact
-        else ""
-    )
+    cost = f"{capital(name)} {costs(*key)} {cited(impact)} per step" if impact else ""
+    cost += ", not counting what the causes ranked above it take." if cost else ""
+    # The same cause may be listed for several ranks: the prediction that was measured for these.
+    predicted = {item.text: discussion.evidence[item.evidence[0]].arguments for item in items if item.evidence}
     unknown = f"What a step would take without {name} cannot be replayed from this recording."
-    # The same cause may be listed for several ranks: the prediction that names them.
-    text = next((text for text in texts if where in text), texts[0] if texts else unknown)
+    exact = (text for text, arguments in predicted.items() if impact and arguments == impact.arguments)
+    text = next(exact, items[0].text if items else unknown)
     return paragraph([text.replace("Fixing this", f"Fixing {name}", 1), cost])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import pandas as pd
 
 from case_library.retrieval.query import CaseQuery
-from hermes_agent.evidence.cases import case_fields, kind_of, recalled_case, similar_cases_title
+from hermes_agent.evidence.cases import case_fields, recalled_case, similar_cases_title
 from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.printable import printable
@@ -199,7 +199,7 @@ def _case(record: CaseRecord) -> Shown:
     whole = recalled_case(record)
     fields = case_fields(whole) if whole else {"Source": record.url}
     lines = [
-        f"A {kind_of(record)} case; it suggests, it is no evidence for this run.",
+        f"A {'private' if record.private else 'public'} case; it suggests, it is no evidence for this run.",
         f"Cause there: {cause_title(record.cause, None)}",
         *(f"{title}: {text}" for title, text in fields.items()),
         f"Similar because: {record.why} (similarity {record.similarity:.2f})",

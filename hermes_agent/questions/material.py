@@ -6,17 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermes_agent.llm.model import Cancelled
-from hermes_agent.model.events import Emit, Event, Notice, Stage, StageProgress
+from hermes_agent.model.events import Emit, Notice, ignore
 from hermes_agent.model.request import Request
 
 if TYPE_CHECKING:
     from case_library.retrieval.recall import CaseIndex
     from hermes_agent.workflow.workspace import Workspace
     from tools.views.profile import Profile
-
-
-def ignore(_: Event) -> None:
-    """A listener that drops every event."""
 
 
 def never() -> bool:
@@ -63,11 +59,8 @@ class Material:
         from hermes_agent.workflow.workspace import Workspace
 
         self._pause()
-        self._workspace = self._workspace or Workspace(self._request, self._progress)
+        self._workspace = self._workspace or Workspace(self._request, lambda event: self._emit(event))
         return self._workspace
-
-    def _progress(self, stage: str, done: int, total: int, detail: str) -> None:
-        self._emit(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))
 
     def _pause(self) -> None:
         if self._cancelled():

@@ -73,7 +73,9 @@ def write_answer(
     def ask(messages: Sequence[Message]) -> Structured[Statements]:
         return ask_structured(model, messages, Statements, budget, cancelled, limits=limits, emit=passing_on(emit))
 
-    outcome = checked_statements(ask, _messages(diagnosis, facts_chars(window)), lambda: context, emit)
+    asked = render("answer_facts", **answer_facts(diagnosis, facts_chars(window)))
+    rules = render("answer", most=MOST_STATEMENTS, statements=render("statements"))
+    outcome = checked_statements(ask, (Message("system", rules), Message("user", asked)), lambda: context, emit)
     if not isinstance(outcome, Accepted):
         return Written(diagnosis, f"{FROM_TEMPLATES}: {outcome.reason}")
     written = with_words(diagnosis, outcome.paragraphs, model.name)
@@ -90,9 +92,3 @@ def facts_chars(window: int | None) -> int:
 def answer_tokens(window: int | None) -> int:
     """The most tokens of one answer."""
     return MAX_ANSWER_TOKENS if window is None else min(MAX_ANSWER_TOKENS, max(window // 4, 256))
-
-
-def _messages(diagnosis: Diagnosis, limit_chars: int) -> tuple[Message, ...]:
-    asked = render("answer_facts", **answer_facts(diagnosis, limit_chars))
-    rules = render("answer", most=MOST_STATEMENTS, statements=render("statements"))
-    return Message("system", rules), Message("user", asked)

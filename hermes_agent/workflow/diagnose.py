@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageProgress, StageStarted
+from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
 
@@ -46,11 +46,8 @@ def _made_or_stored(request: Request, emit: Emit) -> tuple[Diagnosis, bool]:
 def _run(request: Request, emit: Emit) -> Diagnosis:
     from hermes_agent.workflow.workspace import Workspace
 
-    def report(stage: str, done: int, total: int, detail: str) -> None:
-        emit(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))
-
     emit(StageStarted(Stage.LOAD))
-    workspace = Workspace(request, report)
+    workspace = Workspace(request, emit)
     workspace.prepare()  # loading begins here, while the heavy libraries are imported
     _settle_environment(os.environ)
     try:

@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TypeVar
 
 from case_library.retrieval.recall import CaseIndex
+from hermes_agent.model.events import Emit, Stage, StageProgress, ignore
 from hermes_agent.model.request import Request
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
@@ -18,7 +19,6 @@ from tools.sources.options import LoadOptions
 from tools.views.profile import Profile
 from tools.views.series import require_steps
 
-Report = Callable[[str, int, int, str], None]
 Result = TypeVar("Result")
 
 
@@ -27,7 +27,7 @@ class Workspace:
     """The profiles, the case index and the results of one diagnosis, each read or opened when first asked for."""
 
     request: Request
-    report: Report | None = None
+    emit: Emit = ignore
     began: float = field(default_factory=time.perf_counter)
     _results: dict[str, object] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
@@ -95,7 +95,7 @@ class Workspace:
     def _load(self) -> tuple[Run, Run | None]:
         request = self.request
         options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
-        progress = None if self.report is None else _Progress(self.report)
+        progress = _Progress(self.emit)
         run = load_run(request.paths, options, progress).select(request.ranks, request.steps)
         require_steps(run, request.paths)
         baseline = load_run(request.baseline, options, progress) if request.baseline else None
@@ -115,4 +115,7 @@ def _begin(work: Callable[[], Result]) -> Future[Result]:
 class _Progress:
     """Passes the reader's progress on."""
 
-    update: Report
+    emit: Emit
+
+    def update(self, stage: str, done: int, total: int, detail: str) -> None:
+        self.emit(StageProgress(Stage.LOAD, done, total, f"{stage} {detail}".strip()))

@@ -15,8 +15,8 @@ import pytest
 
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
-from hermes_agent.questions.material import ignore
 from hermes_agent.workflow.diagnose import diagnose
 
 

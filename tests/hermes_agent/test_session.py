@@ -10,9 +10,8 @@ import pytest
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
-from hermes_agent.model.events import Event, Notice, StageProgress
+from hermes_agent.model.events import Event, Notice, StageProgress, ignore
 from hermes_agent.model.request import Request
-from hermes_agent.questions.material import ignore
 from hermes_agent.session import Cancelled, Session
 from tools.errors import InputError, UsageError
 
@@ -140,7 +139,7 @@ def test_a_case_is_shown_with_its_source(session: Session) -> None:
 
 
 def test_an_unknown_id_names_those_there_are(session: Session) -> None:
-    last = [*session.diagnosis.evidence, *session.measured_since][-1].id
+    last = [*session.diagnosis.evidence, *session.discussion.ledger.added()][-1].id
     with pytest.raises(UsageError, match=f"evidence E1 to {last}"):
         session.show("E999")
 
@@ -168,7 +167,7 @@ def test_ids_that_one_call_printed_are_known_to_the_next_and_never_given_twice(o
     with opened(own_cache) as second:
         shown = {name: second.show(name) for name in printed}
         other = second.ask("breakdown of rank 0", ignore)
-    assert {record.id for record in first.measured_since} <= set(printed)
+    assert {record.id for record in first.discussion.ledger.added()} <= set(printed)
     assert all(each.agrees for each in shown.values())
     assert [shown[name].again for name in printed] == pytest.approx([record.value for record in printed.values()])
     new = {record.id: record for record in other.evidence}

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.cli.main import foreign_packages, main
+from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
-from hermes_agent.questions.material import ignore
 from hermes_agent.workflow.diagnose import diagnose
 from tests.tools.sources.kineto_text import span, write_trace
 

@@ -10,8 +10,8 @@ import pytest
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
 from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
-from hermes_agent.questions.material import ignore
 from hermes_agent.session import Session
 from tests.hermes_agent.questions import discussed
 from tests.hermes_agent.questions.discussed import EXAMPLES

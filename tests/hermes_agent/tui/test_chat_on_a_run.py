@@ -10,8 +10,8 @@ from hermes_agent.cli.chat import openings
 from hermes_agent.config.settings import Settings
 from hermes_agent.demo.data import demo_run
 from hermes_agent.locations.places import RunUrl
+from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
-from hermes_agent.questions.material import ignore
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.messages import SectionMessage
 from hermes_agent.tui.screens import EvidenceScreen
