@@ -32,10 +32,8 @@ def read_results(path: Path) -> Results:
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as saved results: {error}") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            f"{path} holds no saved results ({first['msg']}); make them with hermes-dx eval --json"
-        ) from error
+        reason = error.errors()[0]["msg"]
+        raise InputError(f"{path} holds no saved results ({reason}); make them with hermes-dx eval --json") from error
 
 
 def against(before: Results, now: Results) -> Regression:

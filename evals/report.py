@@ -62,7 +62,7 @@ def report(results: Results, command: str, regression: Regression | None = None,
     lines += [] if results.totals is None else [*(f"- {line}" for line in model_lines(results.totals)), ""]
     for whole in _wholes(results):
         lines += [f"## {whole.pool[0].upper()}{whole.pool[1:]}", "", *_gains(results, whole, stem)]
-        lines += [*_table([FAULT_HEAD, *fault_rows(results, whole.pool)]), *_calibration(whole, stem)]
+        lines += [*_table(FAULT_HEAD, fault_rows(results, whole.pool)), *_calibration(whole, stem)]
         for dimension in ("source", "kind", "family", "difficulty", "scale"):
             lines += _by_tag(results, whole.pool, dimension)
     lines += ["## Misses", "", *(_misses(results) or ["None."]), ""]
@@ -124,16 +124,17 @@ def fault_rows(results: Results, pool: str) -> list[tuple[str, ...]]:
     for group in results.groups:
         if group.pool == pool and group.dimension == "fault" and group.split:
             found.setdefault(group.value, {})[group.split] = group
-    rows = []
-    for fault, by_split in sorted(found.items()):
-        cells: list[str] = []
-        for split in ("dev", "test"):
-            known = by_split.get(split)
-            first = known.scores.get("top_1") if known else None
-            cells.append(f"{round(first.mean * first.cases)} of {first.cases}" if first else "-")
-            cells.append(f"{known.right} of {known.cases}" if known else "-")
-        rows.append((fault, *cells))
-    return rows
+    return [
+        (fault, *_first_and_clean(of.get("dev")), *_first_and_clean(of.get("test")))
+        for fault, of in sorted(found.items())
+    ]
+
+
+def _first_and_clean(group: Group | None) -> tuple[str, str]:
+    if group is None:
+        return "-", "-"
+    first = group.scores.get("top_1")
+    return f"{round(first.mean * first.cases)} of {first.cases}" if first else "-", f"{group.right} of {group.cases}"
 
 
 def calibration_svg(curve: Sequence[Bin]) -> str:
@@ -168,17 +169,16 @@ def _dot(x: float, y: float, radius: float) -> str:
 
 def _frame(across: str, upwards: str, marks: Sequence[str]) -> str:
     whole = SIDE + 2 * EDGE
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{whole}" '
-        'font-family="sans-serif" font-size="12">',
-        f'<rect x="{EDGE}" y="{EDGE / 2}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#999"/>',
-        f'<line x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}" stroke="#999" stroke-dasharray="4 4"/>',
-        *marks,
-        f'<text x="{whole / 2}" y="{whole - 35}" text-anchor="middle">{across}</text>',
-        f'<text x="16" y="{whole / 2}" transform="rotate(-90 16 {whole / 2})" text-anchor="middle">{upwards}</text>',
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    between = "\n".join(marks)
+    return f"""\
+<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{whole}" font-family="sans-serif" font-size="12">
+<rect x="{EDGE}" y="{EDGE / 2}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#999"/>
+<line x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}" stroke="#999" stroke-dasharray="4 4"/>
+{between}
+<text x="{whole / 2}" y="{whole - 35}" text-anchor="middle">{across}</text>
+<text x="16" y="{whole / 2}" transform="rotate(-90 16 {whole / 2})" text-anchor="middle">{upwards}</text>
+</svg>
+"""
 
 
 def _wholes(results: Results) -> list[Details]:
@@ -193,70 +193,60 @@ def _link(stem: str, pool: str, what: str) -> list[str]:
     return [f"![{what}]({_picture(stem, pool, what)})", ""] if stem else []
 
 
-def _table(rows: Iterable[Sequence[str]]) -> list[str]:
-    """A Markdown table with aligned columns; nothing where there is only a head."""
-    head, *rest = rows
-    if not rest:
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    """A Markdown table with aligned columns; nothing without rows."""
+    cells = [list(head), *([str(cell) for cell in row] for row in rows)]
+    if len(cells) == 1:
         return []
-    widths = [max(len(row[at]) for row in (head, *rest)) for at in range(len(head))]
-    aligned = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in (head, *rest)]
-    aligned.insert(1, ["-" * width for width in widths])
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    cells.insert(1, ["-" * width for width in widths])
+    aligned = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells]
     return [*(f"| {' | '.join(row)} |" for row in aligned), ""]
 
 
 def _scores(groups: Sequence[Group]) -> list[str]:
     head = ["score", *(f"{group.pool}, {group.split}" if group.split else group.pool for group in groups)]
-    rows = [
-        [label, *(percent(group.scores.get(name)) for group in groups)]
-        for name, label in COLUMNS
-        if any(name in group.scores for group in groups)
-    ]
-    return _table([head, ["without a miss", *(f"{g.right} of {g.cases}" for g in groups)], *rows])
+    right = ["without a miss", *(f"{group.right} of {group.cases}" for group in groups)]
+    named = [(name, label) for name, label in COLUMNS if any(name in group.scores for group in groups)]
+    return _table(head, [right, *([label, *(percent(g.scores.get(name)) for g in groups)] for name, label in named)])
 
 
 def _by_tag(results: Results, pool: str, dimension: str) -> list[str]:
-    chosen = [g for g in results.groups if g.pool == pool and g.dimension == dimension and not g.split]
     rows = [
         (
             g.value,
-            str(g.cases),
-            str(g.right),
-            *(percent(g.scores.get(n)) for n in ("top_1", "verdict")),
+            g.cases,
+            g.right,
+            percent(g.scores.get("top_1")),
+            percent(g.scores.get("verdict")),
             f"{g.seconds:.1f}",
         )
-        for g in chosen
+        for g in results.groups
+        if g.pool == pool and g.dimension == dimension and not g.split
     ]
-    return _table([(dimension, "cases", "without a miss", "first cause", "verdict", "seconds a case"), *rows])
+    return _table((dimension, "cases", "without a miss", "first cause", "verdict", "seconds a case"), rows)
 
 
 def _gains(results: Results, whole: Details, stem: str) -> list[str]:
     """Predicted against measured gain of the pool and of each split."""
-    lines = [
-        f"- {each.split or 'both splits'}: {gains_line(each.gains)}"
-        for each in results.details
-        if each.pool == whole.pool and each.gains is not None
-    ]
+    known = [each for each in results.details if each.pool == whole.pool]
+    lines = [f"- {each.split or 'both splits'}: {gains_line(each.gains)}" for each in known if each.gains is not None]
     return [*lines, "", *_link(stem, whole.pool, "gains")] if lines else []
 
 
 def _calibration(whole: Details, stem: str) -> list[str]:
     lines: list[str] = []
     if whole.calibration_error is not None:
-        error = f"{whole.calibration_error:.2f}"
         rows = [
-            (f"{b.low:.1f} to {b.high:.1f}", f"{b.confidence:.2f}", f"{b.accuracy:.2f}", str(b.cases))
-            for b in whole.curve
+            (f"{b.low:.1f} to {b.high:.1f}", f"{b.confidence:.2f}", f"{b.accuracy:.2f}", b.cases) for b in whole.curve
         ]
-        lines += [f"Expected calibration error of the first cause's confidence: {error}.", ""]
-        lines += [
-            *_table([("stated", "mean stated", "right", "cases"), *rows]),
-            *_link(stem, whole.pool, "calibration"),
-        ]
-    rows_of = [
-        (label, ", ".join(f"{name} {count}" for name, count in counts.items()))
+        lines += [f"Expected calibration error of the first cause's confidence: {whole.calibration_error:.2f}.", ""]
+        lines += _table(("stated", "mean stated", "right", "cases"), rows) + _link(stem, whole.pool, "calibration")
+    firsts = {
+        label: ", ".join(f"{name} {count}" for name, count in counts.items())
         for label, counts in whole.confusion.items()
-    ]
-    return [*lines, *_table([("labelled", "came first (cases)"), *rows_of])]
+    }
+    return [*lines, *_table(("labelled", "came first (cases)"), firsts.items())]
 
 
 def _misses(results: Results) -> list[str]:

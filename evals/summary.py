@@ -86,8 +86,8 @@ def mean(values: Sequence[float]) -> Mean | None:
 def means(results: Sequence[CaseResult]) -> dict[str, Mean]:
     """The mean of every score over the cases that ask for it."""
     names = dict.fromkeys(name for result in results for name in result.scores)
-    found = {name: mean([r.scores[name] for r in results if name in r.scores]) for name in names}
-    return {name: value for name, value in found.items() if value is not None}
+    scored = {name: [r.scores[name] for r in results if name in r.scores] for name in names}
+    return {name: found for name, values in scored.items() if (found := mean(values)) is not None}
 
 
 def calibration(results: Sequence[CaseResult]) -> tuple[list[Bin], float | None]:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from evals.lab.environment_faults.placement import Placement, surrounded
 from evals.lab.scenarios import Plan, Scenario, write_plan
@@ -51,7 +52,14 @@ def launch(scenario: Scenario, plan: Plan) -> Launched:
     write_plan(plan, plan_path)
     with surrounded(scenario.environment_faults, plan.ranks, plan.folder) as placements:
         _run(plan, plan_path, placements, dict(scenario.environment))
-    return _read(plan)
+    texts = [plan.step_log(rank).read_text(encoding="utf-8") for rank in range(plan.ranks)]
+    walls = [[json.loads(line)["wall_ms"] for line in text.splitlines()] for text in texts]
+    summaries = [json.loads(plan.summary(rank).read_text(encoding="utf-8")) for rank in range(plan.ranks)]
+    return Launched(
+        steps_ms=tuple(fmean(of_step) for of_step in zip(*walls, strict=True)),
+        loss=fmean(summary["loss"] for summary in summaries),
+        versions=summaries[0]["versions"],
+    )
 
 
 def _run(plan: Plan, plan_path: Path, placements: Sequence[Placement], own: dict[str, str]) -> None:
@@ -66,7 +74,9 @@ def _run(plan: Plan, plan_path: Path, placements: Sequence[Placement], own: dict
             process.kill()
             process.wait()
     for rank in failed:
-        raise LaunchError(f"rank {rank} of the recorded training failed: {_last_line(plan.messages(rank))}")
+        lines = plan.messages(rank).read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line for line in reversed(lines) if line.strip()), "it said nothing")
+        raise LaunchError(f"rank {rank} of the recorded training failed: {last}")
 
 
 def _start(
@@ -92,23 +102,3 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> None:
         if time.monotonic() > deadline:
             raise LaunchError(f"the recorded training did not end within {LAUNCH_LIMIT_S:.0f} s; is the machine busy?")
         time.sleep(POLL_S)
-
-
-def _last_line(messages: Path) -> str:
-    lines = messages.read_text(encoding="utf-8", errors="replace").split("\n")
-    return next((line for line in reversed(lines) if line.strip()), "it said nothing")
-
-
-def _read(plan: Plan) -> Launched:
-    ranks = range(plan.ranks)
-    walls = [[json.loads(line)["wall_ms"] for line in _lines(plan.step_log(rank))] for rank in ranks]
-    summaries = [json.loads(plan.summary(rank).read_text(encoding="utf-8")) for rank in ranks]
-    return Launched(
-        steps_ms=tuple(sum(of_step) / plan.ranks for of_step in zip(*walls, strict=True)),
-        loss=sum(summary["loss"] for summary in summaries) / plan.ranks,
-        versions=summaries[0]["versions"],
-    )
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text(encoding="utf-8").splitlines()

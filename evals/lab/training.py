@@ -21,7 +21,7 @@ from torch.profiler import ProfilerActivity, profile, schedule
 
 from evals.lab.environment_faults.store import store_of
 from evals.lab.samples import batches
-from evals.lab.scenarios import Plan, ScriptOptions, Training, read_plan
+from evals.lab.scenarios import Plan, Training, read_plan
 from evals.lab.workloads.classifiers import Images, Sounds
 from evals.lab.workloads.data_parallel import Workload
 from evals.lab.workloads.language import Experts, Stages, Tokens
@@ -78,109 +78,69 @@ def profiled(plan: Plan, rank: int) -> Iterator[Callable[[], None]]:
         last.stop()
 
 
-class Heap:
-    """An index of objects that live as long as the training; collections on request, ranks in steps of their own."""
-
-    def __init__(self, script_options: ScriptOptions, rank: int, ranks: int) -> None:
-        self._every = script_options.collects_every if rank in script_options.heap_on else 0
-        self._turn = rank * (script_options.collects_every // ranks)
-        count = script_options.heap_objects if rank in script_options.heap_on else 0
-        self._index = [{"sample": number, "parts": [number]} for number in range(count // 2)]
-        if script_options.heap_frozen:
-            gc.collect()
-            gc.freeze()
-
-    def step(self, step: int) -> None:
-        """After each step."""
-        if self._every and step % self._every == self._turn:
-            gc.collect()
-
-
 LINE = "step {step} " + "x" * 1000 + "\n"
-
-
-class Disk:
-    """The folder that checkpoints and log lines go to, or the file server of the environment faults."""
-
-    def __init__(self, folder: Path, name: str, synced: bool) -> None:
-        self._folder, self._name, self._synced = folder, name, synced
-        self._store = store_of(folder, os.environ)
-
-    def write(self, content: bytes) -> None:
-        """Replace the content."""
-        self._store.write(self._name, content)
-        self._sync()
-
-    def append(self, content: bytes) -> None:
-        """Add to the content."""
-        self._store.append(self._name, content)
-        self._sync()
-
-    def _sync(self) -> None:
-        if self._synced:
-            with (self._folder / self._name).open("rb") as file:
-                os.fsync(file.fileno())
-
-
-class Saving:
-    """Writes the model and other state every few steps; training waits."""
-
-    def __init__(self, script_options: ScriptOptions, folder: Path, rank: int, model: torch.nn.Module | None) -> None:
-        self._every, self._model = script_options.saves_every, model
-        self._disk = Disk(folder, f"checkpoint{rank}", script_options.synced)
-        self._state = torch.rand(script_options.saved_mb << 18)
-
-    def step(self, step: int) -> None:
-        """After each step."""
-        if not self._every or step % self._every:
-            return
-        content = io.BytesIO()
-        model = self._model.state_dict() if self._model is not None else {}
-        torch.save({"step": step, "model": model, "state": self._state}, content)
-        self._disk.write(content.getvalue())
-
-
-class StepLines:
-    """Log lines after each step, safe before training goes on."""
-
-    def __init__(self, script_options: ScriptOptions, folder: Path, rank: int) -> None:
-        self._lines = script_options.log_lines
-        self._disk = Disk(folder, f"log{rank}", script_options.synced)
-
-    def step(self, step: int) -> None:
-        """After each step."""
-        for _ in range(self._lines):
-            self._disk.append(LINE.format(step=step).encode())
-
-
 TURN_S = 0.02
 
 
-class SideThread:
-    """Sums up texts for ``share`` of the time, until ended."""
+class ScriptWork:
+    """What the script does next to the step: collections of a heap, checkpoints, log lines, a second busy thread.
 
-    def __init__(self, share: float) -> None:
-        self._share = share
+    Checkpoints and lines go to the launch's folder or the file server of the environment faults.
+    """
+
+    def __init__(self, plan: Plan, rank: int, model: torch.nn.Module | None) -> None:
+        self._options = options = plan.training.script_options
+        self._folder, self._rank, self._ranks, self._model = plan.folder, rank, plan.ranks, model
+        self._store = store_of(plan.folder, os.environ)
+        self._state = torch.rand(options.saved_mb << 18)
+        count = options.heap_objects if rank in options.heap_on else 0
+        self._index = [{"sample": number, "parts": [number]} for number in range(count // 2)]  # as long as the training
+        if options.heap_frozen:
+            gc.collect()
+            gc.freeze()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="statistics", daemon=True)
-        if share:
+        self._thread = threading.Thread(target=self._sum_up, name="statistics", daemon=True)
+        if options.side_thread_share:
             self._thread.start()
 
+    def step(self, step: int) -> None:
+        """After each step; training waits. Ranks collect in steps of their own."""
+        options = self._options
+        every = options.collects_every if self._rank in options.heap_on else 0
+        if every and step % every == self._rank * (every // self._ranks):
+            gc.collect()
+        if options.saves_every and step % options.saves_every == 0:
+            content = io.BytesIO()
+            model = self._model.state_dict() if self._model is not None else {}
+            torch.save({"step": step, "model": model, "state": self._state}, content)
+            self._store.write(f"checkpoint{self._rank}", content.getvalue())
+            self._sync(f"checkpoint{self._rank}")
+        for _ in range(options.log_lines):
+            self._store.append(f"log{self._rank}", LINE.format(step=step).encode())
+            self._sync(f"log{self._rank}")
+
     def end(self) -> None:
-        """Waits for the thread."""
+        """End the second thread."""
         self._ended.set()
-        if self._share:
+        if self._options.side_thread_share:
             self._thread.join()
 
-    def _run(self) -> None:
+    def _sync(self, name: str) -> None:
+        if self._options.synced:
+            with (self._folder / name).open("rb") as file:
+                os.fsync(file.fileno())
+
+    def _sum_up(self) -> None:
+        """Sum up texts for a share of the time."""
+        share = self._options.side_thread_share
         while not self._ended.is_set():
-            until = time.perf_counter() + TURN_S * self._share
+            until = time.perf_counter() + TURN_S * share
             seen: dict[str, int] = {}
             while time.perf_counter() < until:
                 for word in ("loss", "rate", "norm"):
                     seen[word] = seen.get(word, 0) + len(word)
-            if self._share < 1:
-                time.sleep(TURN_S * (1 - self._share))
+            if share < 1:
+                time.sleep(TURN_S * (1 - share))
 
 
 SAME_MODEL = ("images", "tokens", "sounds")  # workloads whose ranks hold the same model
@@ -191,11 +151,11 @@ def train(plan: Plan, rank: int) -> float:
     """Run all steps, writing the step log as they pass; gives the last step's loss."""
     work = WORKLOADS[plan.training.workload](plan.training)
     work.write(plan.samples(rank), rank)
+    script = ScriptWork(plan, rank, work.learns)
     loss = torch.zeros(())
     with (
         monitor(plan.run, rank) as watch,
         plan.step_log(rank).open("w", encoding="utf-8") as log,
-        script_options(plan, rank, work) as after_step,
         profiled(plan, rank) as stepped,
     ):
         if plan.training.workload in SAME_MODEL and plan.ranks > 1 and work.learns is not None:
@@ -207,8 +167,7 @@ def train(plan: Plan, rank: int) -> float:
             start = time.perf_counter()
             batch = next(source)
             loss = work.step(batch)
-            for each in after_step:
-                each.step(step)
+            script.step(step)
             if plan.training.device == "cuda":
                 torch.cuda.current_stream().synchronize()
             wall_ms = (time.perf_counter() - start) * 1e3
@@ -219,17 +178,8 @@ def train(plan: Plan, rank: int) -> float:
                 line["tokens"] = size
             log.write(json.dumps(line) + "\n")
             stepped()
+        script.end()
     return float(loss)
-
-
-@contextmanager
-def script_options(plan: Plan, rank: int, work: Workload) -> Iterator[tuple[Heap | Saving | StepLines, ...]]:
-    """What the script does next to the step; gives the objects to notify of each step."""
-    options = plan.training.script_options
-    heap = Heap(options, rank, plan.ranks)
-    side = SideThread(options.side_thread_share)
-    yield heap, Saving(options, plan.folder, rank, work.learns), StepLines(options, plan.folder, rank)
-    side.end()
 
 
 def set_up(training: Training) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evals.synthetic.faults import inject_all
-from evals.synthetic.items import Call, Collective, Item, Pause, Work
+from evals.synthetic.items import Call, Collective, Item, Pause
 from evals.synthetic.kineto import BASE_NS, write_trace
 from evals.synthetic.models import Place, healthy_step
 from evals.synthetic.simulate import RankClock, Row, simulate
@@ -43,18 +43,14 @@ def recorded_shape(folder: Path | None = None) -> NDArray[np.float64]:
     InputError when it holds too few steps.
     """
     run = demo_fixed_run() if folder is None else folder
-    logs = [_steps_ms(file) for file in sorted(run.glob("steps_rank*.jsonl"))]
+    lines = [file.read_text(encoding="utf-8").splitlines()[WARM_UP:] for file in sorted(run.glob("steps_rank*.jsonl"))]
+    logs = [np.array([json.loads(line)["wall_ms"] for line in log], dtype=float) for log in lines]
     relative = [log / np.median(log) - 1.0 for log in logs if len(log) > 1]
     if not relative or sum(len(each) for each in relative) < 20:
         raise InputError(f"{run} holds too few logged steps to learn their scatter from; name another recorded run")
     together = np.concatenate(relative)
     deviations = np.clip((together - together.mean()) / together.std(), -MOST_DEVIATION, MOST_DEVIATION)
     return np.asarray((deviations - deviations.mean()) / deviations.std())
-
-
-def _steps_ms(file: Path) -> NDArray[np.float64]:
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
-    return np.array([row["wall_ms"] for row in rows[WARM_UP:]], dtype=float)
 
 
 # Steps scatter as those of a recorded training do. A rank's own time is what it would take alone; all ranks leave a
@@ -77,7 +73,7 @@ Table = NDArray[np.float64]  # (steps, ranks), in ms
 
 @dataclass(frozen=True)
 class Course:
-    """What happened in every step of every rank; times in ms. ``extra_ms`` is by kind of fault."""
+    """The events of every step of every rank; times in ms. ``extra_ms`` is by kind of fault."""
 
     own_ms: Table
     wall_ms: Table
@@ -91,12 +87,14 @@ def first_traced_step(spec: SyntheticSpec) -> int:
 
 
 def write_records(spec: SyntheticSpec, step_ms: float, healthy_ms: float, folder: Path) -> None:
-    """Writes ``monitor/rank*.steps`` and ``.events.jsonl`` for all ranks."""
+    """Write ``monitor/rank*.steps`` and ``.events.jsonl`` for all ranks."""
+    assert spec.records is not None
     target = folder / "monitor"
     target.mkdir(parents=True, exist_ok=True)
-    course = _course(spec, step_ms, healthy_ms)
+    course, batch = _course(spec, step_ms, healthy_ms), Workload(batch_size=32)
     for rank in range(spec.ranks):
-        about = _description(spec, rank)
+        host, local = divmod(rank, spec.records.ranks_per_host)
+        about = Description(rank, spec.ranks, local, f"node{host:03d}", 4000 + local, BASE_NS, 4096, batch)
         stem = target / about.stem
         stem.with_suffix(".steps").write_bytes(about.pack(STEPS_MAGIC) + _rows(spec, course, rank).tobytes())
         lines = (json.dumps(event) + "\n" for event in _events(spec, course, rank))
@@ -139,12 +137,6 @@ def _extra_ms(spec: SyntheticSpec, fault: FaultSpec, healthy_ms: float, rng: np.
         hit &= step % 3 == 2
     size = fault.strength * healthy_ms * PULSES.get(fault.kind, 1)
     return np.where(hit, size * (1.0 + 0.08 * rng.standard_normal(hit.shape)).clip(0.2), 0.0)
-
-
-def _description(spec: SyntheticSpec, rank: int) -> Description:
-    assert spec.records is not None
-    host, local = divmod(rank, spec.records.ranks_per_host)
-    return Description(rank, spec.ranks, local, f"node{host:03d}", 4000 + local, BASE_NS, 4096, Workload(batch_size=32))
 
 
 def _rows(spec: SyntheticSpec, course: Course, rank: int) -> NDArray[np.void]:
@@ -216,7 +208,7 @@ class Generated:
 
 
 def generate(spec: SyntheticSpec, folder: Path) -> Generated:
-    """Writes the traces of the run into ``folder``, and the monitor's records of all ranks where the spec has them."""
+    """Write the traces of the run into ``folder``, and the monitor's records of all ranks where the spec has them."""
     clocks = _simulated(spec)
     skew = np.random.default_rng([spec.seed, 99]).uniform(-1, 1, spec.ranks) * spec.clock_skew_us
     by_rank = {clock.rank: clock for clock in clocks}
@@ -256,18 +248,15 @@ def _noisy(item: Item, place: Place, speed: float) -> Item:
     match item:
         case Call():
             host = item.host_us * (1.0 + HOST_NOISE * abs(float(place.rng.standard_normal())))
-            return replace(item, host_us=host, work=tuple(_noisy_work(work, place, speed) for work in item.work))
+            factors = [max(0.5, speed + place.spec.noise * float(place.rng.standard_normal())) for _ in item.work]
+            work = tuple(replace(work, us=work.us * by) for work, by in zip(item.work, factors, strict=True))
+            return replace(item, host_us=host, work=work)
         case Pause(us=us):
             return replace(item, us=us * (1.0 + HOST_NOISE * abs(float(place.rng.standard_normal()))))
         case Collective(us=us):
             return replace(item, us=us * (1.0 + place.spec.noise * abs(float(place.rng.standard_normal()))))
         case _:
             return item
-
-
-def _noisy_work(work: Work, place: Place, speed: float) -> Work:
-    factor = max(0.5, speed + place.spec.noise * float(place.rng.standard_normal()))
-    return replace(work, us=work.us * factor)
 
 
 def _step_ms(clocks: Sequence[RankClock], spec: SyntheticSpec) -> float:
