@@ -11,8 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from evals.lab.fault import faults
-from evals.lab.job import Job, jobs, jobs_of_faults, relabel
+from evals.lab.job import Job, every_job, jobs, jobs_of_faults, relabel
 from evals.lab.launch import Launch, launch
 from evals.lab.record import LEAST_SAVING_PCT, Notify, Recorded, complete, record
 from tools.errors import HermesError, UsageError
@@ -138,11 +137,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _list() -> int:
-    for known in faults():
-        names = " ".join(each.name for each in known.variants)
-        cause = "/".join(filter(None, (known.cause, known.mechanism)))
-        needs = f" (needs {', '.join(known.needs)})" if known.needs else ""
-        print(f"{known.id:24} {cause:44} {names}{needs}")
+    names: dict[str, list[str]] = {}
+    for job in every_job():
+        names.setdefault(job.kind, []).append(job.variant)
+    for known in {job.kind: job.fault for job in every_job()}.values():
+        if known is not None:
+            cause = "/".join(filter(None, (known.cause, known.mechanism)))
+            needs = f" (needs {', '.join(known.needs)})" if known.needs else ""
+            print(f"{known.id:24} {cause:44} {' '.join(names[known.id])}{needs}")
     return 0
 
 

@@ -1,19 +1,75 @@
-"""Recordings to be made: pairs of a slow and a fixed run, healthy runs, and the labels of both."""
+"""Recordings to be made: each fault of ``faults.yaml`` with its fixed twin, healthy runs, and the labels of both.
+
+To add a fault, append an entry there. Where no field carries it yet, give ``scenarios.py`` a field whose default is the
+healthy choice and let the program obey it, or write an environment fault in ``environment_faults``. Then
+``python -m evals.lab record FAULT`` says whether fixing saves enough for the label to be true.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypeVar, cast, get_args
 
-from evals.lab.fault import SPLITS, Fault, Split, Variant, faults, healthy
-from evals.lab.scenarios import Data, Scenario, ScriptOptions, with_options
+import yaml
+from pydantic import TypeAdapter
+
+from evals.lab.environment_faults.network import LinkedHosts
+from evals.lab.environment_faults.placement import EnvironmentFault
+from evals.lab.environment_faults.processor import BoundCores, CpuQuota, ForeignLoad, PausedRank
+from evals.lab.environment_faults.store import SlowStore
+from evals.lab.scenarios import Data, Scenario, ScriptOptions, Training, WorkloadName, with_options
 from tools.errors import InputError, UsageError
 
+TABLE = Path(__file__).with_name("faults.yaml")
+ENVIRONMENT_FAULTS = (LinkedHosts, BoundCores, CpuQuota, ForeignLoad, PausedRank, SlowStore)
+GROUPS = ("data", "program", "parallel", "script_options")
 HEALTHY = "healthy"
 LABEL = "label.json"
+Split = Literal["dev", "test"]
+Statistic = Literal["median", "mean"]
+
+# Thresholds and rules are made with the development split only.
+SPLITS: dict[str, Split] = {
+    "images": "dev",
+    "tokens": "dev",
+    "sounds": "test",
+    "experts": "dev",
+    "experts_wide": "dev",
+    "experts_narrow": "test",
+    "stages": "dev",
+    "stages_wide": "dev",
+    "stages_narrow": "test",
+}
+SHAPES = ("", "wide", "narrow")  # what follows the name of a workload, in the order of its shapes
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault. Causes and mechanisms are ids of the taxonomy; an empty mechanism means that none fits."""
+
+    id: str
+    cause: str
+    ranks: tuple[int, ...]  # where the cause sits
+    injected: str
+    fix: str
+    must_name: tuple[str, ...]
+    sources: tuple[str, ...]  # where it leaves a mark: trace, steps, monitor, environment
+    mechanism: str = ""
+    steps: str | None = None  # the steps it hits, in words; None for every step
+    statistic: Statistic = "median"  # the mean where the fault hits some steps only
+    same_loss: bool = True  # whether both scenarios compute the same numbers
+    also_right: Mapping[str, str] = field(default_factory=dict)  # other causes a careful engineer would accept, and why
+    symptoms: Mapping[str, tuple[int, ...]] = field(
+        default_factory=dict
+    )  # may be named next to the cause, not instead of it
+    not_causes: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()  # gpu, compiler
+    # "unlabelled" where the fixed scenario keeps another loss of a tenth of the step or more, by how it is made.
+    fixed_verdict: Literal["healthy", "unlabelled"] = "healthy"
 
 
 @dataclass(frozen=True)
@@ -38,9 +94,37 @@ class Job:
         return () if self.fault is None else self.fault.needs
 
 
-def pair(fault: Fault, variant: Variant) -> Job:
-    """Return the job of one variant of a fault and its fixed twin."""
-    label = {
+def healthy(workload: str) -> Training:
+    """Return the workload without any fault; what follows an underscore is another shape of the same model."""
+    kind, _, shape = workload.partition("_")
+    if kind not in get_args(WorkloadName) or shape not in SHAPES:
+        raise ValueError(f"{workload!r} is no workload of the lab")
+    return Training(workload=cast("WorkloadName", kind), shape=SHAPES.index(shape))
+
+
+@cache
+def every_job() -> tuple[Job, ...]:
+    """Return the whole lab, in the order of the table."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    entries: list[dict[str, Any]] = yaml.load(TABLE.read_text(encoding="utf-8"), Loader=loader)
+    return (*(job for entry in entries for job in _pairs(entry)), *_controls())
+
+
+def _pairs(entry: dict[str, Any]) -> Iterator[Job]:
+    templates = {side: entry.pop(side) for side in ("slow", "fixed")}
+    amounts = entry.pop("variants")
+    fault = _checked(Fault, entry)
+    for name, amount in (amounts if isinstance(amounts, dict) else dict.fromkeys(amounts)).items():
+        workload, _, strength = name.partition("-")
+        sides = {
+            side: _scenario(workload, cast("dict[str, Any]", _filled(template, amount)))
+            for side, template in templates.items()
+        }
+        yield Job(fault.id, name, SPLITS[workload], sides, _label(fault, workload, strength), fault)
+
+
+def _label(fault: Fault, workload: str, strength: str) -> dict[str, Any]:
+    return {
         "schema": "hermes-dx/lab-label/1",
         "verdict": "problem",
         "fixed_verdict": fault.fixed_verdict,
@@ -56,16 +140,13 @@ def pair(fault: Fault, variant: Variant) -> Job:
         "sources": list(fault.sources),
         "injected": fault.injected,
         "fix": fault.fix,
-        "workload": variant.workload,
-        "strength": variant.strength,
-        "split": variant.split,
+        "workload": workload,
+        "strength": strength,
+        "split": SPLITS[workload],
     }
-    sides = {"slow": variant.slow, "fixed": variant.fixed}
-    return Job(fault.id, variant.name, variant.split, sides, label, fault)
 
 
-def control(workload: str, kind: str, scenario: Scenario) -> Job:
-    """Return the job of one healthy run."""
+def _control(workload: str, kind: str, scenario: Scenario) -> Job:
     split = SPLITS[workload]
     label = {"schema": "hermes-dx/lab-label/1", "verdict": "healthy", "workload": workload, "split": split}
     return Job(HEALTHY, f"{workload}-{kind}", split, {"run": scenario}, label)
@@ -80,18 +161,65 @@ def _controls() -> list[Job]:
         "log": (2, {"script_options": ScriptOptions(log_lines=1)}),
     }
     return [
-        *(control(name, "usual", with_options(healthy(name))) for name in SPLITS),
+        *(_control(name, "usual", with_options(healthy(name))) for name in SPLITS),
         *(
-            control(name, kind, replace(with_options(healthy(name), **options), ranks=ranks))
+            _control(name, kind, replace(with_options(healthy(name), **options), ranks=ranks))
             for kind, (ranks, options) in alike.items()
             for name in ("images", "tokens", "sounds")
         ),
     ]
 
 
-def every_job() -> list[Job]:
-    """Return the whole lab."""
-    return [*(pair(fault, variant) for fault in faults() for variant in fault.variants), *_controls()]
+def _filled(template: object, amount: object) -> object:
+    """The template with the amount, or its fields, in the place of ``$``; as a key, its fields are merged in."""
+    match template:
+        case str() if template.startswith("$"):
+            return cast("dict[str, object]", amount)[template[1:]] if template[1:] else amount
+        case list():
+            return [_filled(each, amount) for each in template]
+        case dict():
+            filled: dict[str, object] = {}
+            for key, value in template.items():
+                merged = _filled(key, amount) if key.startswith("$") else {key: _filled(value, amount)}
+                filled |= cast("dict[str, object]", merged)
+            return filled
+    return template
+
+
+def _scenario(workload: str, difference: dict[str, Any]) -> Scenario:
+    """The workload's healthy scenario with a difference applied; raises ValueError where it does not fit."""
+    training = healthy(workload)
+    for group in GROUPS:
+        known = getattr(training, group)
+        training = replace(training, **{group: _checked(type(known), difference.pop(group, {}))})
+    environment = difference.pop("environment", {})
+    return Scenario(
+        replace(training, device=difference.pop("device", "cpu")),
+        environment=tuple((name, str(value)) for name, value in environment.items()),
+        environment_faults=tuple(_environment_fault(each) for each in difference.pop("environment_faults", ())),
+        **difference,
+    )
+
+
+def _environment_fault(entry: dict[str, dict[str, Any]]) -> EnvironmentFault:
+    ((name, fields),) = entry.items()
+    kinds = {kind.__name__: kind for kind in ENVIRONMENT_FAULTS}
+    return cast("EnvironmentFault", _checked(kinds[name], fields))
+
+
+Checked = TypeVar("Checked")
+
+
+def _checked(kind: type[Checked], fields: dict[str, Any]) -> Checked:
+    """A dataclass with its fields checked by their annotations; a field that it does not have is an error."""
+    kind(**fields)  # raises TypeError for an unknown field, which validation would ignore
+    if kind not in _ADAPTERS:  # making one takes long
+        _ADAPTERS[kind] = TypeAdapter(kind)
+    checked: Checked = _ADAPTERS[kind].validate_python(fields)
+    return checked
+
+
+_ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 
 def jobs(split: Split | None, names_file: Path | None = None) -> list[Job]:

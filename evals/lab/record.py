@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evals.lab.fault import Statistic
-from evals.lab.job import LABEL, Job, write
+from evals.lab.job import LABEL, Job, Statistic, write
 from evals.lab.launch import Launch, Launched, launch
 from evals.lab.scenarios import MEASURED_STEPS, PERIODIC_STEPS, WARMUP_STEPS, Plan, Scenario
 from hermes_agent.monitor.format import PREAMBLE

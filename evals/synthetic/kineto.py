@@ -66,14 +66,13 @@ def _properties(spec: SyntheticSpec) -> dict[str, Any]:
 
 def _names(clock: RankClock) -> list[dict[str, Any]]:
     host = _pid(clock)
-    rows = [_meta("process_name", pid, 0, {"name": "python"}) for pid in (host, 0)]
-    rows.append(_meta("process_labels", 0, 0, {"labels": "GPU 0"}))
-    labels = {tid: f"thread {host + tid} ({name})" for name, tid in HOST.items()}
-    return [*rows, *(_meta("thread_name", host, host + tid, {"name": label}) for tid, label in labels.items())]
-
-
-def _meta(name: str, pid: int, tid: int, args: dict[str, str]) -> dict[str, Any]:
-    return {"name": name, "ph": "M", "ts": ORIGIN_US, "pid": pid, "tid": tid, "args": args}
+    named = [("process_name", pid, 0, {"name": "python"}) for pid in (host, 0)]
+    named.append(("process_labels", 0, 0, {"labels": "GPU 0"}))
+    named += [
+        ("thread_name", host, host + tid, {"name": f"thread {host + tid} ({name})"}) for name, tid in HOST.items()
+    ]
+    common = {"ph": "M", "ts": ORIGIN_US}
+    return [{"name": name, **common, "pid": pid, "tid": tid, "args": args} for name, pid, tid, args in named]
 
 
 def _pid(clock: RankClock) -> int:
@@ -83,7 +82,7 @@ def _pid(clock: RankClock) -> int:
 def _streams(clock: RankClock) -> dict[str, int]:
     """Numbers of the device streams by track."""
     groups = sorted({row.track for row in clock.rows if row.track.startswith("group:")})
-    return {"compute": 7, **{track: 20 + place for place, track in enumerate(groups)}}
+    return {"compute": 7} | {track: 20 + place for place, track in enumerate(groups)}
 
 
 def _event(row: Row, clock: RankClock, spec: SyntheticSpec, streams: dict[str, int], skew_us: float) -> dict[str, Any]:

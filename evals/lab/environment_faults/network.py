@@ -41,7 +41,9 @@ class Port:
 @contextmanager
 def namespace(role: str) -> Iterator[str]:
     """A new network namespace with ``lo`` up; its name. At the end its processes are killed and it is removed."""
-    remove_abandoned()
+    for line in run("ip", "netns", "list").splitlines():
+        if is_abandoned(left := line.partition(" ")[0]):
+            remove(left)  # by a lab process that was killed before it could
     name = f"{mark()}{next(_serial)}-{role}"
     run("ip", "netns", "add", name)
     try:
@@ -55,14 +57,6 @@ def remove(name: str) -> None:
     """Kill what runs in the namespace and delete it; its interfaces go with it."""
     kill_members(f"network namespace {name}", lambda: [int(pid) for pid in run("ip", "netns", "pids", name).split()])
     run("ip", "netns", "del", name)
-
-
-def remove_abandoned() -> None:
-    """Remove namespaces left by a lab process that was killed before it could."""
-    for line in run("ip", "netns", "list").splitlines():
-        name = line.split()[0] if line.strip() else ""
-        if is_abandoned(name):
-            remove(name)
 
 
 def join(one: Port, other: Port, rate_mbit: float) -> None:
@@ -84,20 +78,6 @@ def packets_a_frame(rate_mbit: float) -> int:
     at once, which a veth pair passes by itself, would come in lumps on a slow one.
     """
     return min(MOST_PACKETS, max(1, int(rate_mbit * 1e6 / 8 * FRAME_S / PACKET_BYTES)))
-
-
-def address(port: Port, cidr: str) -> None:
-    """Give the port an address such as 10.77.0.1/24."""
-    run("ip", "-n", port.namespace, "address", "add", cidr, "dev", port.interface)
-
-
-def switch(name: str, interfaces: tuple[str, ...]) -> None:
-    """Make one switch of the interfaces of the namespace ``name``."""
-    bridge = f"switch-{interfaces[0]}"[:15]
-    run("ip", "-n", name, "link", "add", bridge, "type", "bridge")
-    for interface in interfaces:
-        run("ip", "-n", name, "link", "set", interface, "master", bridge)
-    run("ip", "-n", name, "link", "set", bridge, "up")
 
 
 def _limit_rate(port: Port, rate_mbit: float) -> None:
@@ -198,9 +178,14 @@ class LinkedHosts:
         for cable in cables:
             join(*cable, min(self._rate(port, hosts, kind, rate_mbit) for port in cable))
         for rank, port in enumerate(ports):
-            address(port, f"{host_address(kind, rank)}/24")
+            own = f"{host_address(kind, rank)}/24"
+            run("ip", "-n", port.namespace, "address", "add", own, "dev", port.interface)
         if middle is not None:
-            switch(middle, tuple(far.interface for _, far in cables))
+            bridge = f"switch-{cables[0][1].interface}"[:15]
+            run("ip", "-n", middle, "link", "add", bridge, "type", "bridge")
+            for _, far in cables:
+                run("ip", "-n", middle, "link", "set", far.interface, "master", bridge)
+            run("ip", "-n", middle, "link", "set", bridge, "up")
         for port in ports if self.loss_pct else ():
             lose(port, self.loss_pct)
 

@@ -40,15 +40,6 @@ def controller_home(controller: str, root: Path = ROOT) -> tuple[Path, int] | No
     return None
 
 
-def cannot_group(controller: str, root: Path = ROOT) -> str:
-    """Empty when a group of ``controller`` can be made here, else one clause saying why not (tried out)."""
-    try:
-        with group(controller, {}, root):
-            return ""
-    except EnvironmentFaultError as error:
-        return str(error)
-
-
 @contextmanager
 def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> Iterator[Path]:
     """A new control group with ``settings`` (file name: content); its folder. Raises EnvironmentFaultError.
@@ -59,36 +50,28 @@ def group(controller: str, settings: Mapping[str, str], root: Path = ROOT) -> It
     if home is None:
         raise EnvironmentFaultError(f"no control group hierarchy with the {controller} controller is mounted")
     parent, version = home
-    remove_abandoned(parent)
+    for left in filter(lambda each: is_abandoned(each.name), parent.glob(f"{NAME}-*")):
+        remove(left)  # by a lab process that was killed before it could
     folder = parent / f"{mark()}{next(_serial)}"
     try:
-        if version == 2:
-            _hand_down(parent, controller)
+        handed = parent / "cgroup.subtree_control"  # version 2 gives a controller to the groups below only on request
+        if version == 2 and controller not in handed.read_text(encoding="ascii").split():
+            handed.write_text(f"+{controller}", encoding="ascii")
         folder.mkdir()
     except OSError as error:
         raise EnvironmentFaultError(
             f"control groups of {controller} may not be made here ({error.strerror})"
         ) from error
     try:
-        _set(folder, settings)
+        for name, content in settings.items():
+            try:
+                (folder / name).write_text(content, encoding="ascii")
+            except OSError as error:
+                message = f"{name} of a control group refuses {content!r} ({error.strerror})"
+                raise EnvironmentFaultError(message) from error
         yield folder
     finally:
         remove(folder)
-
-
-def _hand_down(parent: Path, controller: str) -> None:
-    """Version 2 gives a controller to the groups below only on request."""
-    handed = parent / "cgroup.subtree_control"
-    if controller not in handed.read_text(encoding="ascii").split():
-        handed.write_text(f"+{controller}", encoding="ascii")
-
-
-def _set(folder: Path, settings: Mapping[str, str]) -> None:
-    for name, content in settings.items():
-        try:
-            (folder / name).write_text(content, encoding="ascii")
-        except OSError as error:
-            raise EnvironmentFaultError(f"{name} of a control group refuses {content!r} ({error.strerror})") from error
 
 
 def remove(folder: Path) -> None:
@@ -102,13 +85,6 @@ def remove(folder: Path) -> None:
         if time.monotonic() > deadline:
             raise EnvironmentFaultError(f"the control group {folder.name} could not be removed: processes remain in it")
         time.sleep(POLL_S)
-
-
-def remove_abandoned(parent: Path) -> None:
-    """Remove groups left by a lab process that was killed before it could."""
-    for folder in parent.glob(f"{NAME}-*"):
-        if is_abandoned(folder.name):
-            remove(folder)
 
 
 def _members(folder: Path) -> list[int]:
@@ -130,7 +106,11 @@ class CpuQuota:
     root: Path = ROOT
 
     def missing(self) -> str:
-        return cannot_group("cpu", self.root)
+        try:
+            with group("cpu", {}, self.root):
+                return ""
+        except EnvironmentFaultError as error:
+            return str(error)
 
     @contextmanager
     def around(self, ranks: int, folder: Path) -> Iterator[tuple[Placement, ...]]:

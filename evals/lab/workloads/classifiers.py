@@ -62,26 +62,6 @@ SIDE = 48
 WIDTHS = (32, 64, 128, 256)
 
 
-def raw_images(rank: int, side: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Images (n, 3, side, side) and their classes: a wave per class, with noise, different on each rank."""
-    rng = np.random.default_rng(1000 + rank)
-    labels = rng.integers(0, IMAGE_CLASSES, IMAGES_PER_RANK)
-    axis = np.linspace(0, 2 * np.pi, side)
-    waves = np.sin((labels[:, None] + 1) * axis)[:, None, :, None] * np.cos(axis)[None, None, None, :]
-    noise = rng.normal(0, 40, (IMAGES_PER_RANK, 3, side, side))
-    return np.clip(128 + 80 * waves + noise, 0, 255).astype(np.uint8), labels
-
-
-def prepared_image(image: torch.Tensor, side: int) -> torch.Tensor:
-    """A raw image denoised, resized and normalised: uint8 (3, n, n) to float (3, side, side)."""
-    pixels = image.float().div(255)[None]
-    kernel = torch.full((3, 1, 7, 7), 1 / 49, dtype=torch.float32)
-    smooth = functional.conv2d(pixels, kernel, padding=3, groups=3)
-    small = functional.interpolate(smooth, size=(side, side), mode="bicubic", antialias=True, align_corners=False)
-    mean, deviation = small.mean(dim=(2, 3), keepdim=True), small.std(dim=(2, 3), keepdim=True)
-    return ((small - mean) / deviation)[0]
-
-
 class ImageBlock(nn.Module):
     """Convolution, normalisation, activation and pooling."""
 
@@ -117,12 +97,24 @@ class Images(Classifier):
         super().__init__(training, image_network(training), SIDE)
 
     def raw(self, rank: int, size: int) -> Drawn:
-        """Images of a side."""
-        return raw_images(rank, size)
+        """Images (n, 3, size, size) and their classes: a wave per class, with noise, different on each rank."""
+        rng = np.random.default_rng(1000 + rank)
+        labels = rng.integers(0, IMAGE_CLASSES, IMAGES_PER_RANK)
+        axis = np.linspace(0, 2 * np.pi, size)
+        waves = np.sin((labels[:, None] + 1) * axis)[:, None, :, None] * np.cos(axis)[None, None, None, :]
+        noise = rng.normal(0, 40, (IMAGES_PER_RANK, 3, size, size))
+        return np.clip(128 + 80 * waves + noise, 0, 255).astype(np.uint8), labels
 
     def prepared(self, raw: torch.Tensor) -> torch.Tensor:
-        """Denoised, resized and normalised."""
-        return prepared_image(raw, self._size)
+        """A raw image denoised, resized and normalised: uint8 (3, n, n) to float (3, side, side)."""
+        pixels = raw.float().div(255)[None]
+        kernel = torch.full((3, 1, 7, 7), 1 / 49, dtype=torch.float32)
+        smooth = functional.conv2d(pixels, kernel, padding=3, groups=3)
+        small = functional.interpolate(
+            smooth, size=(self._size, self._size), mode="bicubic", antialias=True, align_corners=False
+        )
+        mean, deviation = small.mean(dim=(2, 3), keepdim=True), small.std(dim=(2, 3), keepdim=True)
+        return ((small - mean) / deviation)[0]
 
 
 SOUND_CLASSES = 40
@@ -130,29 +122,6 @@ SOUNDS_PER_RANK = 60
 BANDS, FRAMES = 64, 160
 WIDTH, BLOCKS = 128, 3
 WINDOW, HOP = 126, 64
-
-
-def raw_sounds(rank: int, samples: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Waveforms (n, samples) and their classes: two tones per class, with noise, different on each rank."""
-    rng = np.random.default_rng(3000 + rank)
-    labels = rng.integers(0, SOUND_CLASSES, SOUNDS_PER_RANK)
-    time = np.linspace(0, 1, samples)[None]
-    pitch = 20.0 * (1 + labels[:, None])
-    tones = np.sin(2 * np.pi * pitch * time) + np.sin(5 * np.pi * pitch * time)
-    noise = rng.normal(0, 25, (SOUNDS_PER_RANK, samples))
-    return np.clip(128 + 40 * tones + noise, 0, 255).astype(np.uint8), labels
-
-
-def prepared_sound(wave: torch.Tensor, frames: int) -> torch.Tensor:
-    """A waveform filtered, thinned out and turned into a spectrogram: uint8 (samples,) to float (BANDS, frames)."""
-    tones = torch.fft.rfft(wave.float() - 128)
-    tones[frames * HOP // 2 :] = 0
-    smooth = torch.fft.irfft(tones, len(wave))[None, None]
-    thin = functional.interpolate(smooth, size=frames * HOP, mode="linear", align_corners=False)[0, 0]
-    window = torch.hann_window(WINDOW, dtype=torch.float32)
-    power = torch.stft(thin, WINDOW, HOP, window=window, return_complex=True).abs().square()[:, :frames]
-    level = power.add(1e-3).log()
-    return (level - level.mean()) / level.std()
 
 
 class SoundBlock(nn.Module):
@@ -190,9 +159,22 @@ class Sounds(Classifier):
         super().__init__(training, sound_network(training), FRAMES)
 
     def raw(self, rank: int, size: int) -> Drawn:
-        """Waveforms of a length."""
-        return raw_sounds(rank, size)
+        """Waveforms (n, size) and their classes: two tones per class, with noise, different on each rank."""
+        rng = np.random.default_rng(3000 + rank)
+        labels = rng.integers(0, SOUND_CLASSES, SOUNDS_PER_RANK)
+        time = np.linspace(0, 1, size)[None]
+        pitch = 20.0 * (1 + labels[:, None])
+        tones = np.sin(2 * np.pi * pitch * time) + np.sin(5 * np.pi * pitch * time)
+        noise = rng.normal(0, 25, (SOUNDS_PER_RANK, size))
+        return np.clip(128 + 40 * tones + noise, 0, 255).astype(np.uint8), labels
 
     def prepared(self, raw: torch.Tensor) -> torch.Tensor:
-        """Filtered, thinned out and turned into a spectrogram."""
-        return prepared_sound(raw, self._size)
+        """A waveform filtered, thinned out and turned into a spectrogram: uint8 (samples,) to float (BANDS, frames)."""
+        tones = torch.fft.rfft(raw.float() - 128)
+        tones[self._size * HOP // 2 :] = 0
+        smooth = torch.fft.irfft(tones, len(raw))[None, None]
+        thin = functional.interpolate(smooth, size=self._size * HOP, mode="linear", align_corners=False)[0, 0]
+        window = torch.hann_window(WINDOW, dtype=torch.float32)
+        power = torch.stft(thin, WINDOW, HOP, window=window, return_complex=True).abs().square()[:, : self._size]
+        level = power.add(1e-3).log()
+        return (level - level.mean()) / level.std()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from evals.lab.fault import SPLITS, Fault, faults, healthy
-from evals.lab.job import HEALTHY, jobs_of_faults
+from evals.lab.job import HEALTHY, SPLITS, Fault, every_job, healthy, jobs_of_faults
 from tools.errors import UsageError
 from tools.knowledge.taxonomy import causes
 
-ids = pytest.mark.parametrize("known", faults(), ids=lambda known: known.id)
+FAULTS = tuple({job.kind: job.fault for job in every_job() if job.fault is not None}.values())
+ids = pytest.mark.parametrize("known", FAULTS, ids=lambda known: known.id)
 
 
 def in_taxonomy(name: str) -> bool:
@@ -37,28 +37,28 @@ def test_a_label_does_not_contradict_itself(known: Fault) -> None:
 
 @ids
 def test_a_variant_differs_from_its_twin_and_hits_ranks_that_exist(known: Fault) -> None:
-    assert len(known.variants) >= 2
-    for each in known.variants:
-        assert each.slow != each.fixed
-        assert each.slow.ranks == each.fixed.ranks
-        assert set(known.ranks) <= set(range(each.slow.ranks))
-        assert each.split == SPLITS[each.workload]
+    variants = jobs_of_faults([known.id], None)
+    assert len(variants) >= 2
+    for each in variants:
+        slow, fixed = each.scenarios["slow"], each.scenarios["fixed"]
+        assert slow != fixed
+        assert slow.ranks == fixed.ranks
+        assert set(known.ranks) <= set(range(slow.ranks))
+        assert each.split == SPLITS[each.label["workload"]]
 
 
 @ids
 def test_every_fault_is_in_both_splits(known: Fault) -> None:
-    assert {each.split for each in known.variants} == {"dev", "test"}
+    assert {each.split for each in jobs_of_faults([known.id], None)} == {"dev", "test"}
 
 
-def test_ids_and_variant_names_are_unique() -> None:
-    assert len({known.id for known in faults()}) == len(faults())
-    for known in faults():
-        assert len({each.name for each in known.variants}) == len(known.variants)
+def test_names_of_jobs_are_unique() -> None:
+    assert len({job.name for job in every_job()}) == len(every_job())
 
 
 def test_the_lab_holds_what_was_promised() -> None:
-    assert len([known for known in faults() if "gpu" not in known.needs]) >= 25
-    assert len({known.cause for known in faults()}) >= 15
+    assert len([known for known in FAULTS if "gpu" not in known.needs]) >= 25
+    assert len({known.cause for known in FAULTS}) >= 15
     controls = jobs_of_faults([HEALTHY], None)
     assert len(controls) >= 6
     assert {run.split for run in controls} == {"dev", "test"}

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from evals.lab.fault import faults
+from evals.lab.job import every_job
 from evals.lab.scenarios import Plan, Training, read_plan, write_plan
 
 
 def test_every_world_survives_being_written(tmp_path: Path) -> None:
-    for known in faults():
-        for each in known.variants:
-            for scenario in (each.slow, each.fixed):
-                plan = Plan(scenario.training, tmp_path, scenario.ranks, profile=True, measured_steps=3)
-                write_plan(plan, tmp_path / "plan.json")
-                assert read_plan(tmp_path / "plan.json") == plan
+    for job in every_job():
+        for scenario in job.scenarios.values():
+            plan = Plan(scenario.training, tmp_path, scenario.ranks, profile=True, measured_steps=3)
+            write_plan(plan, tmp_path / "plan.json")
+            assert read_plan(tmp_path / "plan.json") == plan
 
 
 def test_no_measured_step_is_warm_up_or_profiled(tmp_path: Path) -> None:

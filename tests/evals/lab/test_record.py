@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.lab.fault import healthy
-from evals.lab.job import jobs_of_faults
+from evals.lab.job import healthy, jobs_of_faults
 from evals.lab.launch import LaunchError, launch
 from evals.lab.record import record
 from evals.lab.scenarios import Plan, with_options
