@@ -15,14 +15,8 @@ from typing import TYPE_CHECKING, Self
 
 from case_library import library
 from case_library.library import BUNDLED_CASES, CaseError
-from case_library.retrieval.embedding_choice import (
-    HASHED,
-    EmbeddingChoice,
-    EmbeddingError,
-    open_embedding,
-    stored_weights,
-    version,
-)
+from case_library.retrieval import embedding_choice
+from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, EmbeddingError
 from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, card_of, document
 
 if TYPE_CHECKING:
@@ -95,7 +89,7 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
     import chromadb
 
     digest = hashlib.sha256()
-    parts = [f"{LAYOUT_VERSION} {version(embedding)} {chromadb.__version__}".encode()]
+    parts = [f"{LAYOUT_VERSION} {embedding_choice.version(embedding)} {chromadb.__version__}".encode()]
     parts += [files(package).joinpath(name).read_bytes() for package, name in READ_BY_INDEX]
     for path, content in contents.items():
         parts += [b"private" if path in own else b"", path.name.encode(), content]
@@ -112,8 +106,8 @@ def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, byte
     cases = [*public, *private.cases]
     embedded = cases if choice.embeds_private else public
     texts = [document(case) for case in embedded]
-    stored = stored_weights(choice, texts)
-    embedding = open_embedding(choice, stored)
+    stored = embedding_choice.stored_weights(choice, texts)
+    embedding = embedding_choice.open_embedding(choice, stored)
     (folder / STORE).mkdir(parents=True)
     build_store(folder / STORE, embedding, [case.id for case in embedded], texts)
     _write_json(folder / CARDS, [asdict(card_of(case)) for case in cases])
@@ -173,7 +167,8 @@ class CaseIndex:
         from case_library.retrieval.chroma_store import ChromaStore
         from case_library.retrieval.ranker import CaseRanker
 
-        embedding = open_embedding(choice, json.loads((snapshot.folder / EMBEDDING).read_text(encoding="utf-8")))
+        stored = json.loads((snapshot.folder / EMBEDDING).read_text(encoding="utf-8"))
+        embedding = embedding_choice.open_embedding(choice, stored)
         cards = snapshot.cards()
         self.notes = (*snapshot.notes, note) if note else snapshot.notes
         self.private_ids = frozenset(card.id for card in cards if card.private)

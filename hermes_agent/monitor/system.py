@@ -17,16 +17,8 @@ from resource import RUSAGE_SELF, getrusage
 from time import process_time_ns
 from typing import Any
 
-from hermes_agent.monitor.procfs import (
-    ChildWatch,
-    GroupWatch,
-    OpenFiles,
-    Read,
-    ThreadWatch,
-    fields_of,
-    read_text,
-    whole_number,
-)
+from hermes_agent.monitor import procfs
+from hermes_agent.monitor.procfs import Read, fields_of, read_text, whole_number
 
 Sample = dict[str, Any]
 PROC = "/proc"
@@ -161,17 +153,17 @@ class Sampler:
     """Samples all of it; a source that fails ``MOST_FAILURES`` times in a row is left out from then on."""
 
     def __init__(self, whole_host: bool, training_thread: int) -> None:
-        self._files = OpenFiles()
+        self._files = procfs.OpenFiles()
         read = self._files.read
         self._sources: list[tuple[str, Callable[[], Sample]]] = [
             ("process_sample", partial(process_sample, read=read)),
-            ("cgroup_sample", GroupWatch(read=read).sample),
+            ("cgroup_sample", procfs.GroupWatch(read=read).sample),
             ("device_sample", device_sample),
             ("utilisation_sample", utilisation_sample),
             ("framework_sample", framework_sample),
             ("network_sample", partial(network_sample, read=read)),
-            ("thread_sample", ThreadWatch(training_thread).sample),
-            ("child_sample", ChildWatch().sample),
+            ("thread_sample", procfs.ThreadWatch(training_thread).sample),
+            ("child_sample", procfs.ChildWatch().sample),
             ("rdma_sample", RdmaWatch().sample),
         ]
         if whole_host:  # one rank of a machine samples for it

@@ -18,8 +18,7 @@ from hermes_agent.tui.commands import COMMANDS, Command, candidates, completions
 from hermes_agent.tui.controller import Controller
 from hermes_agent.tui.conversation import Conversation
 from hermes_agent.tui.messages import ASCII, UNICODE, CitedMessage, Glyphs
-from hermes_agent.tui.panel import SidePanel, StatusLine
-from hermes_agent.tui.prompt import Prompt
+from hermes_agent.tui.panel import Prompt, SidePanel, StatusLine
 from hermes_agent.tui.work import Ended, Happened, Openings
 
 TICK_S = 0.2

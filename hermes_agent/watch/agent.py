@@ -47,20 +47,16 @@ class HangWatch:
         if waited_s < max(self._at.hang_times * usual_ms / 1e3, self._at.hang_least_s):
             return []
         self._reported = True
-        step = min(steps.values()) + 1
-        return [_hang(Deviation(AnomalyKind.HANG, step, step, usual_ms, waited_s * 1e3), steps)]
-
-
-def _hang(seen: Deviation, steps: Mapping[int, int]) -> Anomaly:
-    """The hang; the only rank that has not ended a step which all others have is the suspect."""
-    furthest = max(steps.values())
-    behind = sorted(rank for rank, step in steps.items() if step < furthest)
-    if len(behind) == 1 and len(steps) > 1:
-        return Anomaly(seen, Suspect(behind[0], "the process", 0.0))
-    if not behind:
-        return Anomaly(seen, None, f"all ranks have ended step {furthest}, so which one holds them up is not known")
-    named = ", ".join(map(str, behind[:MOST_NAMED])) + (" and others" if len(behind) > MOST_NAMED else "")
-    return Anomaly(seen, None, f"ranks {named} are behind, the others have ended step {furthest}")
+        first, furthest = min(steps.values()) + 1, max(steps.values())
+        seen = Deviation(AnomalyKind.HANG, first, first, usual_ms, waited_s * 1e3)
+        behind = sorted(rank for rank, step in steps.items() if step < furthest)
+        if len(behind) == 1 and len(steps) > 1:  # all others have ended the step that this rank has not
+            return [Anomaly(seen, Suspect(behind[0], "the process", 0.0))]
+        named = ", ".join(map(str, behind[:MOST_NAMED])) + (" and others" if len(behind) > MOST_NAMED else "")
+        unclear = f"ranks {named} are behind, the others have ended step {furthest}"
+        if not behind:
+            unclear = f"all ranks have ended step {furthest}, so which one holds them up is not known"
+        return [Anomaly(seen, None, unclear)]
 
 
 @dataclass(frozen=True)

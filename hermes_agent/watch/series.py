@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations, pairwise
 from math import sqrt
 from statistics import median
+from typing import NamedTuple
 
 from hermes_agent.watch.anomaly import AnomalyKind, Deviation
 
@@ -52,8 +53,7 @@ TAIL = 0.85  # quantile; a stall in fewer than one of seven steps stays noticeab
 TAIL_DEVIATIONS = 1.036  # where that quantile of a normal distribution lies
 
 
-@dataclass(frozen=True)
-class Usual:
+class Usual(NamedTuple):
     """The usual step in ms: median, and standard deviation estimated by the median absolute deviation or the tail."""
 
     middle_ms: float
@@ -71,7 +71,7 @@ def usual_of(values_ms: Sequence[float], all_ms: Sequence[float], thresholds: Wa
 
 
 class SeriesWatch:
-    """Fed with one value per step. Slow steps do not enter the usual level until they have become it."""
+    """Takes one value per step. Slow steps do not enter the usual level until they have become it."""
 
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
@@ -171,7 +171,7 @@ class SeriesWatch:
 
 
 class DriftWatch:
-    """Fed with one value per step; starts again after each drift that it reported."""
+    """Takes one value per step; starts again after each drift that it reported."""
 
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds

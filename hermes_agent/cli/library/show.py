@@ -41,15 +41,13 @@ def cause_named(text: str) -> str:
     """Return the cause of that id or display name, else the first with a mechanism of that name; "" without one."""
     from tools.knowledge.taxonomy import causes
 
-    wanted, known = _plain(text), causes().values()
-    for cause in known:
-        if wanted in map(_plain, (cause.id, cause.name.title, cause.name.phrase)):
-            return cause.id
-    for cause in known:
-        names = [name for each in cause.mechanism_names.values() for name in (each.title, each.phrase)]
-        if wanted in map(_plain, (*cause.mechanisms, *names)):
-            return cause.id
-    return ""
+    named: dict[str, str] = {}
+    for cause in causes().values():
+        own = (cause.id, cause.name.title, cause.name.phrase)
+        of_mechanisms = [name for each in cause.mechanism_names.values() for name in (each.title, each.phrase)]
+        named |= {_plain(name): cause.id for name in own}
+        named = {_plain(name): cause.id for name in (*cause.mechanisms, *of_mechanisms)} | named
+    return named.get(_plain(text), "")
 
 
 def _plain(text: str) -> str:

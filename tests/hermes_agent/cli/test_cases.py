@@ -167,6 +167,14 @@ def test_a_cause_shows_its_playbook(cause: str, capsys: pytest.CaptureFixture[st
     assert "<!--" not in out
 
 
+@pytest.mark.parametrize("name", ["heavy_transform", "Heavy data transforms", "slow data processing"])
+def test_a_playbook_is_found_by_the_name_of_its_cause_or_of_a_mechanism(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    execute(cases, "show", *name.split())
+    assert capsys.readouterr().out.startswith("# Slow data preprocessing")
+
+
 def test_the_playbook_ends_with_the_private_cases_of_its_cause(
     own_case: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -33,6 +33,18 @@ def test_the_text_names_the_changes_without_ids(capsys: pytest.CaptureFixture[st
     assert len(out.splitlines()) > 1
 
 
+def test_small_differences_are_counted_and_stay_in_the_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compare, "NOISE_PCT", 20.0)
+    execute(compare, str(demo_run()), str(demo_fixed_run()))
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-1].startswith("- 1 smaller difference below 18.")
+    assert not any("_upsample_bicubic2d_aa" in line for line in lines)
+    execute(compare, str(demo_run()), str(demo_fixed_run()), "--json")
+    assert "_upsample_bicubic2d_aa" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("before", "after", "allowed", "code"),
     [

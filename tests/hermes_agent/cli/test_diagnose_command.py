@@ -138,7 +138,7 @@ def test_strict_makes_an_inconclusive_verdict_exit_code_4(traces: Path) -> None:
 
 
 def test_the_demo_names_the_fault(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "--no-chat"]) == 0
+    assert main(["demo", "--no-chat", "-v"]) == 0
     out = capsys.readouterr().out
     assert "PROBLEM: Top bottleneck: heavy data transforms" in out
     assert "on rank 1" in out

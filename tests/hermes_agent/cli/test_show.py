@@ -33,6 +33,11 @@ def test_json_holds_both_figures_and_the_rows(capsys: pytest.CaptureFixture[str]
     assert record["table"]["total"] == len(record["table"]["rows"]) == 10
 
 
+def test_without_an_id_one_sentence_says_what_to_type() -> None:
+    with pytest.raises(UsageError, match="type what to show: hermes-dx show E3"):
+        execute(show)
+
+
 @pytest.mark.usefixtures("commands_cache")
 def test_without_a_run_the_latest_diagnosis_is_meant(capsys: pytest.CaptureFixture[str]) -> None:
     execute(ask, DEMO, "why is it slow?")
