@@ -90,7 +90,7 @@ class MiniLmEmbedding(_Batched):
 def weight_files(folder: Path | None) -> tuple[Path, Path]:
     """The weights and the tokenizer of a folder; raises ``EmbeddingError`` naming what is missing."""
     if folder is None or not folder.is_dir():
-        raise EmbeddingError(f"{folder} is no folder with MiniLM weights; set cases.embedding.folder to one.")
+        raise EmbeddingError(f"{folder} is not a folder with MiniLM weights; set cases.embedding.folder to one.")
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None or not (folder / TOKENIZER).is_file():
         lacking = TOKENIZER if weights else WEIGHTS[0]
@@ -126,7 +126,7 @@ def _tokenizer(path: Path) -> Tokenizer:
         if "model" not in json.loads(text):
             raise ValueError
     except (OSError, ValueError, TypeError) as error:
-        raise EmbeddingError(f"{path} is no tokenizer; fetch the file again.") from error
+        raise EmbeddingError(f"{path} is not a tokenizer; fetch the file again.") from error
     tokenizer = Tokenizer.from_str(text)
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.enable_padding()

@@ -67,7 +67,7 @@ def step_range(text: str) -> tuple[int, int]:
     try:
         chosen = int(first), int(last if colon else first)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no range of steps; write A:B, for example 5:9") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a range of steps; write A:B, for example 5:9") from None
     if chosen[0] > chosen[1]:
         raise argparse.ArgumentTypeError(f"{text!r} ends before it begins; write the smaller step first")
     return chosen
@@ -84,7 +84,7 @@ def rank_numbers(text: str) -> tuple[int, ...]:
                 raise ValueError
             chosen.update(span)
     except (ValueError, OverflowError):
-        raise argparse.ArgumentTypeError(f"{text!r} is no list of ranks; write for example 0,3 or 0-3") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a list of ranks; write for example 0,3 or 0-3") from None
     return tuple(sorted(chosen))
 
 

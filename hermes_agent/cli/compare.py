@@ -70,5 +70,5 @@ def _percent(text: str) -> float:
     except ValueError:
         percent = math.nan
     if not 0 <= percent < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no percentage; write for example 5")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a percentage; write for example 5")
     return percent

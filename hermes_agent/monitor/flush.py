@@ -90,7 +90,7 @@ class Flusher:
 
     @property
     def ended(self) -> bool:
-        """True when the thread runs no more."""
+        """Return whether the thread has ended."""
         return not self._thread.is_alive()
 
     def _run(self) -> None:

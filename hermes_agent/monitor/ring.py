@@ -129,7 +129,7 @@ class RingWriter(_Ring):
 
 
 class RingReader(_Ring):
-    """Reads another process's ring, and puts requests into it."""
+    """The ring of another process, with requests to it."""
 
     def __init__(self, path: Path) -> None:
         handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW)

@@ -16,7 +16,7 @@ from hermes_agent.monitor.ring import CaptureRequest, RankState, RingError, Ring
 
 
 def is_abandoned(ring: RingReader) -> bool:
-    """True when the process that wrote the ring is gone; for rings that are silent or closed only."""
+    """Return whether the process of a silent or closed ring is gone."""
     return not psutil.pid_exists(int(ring.description["pid"]))
 
 
@@ -144,7 +144,7 @@ class RequestedCapture:
 
 
 class CaptureRequests:
-    """Counts the captures of one run folder. Times are seconds of a clock that only goes forward."""
+    """The capture requests of one run folder; times are seconds of a monotonic clock."""
 
     def __init__(self, run_folder: Path, rings: RunRings, limits: RequestLimits) -> None:
         self._folder, self._rings, self._limits = run_folder, rings, limits
@@ -153,7 +153,7 @@ class CaptureRequests:
         self._last_cost_ms = 0.0
 
     def by_itself(self, ranks: Sequence[int], last_step: int, cost_ms: float, now_s: float) -> RequestedCapture:
-        """A capture that an anomaly of that cost calls for, within the limits."""
+        """Request the capture for an anomaly of that cost, within the limits."""
         limits = self._limits
         while self._made and now_s - self._made[0] > 3600:
             self._made.popleft()
@@ -171,7 +171,7 @@ class CaptureRequests:
         return self.by_hand(ranks, limits.steps, last_step)
 
     def by_hand(self, ranks: Sequence[int], steps: int, last_step: int) -> RequestedCapture:
-        """A capture that a person requests; only the ranks' own limits hold."""
+        """Request a capture for a person; only the ranks' own limits hold."""
         self._last_id = max(self._last_id, self._highest()) + 1
         for rank in ranks:
             self._rings[rank].ask(CaptureRequest(self._last_id, steps, last_step + AHEAD))

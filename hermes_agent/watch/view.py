@@ -22,7 +22,7 @@ EVERY_S = 60.0
 
 
 class Publisher:
-    """Copies what is new or has grown; whatever fsspec can open is a target. Raises UsageError where it cannot."""
+    """Copies new and grown files to any target that fsspec can open; raises UsageError where it cannot."""
 
     def __init__(self, run_folder: Path, url: str) -> None:
         self._folder, self._url = run_folder, without_credentials(url)
@@ -31,14 +31,14 @@ class Publisher:
         self._next_s = 0.0
 
     def due(self, now_s: float) -> bool:
-        """True when a minute has passed; ``now_s`` of a clock that only goes forward."""
+        """Return whether a minute has passed on a monotonic clock."""
         if now_s < self._next_s:
             return False
         self._next_s = now_s + EVERY_S
         return True
 
     def publish(self) -> int:
-        """Copies, and says how many files; raises InputError where the target does not take them."""
+        """Copy the files and return their number; raises InputError where the target does not take them."""
         count = 0
         for path in sorted(path for pattern in (*FINISHED, TRACES) for path in self._folder.glob(pattern)):
             if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
@@ -146,7 +146,7 @@ class PrometheusExport:
         return int(self._server.server_port)
 
     def show(self, snapshot: Snapshot) -> None:
-        """Take over a snapshot."""
+        """Serve the figures of a snapshot."""
         for rank, now in snapshot.ranks.items():
             self._alive.labels(rank=str(rank)).set(now.alive)
             for column, value in figures(now).items():

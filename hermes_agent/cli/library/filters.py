@@ -35,9 +35,11 @@ def year_range(text: str) -> tuple[int, int]:
         low = int(first) if first else FIRST_YEAR
         high = (int(last) if last else LAST_YEAR) if colon else low
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no year; write for example 2024 or 2020:2024") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a year; write for example 2024 or 2020:2024") from None
     if not FIRST_YEAR <= low <= high <= LAST_YEAR:
-        raise argparse.ArgumentTypeError(f"{text!r} is no span of years from {FIRST_YEAR} on; write the earlier first")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a span of years from {FIRST_YEAR} on; write the earlier first"
+        )
     return low, high
 
 

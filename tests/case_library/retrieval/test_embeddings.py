@@ -65,7 +65,7 @@ def test_weights_that_lack_a_file_are_refused_by_its_name(tmp_path: Path, lost: 
     [
         ("onnx/model.onnx", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
         ("onnx/model.onnx", b"no protocol buffer at all", "cannot be loaded"),
-        ("tokenizer.json", b"[1, 2", "is no tokenizer"),
+        ("tokenizer.json", b"[1, 2", "is not a tokenizer"),
     ],
 )
 def test_weights_that_are_none_are_one_sentence(tmp_path: Path, name: str, content: bytes, said: str) -> None:
