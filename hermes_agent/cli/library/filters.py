@@ -37,9 +37,7 @@ def year_range(text: str) -> tuple[int, int]:
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a year; write for example 2024 or 2020:2024") from None
     if not FIRST_YEAR <= low <= high <= LAST_YEAR:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a span of years from {FIRST_YEAR} on; write the earlier first"
-        )
+        raise argparse.ArgumentTypeError(f"{text!r}: write years from {FIRST_YEAR} on, the earlier one first")
     return low, high
 
 
