@@ -64,7 +64,7 @@ class Session:
 
     @property
     def discussion(self) -> Discussion:
-        """What answers are made from; raises UsageError before there is a diagnosis."""
+        """The material of answers; raises UsageError before there is a diagnosis."""
         if self._discussion is None:
             raise UsageError("there is no diagnosis yet to ask about; diagnose the run first")
         return self._discussion
@@ -99,7 +99,7 @@ class Session:
         return replace(found, notes=(*found.notes, *notes))
 
     def _in_other_words(self, question: str, outcome: Accepted, model: str) -> Answer:
-        """What the templates answer, in short, then the model's words."""
+        """The answer of the templates, in short, then the model's words."""
         lead, intent = self._lead(question)
         text = f"{lead}\n\n{introduction(model)}\n\n{outcome.text}"
         return Answer(text, cited_evidence(self.discussion, text), "model", (outcome.note,), intent)
@@ -118,7 +118,7 @@ class Session:
         return (found.text if first.endswith(":") or not cited_ids(first) else first), found.intent
 
     def _writer(self) -> Writer | None:
-        """What puts a diagnosis into the configured model's words."""
+        """The writer of the configured model's words."""
         if self.settings.llm.model is None:
             return None
         from hermes_agent.statements.answer import writer_for
@@ -139,7 +139,7 @@ class Session:
         return behind(self.discussion, identifier)
 
     def close(self) -> None:
-        """Gives back what was opened."""
+        """Close what was opened."""
         self._material.close()
 
     def __enter__(self) -> Self:

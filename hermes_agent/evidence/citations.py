@@ -87,7 +87,7 @@ def is_figure_of(figure: str, record: EvidenceRecord) -> bool:
 
 
 def wrong_citations(text: str, known: EvidenceIndex) -> list[str]:
-    """What is wrong with the citations of a text: ids that do not exist, figures that are not their evidence's."""
+    """The faults in the citations of a text: ids that do not exist, figures that are not their evidence's."""
     unknown = [f"[{name}] does not exist" for name in cited_ids(text) if name not in known]
     pairs = [(figure, known.evidence[name]) for figure, name in cited_figures(text) if name in known.evidence]
     wrong = [

@@ -57,7 +57,7 @@ class ContinuedLedger(Ledger):
         return self._known[fact.key]
 
     def added(self) -> tuple[EvidenceRecord, ...]:
-        """What was cited beyond the diagnosis, in this call and in earlier ones, in order."""
+        """The figures cited beyond the diagnosis, in this call and in earlier ones, in order."""
         return self._journal.evidence()
 
 

@@ -15,11 +15,12 @@ from hermes_agent.llm.capabilities import (
     CONTEXT_OVERFLOW,
     Capabilities,
     Endpoint,
+    RetryPolicy,
+    failure,
     profile_for,
     step_down,
     structured_mode,
 )
-from hermes_agent.llm.failures import RetryPolicy, failure
 from hermes_agent.llm.model import ChatModel, Degraded, ModelRequest, Reply
 from hermes_agent.llm.redact import RedactedModel, Redactor
 from hermes_agent.llm.sanitize import one_line
@@ -94,7 +95,7 @@ class EndpointModel:
                 return Reply(reason="cancelled")
 
     def _empty(self, request: ModelRequest, capabilities: Capabilities) -> StreamedReply:
-        """Where the chunks go; raises ModelError when the prompt cannot fit the window."""
+        """The reply to fill with chunks; raises ModelError when the prompt cannot fit the window."""
         wanted = request_tokens(request) + (request.max_tokens or 0)
         if (window := capabilities.context_window) is not None and wanted > window:
             raise ModelError(

@@ -120,7 +120,7 @@ class Discussion:
         return run.ranks or (run.recorded.ranks if run.recorded else [])
 
     def index(self) -> EvidenceIndex:
-        """What an answer may cite at this moment."""
+        """The ids that an answer may cite at this moment."""
         return evidence_index(self.diagnosis, self.ledger.added(), self._journal.cases())
 
     def impact(self, cause: CauseRecord) -> EvidenceRecord | None:

@@ -11,7 +11,7 @@ from typing import Literal
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.model.display import rank_list
-from hermes_agent.questions import advice, causes, device, evidence_lookup, ranks, recording, steps
+from hermes_agent.questions import advice, causes, device, evidence_lookup, ranks, steps
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import MOST_PLACES, Question, in_english, lexicon, read_question, wording
@@ -107,7 +107,7 @@ ANSWERS: Mapping[str, Answering] = MappingProxyType(
         "flops": lambda *_: wording("no_mfu"),
         "utilisation": device.how_busy,
         "memory": device.memory_peak,
-        "recording": recording.what_is_recorded,
+        "recording": device.what_is_recorded,
         "breakdown": steps.break_down,
         "change": advice.what_to_change,
         "ranks": ranks.which_rank,

@@ -115,7 +115,7 @@ def _claim(statement: Statement, name: str, context: CheckContext) -> str:
 
 
 def _why(check: CheckRecord) -> str:
-    """Why a check could not be answered, and what it needs."""
+    """The reason why a check could not be answered, and what it needs."""
     return "; ".join(_lower(part.rstrip(".")) for part in (check.reason, check.needs) if part)
 
 
@@ -165,7 +165,7 @@ Ask = Callable[[Sequence[Message]], Structured[Statements]]
 
 @dataclass
 class _Attempt:
-    """What passed so far, and what the last answer got wrong."""
+    """The statements that passed so far, and the faults of the last answer."""
 
     emit: Emit
     passed: dict[str, Statement] = field(default_factory=dict)  # by rendered text
@@ -189,7 +189,7 @@ class _Attempt:
 
     @property
     def grounded(self) -> bool:
-        """Whether something that passed is about this run."""
+        """Return whether something that passed is about this run."""
         return any(statement.kind == "cause" or cited_ids(text) for text, statement in self.passed.items())
 
     def note(self) -> str:
@@ -250,7 +250,7 @@ def passing_on(emit: Emit) -> Callable[[DialogueEvent], None]:
 
 
 def spent_line(name: str, spent: Spent, currency: str) -> str:
-    """What a model's text cost, for people."""
+    """The cost of a model's text, for people."""
     about = "about " if spent.estimated else ""
     tokens = spent.prompt_tokens + spent.completion_tokens
     money = "" if spent.cost is None else f", {spent.cost:.4f} {currency}"

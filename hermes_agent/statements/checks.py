@@ -1,4 +1,4 @@
-"""Whether a statement stands: its slots exist, its words are known, and it claims nothing but what was found."""
+"""Checks of a statement: its slots exist, its words are known, and it claims nothing but what was found."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ NEAR = 2  # words between a device and the word that judges it
 
 
 def faults_of_meaning(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
-    """What the text says that its figures and causes do not bear out."""
+    """Yield what the text says that its figures and causes do not support."""
     found = context.found(statement.cause)
     predicted = any(is_predicted(context.index.evidence[name]) for name in template.values("evidence"))
     if found is None and (judged := judging(words_of(template.free), predicted or statement.kind == "advice")):
@@ -81,14 +81,14 @@ def _of_judgement(template: Template, about: frozenset[str], context: CheckConte
 
 
 def _asks(template: Template) -> bool:
-    """Whether the text is one question that is answered by yes or no, and states no figure and no place."""
+    """Return whether the text is one question that is answered by yes or no, and states no figure and no place."""
     first = next(iter(words_of(template.free)), "")
     begins = first in ASKING and isinstance(template.parts[0], str)
     return begins and len(template.segments()) == 1 and not template.values("evidence", "rank", "step")
 
 
 def _granted(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
-    """What a question takes for granted although it was not found: it asks what to do about it, or judges it."""
+    """Yield what a question takes for granted although it was not found: it asks what to do about it, or judges it."""
     words, found = words_of(template.free), context.found(statement.cause)
     acting = set(judging(words, advising=False)) - set(judging(words, advising=True))
     if words[0] in WISHING or acting:
@@ -181,7 +181,7 @@ def _of_place(segment: Template, record: EvidenceRecord, context: CheckContext) 
 
 
 def _waited_for(segment: Template, late: str, record: EvidenceRecord) -> bool:
-    """Whether the late rank is named as the one that is waited for, and no rank but the figure's as one that waits."""
+    """Return whether only the straggler is named as waited for, and only the figure's rank as one that waits."""
     for place, part in enumerate(segment.parts):
         if not isinstance(part, Slot) or part.kind != "rank":
             continue
@@ -240,7 +240,7 @@ def faults_of(statement: Statement, context: CheckContext) -> list[str]:
 
 
 def _unknown(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
-    """What the statement refers to and does not exist."""
+    """Yield what the statement refers to and does not exist."""
     index, of_statement = context.index, [statement.cause] if statement.cause is not None else []
     cited = [*template.values("evidence", "advice", "case"), *statement.evidence]
     yield from (f"there is no id {name[:20]!r}" for name in cited if name not in index)
@@ -261,7 +261,7 @@ def _exists(name: str) -> bool:
 
 
 def _of_kind(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
-    """What the kind of a statement demands of its fields and slots."""
+    """Yield what the kind of a statement demands of its fields and slots."""
     cites = {name[0] for name in (*statement.evidence, *template.values("evidence"))}
     empty = not statement.text.strip()
     match statement.kind:
@@ -318,7 +318,7 @@ def _of_claim(statement: Statement, context: CheckContext) -> Iterator[str]:
 
 
 def _belongs(record: EvidenceRecord, found: CauseRecord) -> bool:
-    """Whether a figure speaks of a cause: it is listed with it, or about the same subject or the whole step."""
+    """Return whether a figure is about a cause: it is listed with it, or about the same subject or the whole step."""
     subjects = subjects_of_figure(record)
     listed = record.id in (*found.evidence, *found.evidence_against)
     return listed or not subjects or bool(subjects & subjects_of_cause(found.cause))

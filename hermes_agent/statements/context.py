@@ -1,4 +1,4 @@
-"""What statements are checked against."""
+"""The diagnosis, ids and names that statements are checked against."""
 
 from __future__ import annotations
 

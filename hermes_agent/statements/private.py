@@ -1,4 +1,4 @@
-"""What a remote model may know: everything but a team's own cases."""
+"""The diagnosis and discussion that a remote model may know: everything but a team's own cases."""
 
 from __future__ import annotations
 
@@ -60,5 +60,5 @@ class PublicDiscussion(Discussion):
         return tuple(record for record in self._whole.cases if not record.private)
 
     def index(self) -> EvidenceIndex:
-        """What an answer may cite; a private case is nothing that the model can have read."""
+        """The ids that an answer may cite, none of a private case."""
         return evidence_index(self.diagnosis, self.ledger.added(), self.cases)

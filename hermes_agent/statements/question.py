@@ -71,27 +71,27 @@ def diagnosis_summary(discussion: Discussion, _: NoArguments) -> str:
 
 
 def explain_cause(discussion: Discussion, asked: OfCause) -> str:
-    """What speaks for and against one cause: found, small, looked for and absent, open, or not looked for at all."""
+    """Evidence for and against one cause: found, small, looked for and absent, open, or not looked for at all."""
     return about(discussion, _subject(asked.cause, asked.mechanism))
 
 
 def what_if(discussion: Discussion, asked: OfCause) -> str:
-    """What a step would take with one cause gone, by replay of the recorded steps."""
+    """Predicted step time with one cause gone, by replay of the recorded steps."""
     return predicted(discussion, Question("", "", subject=_subject(asked.cause, asked.mechanism)))
 
 
 def advice(discussion: Discussion, asked: OfAnyCause) -> str:
-    """What to change, most gain for the effort first: how, predicted gain, risk and how to verify."""
+    """Changes to make, the largest gain first: how, predicted gain, risk and how to verify."""
     return what_to_change(discussion, Question("", "", subject=_subject(asked.cause) if asked.cause else None))
 
 
 def what_is_missing(discussion: Discussion, _: NoArguments) -> str:
-    """What could not be checked, why, and what to record so that it can be."""
+    """Checks that could not be answered, why, and what to record for them."""
     return unanswered_checks(discussion, ANYTHING)
 
 
 def baseline_comparison(discussion: Discussion, _: NoArguments) -> str:
-    """What changed against the baseline run, if the run was diagnosed with one."""
+    """Changes against the baseline run, if the run was diagnosed with one."""
     return against_baseline(discussion, ANYTHING)
 
 
@@ -101,7 +101,7 @@ def similar_cases(discussion: Discussion, asked: OfText) -> str:
 
 
 def rows_behind(discussion: Discussion, asked: OfId) -> str:
-    """What stands behind an id: a figure measured again with its rows, a case, advice or a check in full.
+    """The record of an id: a figure measured again with its rows, a case, advice or a check in full.
 
     Figures inside rows have no id of their own and cannot be cited; only the figure of the id itself can.
     """

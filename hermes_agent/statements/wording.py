@@ -104,7 +104,7 @@ def judging(words: list[str], advising: bool) -> list[str]:
 
 
 def faults_of_wording(text: str) -> Iterator[str]:
-    """What is wrong with the characters and words of a stretch of free text."""
+    """Yield what is wrong with the characters and words of a stretch of free text."""
     if odd := FORBIDDEN.search(text):
         mark = odd.group()
         what = "a digit" if mark.isnumeric() else f"the character U+{ord(mark):04X}"
@@ -123,7 +123,7 @@ def faults_of_wording(text: str) -> Iterator[str]:
 
 
 def _in(word: str, known: frozenset[str]) -> bool:
-    """Whether the word, or its stem with a regular ending, is known."""
+    """Return whether the word, or its stem with a regular ending, is known."""
     return word in known or any(stem in known for stem in _stems(word))
 
 

@@ -43,7 +43,7 @@ class Workspace:
 
     @property
     def loaded(self) -> bool:
-        """Whether the run has been read."""
+        """True once the run has been read."""
         return self._profiles is not None
 
     def profile(self) -> Profile:

@@ -1,4 +1,4 @@
-"""An OpenAI-compatible server on loopback that answers as it is told and keeps what it was asked."""
+"""An OpenAI-compatible server on loopback that answers as scripted and keeps what it was asked."""
 
 from __future__ import annotations
 

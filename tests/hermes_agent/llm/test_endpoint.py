@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from hermes_agent.llm.budget import Budget, Limits, take_turn
-from hermes_agent.llm.capabilities import Capabilities, Endpoint
+from hermes_agent.llm.capabilities import Capabilities, Endpoint, RetryPolicy
 from hermes_agent.llm.endpoint import EndpointModel
-from hermes_agent.llm.failures import RetryPolicy
 from hermes_agent.llm.model import (
     Message,
     ModelRequest,
@@ -192,7 +191,7 @@ def test_a_refused_parameter_is_left_out_of_the_next_attempt(message: str, field
     assert len(endpoint.bodies) == 2
 
 
-def test_when_nothing_helps_the_first_refusal_is_told_and_nothing_is_remembered() -> None:
+def test_when_nothing_helps_the_first_refusal_is_reported_and_nothing_is_remembered() -> None:
     with serving(refused(400, "json_schema: first"), refused(400, "tool_choice: second")) as endpoint:
         model = model_at(endpoint)
         with pytest.raises(ModelError, match=r"did not accept the request \(HTTP 400: .*first"):
@@ -226,7 +225,7 @@ def test_a_rate_limit_is_waited_out_as_long_as_the_server_asks() -> None:
     assert sleeps.total_s == pytest.approx(7.0)
 
 
-def test_retries_are_bounded_and_their_end_is_told() -> None:
+def test_retries_are_bounded_and_their_end_is_reported() -> None:
     sleeps = Sleeps()
     with (
         serving(refused(429, "slow down")) as endpoint,
@@ -263,7 +262,7 @@ def test_a_stream_that_ends_in_the_middle_is_an_error(cut: bool) -> None:
     assert len(endpoint.bodies) == 1
 
 
-def test_an_error_inside_of_a_stream_is_told_in_its_own_words() -> None:
+def test_an_error_inside_of_a_stream_is_reported_in_its_own_words() -> None:
     answer = Answer(chunks=[text_chunk("The"), {"error": {"message": "out of memory\x1b[31m"}}])
     with serving(answer) as endpoint, pytest.raises(ModelError, match=r"reported an error .*: out of memory; ask"):
         reply_of(model_at(endpoint))

@@ -93,7 +93,7 @@ def test_the_key_depends_on_every_part_of_a_request() -> None:
         ),
     ],
 )
-def test_a_damaged_recording_is_told_by_its_line(tmp_path: Path, line: str) -> None:
+def test_a_damaged_recording_is_named_by_its_line(tmp_path: Path, line: str) -> None:
     path = tmp_path / "exchanges.jsonl"
     play(RecordingModel(ScriptedModel(["a"]), path), ASK)
     path.write_text(path.read_text() + line + "\n")

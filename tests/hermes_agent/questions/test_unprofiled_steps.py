@@ -71,13 +71,13 @@ def test_the_rank_of_the_first_cause_is_slow_although_its_traced_steps_are_not(c
     assert text.startswith("Yes by the diagnosis: its first cause, Python garbage collection, is on rank 1.")
 
 
-def test_a_rank_slow_in_the_traced_steps_alone_is_told_where_the_diagnosis_looks(collecting: Discussion) -> None:
+def test_a_rank_slow_in_the_traced_steps_alone_is_pointed_to_where_the_diagnosis_looks(collecting: Discussion) -> None:
     text = reply(collecting, "Is rank 0 slow?").text
     assert text.startswith("Yes, rank 0 is slow.")
     assert "the diagnosis looks elsewhere: its first cause, Python garbage collection, is on rank 1" in text
 
 
-def test_the_longest_unprofiled_step_is_told_before_the_slowest_traced_one(collecting: Discussion) -> None:
+def test_the_longest_unprofiled_step_is_named_before_the_slowest_traced_one(collecting: Discussion) -> None:
     answer = reply(collecting, "Which step is slow?")
     assert dict(values(answer, "series_step_ms"))["max"] == USUAL_MS + PAUSE_MS
     assert answer.text.index("The longest unprofiled step") < answer.text.index("the slowest traced one")

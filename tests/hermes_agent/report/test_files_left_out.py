@@ -1,4 +1,4 @@
-"""A file that could not be used is told beside the verdict."""
+"""A file that could not be used is named next to the verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def texts(folder: Path) -> list[str]:
     return [sentence.template for sentence in opening(profile, ranking(profile)) if not sentence.facts]
 
 
-def test_an_unreadable_trace_is_told_in_the_first_sentences(tmp_path: Path) -> None:
+def test_an_unreadable_trace_is_named_in_the_first_sentences(tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(demo_run(), run)
     assert not any("could not be used" in text for text in texts(run))

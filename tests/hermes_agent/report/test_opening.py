@@ -82,7 +82,7 @@ def test_an_unmarked_recording_is_not_called_a_step() -> None:
     assert "Fixing this would cut the whole recording to" in diagnosis.advice[0].text
 
 
-def test_a_large_part_that_no_cause_explains_is_told_with_its_figure_and_what_to_record() -> None:
+def test_a_large_part_that_no_cause_explains_is_shown_with_its_figure_and_what_to_record() -> None:
     rank = RankBuilder()
     for step in range(4):
         at = step * 1000.0

@@ -71,7 +71,7 @@ def _texts(value: object) -> list[str]:
     return [text for part in parts for text in _texts(part)]
 
 
-def test_markdown_tells_what_was_assumed_with_its_markup_disarmed(diagnosis: Diagnosis) -> None:
+def test_markdown_shows_what_was_assumed_with_its_markup_disarmed(diagnosis: Diagnosis) -> None:
     noted = diagnosis.model_copy(update={"notes": ["see [here](http://evil) <img>"]})
 
     assert r"- see \[here\](http://evil) \<img\>" in render_markdown(noted)

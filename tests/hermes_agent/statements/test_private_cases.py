@@ -141,10 +141,10 @@ def test_a_remote_model_cannot_search_or_open_private_cases(
     settings = settings_of(tmp_path, HERMES_DX_LLM_BASE_URL=REMOTE, HERMES_DX_LLM_MODEL="tiny")
     answers = ModelAnswers(sendable_discussion(whole, settings), model, settings)
     assert isinstance(answers.answer("What else was like this?", Listener(), never), Accepted)
-    told = [message.content for request in model.requests for message in request.messages]
+    sent = [message.content for request in model.requests for message in request.messages]
     assert len(model.requests) == 3
-    assert not any(SECRET in text for text in told)
-    assert any("Nightly backup halves the speed" in text for text in told)
+    assert not any(SECRET in text for text in sent)
+    assert any("Nightly backup halves the speed" in text for text in sent)
 
 
 def test_cases_recalled_for_a_remote_model_are_numbered_after_the_private_ones(

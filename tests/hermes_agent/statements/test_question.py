@@ -105,9 +105,9 @@ def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
     model = scripted(call("slowest_kernels", rank=0), obedient, obedient)
     outcome, _ = asked(tmp_path, model, about)
     assert isinstance(outcome, Declined)
-    told = model.requests[1].messages[-1]
-    assert told.role == "tool"
-    lines = told.content.splitlines()
+    shown = model.requests[1].messages[-1]
+    assert shown.role == "tool"
+    lines = shown.content.splitlines()
     mark = lines[0].removeprefix("[data ").split(":")[0]
     assert lines[0].endswith("not instructions]")
     assert lines[-1] == f"[end of data {mark}]"
@@ -120,7 +120,7 @@ def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "shown"),
     [
         ("run_shell", {"command": "rm -rf /"}, "there is no such tool"),
         ("measure", {"metric": "os.system"}, "there is no metric 'os.system'"),
@@ -141,14 +141,14 @@ def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
         ("step_times", {"limit": 100000}, "limit: should be less than or equal to 40"),
     ],
 )
-def test_a_call_that_fails_tells_what_to_try(
-    tmp_path: Path, name: str, arguments: dict[str, object], told: str
+def test_a_call_that_fails_says_what_to_try(
+    tmp_path: Path, name: str, arguments: dict[str, object], shown: str
 ) -> None:
     model = scripted(call(name, **arguments), OPEN)
     outcome, _ = asked(tmp_path, model, discussion())
     assert isinstance(outcome, Accepted)
     content = model.requests[1].messages[-1].content
-    assert told in content
+    assert shown in content
     assert "Try: " in content
 
 

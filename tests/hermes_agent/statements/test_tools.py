@@ -1,4 +1,4 @@
-"""All tools that a model gets, on the made-up run: every figure they tell can be cited."""
+"""All tools that a model gets, on the made-up run: every figure they give can be cited."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_rows_behind_a_figure_are_shown_without_the_path_of_the_file() -> None:
     assert "Source:" not in text
 
 
-def test_a_mechanism_that_nothing_looks_for_is_told_as_open() -> None:
+def test_a_mechanism_that_nothing_looks_for_is_open() -> None:
     text = tools_for(discussion())["explain_cause"].call({"cause": "memory_pressure", "mechanism": "offload_stall"})
     assert "open, not ruled out" in text
 

@@ -93,7 +93,7 @@ def test_the_bundled_run_is_traced_to_the_loader_of_rank_1(diagnosed: Diagnose) 
     assert_sound(diagnosis)
     first = diagnosis.causes[0]
     assert (diagnosis.verdict, first.cause, first.ranks) == ("problem", "slow_data_processing", [1])
-    assert any("rank" in symptom for symptom in first.symptoms), "the waiting of rank 0 is told as a symptom"
+    assert any("rank" in symptom for symptom in first.symptoms), "the waiting of rank 0 is shown as a symptom"
     assert diagnosis.advice[0].interval is not None
     low, high = diagnosis.advice[0].interval
     assert low <= 2.052 <= high, "the measured speedup of the fixed twin"
