@@ -65,9 +65,7 @@ def _medians(profile: Profile, rank: RankProfile) -> pd.DataFrame:
 def _shapes(rank: RankProfile, operators: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each operator's row the code of its recorded shapes, -1 where unknown."""
     details = rank.events.details.operators
-    codes = np.full(len(rank.kind) + 1, -1, dtype=np.int64)
-    codes[details["row"].to_numpy()] = details["dims"].cat.codes.to_numpy()
-    return codes[operators]
+    return np.append(details["dims"].cat.codes.to_numpy(), -1)[rank.places(details, operators)]
 
 
 def _alone(rank: RankProfile, table: pd.DataFrame) -> NDArray[np.bool_]:

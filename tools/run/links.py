@@ -70,7 +70,7 @@ def depths(start: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def enclosing(events: EventTable, rows: NDArray[np.int64], candidates: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each row, the innermost candidate row on the same track that covers its start, else -1."""
+    """For each row (-1 for none), the innermost candidate row on the same track that covers its start, else -1."""
     frame = events.frame
     start, end, track = (frame[column].to_numpy() for column in ("start_ns", "end_ns", "track"))
     result = np.full(len(rows), -1, dtype=np.int64)
@@ -88,7 +88,7 @@ def enclosing(events: EventTable, rows: NDArray[np.int64], candidates: NDArray[n
                 break
             place[outside] = upward[place[outside]]
         result[mine] = np.where(place >= 0, theirs[np.maximum(place, 0)], -1)
-    return result
+    return np.where(rows >= 0, result, -1)
 
 
 def launching_operators(events: EventTable, links: pd.DataFrame) -> NDArray[np.int64]:

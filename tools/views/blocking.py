@@ -55,16 +55,10 @@ def upload_calls(profile: Profile, rank: int) -> pd.DataFrame:
     """Blocking pageable host-to-device copies inside the steps: call row, start_ns, end_ns, copy_row, copy_ns."""
     view = profile.rank(rank)
     links = _blocking_copies(view, "pageable_upload")
-    links = links[view.step_of(links["launch_row"].to_numpy()) >= 0]
-    return pd.DataFrame(
-        {
-            "row": links["launch_row"].to_numpy(),
-            "start_ns": links["call_start_ns"].to_numpy(),
-            "end_ns": links["call_end_ns"].to_numpy(),
-            "copy_row": links["device_row"].to_numpy(),
-            "copy_ns": (links["end_ns"] - links["start_ns"]).to_numpy(),
-        }
-    )
+    links = links[view.step_of(links["launch_row"].to_numpy()) >= 0].reset_index(drop=True)
+    calls = links[["launch_row", "call_start_ns", "call_end_ns", "device_row"]]
+    calls = calls.set_axis(["row", "start_ns", "end_ns", "copy_row"], axis=1)
+    return calls.assign(copy_ns=links["end_ns"] - links["start_ns"])
 
 
 def _blocking_copies(rank: RankProfile, pattern: str) -> pd.DataFrame:
@@ -90,19 +84,11 @@ class KernelLaunches:
 def kernel_launches(profile: Profile, rank: int) -> KernelLaunches:
     """Kernel launches of a rank; blocked ones last until their kernel ends, or a synchronization follows at once."""
     view = profile.rank(rank)
-    links = view.launches
-    kernels = view.kind[links["device_row"].to_numpy()] == EventKind.KERNEL
-    calls = links["launch_row"].to_numpy()[kernels]
-    lasted = links["call_end_ns"].to_numpy()[kernels] >= links["end_ns"].to_numpy()[kernels]
-    rows = view.in_steps(_distinct(view, calls))
-    blocked = _distinct(view, calls[lasted | _synchronised_next(view, calls)])
-    return KernelLaunches(rows, view.in_steps(blocked))
-
-
-def _distinct(rank: RankProfile, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    present = np.zeros(len(rank.start), dtype=bool)
-    present[rows] = True
-    return np.flatnonzero(present)
+    links = view.launches[view.kind[view.launches["device_row"].to_numpy()] == EventKind.KERNEL]
+    calls = links["launch_row"].to_numpy()
+    lasted = (links["call_end_ns"] >= links["end_ns"]).to_numpy()
+    blocked = np.unique(calls[lasted | _synchronised_next(view, calls)])
+    return KernelLaunches(view.in_steps(np.unique(calls)), view.in_steps(blocked))
 
 
 def _synchronised_next(rank: RankProfile, calls: NDArray[np.int64]) -> NDArray[np.bool_]:

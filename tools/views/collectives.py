@@ -17,84 +17,52 @@ Columns of the table
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import EMPTY, IntervalSet, intersect, union
+from tools.intervals import IntervalSet, intersect, union
 from tools.knowledge.name_patterns import collective_kind
-from tools.run.links import enclosing
+from tools.run.links import enclosing, launching_calls
+from tools.views.operator_cost import element_bytes, parsed_list, type_names
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 UNKNOWN = -1
 LARGEST_ELEMENTS = 1 << 48  # no buffer is larger; more is a damaged shape
 
-FP8_TYPES = ("float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
-BYTES_OF: Mapping[str, int] = {
-    **dict.fromkeys(("byte", "char", "bool", "unsigned char", "signed char", "int8", "uint8", *FP8_TYPES), 1),
-    **dict.fromkeys(("half", "float16", "bfloat16", "short", "short int", "int16"), 2),
-    **dict.fromkeys(("float", "float32", "int", "int32"), 4),
-    **dict.fromkeys(("double", "float64", "long", "long int", "int64", "complexfloat"), 8),
-    "complexdouble": 16,
-}
-
-
-def element_bytes(dtype: str) -> int:
-    """Bytes of one element of a recorded type name, ``UNKNOWN`` when the name is not known."""
-    return BYTES_OF.get(dtype.strip().lower().removeprefix("c10::").removeprefix("torch."), UNKNOWN)
-
 
 def elements_of(dims: str) -> int:
     """Elements of the first input of a recorded shape list (``[[5, 3], []]`` or a list of tensors ``[[[5], [3]]]``)."""
-    first = _first(dims)
+    first = next(iter(parsed_list(dims)), None)
     if not isinstance(first, list) or not first:
         return UNKNOWN
     shapes = first if isinstance(first[0], list) else [first]
-    total = 0
-    for shape in shapes:
-        if not isinstance(shape, list) or not all(isinstance(size, int) and size >= 0 for size in shape):
-            return UNKNOWN
-        total += math.prod(shape)
-        if total > LARGEST_ELEMENTS:
-            return UNKNOWN
-    return total
+    if not all(isinstance(shape, list) and all(isinstance(n, int) and n >= 0 for n in shape) for shape in shapes):
+        return UNKNOWN
+    total = sum(map(math.prod, shapes))
+    return total if total <= LARGEST_ELEMENTS else UNKNOWN
 
 
 def element_bytes_of(types: str) -> int:
     """Bytes of one element of the first input, ``UNKNOWN`` when its type was not recorded."""
-    first = _first(types)
-    return element_bytes(first) if isinstance(first, str) else UNKNOWN
+    return element_bytes(next(iter(type_names(types)), ""))
 
 
 def bus_factor(kind: str, group_size: int) -> float:
     """What turns algorithm bandwidth into bus bandwidth (NCCL tests, PERFORMANCE.md), so that peers compare."""
-    if group_size < 2:
+    if group_size < 2 or kind not in PARTIAL:
         return 1.0
-    match kind:
-        case "all_reduce":
-            return 2.0 * (group_size - 1) / group_size
-        case "all_gather" | "reduce_scatter" | "all_to_all" | "gather" | "scatter":
-            return (group_size - 1) / group_size
-        case _:
-            return 1.0
-
-
-def _first(text: str) -> object:
-    try:
-        values = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    return values[0] if isinstance(values, list) and values else None
+    return (2.0 if kind == "all_reduce" else 1.0) * (group_size - 1) / group_size
 
 
 PLACE = ["group", "members", "kind", "step"]  # what, with the sequence number, names one collective
 SAME_BYTES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")  # other kinds differ by rank
+PARTIAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")  # a rank has its own part
 SYNCHRONISING = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
 WAITING = "wait"  # record_param_comms names the host's wait for a collective like a collective
 
@@ -123,70 +91,50 @@ def asking_spans(rank: RankProfile) -> IntervalSet:
 
 
 def _of_rank(rank: RankProfile, world_size: int | None) -> pd.DataFrame:
-    rows = rank.communication_kernels if rank.rank.has_device else rank.host_collective_rows
-    launched_by = np.full(len(rank.kind), -1, dtype=np.int64)
-    launched_by[rank.launches["device_row"].to_numpy()] = rank.launches["launch_row"].to_numpy()
-    asked = launched_by[rows]  # the runtime call that launched each kernel, -1 where not recorded
+    device = rank.rank.has_device
+    rows = rank.communication_kernels if device else rank.host_collective_rows
+    asked = launching_calls(rank.events, rows) if device else np.full(len(rows), -1, dtype=np.int64)
     table = pd.DataFrame({"rank": rank.rank.rank, "row": rows})
     # The host span (``nccl:all_reduce``) around each launch; the row itself where it is the span; else -1.
-    spans = np.flatnonzero(rank.named("communication_span") & (rank.end > rank.start))
-    span = _around(rank, asked, spans) if rank.rank.has_device else rows
+    span = enclosing(rank.events, asked, rank.host_collective_rows) if device else rows
     recorded = _recorded(rank, rows, asked)
-    shapes = _shapes(rank, span)
-    own_kind, span_kind = _kinds(rank, rows), _kinds(rank, span)
-    kind = recorded["kind"].where(recorded["kind"] != "", span_kind)
-    table["kind"] = kind.where(kind != "", own_kind)
+    kind = recorded["kind"].where(recorded["kind"] != "", _kinds(rank, span))
+    table["kind"] = kind.where(kind != "", _kinds(rank, rows))
     table["group"], table["members"] = recorded["group"], recorded["ranks"]
     size = recorded["group_size"]
     table["group_size"] = np.where(size > 0, size, world_size or UNKNOWN)
-    table["bytes"] = _bytes(table, recorded, shapes)
+    table["bytes"] = _bytes(table, recorded, _shapes(rank, span))
     table["step"] = rank.step_of(np.where(asked >= 0, asked, rows))
     table["start_ns"], table["end_ns"] = rank.start[rows], rank.end[rows]
     return table
-
-
-def _around(rank: RankProfile, inner: NDArray[np.int64], outer: NDArray[np.int64]) -> NDArray[np.int64]:
-    result = np.full(len(inner), -1, dtype=np.int64)
-    known = inner >= 0
-    if known.any() and len(outer):
-        result[known] = enclosing(rank.events, inner[known], outer)
-    return result
 
 
 def _recorded(rank: RankProfile, rows: NDArray[np.int64], asked: NDArray[np.int64]) -> pd.DataFrame:
     """What the collective's own row, or the parameter record around its launch, says; one row per collective."""
     details = rank.events.details.collectives
     details = details[(details["collective"].astype(str) != WAITING).to_numpy()]
-    position = np.full(len(rank.kind) + 1, -1, dtype=np.int64)
-    position[details["row"].to_numpy()] = np.arange(len(details))
-    host = rank.events.tracks["device"].to_numpy()[rank.track[details["row"].to_numpy()]] < 0
-    record = _around(rank, asked, details["row"].to_numpy()[host])
-    at = np.where(position[rows] >= 0, position[rows], position[record])
+    own_rows = details["row"].to_numpy()
+    host = rank.events.tracks["device"].to_numpy()[rank.track[own_rows]] < 0
+    at = rank.places(details, rows)
+    at = np.where(at >= 0, at, rank.places(details, enclosing(rank.events, asked, own_rows[host])))
     padded = details.reindex(range(-1, 0)) if details.empty else details
-    taken = padded.iloc[np.maximum(at, 0)].reset_index(drop=True)
-    missing = at < 0
-    result = pd.DataFrame(index=range(len(rows)))
-    for column in ("collective", "group", "ranks", "dtype"):
-        result[column] = taken[column].astype(str).mask(missing, "")
-    for column in ("group_size", "in_elements", "out_elements"):
-        result[column] = taken[column].mask(missing, UNKNOWN).astype("int64")
-    result["kind"] = _mapped(result["collective"], collective_kind)
-    return result
+    taken, missing = padded.iloc[np.maximum(at, 0)].reset_index(drop=True), at < 0
+    texts = {name: taken[name].astype(str).mask(missing, "") for name in ("collective", "group", "ranks", "dtype")}
+    numbers = {name: taken[name].mask(missing, UNKNOWN) for name in ("group_size", "in_elements", "out_elements")}
+    result = pd.DataFrame({**texts, **{name: values.astype("int64") for name, values in numbers.items()}})
+    return result.assign(kind=_mapped(result["collective"], collective_kind))
 
 
 def _shapes(rank: RankProfile, span: NDArray[np.int64]) -> pd.DataFrame:
     """Elements and element size of the first input that the span recorded."""
     operators = rank.events.details.operators
-    position = np.full(len(rank.kind) + 1, -1, dtype=np.int64)
-    position[operators["row"].to_numpy()] = np.arange(len(operators))
-    at = np.where(span >= 0, position[span], -1)
-    known = at >= 0
-    result = pd.DataFrame({"elements": UNKNOWN, "element_bytes": UNKNOWN}, index=range(len(span)))
-    if known.any():
-        taken = operators.iloc[at[known]]
-        result.loc[known, "elements"] = _mapped(taken["dims"].astype(str), elements_of).to_numpy()
-        result.loc[known, "element_bytes"] = _mapped(taken["types"].astype(str), element_bytes_of).to_numpy()
-    return result
+    at = rank.places(operators, span)
+    taken = operators.iloc[at[at >= 0]]
+    columns = {}
+    for name, source, function in (("elements", "dims", elements_of), ("element_bytes", "types", element_bytes_of)):
+        columns[name] = np.full(len(span), UNKNOWN, dtype=np.int64)
+        columns[name][at >= 0] = _mapped(taken[source].astype(str), function).to_numpy().astype(np.int64)
+    return pd.DataFrame(columns)
 
 
 def _bytes(table: pd.DataFrame, recorded: pd.DataFrame, shapes: pd.DataFrame) -> NDArray[np.int64]:
@@ -202,9 +150,8 @@ def _bytes(table: pd.DataFrame, recorded: pd.DataFrame, shapes: pd.DataFrame) ->
 
 def _kinds(rank: RankProfile, rows: NDArray[np.int64]) -> pd.Series[str]:
     """The kind each row's name stands for, "" for -1; names are looked up once per distinct name."""
-    names = rank.events.frame["name"].cat
-    codes = np.where(rows >= 0, names.codes.to_numpy()[np.maximum(rows, 0)], -1)
-    return _mapped(pd.Series(codes), lambda code: "" if code < 0 else collective_kind(str(names.categories[code])))
+    codes = np.where(rows >= 0, rank.codes[np.maximum(rows, 0)], -1)
+    return _mapped(pd.Series(codes), lambda code: "" if code < 0 else collective_kind(str(rank.categories[code])))
 
 
 def _mapped(values: pd.Series[Any], function: Callable[[Any], Any]) -> pd.Series[Any]:
@@ -258,8 +205,6 @@ def waiting_for_partner(profile: Profile, rank: int) -> IntervalSet:
     """The moments in which a rank does nothing but wait for the partner of a transfer."""
     table = point_to_point(profile)
     mine = table[(table["rank"] == rank) & (table["wait_ns"] > 0)]
-    if mine.empty:
-        return EMPTY
     start = mine["start_ns"].to_numpy()
     return intersect(union(start, start + mine["wait_ns"].to_numpy()), profile.rank(rank).parts.exposed_communication)
 

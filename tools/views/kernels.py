@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from tools.knowledge.devices import PRECISIONS, DeviceSpec, spec_of
 from tools.knowledge.name_patterns import KERNEL_CLASSES, kernel_class, patterns
@@ -65,25 +64,15 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
     """
     view = profile.rank(rank)
     rows = view.in_steps(view.kernels)
-    codes = view.codes[rows]
+    codes, start, end = view.codes[rows], view.start[rows], view.end[rows]
     operators = np.full(len(view.start), -1, dtype=np.int64)
     operators[view.launches["device_row"].to_numpy()] = view.launching_operators
-    table = pd.DataFrame(
-        {
-            "row": rows,
-            "track": view.track[rows],
-            "start_ns": view.start[rows],
-            "end_ns": view.end[rows],
-            "duration_ns": view.end[rows] - view.start[rows],
-            "name": codes,
-            "operator": operators[rows],
-            "blocks": _from_details(view.events.details.kernels, "blocks", rows),
-        }
-    )
-    used = np.unique(codes)
-    names = view.categories
-    meanings = [_meaning(str(names[code])) for code in used]
-    place = np.searchsorted(used, codes)
+    details = view.events.details.kernels
+    blocks = np.append(details["blocks"].to_numpy(), -1)[view.places(details, rows)]
+    table = pd.DataFrame({"row": rows, "track": view.track[rows], "start_ns": start, "end_ns": end})
+    table = table.assign(duration_ns=end - start, name=codes, operator=operators[rows], blocks=blocks)
+    used, place = np.unique(codes, return_inverse=True)
+    meanings = [_meaning(str(view.categories[code])) for code in used]
     classes = ("other", *(name.removesuffix("_kernel") for name in KERNEL_CLASSES))
     for column, index, known in (("kernel_class", 0, classes), ("precision", 1, NAMED_PRECISIONS)):
         table[column] = pd.Categorical([meaning[index] for meaning in meanings], categories=known).take(place)
@@ -98,14 +87,6 @@ def _meaning(name: str) -> tuple[str, str, int, int]:
         arithmetic = arithmetic_of(name)
         return group, arithmetic.precision, arithmetic.unit, arithmetic.full_loads
     return group, "fp64" if patterns()["arithmetic_fp64"].search(name) else "", UNKNOWN, UNKNOWN
-
-
-def _from_details(details: pd.DataFrame, column: str, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    known = details["row"].to_numpy()
-    if not len(known):
-        return np.full(len(rows), -1, dtype=np.int64)
-    place = np.minimum(np.searchsorted(known, rows), len(known) - 1)
-    return np.where(known[place] == rows, details[column].to_numpy()[place], -1)
 
 
 def device_of(rank: RankProfile) -> Device | None:

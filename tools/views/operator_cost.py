@@ -14,19 +14,21 @@ from typing import TypeAlias, TypeGuard
 
 Shape: TypeAlias = list[int]
 
-FP8_TYPES = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
+FP8_TYPES = ("Float8_e4m3fn", "Float8_e5m2", "Float8_e4m3fnuz", "Float8_e5m2fnuz")
 TYPE_BYTES: Mapping[str, int] = {
-    **dict.fromkeys(("bool", "unsigned char", "signed char", *FP8_TYPES), 1),
-    **dict.fromkeys(("c10::Half", "c10::BFloat16", "short"), 2),
-    **dict.fromkeys(("float", "int"), 4),
-    **dict.fromkeys(("double", "long", "long int", "c10::complex<float>"), 8),
+    **dict.fromkeys(("byte", "char", "bool", "unsigned char", "signed char", "int8", "uint8"), 1),
+    **dict.fromkeys([kind.lower() for kind in FP8_TYPES], 1),
+    **dict.fromkeys(("half", "float16", "bfloat16", "short", "short int", "int16"), 2),
+    **dict.fromkeys(("float", "float32", "int", "int32"), 4),
+    **dict.fromkeys(("double", "float64", "long", "long int", "int64", "complexfloat", "complex<float>"), 8),
+    "complexdouble": 16,
 }
 TYPE_PRECISION: Mapping[str, str] = {
     "float": "fp32",
     "c10::Half": "fp16",
     "c10::BFloat16": "bf16",
     "double": "fp64",
-    **dict.fromkeys(FP8_TYPES, "fp8"),
+    **{f"c10::{kind}": "fp8" for kind in FP8_TYPES},
 }
 MODEL_INPUT_CHANNELS = 4  # a convolution over so few channels reads the model's input, whose gradient nobody asks for
 
@@ -41,6 +43,11 @@ class Cost:
 
 
 UNKNOWN_COST = Cost(math.nan, math.nan)
+
+
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element of a recorded type name, -1 when the name is not known."""
+    return TYPE_BYTES.get(dtype.strip().lower().removeprefix("c10::").removeprefix("torch."), -1)
 
 
 def matmul_cost(a: Shape, b: Shape) -> Cost:
@@ -63,50 +70,34 @@ def convolution_cost(image: Shape, weight: Shape, output: Shape, passes: int) ->
     return Cost(passes * flops, passes * elements, () if grouped else (image[1], weight[0]))
 
 
-def _mm(shapes: list[Shape]) -> Cost:
-    return matmul_cost(shapes[0], shapes[1])
-
-
-def _addmm(shapes: list[Shape]) -> Cost:
-    return matmul_cost(shapes[1], shapes[2])
-
-
 def _linear(shapes: list[Shape]) -> Cost:
     rows, weight = shapes[0], shapes[1]
     return matmul_cost([math.prod(rows[:-1]), rows[-1]], weight[::-1]) if len(weight) == 2 else UNKNOWN_COST
 
 
-def _convolution_backward(shapes: list[Shape]) -> Cost:
-    gradient, image, weight = shapes[:3]
-    return convolution_cost(image, weight, gradient, _backward_passes(image))
-
-
-def _old_convolution_backward(shapes: list[Shape]) -> Cost:
-    return _convolution_backward([shapes[1], shapes[0], shapes[2]])
-
-
-def _backward_passes(image: Shape) -> int:
-    return 1 if len(image) > 1 and image[1] <= MODEL_INPUT_CHANNELS else 2
+def _convolution_backward(shapes: list[Shape], gradient: int = 0, image: int = 1) -> Cost:
+    """From the places of the gradient and the image among the recorded shapes; the weight is the third."""
+    own = shapes[image]
+    passes = 1 if len(own) > 1 and own[1] <= MODEL_INPUT_CHANNELS else 2
+    return convolution_cost(own, shapes[2], shapes[gradient], passes)
 
 
 MATMULS: Mapping[str, Callable[[list[Shape]], Cost]] = {
-    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_scaled_mm"), _mm),
-    **dict.fromkeys(("aten::addmm", "aten::addmm_", "aten::_addmm_activation"), _addmm),
-    **dict.fromkeys(("aten::baddbmm", "aten::baddbmm_"), _addmm),
+    **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_scaled_mm"), lambda shapes: matmul_cost(shapes[0], shapes[1])),
+    **dict.fromkeys(
+        ("aten::addmm", "aten::addmm_", "aten::_addmm_activation", "aten::baddbmm", "aten::baddbmm_"),
+        lambda shapes: matmul_cost(shapes[1], shapes[2]),
+    ),
     **dict.fromkeys(("aten::mkldnn_linear", "aten::mkl_linear"), _linear),
 }
 BACKWARD_CONVOLUTIONS: Mapping[str, Callable[[list[Shape]], Cost]] = {
     "aten::convolution_backward": _convolution_backward,
-    "aten::cudnn_convolution_backward": _old_convolution_backward,
-    "aten::miopen_convolution_backward": _old_convolution_backward,
+    **dict.fromkeys(
+        ("aten::cudnn_convolution_backward", "aten::miopen_convolution_backward"),
+        lambda shapes: _convolution_backward(shapes, gradient=1, image=0),
+    ),
 }
-FORWARD_CONVOLUTIONS = (
-    "aten::cudnn_convolution",
-    "aten::miopen_convolution",
-    "aten::mkldnn_convolution",
-    "aten::_convolution",
-    "aten::convolution",
-)
+FORWARD_CONVOLUTIONS = tuple(f"aten::{name}convolution" for name in ("cudnn_", "miopen_", "mkldnn_", "_", ""))
 MATH_OPERATORS = frozenset((*MATMULS, *BACKWARD_CONVOLUTIONS, *FORWARD_CONVOLUTIONS))
 COPYING = ("aten::copy_", "aten::fill_", "aten::zero_")
 
@@ -115,27 +106,21 @@ class CostModel:
     """Costs of a run's operators; forward convolutions take their output's shape from the matching backward one."""
 
     def __init__(self, recorded: list[tuple[str, str]]) -> None:
-        self._outputs: dict[tuple[str, str], Shape | None] = {}
+        self._outputs: dict[str, Shape | None] = {}
         for name, dims in recorded:
-            if name in BACKWARD_CONVOLUTIONS:
-                self._learn(name, tensor_shapes(dims))
-
-    def _learn(self, name: str, shapes: list[Shape]) -> None:
-        if len(shapes) < 3:
-            return
-        first, second, weight = shapes[:3]
-        gradient, image = (first, second) if name == "aten::convolution_backward" else (second, first)
-        key = (str(image), str(weight))
-        known = self._outputs.setdefault(key, gradient)
-        if known != gradient:
-            self._outputs[key] = None
+            shapes = tensor_shapes(dims)
+            if name in BACKWARD_CONVOLUTIONS and len(shapes) >= 3:
+                newest = name == "aten::convolution_backward"
+                gradient, image = (shapes[0], shapes[1]) if newest else (shapes[1], shapes[0])
+                key = str([image, shapes[2]])
+                self._outputs[key] = gradient if self._outputs.setdefault(key, gradient) == gradient else None
 
     def math_cost(self, name: str, dims: str) -> Cost:
         """Cost of one call of an operator of ``MATH_OPERATORS`` with the recorded shapes."""
         shapes = tensor_shapes(dims)
         try:
             if name in FORWARD_CONVOLUTIONS:
-                output = self._outputs.get((str(shapes[0]), str(shapes[1])))
+                output = self._outputs.get(str([shapes[0], shapes[1]]))
                 return UNKNOWN_COST if output is None else convolution_cost(shapes[0], shapes[1], output, 1)
             return (MATMULS.get(name) or BACKWARD_CONVOLUTIONS[name])(shapes)
         except IndexError:
@@ -144,7 +129,7 @@ class CostModel:
 
 def tensor_shapes(dims: str) -> list[Shape]:
     """The recorded "Input Dims" as a list of shapes; what is not one tensor is []."""
-    return [entry if _is_shape(entry) else [] for entry in _parsed(dims)]
+    return [entry if _is_shape(entry) else [] for entry in parsed_list(dims)]
 
 
 def _is_shape(entry: object) -> TypeGuard[Shape]:
@@ -153,13 +138,14 @@ def _is_shape(entry: object) -> TypeGuard[Shape]:
 
 def type_names(types: str) -> list[str]:
     """The recorded "Input type" as a list of names."""
-    return [entry if isinstance(entry, str) else "" for entry in _parsed(types)]
+    return [entry if isinstance(entry, str) else "" for entry in parsed_list(types)]
 
 
-def _parsed(text: str) -> list[object]:
+def parsed_list(text: str) -> list[object]:
+    """The list that a text of JSON holds, empty where it holds none."""
     try:
-        parsed = json.loads(text) if text else []
-    except ValueError:
+        parsed = json.loads(text)
+    except (ValueError, RecursionError):
         return []
     return parsed if isinstance(parsed, list) else []
 
@@ -171,14 +157,13 @@ def precision_of(types: str) -> str:
 
 def streaming_bytes(name: str, dims: str, types: str) -> float:
     """Bytes of the tensors read once and of a result as large as the largest; NaN where shapes or types are missing."""
-    parsed, names = _parsed(dims), type_names(types)
     sizes = []
-    for entry, kind in zip(parsed, names, strict=False):
+    for entry, kind in zip(parsed_list(dims), type_names(types), strict=False):
         if entry == [] or not isinstance(entry, list):
             continue
-        if not _is_shape(entry) or kind not in TYPE_BYTES:
+        if not _is_shape(entry) or element_bytes(kind) < 0:
             return math.nan
-        sizes.append(float(math.prod(entry)) * TYPE_BYTES[kind])
+        sizes.append(float(math.prod(entry)) * element_bytes(kind))
     if not sizes:
         return math.nan
-    return sum(sizes) if name in COPYING else sum(sizes) + max(sizes)
+    return sum(sizes) + (0.0 if name in COPYING else max(sizes))

@@ -62,12 +62,12 @@ class RankProfile:
     @cached_property
     def communication_kernels(self) -> NDArray[np.int64]:
         """Rows of device kernels that communicate."""
-        return np.flatnonzero((self.kind == EventKind.KERNEL) & self.named("communication_kernel"))
+        return self.kernels[self.named("communication_kernel")[self.kernels]]
 
     @cached_property
     def compute_kernels(self) -> NDArray[np.int64]:
         """Rows of device kernels that do not communicate."""
-        return np.flatnonzero((self.kind == EventKind.KERNEL) & ~self.named("communication_kernel"))
+        return self.kernels[~self.named("communication_kernel")[self.kernels]]
 
     @cached_property
     def copies(self) -> NDArray[np.int64]:
@@ -101,17 +101,12 @@ class RankProfile:
         """Host threads that carry steps, launch work, or (without a device) run operators; not pinning threads."""
         host = self.events.tracks["device"].to_numpy() < 0
         marks = self.named("profiler_step") | self.named("optimizer")
-        marked = np.unique(self.track[marks & host[self.track]])
-        driving = np.unique(self.launches["host_track"].to_numpy())
+        marked = self.track[marks & host[self.track]]
+        driving = self.launches["host_track"].to_numpy()
         if not self.rank.has_device:
-            operators = self.kind == EventKind.OPERATOR
-            counts = np.bincount(self.track[operators], minlength=len(host))
-            driving = np.flatnonzero((counts > 0) & host)
-        pinning = np.unique(self.track[self.named("pin_memory")])
-        chosen = np.union1d(marked, np.setdiff1d(driving, pinning))
-        if len(chosen):
-            return chosen.astype(np.int64)
-        return np.flatnonzero(host)
+            driving = self.track[(self.kind == EventKind.OPERATOR) & host[self.track]]
+        chosen = np.union1d(marked, np.setdiff1d(driving, self.track[self.named("pin_memory")]))
+        return chosen.astype(np.int64) if len(chosen) else np.flatnonzero(host)
 
     @cached_property
     def on_training_thread(self) -> NDArray[np.bool_]:
@@ -130,16 +125,15 @@ class RankProfile:
     @cached_property
     def activity(self) -> Activity:
         """Raw interval sets, see ``tools.views.parts``."""
-        links = self.launches
-        waiting = union(links["call_end_ns"].to_numpy(), links["start_ns"].to_numpy()) if len(links) else EMPTY
+        links, on_host = self.launches, not self.rank.has_device
         return Activity(
             device_compute=self.covered(self.compute_kernels),
             device_communication=self.covered(self.communication_kernels),
             device_copy=self.covered(self.copies),
-            outstanding=waiting,
+            outstanding=union(links["call_end_ns"].to_numpy(), links["start_ns"].to_numpy()),
             loader=self.covered(self.loader_rows),
-            host_compute=EMPTY if self.rank.has_device else self._host_computing(),
-            host_communication=EMPTY if self.rank.has_device else self.covered(self.host_collective_rows),
+            host_compute=self._host_computing() if on_host else EMPTY,
+            host_communication=self.covered(self.host_collective_rows) if on_host else EMPTY,
             has_device=self.rank.has_device,
         )
 
@@ -169,6 +163,12 @@ class RankProfile:
         """The rows that start inside one of the rank's steps."""
         return rows[self.step_of(rows) >= 0]
 
+    def places(self, details: pd.DataFrame, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """For each row (-1 for none) its place in a side table of the events, -1 where it has none."""
+        place = np.full(len(self.kind) + 1, -1, dtype=np.int64)
+        place[details["row"].to_numpy()] = np.arange(len(details))
+        return place[rows]
+
     def step_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """For each row the number of the step in which it starts, -1 outside of all."""
         starts, ends = self.steps["start_ns"].to_numpy(), self.steps["end_ns"].to_numpy()
@@ -185,11 +185,8 @@ class RankProfile:
 
     def outermost(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Those of the rows that lie in no other of them, per thread; ascending."""
-        tops = [
-            mine[depths(self.start[mine], self.end[mine]) == 0]
-            for track in np.unique(self.track[rows])
-            for mine in (rows[self.track[rows] == track],)
-        ]
+        by_track = [rows[self.track[rows] == track] for track in np.unique(self.track[rows])]
+        tops = [mine[depths(self.start[mine], self.end[mine]) == 0] for mine in by_track]
         return np.sort(np.concatenate(tops)).astype(np.int64) if tops else rows
 
     def covered(self, rows: NDArray[np.int64]) -> IntervalSet:
@@ -202,9 +199,9 @@ class RankProfile:
 
     def per_step_ms(self, moments: IntervalSet) -> NDArray[np.float64]:
         """Milliseconds of the interval set in each step."""
-        return np.asarray(self.per_step_ns(moments) / 1e6)
+        return self.per_step_ns(moments) / 1e6
 
     @cached_property
     def wall_ms(self) -> NDArray[np.float64]:
         """Duration of each step in ms."""
-        return np.asarray((self.steps["end_ns"] - self.steps["start_ns"]).to_numpy() / 1e6)
+        return (self.steps["end_ns"] - self.steps["start_ns"]).to_numpy() / 1e6

@@ -12,7 +12,14 @@ from tools.knowledge.devices import DeviceSpec
 from tools.run.events import name_mask
 from tools.run.links import enclosing
 from tools.views.kernels import MATRIX_UNIT, NAMED_PRECISIONS, UNKNOWN, kernel_table, spec_for
-from tools.views.operator_cost import MATH_OPERATORS, TYPE_BYTES, CostModel, precision_of, streaming_bytes, type_names
+from tools.views.operator_cost import (
+    MATH_OPERATORS,
+    CostModel,
+    element_bytes,
+    precision_of,
+    streaming_bytes,
+    type_names,
+)
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
@@ -45,8 +52,8 @@ def call_costs(rank: RankProfile, keys: list[tuple[int, int, int, bool]]) -> pd.
 
 def _math_row(model: CostModel, name: str, dims: str, types: str) -> tuple[float, float, str, tuple[int, ...]]:
     cost = model.math_cost(name, dims)
-    widths = [TYPE_BYTES[kind] for kind in type_names(types) if kind in TYPE_BYTES]
-    width = widths[0] if widths else math.nan if types else UNTYPED_BYTES
+    known = [size for kind in type_names(types) if (size := element_bytes(kind)) > 0]
+    width = known[0] if known else math.nan if types else UNTYPED_BYTES
     return cost.flops, cost.elements * width, precision_of(types), cost.aligned_sizes
 
 
@@ -166,4 +173,4 @@ def _peaks(spec: DeviceSpec) -> NDArray[np.float64]:
     peaks = [
         [spec.peak_flops_per_s(kind, unit) if kind else None for unit in (False, True)] for kind in NAMED_PRECISIONS
     ]
-    return np.array([[np.nan if peak is None else peak for peak in row] for row in peaks], dtype=float)
+    return np.array(peaks, dtype=float)

@@ -12,11 +12,11 @@ from tools.views.collectives import (
     UNKNOWN,
     bus_factor,
     collectives,
-    element_bytes,
     element_bytes_of,
     elements_of,
     unmatched,
 )
+from tools.views.operator_cost import element_bytes
 
 
 def test_a_kernel_that_carries_its_parameters_is_read_from_them() -> None:
