@@ -105,6 +105,8 @@ class EventTable:
 
     def moved(self, by_ns: int) -> EventTable:
         """The same events so much later."""
+        if not by_ns:
+            return self
         frame = self.frame
         return replace(self, frame=frame.assign(start_ns=frame["start_ns"] + by_ns, end_ns=frame["end_ns"] + by_ns))
 

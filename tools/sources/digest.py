@@ -22,21 +22,23 @@ PARTIAL = ".part"  # of a file that is being written
 def digest(path: Path, cache_dir: Path | None) -> str:
     """Hex fingerprint of the file's bytes; raises ``InputError`` when it cannot be read."""
     try:
-        status = path.stat()
-        stamp = [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
-        known = _recall(path, cache_dir, stamp)
-        if known:
+        stamp = _stamp(path)
+        if known := _recall(path, cache_dir, stamp):
             return known
         with path.open("rb") as file:
             value = hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
-        after = path.stat()
+        if _stamp(path) == stamp:
+            _remember(path, cache_dir, stamp, value)
     except OSError as error:
         raise InputError(
             f"{path}: cannot be read ({error.strerror or error}); check its path and permissions"
         ) from error
-    if [after.st_size, after.st_mtime_ns, after.st_ctime_ns, after.st_ino] == stamp:
-        _remember(path, cache_dir, stamp, value)
     return value
+
+
+def _stamp(path: Path) -> list[int]:
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 
 def _stamp_file(path: Path, cache_dir: Path) -> Path:

@@ -52,6 +52,16 @@ class Contribution:
     sources: tuple[Source, ...] = ()
     notes: tuple[str, ...] = ()
 
+    def joined(self, other: Contribution) -> Contribution:
+        """The two together; of what both fill this one's is used, of variables the other's."""
+        return Contribution(
+            records=other.records if self.records is None else self.records,
+            step_log=other.step_log if self.step_log is None else self.step_log,
+            variables={**self.variables, **other.variables},
+            sources=(*self.sources, *other.sources),
+            notes=(*self.notes, *other.notes),
+        )
+
 
 @dataclass(frozen=True)
 class RecordFormat:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
-
-import pandas as pd
 
 from tools.errors import InputError
 from tools.run.clock import align
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
-from tools.run.records import MonitorRecords
 from tools.run.steps import find_steps
 from tools.sources.files import Failure, read_files
-from tools.sources.formats import Anchor, RecordFormat
+from tools.sources.formats import Anchor, Contribution, RecordFormat
 from tools.sources.inventory import Inventory, take_inventory
 from tools.sources.options import LoadOptions, Progress, Silent
 from tools.sources.ranks import Part, contradiction, host_of, join_devices, join_tables, notes, parts_of, sources
@@ -45,14 +42,18 @@ def load_run(
     traces = [result for result in read.results if isinstance(result, TraceFile)]
     failures = [result for result in read.results if isinstance(result, Failure)]
     if not traces:
-        raise InputError(_nothing_usable(failures))
+        first = failures[0].reason
+        several = f"none of the {len(failures)} files can be used; the first: {first}"
+        raise InputError(first if len(failures) == 1 else several)
     parts = parts_of(traces)
     if reason := contradiction(parts):
         names = ", ".join(str(path) for path in paths)
         raise InputError(f"{names}: the traces {reason}, so they are not of one run; give the files of one run")
-    by_rank = _by_rank(parts)
+    used = [part for part in parts if not part.rejected]  # of each rank in order of time
+    by_rank = {rank: [p for p in used if p.guess.rank == rank] for rank in sorted({p.guess.rank for p in used})}
     origin_ns, shifts = _common_axis(by_rank)
-    layout = describe(_job(part.trace) for own in by_rank.values() for part in own)
+    facts = [(part.trace.facts.metadata, part.trace.facts.groups) for own in by_rank.values() for part in own]
+    layout = describe(JobFacts(known.world_size, known.backend, known.groups, seen) for known, seen in facts)
     records = _records(found, formats, Anchor(tuple(by_rank), layout.world_size, origin_ns))
     aligned = align([_rank(own, shifts[number], records.variables) for number, own in by_rank.items()])
     return Run(
@@ -88,46 +89,15 @@ def _untraced(paths: Sequence[Path], found: Inventory, formats: Sequence[RecordF
     )
 
 
-@dataclass
-class _Records:
-    """The contributions of all formats to the run."""
-
-    records: MonitorRecords | None = None
-    step_log: pd.DataFrame | None = None
-    variables: dict[str, str] = field(default_factory=dict)
-    sources: list[Source] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def _records(found: Inventory, formats: Sequence[RecordFormat], anchor: Anchor) -> _Records:
-    """Read every format that the run has files of; of what two of them fill the first is used."""
-    filled = _Records()
-    for each in formats:
-        if files := found.of(each):
-            read = each.read(files, anchor)
-            filled.records = read.records if filled.records is None else filled.records
-            filled.step_log = read.step_log if filled.step_log is None else filled.step_log
-            filled.variables |= read.variables
-            filled.sources += read.sources
-            filled.notes += read.notes
-    return filled
+def _records(found: Inventory, formats: Sequence[RecordFormat], anchor: Anchor) -> Contribution:
+    """What every format of which the run has files fills."""
+    read = (each.read(files, anchor) for each in formats if (files := found.of(each)))
+    return reduce(Contribution.joined, read, Contribution())
 
 
 def _reason(source: Source) -> str:
     """The note of a source, which is named."""
     return source.note if source.path.name in source.note else f"{source.path.name}: {source.note}"
-
-
-def _nothing_usable(failures: Sequence[Failure]) -> str:
-    if len(failures) == 1:
-        return failures[0].reason
-    return f"none of the {len(failures)} files can be used; the first: {failures[0].reason}"
-
-
-def _by_rank(parts: Sequence[Part]) -> dict[int, list[Part]]:
-    """The used parts of each rank in order of time."""
-    used = [part for part in parts if not part.rejected]
-    return {number: [p for p in used if p.guess.rank == number] for number in sorted({p.guess.rank for p in used})}
 
 
 def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, int]]:
@@ -142,10 +112,7 @@ def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, 
 
 def _rank(own: Sequence[Part], shift_ns: int, variables: Mapping[str, str]) -> Rank:
     traces = [part.trace for part in own]
-    table = join_tables(traces)
-    if shift_ns:
-        frame = table.frame.assign(start_ns=table.frame["start_ns"] + shift_ns, end_ns=table.frame["end_ns"] + shift_ns)
-        table = replace(table, frame=frame)
+    table = join_tables(traces).moved(shift_ns)
     steps = find_steps(table)
     return Rank(
         rank=own[0].guess.rank,
@@ -157,8 +124,3 @@ def _rank(own: Sequence[Part], shift_ns: int, variables: Mapping[str, str]) -> R
         host=host_of(traces[0].path),
         metadata={**variables, **traces[0].facts.metadata.plain},
     )
-
-
-def _job(trace: TraceFile) -> JobFacts:
-    metadata = trace.facts.metadata
-    return JobFacts(metadata.world_size, metadata.backend, metadata.groups, trace.facts.groups)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
-from tools.run.events import DETAIL_COLUMNS, Details, EventTable, empty_table
+from tools.run.events import DETAIL_COLUMNS, Details, EventTable
 from tools.run.model import Device, RankOrigin, Source
 from tools.sources.files import Failure
 from tools.sources.trace_file import TraceFile
@@ -52,25 +53,19 @@ def join_tables(parts: Sequence[TraceFile]) -> EventTable:
     if len(parts) == 1:
         return parts[0].table
     tracks, track_codes = _join_tracks([part.table.tracks for part in parts])
-    rows = np.cumsum([0] + [len(part.table) for part in parts[:-1]])
-    frames = []
-    links = 0
+    frames: list[pd.DataFrame] = []
+    details: dict[str, list[pd.DataFrame]] = {name: [] for name in DETAIL_COLUMNS}
+    row = link = 0  # the first of the next part
     for part, codes in zip(parts, track_codes, strict=True):
-        frame = part.table.frame.assign(
-            start_ns=part.table.frame["start_ns"] + (part.facts.origin_ns - parts[0].facts.origin_ns),
-            end_ns=part.table.frame["end_ns"] + (part.facts.origin_ns - parts[0].facts.origin_ns),
-            track=codes[part.table.frame["track"].to_numpy()],
-        )
-        shifted = {name: frame[name].where(frame[name] < 0, frame[name] + links) for name in LINK_COLUMNS}
-        frames.append(frame.assign(**shifted))
-        links = max(links, *(int(frames[-1][name].max()) + 1 for name in LINK_COLUMNS))
-    details = {
-        name: _stack(
-            [_moved(getattr(part.table.details, name), int(row)) for part, row in zip(parts, rows, strict=True)]
-        )
-        for name in DETAIL_COLUMNS
-    }
-    return EventTable(_stack(frames), tracks, Details(**details))
+        frame = part.table.moved(part.facts.origin_ns - parts[0].facts.origin_ns).frame
+        links = {name: frame[name].where(frame[name] < 0, frame[name] + link) for name in LINK_COLUMNS}
+        frames.append(frame.assign(track=codes[frame["track"].to_numpy()], **links))
+        for name, tables in details.items():
+            table: pd.DataFrame = getattr(part.table.details, name)
+            tables.append(table.assign(**{column: table[column] + row for column in ROW_COLUMNS if column in table}))
+        link = max(link, *(int(frames[-1][name].max()) + 1 for name in LINK_COLUMNS))
+        row += len(frame)
+    return EventTable(_stack(frames), tracks, Details(**{name: _stack(tables) for name, tables in details.items()}))
 
 
 def join_devices(parts: Sequence[TraceFile]) -> tuple[Device, ...]:
@@ -79,32 +74,21 @@ def join_devices(parts: Sequence[TraceFile]) -> tuple[Device, ...]:
     return tuple(known[index] for index in sorted(known))
 
 
-def _join_tracks(tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[np.ndarray[Any, np.dtype[np.int32]]]]:
+def _join_tracks(tables: Sequence[pd.DataFrame]) -> tuple[pd.DataFrame, list[NDArray[np.int32]]]:
     keys = ["pid", "tid", "device", "stream"]
     joined = pd.concat(tables, ignore_index=True).drop_duplicates(keys).sort_values(keys, ignore_index=True)
-    place = {tuple(row): at for at, row in enumerate(joined[keys].itertuples(index=False))}
-    codes = [
-        np.array([place[tuple(row)] for row in table[keys].itertuples(index=False)], dtype=np.int32) for table in tables
-    ]
-    return joined, codes
-
-
-def _moved(table: pd.DataFrame, rows: int) -> pd.DataFrame:
-    return table.assign(**{name: table[name] + rows for name in ROW_COLUMNS if name in table})
+    places = pd.MultiIndex.from_frame(joined[keys])
+    return joined, [places.get_indexer(pd.MultiIndex.from_frame(table[keys])).astype(np.int32) for table in tables]
 
 
 def _stack(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """Concatenate tables of the same columns, categories united."""
-    filled = [table for table in tables if len(table)]
-    if not filled:
-        return tables[0] if len(tables) else empty_table({})
+    filled = [table for table in tables if len(table)] or list(tables[:1])
     data: dict[str, Any] = {}
     for name in filled[0].columns:
         columns = [table[name] for table in filled]
-        if isinstance(columns[0].dtype, pd.CategoricalDtype):
-            data[name] = union_categoricals(columns)
-        else:
-            data[name] = np.concatenate([column.to_numpy() for column in columns])
+        categorical = isinstance(columns[0].dtype, pd.CategoricalDtype)
+        data[name] = union_categoricals(columns) if categorical else np.concatenate([c.to_numpy() for c in columns])
     return pd.DataFrame(data, copy=False)
 
 
@@ -124,6 +108,15 @@ class RankGuess:
 
     rank: int
     origin: RankOrigin
+
+    @property
+    def assumed(self) -> str:
+        """A sentence where the trace itself does not name the rank, else ""."""
+        sentences: dict[RankOrigin, str] = {
+            "file_name": f"rank {self.rank} is taken from the file name",
+            "order": f"the trace names no rank; {self.rank} was assumed",
+        }
+        return sentences.get(self.origin, "")
 
 
 def host_of(path: Path) -> str:
@@ -200,19 +193,11 @@ def _source(part: Part) -> Source:
         format=facts.format,
         ranks=(part.guess.rank,),
         status="excluded" if part.rejected else facts.status,
-        note="; ".join(text for text in (part.rejected, facts.note, _assumed(part)) if text),
+        note="; ".join(text for text in (part.rejected, facts.note, part.guess.assumed) if text),
         bytes=facts.bytes,
         events=facts.events,
         digest=part.trace.digest,
     )
-
-
-def _assumed(part: Part) -> str:
-    if part.guess.origin == "file_name":
-        return f"rank {part.guess.rank} is taken from the file name"
-    if part.guess.origin == "order":
-        return f"the trace names no rank; {part.guess.rank} was assumed"
-    return ""
 
 
 def notes(parts: Sequence[Part], failures: Sequence[Failure]) -> list[str]:
@@ -223,7 +208,7 @@ def notes(parts: Sequence[Part], failures: Sequence[Failure]) -> list[str]:
         if part.rejected:
             found.append(f"{name} was left out: it {part.rejected}")
             continue
-        found += [f"{name}: {text}" for text in (part.trace.facts.note, _assumed(part)) if text]
+        found += [f"{name}: {text}" for text in (part.trace.facts.note, part.guess.assumed) if text]
     found += [f"left out: {failure.reason}" for failure in failures]
     if len({part.trace.facts.epoch for part in parts if not part.rejected}) > 1:
         found.append("not all traces record the time of day, so times of different ranks may not be comparable")

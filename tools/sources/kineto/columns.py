@@ -40,18 +40,12 @@ FORWARD_BACKWARD = ("fwdbwd", "forward_backward")
 
 MEMORY_INSTANT = "[memory]"
 
-_ANNOTATION_NAME = re.compile(
+# Operators that are really marks set around other work: the first Kineto versions filed step marks, loader spans and
+# optimizer calls under "Operator".
+ANNOTATION_NAME = re.compile(
     r"ProfilerStep#|enumerate\(|Optimizer\.|(?:nccl|gloo|mpi|ucc|rccl|hccl|xccl):"
     r"|DistributedDataParallel\.forward|\#\# "
 )
-
-
-def is_annotation(name: str) -> bool:
-    """Return True for operators that are really marks set around other work.
-
-    The first Kineto versions filed step marks, loader spans and optimizer calls under "Operator".
-    """
-    return _ANNOTATION_NAME.match(name) is not None
 
 
 _ON_DEVICE = np.array([kind in ON_DEVICE for kind in EventKind])
@@ -105,13 +99,15 @@ class Columns:
         spans: list[AnyEvent] = [event for event in events if event.ph == "X"]
         other: list[AnyEvent] = [event for event in events if event.ph != "X"]
         instants = [event for event in other if event.ph in INSTANT_PHASES]
-        self._add_rows(spans, _kinds(spans), decoded.exact)
+        kinds = [KIND_OF_CATEGORY.get(event.cat, 0) for event in spans]
+        self._add_rows(spans, np.array(kinds, dtype=np.int8), decoded.exact)
         self.spans += self.rows - rows
         self._add_rows(instants, np.full(len(instants), EventKind.INSTANT, dtype=np.int8), decoded.exact)
         self._add_flows([event for event in other if event.cat in FORWARD_BACKWARD], decoded.exact)
         for event in other:
-            if event.ph == "M":
-                self._add_label(event)
+            args = event.args or NO_ARGS
+            if event.ph == "M" and event.name == "thread_name" and isinstance(args.label, str):
+                self.labels[event.pid, event.tid] = args.label.strip()
         known = len(instants) + sum(event.ph in "sftM" for event in other)
         self.excluded["of a phase that is not read"] += len(other) - known
 
@@ -156,15 +152,6 @@ class Columns:
         }
         for name, values in columns.items():
             self.flows[name].append(values[valid])
-
-    def _add_label(self, event: AnyEvent) -> None:
-        args = event.args or NO_ARGS
-        if event.name == "thread_name" and isinstance(args.label, str):
-            self.labels[event.pid, event.tid] = args.label.strip()
-
-
-def _kinds(events: list[AnyEvent]) -> NDArray[np.int8]:
-    return np.array([KIND_OF_CATEGORY.get(event.cat, 0) for event in events], dtype=np.int8)
 
 
 def _external(args: list[Args], correlation: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -98,42 +98,37 @@ class Decoded:
     unreadable: int = 0  # events that are not valid, or not of the right types
 
 
+_decode_float: Callable[[bytearray], list[Event]] = msgspec.json.Decoder(list[Event]).decode
+_decode_exact: Callable[[bytearray], list[ExactEvent]] = msgspec.json.Decoder(list[ExactEvent]).decode
+
+
 @dataclass
 class Decoder:
     """Decodes slices; which of the two event types a file needs is found at its first slice and stays."""
 
     exact: bool = False
-    _float: msgspec.json.Decoder[list[Event]] = field(default_factory=lambda: msgspec.json.Decoder(list[Event]))
-    _exact: msgspec.json.Decoder[list[ExactEvent]] = field(
-        default_factory=lambda: msgspec.json.Decoder(list[ExactEvent])
-    )
 
     def strict(self, text: bytearray) -> Decoded:
         """The events of an array; raises one of ``DECODE_ERRORS`` when the text is no array of proper events."""
         if not self.exact:
             try:
-                events = self._float.decode(text)
+                events = _decode_float(text)
             except msgspec.ValidationError:
-                exact = self._exact.decode(text)
+                exact = _decode_exact(text)
                 self.exact = True
                 return Decoded(exact, exact=True)
             if not _needs_digits(events):
                 return Decoded(events)
             self.exact = True
-        return Decoded(self._exact.decode(text), exact=True)
+        return Decoded(_decode_exact(text), exact=True)
 
     def tolerant(self, text: bytearray) -> Decoded:
         """The events among the array's members that can be read, one by one; never raises."""
         spans = object_spans(text)
-        events: list[ExactEvent] = []
-        unreadable = 0
-        for start, end in zip(spans.starts.tolist(), spans.ends.tolist(), strict=True):
-            event = _one(bytes(text[start:end]))
-            if event is None:
-                unreadable += 1
-            else:
-                events.append(event)
-        return Decoded(events, exact=True, unreadable=unreadable)
+        pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
+        found = [_one(bytes(text[start:end])) for start, end in pairs]
+        events = [event for event in found if event is not None]
+        return Decoded(events, exact=True, unreadable=len(found) - len(events))
 
 
 def _needs_digits(events: list[Event]) -> bool:

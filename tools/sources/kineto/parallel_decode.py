@@ -121,7 +121,11 @@ def read_shared(path: Path, limits: Limits, workers: int, heard: Callable[[int, 
                 process.ask(ShareRequest(path, limits, tokens_fd))
             collected = Walk(path, limits, Tokens(tokens_fd).granted).run(heard)
             for process in processes:
-                _add(collected, process.take())
+                other: Collected | None = process.take()
+                if other is None:
+                    raise NeedsCareError
+                absorb(collected.columns, other.columns)
+                collected.members |= other.members
         except LostProcessError as error:
             raise NeedsCareError from error
         return collected
@@ -133,10 +137,3 @@ def _token_pipe(stack: ExitStack) -> int:
     with open(sink, "wb", buffering=0) as file:  # noqa: PTH123 - a descriptor, not a path
         file.write(b"".join(index.to_bytes(TOKEN_BYTES, "little") for index in range(MAX_SLICES)))
     return source
-
-
-def _add(into: Collected, other: Collected | None) -> None:
-    if other is None:
-        raise NeedsCareError
-    absorb(into.columns, other.columns)
-    into.members |= other.members

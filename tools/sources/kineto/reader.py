@@ -26,27 +26,22 @@ PLAIN_KEYS_LIMIT = 64
 
 def interpret(members: Mapping[str, Any]) -> TraceMetadata:
     """Pick out what is of use."""
-    job = _mapping(members.get("distributedInfo"))
-    groups = _sequence(job.get("pg_config"))
+    job = _structured(members.get("distributedInfo"))
+    job = job if isinstance(job, dict) else {}
     return TraceMetadata(
         rank=_count(job.get("rank")),
         world_size=_count(job.get("world_size")),
         backend=job["backend"] if isinstance(job.get("backend"), str) else None,
-        groups=tuple(group for group in groups if isinstance(group, dict)),
-        devices=_devices(members.get("deviceProperties")),
+        groups=tuple(_objects(job.get("pg_config"))),
+        devices=tuple(_device(index, item) for index, item in enumerate(_objects(members.get("deviceProperties")))),
         base_ns=_count(members.get("baseTimeNanoseconds")),
         plain=_plain(members, job),
     )
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _objects(value: object) -> list[dict[str, Any]]:
     value = _structured(value)
-    return value if isinstance(value, dict) else {}
-
-
-def _sequence(value: object) -> list[Any]:
-    value = _structured(value)
-    return value if isinstance(value, list) else [value] if isinstance(value, dict) else []
+    return [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
 
 
 def _structured(value: object) -> object:
@@ -69,11 +64,6 @@ def _count(value: object) -> int | None:
     except ValueError:
         return None
     return number if 0 <= number < 2**62 else None
-
-
-def _devices(value: object) -> tuple[Device, ...]:
-    described = [item for item in _sequence(value) if isinstance(item, dict)]
-    return tuple(_device(index, item) for index, item in enumerate(described))
 
 
 def _device(position: int, item: Mapping[str, Any]) -> Device:
@@ -187,10 +177,6 @@ def _on_unix_clock(origin_ns: int, base_ns: int | None) -> tuple[int, bool]:
     return origin_ns, EPOCH_US[0] <= origin_ns // 1000 < EPOCH_US[1]
 
 
-def _left_out(count: int, reason: str) -> str:
-    return f"1 event {reason} was left out" if count == 1 else f"{count} events {reason} were left out"
-
-
 ALL_READ_PCT = 99.0  # of a damaged file: then it is not the rest of the file that is missing, but what never got there
 
 
@@ -198,14 +184,14 @@ def _note(collected: Collected, assembled: Assembled) -> str:
     parts = []
     if collected.damage:
         share = 100.0 * collected.read_bytes / max(collected.file_bytes, 1)
-        rest = (
-            "how much was cut off is not known"
-            if share > ALL_READ_PCT
-            else f"that is {share:.0f} % of the file, the rest could not be read"
-        )
+        rest = f"that is {share:.0f} % of the file, the rest could not be read"
+        if share > ALL_READ_PCT:
+            rest = "how much was cut off is not known"
         parts.append(
             f"{collected.damage}: {collected.columns.seen} events were read from "
             f"{collected.expanded_bytes} bytes of text; {rest}"
         )
-    parts += [_left_out(count, reason) for reason, count in sorted(assembled.excluded.items()) if count]
+    for reason, count in sorted(assembled.excluded.items()):
+        if count:
+            parts.append(f"{count} events {reason} were left out" if count > 1 else f"1 event {reason} was left out")
     return "; ".join(parts + collected.remarks)

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import DETAIL_COLUMNS, Details, EventKind, EventTable, empty_table
-from tools.sources.kineto.columns import ON_DEVICE, Columns, TrackKey, is_annotation
+from tools.sources.kineto.columns import ANNOTATION_NAME, ON_DEVICE, Columns, TrackKey
 
 
 def pair_operators(
@@ -98,7 +98,7 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
     )
     row_of = np.full(len(start), -1, dtype=np.int64)
     row_of[order] = np.arange(len(order))
-    details = _details(columns, row_of)
+    details = {name: _detail_table(columns, name, row_of) for name in columns.details.tables}
     details["forward_backward"] = pair_operators(columns, origin, frame, details["operators"], tracks.code)
     table = EventTable(frame, tracks.frame, Details(**details))
     return Assembled(table, origin, excluded, columns.details.groups)
@@ -107,7 +107,7 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
 def _marked(columns: Columns) -> NDArray[np.int8]:
     """Kinds, with the marks that old traces file under operators recognised by name."""
     kind = columns.joined("kind")
-    mark = np.array([is_annotation(name) for name in columns.names], dtype=bool)
+    mark = np.array([ANNOTATION_NAME.match(name) is not None for name in columns.names], dtype=bool)
     if mark.any():
         kind[(kind == EventKind.OPERATOR) & mark[columns.joined("name")]] = EventKind.ANNOTATION
     return kind
@@ -167,10 +167,6 @@ def _track_row(columns: Columns, key: TrackKey, device_code: int) -> tuple[str, 
     device, stream = columns.devices.get(device_code, (0, -1)) if device_code >= 0 else (-1, -1)
     label = columns.labels.get(key, "")
     return str(key[0]), str(key[1]), max(device, 0) if device_code >= 0 else -1, stream, label
-
-
-def _details(columns: Columns, row_of: NDArray[np.int64]) -> dict[str, pd.DataFrame]:
-    return {name: _detail_table(columns, name, row_of) for name in columns.details.tables}
 
 
 def _detail_table(columns: Columns, table: str, row_of: NDArray[np.int64]) -> pd.DataFrame:
