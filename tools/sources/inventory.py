@@ -15,6 +15,7 @@ from tools.sources.options import Limits
 from tools.sources.registry import RECORDS, TRACES
 
 MOST_FILES = 65_536
+RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 # Next to traces and known to be none: passed over without a note.
 NO_TRACE = re.compile(
     r"(run|measured|label|env|metadata|profiler_info\w*|profiler_metadata)\.json$|steps_\w+\.jsonl(\.gz)?$|.*\.(md|txt|log|out)$"
@@ -115,27 +116,22 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
     inside = folder.resolve()
     try:
         entries = sorted(folder.iterdir())
-        entries += [below for entry in entries if _is_own_folder(entry) for below in sorted(entry.iterdir())]
+        own = [each for each in entries if each.is_dir() and not each.is_symlink() and not each.name.startswith(".")]
+        entries += [below for entry in own for below in sorted(entry.iterdir())]
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed ({error.strerror}); check its permissions") from error
     found: list[Path] = []
     other: list[Path] = []
     for entry in entries:
-        if not entry.is_file() or NO_TRACE.match(entry.name) or entry.parent.name in _RECORD_FOLDERS:
-            continue
-        (found if is_trace_file(entry.name) and entry.resolve().is_relative_to(inside) else other).append(entry)
+        if entry.is_file() and not NO_TRACE.match(entry.name) and entry.parent.name not in RECORD_FOLDERS:
+            usable = is_trace_file(entry.name) and entry.resolve().is_relative_to(inside)
+            (found if usable else other).append(entry)
     return found, other
-
-
-_RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
-
-
-def _is_own_folder(entry: Path) -> bool:
-    return entry.is_dir() and not entry.is_symlink() and not entry.name.startswith(".")
 
 
 def _passed_over(folder: Path, other: list[Path]) -> str:
     names = ", ".join(entry.name for entry in other[:3]) + (", ..." if len(other) > 3 else "")
-    if len(other) == 1:
-        return f"1 file in {folder} is no trace or lies outside of it and was skipped: {names}"
-    return f"{len(other)} files in {folder} are no traces or lie outside of it and were skipped: {names}"
+    what = "1 file in {} is no trace or lies outside of it and was skipped"
+    if len(other) > 1:
+        what = f"{len(other)} files in {{}} are no traces or lie outside of it and were skipped"
+    return f"{what.format(folder)}: {names}"

@@ -112,10 +112,8 @@ class HostRecords:
     @cached_property
     def hosts(self) -> dict[str, tuple[int, ...]]:
         """The ranks of each machine, by its name."""
-        found: dict[str, set[int]] = {}
-        for each in self.records.ranks:
-            found.setdefault(each.host, set()).add(each.rank)
-        return {host: tuple(sorted(ranks)) for host, ranks in found.items()}
+        hosts = dict.fromkeys(each.host for each in self.records.ranks)
+        return {host: tuple(sorted({each.rank for each in self.records.ranks if each.host == host})) for host in hosts}
 
     def neighbours(self, rank: int) -> tuple[int, ...]:
         """The ranks that share the host name and so the interfaces of this rank, itself among them."""
@@ -148,21 +146,19 @@ class HostRecords:
 
     @cached_property
     def _spans(self) -> dict[int, pd.DataFrame]:
-        return {rank: self._usual_spans(rank) for rank in self.ranks}
-
-    def _usual_spans(self, rank: int) -> pd.DataFrame:
-        samples, steps = self.samples(rank), self.sampled.of(rank)
-        counted = [name for name in samples.columns if name not in ("rank", "attempt", "unix_ns", "step")]
-        change = samples[counted].diff().iloc[1:].reset_index(drop=True)
-        at = samples["unix_ns"].to_numpy(dtype=np.int64)
-        change.insert(0, "end_ns", at[1:])
-        change.insert(0, "begin_ns", at[:-1])
-        return change[_inside(at[:-1], at[1:], steps)].reset_index(drop=True)
+        spans = {}
+        for rank in self.ranks:
+            samples = self.samples(rank)
+            at = samples["unix_ns"].to_numpy(dtype=np.int64)
+            change = samples.drop(columns=["rank", "attempt", "unix_ns", "step"], errors="ignore").diff().iloc[1:]
+            change.insert(0, "end_ns", at[1:])
+            change.insert(0, "begin_ns", at[:-1])
+            spans[rank] = change[_inside(at[:-1], at[1:], self.sampled.of(rank))].reset_index(drop=True)
+        return spans
 
     def sampled_s(self, rank: int) -> float:
         """Time between samples that the rates are over."""
-        spans = self.spans(rank)
-        return float((spans["end_ns"] - spans["begin_ns"]).sum()) / NS_PER_S
+        return self.seconds(rank, "end_ns")
 
     def seconds(self, rank: int, field: str) -> float:
         """Sampled time over which the counter is known."""
@@ -187,29 +183,30 @@ class HostRecords:
         values = self.samples(rank)[field].dropna() if rank in self._spans else pd.Series(dtype="float64")
         return float(values.median()) if len(values) else None
 
-    def busy_cores(self, rank: int) -> float | None:
-        """Cores of the rank's machine that were busy, whoever used them."""
+    def _machine_ticks(self, rank: int) -> tuple[float, float] | None:
+        """Ticks per second of all cores of the rank's machine, and idle ones; None where they were not sampled."""
         for each in self.around(rank):
             total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
             if total is not None and idle is not None:
-                return (total - idle) / TICKS_PER_S
+                return total, idle
         return None
+
+    def busy_cores(self, rank: int) -> float | None:
+        """Cores of the rank's machine that were busy, whoever used them."""
+        ticks = self._machine_ticks(rank)
+        return None if ticks is None else (ticks[0] - ticks[1]) / TICKS_PER_S
 
     def idle_share(self, rank: int) -> float | None:
         """Share of the time that the cores of the rank's machine were idle."""
-        for each in self.around(rank):
-            total, idle = self.per_second(each, "cpu_total_ticks"), self.per_second(each, "cpu_idle_ticks")
-            if total and idle is not None:
-                return min(max(idle / total, 0.0), 1.0)
-        return None
+        ticks = self._machine_ticks(rank)
+        return min(max(ticks[1] / ticks[0], 0.0), 1.0) if ticks and ticks[0] else None
 
     def own_cores(self, rank: int) -> float | None:
         """Cores that the ranks on the rank's machine used, with their child processes."""
-        used = [self.share(each, "process_cpu_us") for each in self.around(rank)]
-        if any(each is None for each in used):
-            return None
-        children = [self.share(each, "children_cpu_us") or 0.0 for each in self.around(rank)]
-        return sum(each for each in used if each is not None) + sum(children)
+        near = self.around(rank)
+        used = [share for each in near if (share := self.share(each, "process_cpu_us")) is not None]
+        children = [self.share(each, "children_cpu_us") or 0.0 for each in near]
+        return sum(used) + sum(children) if len(used) == len(near) else None
 
 
 def host_records_of(run: Run, series: RunSeries | None) -> HostRecords | None:

@@ -89,8 +89,7 @@ class RunSeries:
     @cached_property
     def slowest_rank(self) -> int:
         """The rank with the longest mean step, which throughput follows; per-step maxima would count a pause twice."""
-        means = self.usual.groupby("rank")["wall_ms"].mean()
-        return int(means.index[int(np.argmax(means.to_numpy()))])
+        return int(str(self.usual.groupby("rank")["wall_ms"].mean().idxmax()))
 
     @property
     def slowest_ms(self) -> pd.Series[float]:
@@ -187,12 +186,11 @@ def _from_log(run: Run) -> RunSeries | None:
 
 def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
     """Steps of each rank in order of time, with a believable duration; numbered from 0 where numbers restart."""
-    sound = steps["wall_ms"].between(0.0, LONGEST_MS, inclusive="neither").to_numpy(dtype=bool)
+    sound = steps["wall_ms"].between(0.0, LONGEST_MS, inclusive="neither")
     dropped = int((~sound).sum())
     table = steps[sound].sort_values(["rank", *order], kind="stable", ignore_index=True)
     notes = [f"{dropped} recorded steps have no believable duration and were left out"] if dropped else []
-    same = table["rank"].to_numpy()[1:] == table["rank"].to_numpy()[:-1]
-    if (same & (np.diff(table["step"].to_numpy()) <= 0)).any():
+    if (table.groupby("rank")["step"].diff() <= 0).any():
         table = table.assign(step=table.groupby("rank").cumcount())
         notes.append("step numbers restart within the run: its steps are counted from 0 in order of time")
     return table, tuple(notes)
@@ -225,12 +223,9 @@ def _of_these_traces(table: pd.DataFrame, captured: NDArray[np.bool_], traced: N
 
 def _next_to(ranks: pd.Series[int], captured: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """The step before a profiled one, in which a profiler warms up, and the one after, in which it may still write."""
-    number = ranks.to_numpy()
-    same = number[1:] == number[:-1]
-    near = np.zeros(len(captured), dtype=bool)
-    near[:-1] |= captured[1:] & same
-    near[1:] |= captured[:-1] & same
-    return near
+    same = ranks.to_numpy()[1:] == ranks.to_numpy()[:-1]
+    near = np.append(captured[1:] & same, False) | np.append(False, captured[:-1] & same)
+    return np.asarray(near, dtype=bool)
 
 
 def _settling(table: pd.DataFrame) -> NDArray[np.bool_]:

@@ -158,18 +158,15 @@ class Walk:
             if self.claim is None:
                 self._careful(piece)
             elif self.claim(piece.index):
-                self._trusting(piece)
+                try:
+                    self._decode(piece.text, piece.last)
+                except DECODE_ERRORS as error:
+                    raise NeedsCareError from error
             if heard:
                 heard(self.expansion.read_bytes, self.expansion.file_bytes)
             if self.result.damage:
                 break
         return self._finish()
-
-    def _trusting(self, piece: Slice) -> None:
-        try:
-            self._decode(piece.text, piece.last)
-        except DECODE_ERRORS as error:
-            raise NeedsCareError from error
 
     def _careful(self, piece: Slice) -> None:
         if self._tail is not None:
@@ -183,48 +180,38 @@ class Walk:
             self._salvage(text, piece.last)
 
     def _decode(self, text: bytearray, last: bool) -> None:
-        if last:
-            self._whole_rest(text)
-        else:
-            self.result.columns.add(self.decoder.strict(text))
-
-    def _whole_rest(self, text: bytearray) -> None:
-        """Decode the last slice, which for a trace in an object goes on with the object's other members."""
-        if self.cutter.shape == "array":
+        """Decode a slice; the last one of a trace in an object goes on with the object's other members."""
+        if not last or self.cutter.shape == "array":
             self.result.columns.add(self.decoder.strict(text))
             return
         members = msgspec.json.decode(OBJECT_START + text, type=dict[str, msgspec.Raw])
-        events = bytearray(members.pop("traceEvents"))
-        try:
-            self.result.columns.add(self.decoder.strict(events))
-        except DECODE_ERRORS:
-            self.result.columns.add(self.decoder.tolerant(events))
+        self._add_events(bytearray(members.pop("traceEvents")))
         rest = b",".join(msgspec.json.encode(key) + b":" + bytes(value) for key, value in members.items())
         self.result.members |= parse_members(b"{" + rest + b"}") or {}
 
+    def _add_events(self, text: bytearray) -> None:
+        try:
+            decoded = self.decoder.strict(text)
+        except DECODE_ERRORS:
+            decoded = self.decoder.tolerant(text)
+        self.result.columns.add(decoded)
+
     def _salvage(self, text: bytearray, last: bool) -> None:
         """Take what is whole of text that did not decode as it stands."""
-        closed = object_spans(text).closed
+        spans = object_spans(text)
+        closed = spans.closed
         if closed < 0 and not last and len(text) <= self.limits.slice_bytes + self.limits.event_bytes:
             text[-1] = COMMA  # the cut was in the middle of an event: try again with the next slice behind it
             self._pending = text
             return
-        self._take_whole_events(text)
+        whole = bytearray(text[: int(spans.ends[-1])] if len(spans.ends) else b"[")
+        whole.append(CLOSE_BRACKET)
+        self._add_events(whole)
         if closed < 0:
             self.result.damage = self.expansion.damage or "the file ends or is damaged in the middle of the events"
         elif last or closed < len(text) - 1:
             self._tail = bytearray(b'{"":0')
             self._extend_tail(text[closed + 1 :], last)
-
-    def _take_whole_events(self, text: bytearray) -> None:
-        spans = object_spans(text)
-        whole = bytearray(text[: int(spans.ends[-1])] if len(spans.ends) else b"[")
-        whole.append(CLOSE_BRACKET)
-        try:
-            decoded = self.decoder.strict(whole)
-        except DECODE_ERRORS:
-            decoded = self.decoder.tolerant(whole)
-        self.result.columns.add(decoded)
 
     def _extend_tail(self, text: bytearray, last: bool) -> None:
         """Collect what stands behind the event array, and at the end make sense of it."""

@@ -17,6 +17,7 @@ from tools.sources.decompress import beginning, decode_lines
 
 LARGEST_BYTES = 256 << 20
 MOST_ENVIRONMENTS = 100  # of one start of a rank
+NAMED = ("variables", "threads", "flags", "interfaces")
 MOST_NAMED = 256
 MOST_CORES = 1 << 13
 LONGEST_TEXT = 200
@@ -113,17 +114,17 @@ class RankEvents:
 def read_events(path: Path) -> RankEvents:
     """Decode a rank's events; what cannot be read is left out and noted."""
     read, notes = _decode(path, _EVENTS)
-    missed = [each for each in read if isinstance(each, Refused)]
+    for one in read:
+        if isinstance(one, Refused):
+            notes.append(f"{path}: capture {one.request} at step {one.step} was not made: {one.reason[:200]}")
     environments = [each for each in read if isinstance(each, RankEnvironment)]
+    pauses, samples = ([each for each in read if isinstance(each, kind)] for kind in (Pause, _Sample))
     return RankEvents(
-        pauses=_rows([each for each in read if isinstance(each, Pause)], PAUSE_ROW),
-        samples=_rows([each for each in read if isinstance(each, _Sample)], SAMPLE_ROW),
+        pauses=np.array([msgspec.structs.astuple(each) for each in pauses], dtype=PAUSE_ROW),
+        samples=np.array([msgspec.structs.astuple(each) for each in samples], dtype=SAMPLE_ROW),
         captures=tuple(each for each in read if isinstance(each, Capture)),
         environments=tuple(map(_shown, environments[:MOST_ENVIRONMENTS])),
-        notes=(
-            *notes,
-            *(f"{path}: capture {one.request} at step {one.step} was not made: {one.reason[:200]}" for one in missed),
-        ),
+        notes=tuple(notes),
     )
 
 
@@ -141,26 +142,17 @@ def read_anomalies(files: Sequence[Path]) -> tuple[pd.DataFrame, list[str]]:
     return table.assign(foreign=pd.Series(foreign, index=table.index, dtype="str")), notes
 
 
-def _rows(events: Sequence[msgspec.Struct], dtype: np.dtype[np.void]) -> NDArray[np.void]:
-    """The events as records; what is missing is NaN."""
-    return np.array([msgspec.structs.astuple(each) for each in events], dtype=dtype)
-
-
 def _shown(environment: RankEnvironment) -> RankEnvironment:
     """The settings with texts that are cut and freed of what cannot be shown."""
-    limited = {name: list(getattr(environment, name).items())[:MOST_NAMED] for name in _NAMED}
-    shown = {name: {_text(key): _text(value) for key, value in items} for name, items in limited.items()}
+    named = {name: list(getattr(environment, name).items())[:MOST_NAMED] for name in NAMED}
     return msgspec.structs.replace(
         environment,
         python=_text(environment.python),
         torch=_text(environment.torch),
         gc_thresholds=environment.gc_thresholds[:3],
         allowed_cores=environment.allowed_cores[:MOST_CORES],
-        **shown,
+        **{name: {_text(key): _text(value) for key, value in items} for name, items in named.items()},
     )
-
-
-_NAMED = ("variables", "threads", "flags", "interfaces")
 
 
 def _text(value: T) -> T | str:

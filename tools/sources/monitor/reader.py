@@ -63,8 +63,9 @@ def read_monitor(folder: Path) -> MonitorRecords:
     starts = _starts(found)
     notes += [note for each in starts for note in each.steps.notes]
     notes += [note for each in starts for note in each.events.notes]
+    alike = [list(each) for _, each in groupby(starts, key=lambda one: one.steps.rows.dtype)]
     return MonitorRecords(
-        steps=_step_table(starts),
+        steps=pd.concat([pd.DataFrame(_step_columns(group)) for group in alike], ignore_index=True),
         gc=_event_table(starts, lambda read: read.pauses, "pause"),
         system=_event_table(starts, lambda read: read.samples),
         captures=_capture_table(starts),
@@ -134,23 +135,15 @@ def _capture_table(starts: Sequence[_Start]) -> pd.DataFrame:
     return table.assign(**_owners(starts, [len(each.events.captures) for each in starts]))
 
 
-def _step_table(starts: Sequence[_Start]) -> pd.DataFrame:
-    alike = [list(each) for _, each in groupby(starts, key=lambda one: one.steps.rows.dtype)]
-    return pd.concat([pd.DataFrame(_step_columns(group)) for group in alike], ignore_index=True)
-
-
 def _step_columns(starts: Sequence[_Start]) -> Columns:
     counts = [len(each.steps.rows) for each in starts]
     rows = np.concatenate([each.steps.rows for each in starts])
-    counted = rows.dtype.names or ()
     nothing = np.full(len(rows), UNKNOWN_US)
     return {
         **_owners(starts, counts),
-        "step": rows["step"],
-        "end_unix_ns": rows["end_unix_ns"],
+        **{name: rows[name] for name in ("step", "end_unix_ns", *COUNTS)},
         **{f"{name}_ms": _known(rows[f"{name}_us"]) / 1e3 for name in DURATIONS},
-        **{name: rows[name] for name in COUNTS},
-        **{name: _known(rows[name] if name in counted else nothing) for name in NOT_ALWAYS},
+        **{name: _known(rows[name] if name in (rows.dtype.names or ()) else nothing) for name in NOT_ALWAYS},
         **{name: np.where(rows[name] < 0, np.nan, rows[name]) for name in QUEUES},
         "captured": (rows["flags"] & (CAPTURED | CAPTURE_ENDED)) > 0,
         "written": (rows["flags"] & CAPTURE_ENDED) > 0,

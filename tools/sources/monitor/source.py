@@ -82,8 +82,6 @@ def traced_start(read: MonitorRecords, anchor: Anchor) -> tuple[MonitorRecords, 
     The starts of all ranks that ended their first step within a minute of each other are one; of a rank that has none
     of that time nothing is used.
     """
-    if read.steps.empty:
-        return read, False
     spans = _spans(read)
     possible = _possible(spans, anchor)
     if possible.empty:
@@ -92,8 +90,8 @@ def traced_start(read: MonitorRecords, anchor: Anchor) -> tuple[MonitorRecords, 
     apart = (spans["first"] - int(traced["first"])).abs()
     before = (spans["end"] < int(traced["begin"])) & (spans["attempt"].max() > 0)  # an earlier start that failed soon
     together = spans[(apart <= TOLERANCE_NS) & ~before].assign(apart=apart).sort_values("apart", kind="stable")
-    nearest = together.drop_duplicates("rank")
-    wanted = set(zip(nearest["rank"].tolist(), nearest["attempt"].tolist(), strict=True))
+    nearest = together.drop_duplicates("rank")[["rank", "attempt"]]
+    wanted = {(int(rank), int(attempt)) for rank, attempt in nearest.itertuples(index=False, name=None)}
     if all((each.rank, each.attempt) in wanted for each in read.ranks):
         return read, False
     return _only(read, wanted), True
@@ -101,10 +99,10 @@ def traced_start(read: MonitorRecords, anchor: Anchor) -> tuple[MonitorRecords, 
 
 def _spans(read: MonitorRecords) -> pd.DataFrame:
     """Begin, end of the first step and end of every start that has steps."""
-    steps = read.steps
-    begins = steps["end_unix_ns"] - (steps["wall_ms"] * 1e6).astype("int64")
-    table = steps[["rank", "attempt"]].assign(begin=begins, first=steps["end_unix_ns"], end=steps["end_unix_ns"])
-    return table.groupby(["rank", "attempt"]).agg({"begin": "min", "first": "min", "end": "max"}).reset_index()
+    ends = read.steps["end_unix_ns"]
+    table = read.steps[["rank", "attempt"]].assign(begin=ends - (read.steps["wall_ms"] * 1e6).astype("int64"), end=ends)
+    spans = table.groupby(["rank", "attempt"], as_index=False)
+    return spans.agg(begin=("begin", "min"), first=("end", "min"), end=("end", "max"))
 
 
 def _possible(spans: pd.DataFrame, anchor: Anchor) -> pd.DataFrame:
