@@ -1,4 +1,4 @@
-"""Where a rank's time goes by the definitions of three other tools, so that figures can be put side by side.
+"""A rank's time by the definitions of three other tools, so that figures can be put side by side.
 
 Every function computes another tool's published definition with our own interval arithmetic. The product's own
 breakdown is ``tools.views.parts``; these are for comparison only.
@@ -128,7 +128,7 @@ def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = 
     """TraceLens' timeline over device work whose launching call was recorded: the parts of ``TIMELINE`` in ns.
 
     Memsets count as compute; copies count only where neither compute nor communication runs. TraceLens can leave out
-    what activation checkpointing computes again (``recomputed`` false), and leaves out device work that no arrow in
+    what activation checkpointing recomputes (``recomputed`` false), and leaves out device work that no arrow in
     the trace joins to its call, which on some recordings are all memsets (``memsets`` false).
     """
     links = rank.launches if recomputed else rank.launches[~_recomputed(rank)]

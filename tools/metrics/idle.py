@@ -1,4 +1,4 @@
-"""Why the device was idle: every gap of a rank's device time, split by what the host did meanwhile.
+"""Reasons for device idle time: every gap of a rank's device time, split by what the host did meanwhile.
 
 A gap is a stretch inside one step in which no kernel, copy or memset runs on any stream. Its time belongs to the
 first of these that holds:
@@ -121,7 +121,7 @@ def _host_spans(profile: Profile, rank: RankProfile) -> dict[str, IntervalSet]:
 
 
 def explained_by_bursts(waits: pd.DataFrame, start: NDArray[np.int64], left: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How much of what is left of each gap the blocking waits before it explain: they cost the host its lead."""
+    """The part of what is left of each gap that earlier blocking waits explain: they cost the host its lead."""
     explained = np.zeros(len(start), dtype=np.int64)
     if waits.empty or not len(start):
         return explained

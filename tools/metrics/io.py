@@ -1,4 +1,4 @@
-"""What a training thread does while it asks its data loader for a batch, and how batches reach the device."""
+"""Work of a training thread while it asks its data loader for a batch, and the upload of batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def upload_rows(view: RankProfile) -> NDArray[np.int64]:
 
 
 def exposed_uploads(view: RankProfile) -> IntervalSet:
-    """When a host-to-device copy runs while no kernel does."""
+    """The moments in which a host-to-device copy runs and no kernel does."""
     running = merge(view.activity.device_compute, view.activity.device_communication)
     return subtract(view.covered(upload_rows(view)), running)
 

@@ -1,4 +1,4 @@
-"""What a metric gives back: one figure and the rows behind it."""
+"""The result of a metric: one figure and the rows behind it."""
 
 from __future__ import annotations
 

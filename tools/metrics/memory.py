@@ -142,7 +142,7 @@ def recomputed_pct(profile: Profile, rank: int) -> Measurement:
 
 @metric("count", "recomputed regions per step", "How many regions does a step recompute?")
 def recomputed_regions(profile: Profile, rank: int) -> Measurement:
-    """How many regions a step computes again."""
+    """Number of regions that a step recomputes."""
     count = sum(len(moments) for moments in recomputed(profile, rank).values())
     return _of(profile, rank, count / len(profile.rank(rank).steps))
 

@@ -141,7 +141,7 @@ def _operators(view: RankProfile) -> pd.DataFrame:
 
 @metric("%", "extra time of the same kernels", "How much slower is this rank's device?")
 def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
-    """How much longer the rank's kernels take than the same kernels on the median rank."""
+    """Extra time of the rank's kernels over the same kernels on the median rank."""
     return _slowdown(
         profile, rank, device_speed(profile), "kernels", "kernels of equal name and grid, medians per rank"
     )
@@ -149,7 +149,7 @@ def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
 
 @metric("%", "extra host time in the same operators", "How much slower is this rank's host?")
 def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
-    """How much longer the rank's operators take than the same operators on the other ranks."""
+    """Extra time of the rank's operators over the same operators on the other ranks."""
     return _slowdown(
         profile, rank, host_speed(profile), "operators", "operators of equal name and shapes, means per rank"
     )
@@ -186,7 +186,7 @@ class OperatorSpeed:
 
     @property
     def excess_ms(self) -> float:
-        """How much longer than the others the rank takes, ms per step; negative where it is faster."""
+        """Extra time of the rank over the others, ms per step; negative where it is faster."""
         return (self.own_ns - self.expected_ns) / 1e6 / max(self.steps, 1)
 
     @property
@@ -269,7 +269,7 @@ def launching_operator_ms(profile: Profile, rank: int) -> Measurement:
 
 @metric("ms", "extra host time in launching operators", "How much longer than on other ranks is it?")
 def launching_operator_excess_ms(profile: Profile, rank: int) -> Measurement:
-    """How much longer per step that is than what the median of the other ranks takes for the same operators."""
+    """Extra host time per step over the median of the other ranks for the same operators."""
     return _of_operators(profile, rank, _measured_speed(profile, rank).excess_ms)
 
 

@@ -47,7 +47,7 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
 
 @metric("ms", "device backlog at the first recorded step", "How far behind the host was the device at first?")
 def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
-    """How far the device was behind the host when the recorded steps began; the last step's end holds as much more."""
+    """Lag of the device behind the host when the recorded steps began; the last step's end holds as much more."""
     table, selector = _chosen(profile, rank, None), "device work of steps before the first recorded one"
     return _measured(profile, profile.rank(rank).backlog_ns / 1e6, table, selector)
 
@@ -75,14 +75,14 @@ def step_variation_pct(profile: Profile, rank: int | None = None) -> Measurement
 
 @metric("count", "long steps", "How many steps are much longer than the usual one?")
 def fluctuating_steps(profile: Profile, rank: int | None = None) -> Measurement:
-    """How many steps are over the usual one by more than the threshold ``fluctuation_pct``."""
+    """Number of steps are over the usual one by more than the threshold ``fluctuation_pct``."""
     limit = profile.thresholds["fluctuation_pct"]
     return _of_series(profile, rank, float(len(step_series(profile, rank).fluctuating(limit))))
 
 
 @metric("ms", "time beyond the usual step", "How much longer than usual was this step?")
 def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Measurement:
-    """How much longer one step took than the usual one."""
+    """Extra time of one step over the usual one."""
     series = step_series(profile, rank)
     if step not in series.numbers:
         raise UsageError(f"there is no step {step}; the run has {series.numbers[0]} to {series.numbers[-1]}")
@@ -92,7 +92,7 @@ def step_excess_ms(profile: Profile, step: int, rank: int | None = None) -> Meas
 
 @metric("ms", "{part} beyond its median", "How much longer than usual was this part of the step?")
 def step_part_excess_ms(profile: Profile, part: str, step: int, rank: int) -> Measurement:
-    """How much longer one part of a rank's step took than the median of that part over the rank's steps."""
+    """Extra time of one part of a rank's step over the median of that part over the rank's steps."""
     column = f"{choice('part', part, PARTS)}_ns"
     own = _chosen(profile, rank, step)[column].iloc[0]
     table = profile.rank(rank).breakdown
@@ -140,7 +140,7 @@ def rank_spread_pct(profile: Profile, of: str = "own") -> Measurement:
 
 @metric("%", "extra {of} step time against the other ranks", "How much longer is this rank's step?")
 def rank_excess_pct(profile: Profile, rank: int, of: str = "own") -> Measurement:
-    """How much longer a rank's mean step time, ``wall`` or ``own``, is than the median of the other ranks."""
+    """Extra mean step time of a rank, ``wall`` or ``own``, over the median of the other ranks."""
     table = _rank_times(profile, of)
     own, others = _beyond_others(profile, table, rank)
     return _by_rank(profile, 100.0 * (own / others - 1.0), table, f"mean {of} time per step by rank")
@@ -156,7 +156,7 @@ def part_excess_ms(profile: Profile, part: str, rank: int) -> Measurement:
 
 @metric("ms", "start lag of the first recorded step", "Did this rank start later than the others?")
 def step_start_lag_ms(profile: Profile, rank: int) -> Measurement:
-    """How much later than the median of the other ranks this rank started its first recorded step."""
+    """Delay of the rank's first recorded step against the median of the other ranks."""
     starts = pd.Series({view.rank.rank: view.rank.window()[0] / 1e6 for view in profile.ranks})
     own, others = _beyond_others(profile, starts, rank)
     return _by_rank(profile, own - others, starts, "start of the first step by rank, ms")
@@ -223,7 +223,7 @@ def critical_path_unexplained_ms(profile: Profile) -> Measurement:
 
 @metric("ms", "step time saved without any {family} work", "What does the step lose without this family?")
 def family_saving_ms(profile: Profile, family: str) -> Measurement:
-    """What a step would lose if all work of the family took no time, everything else staying as it is."""
+    """Time that a step would lose if all work of the family took no time, everything else staying as it is."""
     choice("family", family, REMOVABLE)
     table = pd.DataFrame(list(family_savings(profile)))[["family", "path_ms", "saving_ms"]]
     value = table.set_index("family")["saving_ms"].fillna(0.0)[family]

@@ -87,7 +87,7 @@ QUARTILES = (25.0, 75.0)
 
 @dataclass(frozen=True)
 class _Difference:
-    """How much later a rank's clock is than that of another at the same moments, and the spread of it."""
+    """The lead of one rank's clock over that of another at the same moments, and its spread."""
 
     rank: int
     reference: int

@@ -21,7 +21,7 @@ PREFIX_BYTES = len(MAGIC) + 12
 
 
 class PackedArray(msgspec.Struct, frozen=True):
-    """Where one array lies, counted from the end of the header."""
+    """The place of one array, counted from the end of the header."""
 
     name: str
     dtype: str

@@ -145,7 +145,7 @@ class FileRequest:
         return b"" if self.cache and self.cache.put(trace) else b"".join(packed(trace))
 
     def received(self, answer: bytes | Failure) -> TraceFile | Failure:
-        """What another process answered."""
+        """The answer of another process."""
         if isinstance(answer, Failure):
             return answer
         if answer:

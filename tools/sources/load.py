@@ -90,7 +90,7 @@ def _untraced(paths: Sequence[Path], found: Inventory, formats: Sequence[RecordF
 
 
 def _records(found: Inventory, formats: Sequence[RecordFormat], anchor: Anchor) -> Contribution:
-    """What every format of which the run has files fills."""
+    """The contributions of every format that the run has files of."""
     read = (each.read(files, anchor) for each in formats if (files := found.of(each)))
     return reduce(Contribution.joined, read, Contribution())
 

@@ -25,7 +25,7 @@ LINK_COLUMNS = ("correlation", "external")
 
 
 def clash(earlier: TraceFile, later: TraceFile) -> str:
-    """Why two traces of one rank cannot both belong to the run; "" when they can."""
+    """The reason why two traces of one rank cannot both belong to the run; "" when they can."""
     first, second = earlier.facts, later.facts
     name = earlier.path.name
     if first.epoch != second.epoch:
@@ -216,7 +216,7 @@ def notes(parts: Sequence[Part], failures: Sequence[Failure]) -> list[str]:
 
 
 def contradiction(parts: Sequence[Part]) -> str:
-    """Why the ranks' traces cannot be those of one run; "" when they can."""
+    """The reason why the ranks' traces cannot be those of one run; "" when they can."""
     first = {part.guess.rank: part.trace for part in reversed(parts) if not part.rejected}
     facts = [trace.facts for trace in first.values()]
     sizes = sorted({each.metadata.world_size for each in facts if each.metadata.world_size is not None})

@@ -1,4 +1,4 @@
-"""When the ranks came to their collectives, and how long the early ones waited for the last.
+"""Arrival of the ranks at their collectives, and the wait of the early ones for the straggler.
 
 In a collective that several traced ranks share, the rank with the shortest duration came last; what the others took
 longer than it is waiting (Hermes, USENIX ATC'25: R_wait = 1 - T_avg/T_max). Durations need no common clock.
@@ -104,7 +104,7 @@ def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -
 
 
 def steadiness(profile: Profile, late: tuple[int, ...]) -> float:
-    """Mean over standard error of how much longer the others wait than the late ranks; infinite without an error."""
+    """Mean over standard error of how much longer the others wait than the stragglers; infinite without an error."""
     columns = {
         view.rank.rank: pd.Series(exposed_wait_ns(profile, view.rank.rank), index=view.steps["number"].to_numpy())
         for view in profile.ranks

@@ -46,7 +46,7 @@ STEPS = 3
 
 
 def capture_of(profile: Profile) -> str:
-    """What to record to get the parts of a step, with the command for it."""
+    """The recording that shows the parts of a step, with the command for it."""
     ranks = ",".join(str(rank) for rank in _suspects(profile))
     command = f"hermes-dx monitor profile RUN_FOLDER --ranks {ranks} --steps {STEPS}"
     return f"a trace of a few steps: `{command}` while the training runs under the monitor"

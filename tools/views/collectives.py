@@ -54,7 +54,7 @@ def element_bytes_of(types: str) -> int:
 
 
 def bus_factor(kind: str, group_size: int) -> float:
-    """What turns algorithm bandwidth into bus bandwidth (NCCL tests, PERFORMANCE.md), so that peers compare."""
+    """The factor from algorithm bandwidth to bus bandwidth (NCCL tests, PERFORMANCE.md), so that peers compare."""
     if group_size < 2 or kind not in PARTIAL:
         return 1.0
     return (2.0 if kind == "all_reduce" else 1.0) * (group_size - 1) / group_size
@@ -79,7 +79,7 @@ def collectives(profile: Profile) -> pd.DataFrame:
 
 
 def unmatched(profile: Profile) -> int:
-    """How many collectives inside steps have no counterpart on another traced rank (point-to-point not counted)."""
+    """Number of collectives inside steps without a counterpart on another traced rank (point-to-point not counted)."""
     table = collectives(profile)
     return int(((table["match"] < 0) & (table["step"] >= 0) & (table["kind"] != "send_recv")).sum())
 
@@ -110,7 +110,7 @@ def _of_rank(rank: RankProfile, world_size: int | None) -> pd.DataFrame:
 
 
 def _recorded(rank: RankProfile, rows: NDArray[np.int64], asked: NDArray[np.int64]) -> pd.DataFrame:
-    """What the collective's own row, or the parameter record around its launch, says; one row per collective."""
+    """The description in a collective's own row, or in the parameter record around its launch; a row for each."""
     details = rank.events.details.collectives
     details = details[(details["collective"].astype(str) != WAITING).to_numpy()]
     own_rows = details["row"].to_numpy()
@@ -178,7 +178,7 @@ def _matches(table: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def _together(chosen: pd.DataFrame, number: pd.Series[int], good: pd.Series[bool]) -> pd.Series[bool]:
-    """Whether all ranks were in it at one moment; all pass where hardly any do: the clocks are apart then."""
+    """True where all ranks were in it at one moment; all pass where hardly any do: the clocks are apart then."""
     last_start = chosen["start_ns"].groupby(number).transform("max")
     first_end = chosen["end_ns"].groupby(number).transform("min")
     together = (last_start <= first_end) | ~chosen["kind"].isin(SYNCHRONISING)

@@ -1,4 +1,4 @@
-"""Which host names stand for one machine: containers count the cores of the machine that they share."""
+"""Samples of hosts and their processes; host names of one machine, whose cores containers share."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ def host_records_of(run: Run, series: RunSeries | None) -> HostRecords | None:
 
 
 def _inside(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], steps: pd.DataFrame) -> NDArray[np.bool_]:
-    """Whether usual steps fill most of each span: what lies between them was profiled or was start-up."""
+    """True where usual steps fill most of each span: what lies between them was profiled or was start-up."""
     first = steps["begin_unix_ns"].to_numpy(dtype=np.int64)
     last = steps["end_unix_ns"].to_numpy(dtype=np.int64)
     if not len(first):

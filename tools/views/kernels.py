@@ -22,7 +22,7 @@ PRECISION_BYTES = {"tf32": 4, "fp16": 2, "bf16": 2, "fp8": 1}
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """What a kernel's name says: type ("" unknown), unit, and loads of operands (-1 unknown, 0 narrow, 1 full)."""
+    """Arithmetic by a kernel's name: type ("" unknown), unit, loads of operands (-1 unknown, 0 narrow, 1 full)."""
 
     precision: str
     unit: int

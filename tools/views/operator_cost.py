@@ -35,7 +35,7 @@ MODEL_INPUT_CHANNELS = 4  # a convolution over so few channels reads the model's
 
 @dataclass(frozen=True)
 class Cost:
-    """What one call needs: operations, elements moved, and the sizes that matrix units like to be multiples of 8."""
+    """The cost of one call: operations, elements moved, and the sizes that matrix units like to be multiples of 8."""
 
     flops: float
     elements: float

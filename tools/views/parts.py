@@ -1,4 +1,4 @@
-"""What a rank's time went into: disjoint interval sets that together cover it.
+"""The parts of a rank's time: disjoint interval sets that together cover it.
 
 On a rank with a device, time belongs to the first of these that holds at that moment:
 

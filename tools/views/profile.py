@@ -41,7 +41,7 @@ class Profile:
 
     @property
     def traced(self) -> bool:
-        """Whether there is a trace; without one only records and step logs speak."""
+        """True where there is a trace; without one only records and step logs speak."""
         return bool(self._ranks)
 
     @property
@@ -51,7 +51,7 @@ class Profile:
 
     @cached_property
     def accelerated(self) -> bool:
-        """Whether the ranks use accelerators, by their trace or the monitor's records; also where these do not say."""
+        """True where ranks use accelerators, by their trace or the monitor's records; also where these do not say."""
         if self.traced:
             return self.run.has_device
         if self.run.records is None:
@@ -73,7 +73,7 @@ class Profile:
         return self._ranks[self.run.rank(number).rank]
 
     def memo(self, name: str, make: Callable[[], Derived]) -> Derived:
-        """What ``make`` gives, computed once per profile and kept under a name of the caller's own."""
+        """The result of ``make``, computed once per profile and stored under the caller's name."""
         if name not in self._memo:
             with self._making.setdefault(name, RLock()):
                 if name not in self._memo:
@@ -95,7 +95,7 @@ class Profile:
 
     @cached_property
     def host_records(self) -> HostRecords | None:
-        """What the monitor sampled of processes and machines outside of profiled steps; None without records."""
+        """The monitor's samples of processes and machines outside of profiled steps; None without records."""
         return host_records_of(self.run, self.series)
 
     @cached_property

@@ -86,7 +86,7 @@ class RankProfile:
 
     @cached_property
     def backlog_ns(self) -> int:
-        """How long after the first step's start the device still worked on what was launched before it."""
+        """Time from the first step's start for which the device still worked on earlier launches."""
         begin_ns = self.rank.steps[0].start_ns
         own = self.launches[self.launches["call_start_ns"] >= begin_ns]
         if own.empty:

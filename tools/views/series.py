@@ -38,7 +38,7 @@ def profiled_in_log(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _place(rank: Rank, walls_ms: NDArray[np.float64]) -> int | None:
-    """Where the trace's steps begin in the rank's log; None where nowhere or several places fit."""
+    """The place at which the trace's steps begin in the rank's log; None where nowhere or several places fit."""
     traced = np.array([step.wall_ns / 1e6 for step in rank.steps])
     begins = len(walls_ms) - len(traced) + 1
     compared = traced[:COMPARED]

@@ -41,7 +41,7 @@ class ChangePoint:
 
 @dataclass(frozen=True)
 class Rhythm:
-    """Long steps that come again at equal distance."""
+    """Long steps that recur at equal distance."""
 
     period: int  # steps
     excess_pct: float  # of the long steps over the usual one
@@ -92,7 +92,7 @@ class StepSeries:
         return Trend(100.0 * slope * (len(self.ms) - 1) / self.usual_ms, score / float(spread))
 
     def change_point(self) -> ChangePoint | None:
-        """Where the level changes most, None with fewer than ``TREND_STEPS`` steps or when the series is constant."""
+        """The clearest change of level, None with fewer than ``TREND_STEPS`` steps or when the series is constant."""
         count = len(self.ms)
         if count < TREND_STEPS or np.ptp(self.ms) == 0:
             return None
@@ -105,7 +105,7 @@ class StepSeries:
         return ChangePoint(int(self.numbers[at]), before, after, p)
 
     def jumps(self) -> bool:
-        """Whether two levels describe the series better than a straight line."""
+        """True where two levels describe the series better than a straight line."""
         change = self.change_point()
         if change is None:
             return False
@@ -147,11 +147,11 @@ class Level:
 
     @property
     def whole(self) -> bool:
-        """Whether it is all of the run."""
+        """True where it is all of the run."""
         return self.since is None and self.until is None
 
     def holds(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of these steps are of it."""
+        """True for the steps that are of it."""
         held = np.ones(len(numbers), dtype=bool)
         if self.since is not None:
             held &= numbers >= self.since
@@ -173,7 +173,7 @@ def level_at(steps: StepSeries, step: int) -> Level:
 
 
 def _clear(steps: StepSeries, change: ChangePoint) -> bool:
-    """Whether two levels lie side by side, apart by more than their steps fluctuate, and no slow drift."""
+    """True where two levels lie side by side, apart by more than their steps fluctuate, and no slow drift."""
     if change.p > PETTITT_P or abs(change.shift_pct) < 100.0 * LEAST_SHIFT or not steps.jumps():
         return False
     before, after = steps.ms[steps.numbers < change.step], steps.ms[steps.numbers >= change.step]

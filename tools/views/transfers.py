@@ -1,4 +1,4 @@
-"""What the transfers of collectives take without waiting for late ranks, and what exposed exchanges cost.
+"""Transfer times of collectives without the wait for stragglers, and the cost of exposed exchanges.
 
 Where several ranks' traces share a collective its transfer time is the shortest duration. From one rank's trace alone
 waiting cannot be taken out; ``prompt`` then marks the collectives that began right behind another one on the same
@@ -49,7 +49,7 @@ class Fit:
 
     @property
     def needed_per_step(self) -> float:
-        """How many messages of the saturating size would carry a step's bytes, at least one."""
+        """Number of messages of the saturating size that would carry a step's bytes, at least one."""
         if self.saturating_bytes <= 0:
             return self.per_step  # no fixed part: nothing would be saved by larger messages
         needed = math.ceil(self.bytes_per_step / self.saturating_bytes)
@@ -114,7 +114,7 @@ def small_messages(profile: Profile) -> pd.DataFrame:
 
 
 def small_start_ns(profile: Profile) -> float:
-    """What starting one small message costs: the lower quartile of their times, as most also wait for a thread."""
+    """Cost of starting one small message: the lower quartile of their times, as most also wait for a thread."""
     table = small_messages(profile)
     return float(table["transfer_ns"].quantile(0.25)) if len(table) else 0.0
 
@@ -183,7 +183,7 @@ def exchange_rows(profile: Profile) -> pd.DataFrame:
 
 
 def moving(profile: Profile, rank: RankProfile) -> IntervalSet:
-    """Exposed communication of the rank without its waiting for late ranks."""
+    """Exposed communication of the rank without its waiting for stragglers."""
     table = waits(profile)
     mine = table[table["rank"] == rank.rank.rank]
     start = mine["start_ns"].to_numpy()
@@ -199,7 +199,7 @@ def exposed_exchange_ns(profile: Profile, rank: RankProfile) -> float:
 
 
 def pipelined_ns(profile: Profile, exposed_ns: float) -> float:
-    """What of these exchanges shards would hide per step: all but the first shard's, less starting them that often."""
+    """Part of these exchanges that shards hide per step: all but the first shard's, less starting them that often."""
     count = len(exchange_rows(profile)) / max(len(profile.breakdown), 1)
     start_ns = max(
         (fit.fixed_ns for fit in fits(profile) if fit.kind in NEEDED_AT_ONCE), default=small_start_ns(profile)

@@ -47,8 +47,8 @@ from tools.views.kernels import MATRIX_UNIT, UNKNOWN, VECTOR_UNIT, arithmetic_of
     ],
 )
 def test_names_tell_type_and_unit(name: str, precision: str, unit: int) -> None:
-    told = arithmetic_of(name)
-    assert (told.precision, told.unit) == (precision, unit)
+    found = arithmetic_of(name)
+    assert (found.precision, found.unit) == (precision, unit)
 
 
 @pytest.mark.parametrize(

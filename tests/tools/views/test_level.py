@@ -35,9 +35,9 @@ def noisy(*levels: tuple[int, float]) -> StepSeries:
 )
 def test_the_level_reaches_from_the_last_change_before_the_step_to_the_next_one(step: int, level: Level) -> None:
     found = level_at(noisy((100, 10.0), (100, 40.0), (200, 15.0)), step)
-    for told, true in ((found.since, level.since), (found.until, level.until)):
-        assert (told is None) == (true is None)
-        assert told is None or true is None or abs(told - true) <= 2
+    for seen, true in ((found.since, level.since), (found.until, level.until)):
+        assert (seen is None) == (true is None)
+        assert seen is None or true is None or abs(seen - true) <= 2
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Operations and traffic told from recorded shapes and types."""
+"""Operations and traffic read from recorded shapes and types."""
 
 from __future__ import annotations
 

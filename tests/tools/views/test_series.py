@@ -1,4 +1,4 @@
-"""The series of unprofiled steps, and what is sampled beside it."""
+"""The series of unprofiled steps, and what is sampled next to it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def collective_ms(profile: Profile, kind: str | None = None, rank: int | None = 
 
 @metric("ms", "mean duration of {kind} collectives", "How long does one collective take?")
 def collective_mean_ms(profile: Profile, kind: str | None = None, rank: int | None = None) -> Measurement:
-    """Mean duration of one collective, waiting for late ranks included."""
+    """Mean duration of one collective, waiting for stragglers included."""
     table = _chosen(profile, kind, rank)
     if table.empty:
         raise UsageError("no such collective runs in the recorded steps")
@@ -123,7 +123,7 @@ def wait_share_pct(profile: Profile, rank: int) -> Measurement:
 
 @metric("steps", "steps with rank {rank} as the straggler", "In how many steps is this rank waited for most?")
 def steps_waited_for(profile: Profile, rank: int) -> Measurement:
-    """In how many steps most of the exposed waiting is for this rank."""
+    """Number of steps most of the exposed waiting is for this rank."""
     value = float(blame(profile)["steps"].loc[profile.rank(rank).rank.rank])
     return of_ranks(profile, value, arrivals(profile), "steps by the rank most waited for", rank)
 
@@ -152,5 +152,5 @@ def breakdown_of(profile: Profile, rank: int | None) -> pd.DataFrame:
 
 
 def selector(what: str, kind: str | None) -> str:
-    """What the rows are, narrowed to one kind of collective."""
+    """The description of the rows, narrowed to one kind of collective."""
     return what if kind is None else f"{what}, kind {kind}"

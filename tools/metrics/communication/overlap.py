@@ -69,7 +69,7 @@ def hideable_communication_ms(profile: Profile, rank: int | None = None) -> Meas
 
 @metric("%", "exposed transfer share with the best overlap", "How much transfer would stay exposed?")
 def left_exposed_pct(profile: Profile) -> Measurement:
-    """What would still be exposed transfer if all that can be were hidden, as a share of the step as it then is."""
+    """Exposed transfer left if all that can be were hidden, as a share of the step as it then is."""
     table = profile.breakdown
     hidden_ms = hideable_communication_ms(profile).value
     left_ms = exposed_transfer_ms(profile).value - hidden_ms
@@ -80,7 +80,7 @@ def left_exposed_pct(profile: Profile) -> Measurement:
 
 @metric("ms", "all-to-all time per step hidden by shards", "How much would splitting the batch hide?")
 def pipelined_exchange_ms(profile: Profile) -> Measurement:
-    """What of the exposed all-to-alls two to four shards of the batch would hide per step, less what starting costs."""
+    """Exposed all-to-all time per step that two to four shards of the batch would hide, less their start cost."""
     exposed_ns = exposed_exchange_ms(profile).value * 1e6
     table = profile.breakdown
     free_ns = float((table["compute_ns"] - table["overlapped_communication_ns"]).clip(lower=0).mean())

@@ -34,7 +34,7 @@ class Stages:
 
     @property
     def bubble_share(self) -> float:
-        """What a schedule of forward, then backward leaves idle with equal stages: (p - 1) / (m + p - 1)."""
+        """Idle share of a schedule of forward, then backward with equal stages: (p - 1) / (m + p - 1)."""
         return expected_bubble(self.count, self.micro_batches)
 
     @property
@@ -49,7 +49,7 @@ class Stages:
 
     @property
     def imbalance_ms(self) -> float:
-        """What the heaviest stage computes more than the mean: the step would be about that much shorter if equal."""
+        """Extra compute of the heaviest stage over the mean: equal stages would shorten the step by about that."""
         return self.heaviest_ms - self.mean_ms
 
     @property
@@ -104,7 +104,7 @@ SELECTOR = "send and receive transfers in steps, computation of the ranks that h
 
 @metric("count", "pipeline stages", "How many stages does the pipeline have?")
 def pipeline_stages(profile: Profile) -> Measurement:
-    """How many stages the pipeline has."""
+    """Number of pipeline stages."""
     return _of(profile, float(_stages(profile).count))
 
 
@@ -138,7 +138,7 @@ def stage_compute_ms(profile: Profile, rank: int | None = None) -> Measurement:
 
 @metric("%", "compute imbalance of the heaviest stage", "How much longer does the heaviest stage compute?")
 def stage_imbalance_pct(profile: Profile) -> Measurement:
-    """How much longer than the mean stage the heaviest one computes."""
+    """Extra compute of the heaviest stage over the mean stage."""
     stages = _stages(profile)
     return _of(profile, 100.0 * stages.imbalance_ms / max(stages.mean_ms, 1e-9))
 

@@ -1,4 +1,4 @@
-"""How much work each rank had in each step, by the recorded shapes of its matrix operators.
+"""Work of each rank in each step, by the recorded shapes of its matrix operators.
 
 Unlike durations, shapes do not depend on how fast a rank is: where they differ between ranks, the work itself does.
 """
@@ -57,7 +57,7 @@ def follows_work(profile: Profile) -> float:
 
 
 def uneven_compute_ms(profile: Profile) -> float:
-    """How much longer than the mean the rank that computes longest does so, mean over steps."""
+    """Extra compute of the busiest rank over the mean, mean over steps."""
     table = rank_work(profile)
     if table.empty:
         return 0.0
@@ -114,7 +114,7 @@ def work_follows_pct(profile: Profile) -> Measurement:
 
 @metric("ms", "compute of the busiest rank beyond the mean", "How much longer does the busiest rank compute?")
 def work_compute_spread_ms(profile: Profile) -> Measurement:
-    """How much longer than the mean rank the one that computes longest does so, mean over steps."""
+    """Extra compute of the busiest rank over the mean rank, mean over steps."""
     return _of(profile, uneven_compute_ms(profile))
 
 

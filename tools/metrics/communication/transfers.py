@@ -87,7 +87,7 @@ def small_message_count(profile: Profile) -> Measurement:
 
 @metric("ms", "start cost of a small collective", "How much does starting a small collective cost?")
 def small_message_start_ms(profile: Profile) -> Measurement:
-    """What starting such a collective costs: the lower quartile of their times without waiting for late ranks."""
+    """Cost of starting such a collective: the lower quartile of their times without waiting for stragglers."""
     return of_ranks(profile, small_start_ns(profile) / 1e6, small_messages(profile), "collectives of 64 KiB and less")
 
 
@@ -146,7 +146,7 @@ FITS = 1.15  # times the counted bytes: more own bytes than that went another wa
 
 @metric("B", "bytes sent per step by the run's collectives", "How much do a step's collectives have to send?")
 def collective_wire_bytes(profile: Profile) -> Measurement:
-    """What a rank's collectives have to send per traced step at least, by their recorded sizes; all steps count."""
+    """Bytes that a rank's collectives send at least per traced step, by their recorded sizes; all steps count."""
     table = transfers(profile)
     if table.empty:
         raise UsageError("no collective of a recorded size is in the traces")
@@ -185,7 +185,7 @@ def foreign_traffic_pct(profile: Profile, rank: int) -> Measurement:
 
 
 def _of_unknown_size(profile: Profile) -> bool:
-    """Whether messages between ranks are in the traces which ``collective_wire_bytes`` cannot count."""
+    """True where messages between ranks are in the traces which ``collective_wire_bytes`` cannot count."""
     table = collectives(profile)
     inside = table[(table["step"] >= 0) & (table["group_size"] != 1)]
     silent = ~inside["kind"].isin(SILENT)

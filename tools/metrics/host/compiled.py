@@ -46,7 +46,7 @@ def computing_steps(series: RunSeries, rank: int, limit_pct: float) -> pd.DataFr
 
 @metric("compilations", "recompilations of compiled regions", "How often were compiled regions recompiled?")
 def compiled_again(profile: Profile, rank: int) -> Measurement:
-    """How often compiled regions were recompiled before the trace, at least: by the numbers of their versions."""
+    """Number of recompilations of compiled regions before the trace, at least: by the numbers of their versions."""
     view = profile.rank(rank)
     rows = np.flatnonzero(view.named("compiled_region"))
     return of_events(view, float(versions(view)["highest"].sum()), rows, "versions of compiled regions")
@@ -54,14 +54,14 @@ def compiled_again(profile: Profile, rank: int) -> Measurement:
 
 @metric("ms", "mean cost per step of long computing steps", "How much do long computing steps cost?")
 def computing_long_ms(profile: Profile, rank: int) -> Measurement:
-    """What long steps in which the training thread computes add to the mean step, without collections."""
+    """Cost per mean step of long steps in which the training thread computes, without collections."""
     steps = max(len(run_series(profile).of(rank)), 1)
     return _of_long(profile, rank, lambda table: float(table["excess_ms"].sum()) / steps)
 
 
 @metric("steps", "long steps spent computing", "In how many long steps does the thread compute?")
 def computing_long_steps(profile: Profile, rank: int) -> Measurement:
-    """How many long steps there are in which the training thread computes for most of the excess."""
+    """Number of long steps in which the training thread computes for most of the excess."""
     return _of_long(profile, rank, len)
 
 

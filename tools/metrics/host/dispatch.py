@@ -1,4 +1,4 @@
-"""Where a rank without a device spends its step between and in short operators."""
+"""Time of a rank without a device between and in short operators."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
 
 
 def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls_per_step: float) -> NDArray[np.bool_]:
-    """Which rows are of a kind (one name on one thread) that is called often and short, or exists for the loop only."""
+    """True for rows of a kind (one name on one thread) that is called often and short, or exists for the loop only."""
     kinds = pd.Series(view.end[rows] - view.start[rows]).groupby([view.codes[rows], view.track[rows]])
     often = kinds.transform("size") >= calls_per_step * max(len(view.steps), 1)
     short = (kinds.transform("median") < limit_ns) | view.named("part_gradient")[rows]

@@ -1,4 +1,4 @@
-"""What the host program does: named spans, short operators, the profiler's own work."""
+"""The work of the host program: named spans, short operators, the profiler's own work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def span_rows(view: RankProfile, pattern: str) -> NDArray[np.int64]:
 
 
 def starved(view: RankProfile) -> IntervalSet:
-    """When host time is exposed: the device has nothing to do for the host's sake, or there is no device."""
+    """The moments of exposed host time: the device has nothing to do for the host's sake, or there is none."""
     window = np.array([view.rank.window()], dtype=np.int64)
     return merge(view.parts.data_wait, view.parts.host) if view.rank.has_device else window
 

@@ -39,7 +39,7 @@ class Lateness:
 
     @property
     def mean_ms(self) -> float:
-        """What the mean step loses to it; no more than the mean excess, for single steps are longer by chance too."""
+        """Loss of the mean step to it; no more than the mean excess, for single steps are longer by chance too."""
         return max(min(float(self.cost_ms.mean()), float(self.excess_ms.mean())), 0.0)
 
     @property
@@ -100,7 +100,7 @@ def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
 
 @metric("ms", "step time lost to data wait", "How much does a step lose to waiting for data?")
 def data_wait_cost_ms(profile: Profile) -> Measurement:
-    """What the mean usual step loses to waiting for data, see ``tools.metrics.recorded.own_time.data_wait_cost``."""
+    """Loss of the mean usual step to waiting for data, see ``tools.metrics.recorded.own_time.data_wait_cost``."""
     series = run_series(profile)
     cost = data_wait_cost(series)
     if cost is None:
@@ -112,13 +112,13 @@ def data_wait_cost_ms(profile: Profile) -> Measurement:
 
 @metric("ms", "step time lost to unexplained extra time", "How much does this rank cost for no known reason?")
 def unnamed_excess_ms(profile: Profile, rank: int) -> Measurement:
-    """What the mean usual step loses to the own time of a rank beyond the others', see ``Lateness.cost_ms``."""
+    """Loss of the mean usual step to the own time of a rank beyond the others', see ``Lateness.cost_ms``."""
     return _of_lateness(profile, rank, "mean_ms")
 
 
 @metric("%", "unexplained extra time against the other ranks", "How much longer does this rank take?")
 def unnamed_excess_pct(profile: Profile, rank: int) -> Measurement:
-    """How much longer a rank takes than the median of the others, of what these take, without what has a name."""
+    """Extra own time of a rank over the median of the others, of their time, without named parts."""
     return _of_lateness(profile, rank, "excess_pct")
 
 

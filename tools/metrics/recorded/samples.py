@@ -88,7 +88,7 @@ def steady_writes_per_step(profile: Profile, rank: int) -> Measurement:
 
 @metric("B", "bytes written around a periodic stall", "How much is written in a long step?")
 def stall_written_bytes(profile: Profile, rank: int) -> Measurement:
-    """What a rank writes around each stall of a rhythm, beyond what it writes all the time."""
+    """Bytes that a rank writes around each periodic stall, beyond its steady writes."""
     return _of_writes(profile, rank, "bytes_per_stall")
 
 

@@ -1,4 +1,4 @@
-"""What processes wrote, as the monitor counted it: around the long steps of a rhythm, and in every step."""
+"""Bytes that processes wrote, as the monitor counted them: around the long steps of a rhythm, and in every step."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST_BYTES = 1e5  # fewer in one stall is a log line, not a checkpoint
 
 @dataclass(frozen=True, eq=False)
 class StallWrites:
-    """What a rank wrote around each stall beyond what it writes all the time."""
+    """Writes of a rank around each stall beyond its steady writes."""
 
     counter: str
     bytes_per_stall: float
@@ -166,14 +166,14 @@ def save_pause_ms(profile: Profile, rank: int) -> Measurement:
 
 @metric("steps", "steps that save a checkpoint", "In how many steps is a checkpoint saved?")
 def save_steps(profile: Profile, rank: int) -> Measurement:
-    """In how many of the recorded steps a state is saved."""
+    """Number of of the recorded steps a state is saved."""
     found = _found(profile, rank)
     return of_events(profile.rank(rank), len(found.steps), found.copies, "steps with large read-backs")
 
 
 @metric("B", "bytes copied to the host per checkpoint step", "How much does a checkpoint copy to the host?")
 def saved_bytes(profile: Profile, rank: int) -> Measurement:
-    """What such a step copies to the host in blocking copies, in bytes."""
+    """Bytes that such a step copies to the host in blocking copies."""
     found = _found(profile, rank)
     value, selector = found.copied_bytes / len(found.steps), "blocking copies to the host in such a step"
     return of_events(profile.rank(rank), value, found.copies, selector)

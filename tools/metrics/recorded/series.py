@@ -75,7 +75,7 @@ def _part(series: RunSeries, part: str, rank: int) -> pd.Series[float]:
 
 @metric("%", "extra time of profiled steps", "How much longer do steps take while they are profiled?")
 def profiled_excess_pct(profile: Profile) -> Measurement:
-    """How much longer the profiled steps took than the usual step (medians of the slowest rank)."""
+    """Extra time of the profiled steps over the usual step (medians of the slowest rank)."""
     series = run_series(profile)
     if series.captured.empty:
         raise UsageError("no profiled step is among the recorded ones")
@@ -95,7 +95,7 @@ def series_variation_pct(profile: Profile, rank: int | None = None) -> Measureme
 
 @metric("steps", "long unprofiled steps", "How many unprofiled steps are much longer than the usual one?")
 def series_long_steps(profile: Profile, rank: int | None = None) -> Measurement:
-    """How many usual steps are over the median one by more than the threshold ``fluctuation_pct``."""
+    """Number of usual steps over the median one by more than the threshold ``fluctuation_pct``."""
     series = run_series(profile)
     long = step_series_of(series, rank).fluctuating(profile.thresholds["fluctuation_pct"])
     return _measured(series, float(len(long)), rank, "usual steps")
@@ -123,25 +123,25 @@ def series_shift_pct(profile: Profile, rank: int | None = None) -> Measurement:
 
 @metric("steps", "period of the long steps", "How many steps lie between periodic stalls?")
 def stall_period_steps(profile: Profile, rank: int) -> Measurement:
-    """Distance in steps at which long steps of a rank come again."""
+    """Distance in steps at which long steps of a rank recur."""
     return _of_stalls(profile, rank, float(_stalls(profile, rank).period))
 
 
 @metric("ms", "extra time of a periodic stall", "How much longer than usual is a periodic stall?")
 def stall_excess_ms(profile: Profile, rank: int) -> Measurement:
-    """How much longer than the usual step a stall of a rhythm takes: one long step, or neighbours together."""
+    """Extra time of a periodic stall over the usual step: one long step, or neighbours together."""
     return _of_stalls(profile, rank, _stalls(profile, rank).excess_ms)
 
 
 @metric("ms", "mean cost per step of periodic stalls", "How much do periodic stalls cost the mean step?")
 def stall_cost_ms(profile: Profile, rank: int) -> Measurement:
-    """What the long steps of a rhythm cost the mean step: mean with them minus mean with usual steps in their place."""
+    """Cost of periodic stalls per mean step: mean with them minus mean with usual steps in their place."""
     return _of_stalls(profile, rank, _stalls(profile, rank).cost_ms)
 
 
 @metric("%", "extra own time against the other ranks", "How much longer does this rank itself take?")
 def own_excess_pct(profile: Profile, rank: int) -> Measurement:
-    """How much longer than the median of the other ranks a rank takes itself, mean per usual step, of the step."""
+    """Extra own time of a rank over the median of the other ranks, mean per usual step, of the step."""
     series = run_series(profile)
     own = own_means(series)
     others = own.drop(index=rank)
@@ -200,7 +200,7 @@ def rank_stalls(profile: Profile) -> dict[int, Stalls]:
 def _stalls(profile: Profile, rank: int) -> Stalls:
     found = rank_stalls(profile)
     if rank not in found:
-        raise UsageError(f"no long steps of rank {rank} come again at one distance")
+        raise UsageError(f"no long steps of rank {rank} recur at one distance")
     return found[rank]
 
 

@@ -104,7 +104,7 @@ class Cutter:
 
 
 def last_gap(text: bytearray) -> int:
-    """Where the comma between the last two events of the text probably is; -1 when there seems to be none."""
+    """The probable place of the comma between the last two events of the text; -1 when there seems to be none."""
     for pattern in (GAP, LOOSE_GAP):
         for window in TAIL_WINDOWS:
             found = list(pattern.finditer(text, max(1, len(text) - window)))

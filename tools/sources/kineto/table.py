@@ -114,7 +114,7 @@ def _marked(columns: Columns) -> NDArray[np.int8]:
 
 
 def _plausible(start: NDArray[np.int64], end: NDArray[np.int64], span_ns: int) -> NDArray[np.bool_] | None:
-    """Which events lie within the span around the middle one; None when all do."""
+    """True for events within the span around the middle one; None when all do."""
     if not len(start) or int(end.max()) - int(start.min()) <= span_ns:
         return None
     middle = int(np.partition(start, len(start) // 2)[len(start) // 2])

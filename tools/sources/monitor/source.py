@@ -64,7 +64,7 @@ def _of_folder(found: FolderFiles, anchor: Anchor, already: bool) -> tuple[Monit
 
 
 def _foreign(read: MonitorRecords, anchor: Anchor) -> str:
-    """Why the records cannot be of the traced run; "" when they can."""
+    """The reason why the records cannot be of the traced run; "" when they can."""
     ranks = {each.rank for each in read.ranks}
     sizes = {each.world_size for each in read.ranks if each.world_size is not None}
     if anchor.world_size is not None and (sizes - {anchor.world_size} or max(ranks) >= anchor.world_size):

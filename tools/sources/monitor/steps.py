@@ -93,7 +93,7 @@ def read_steps(path: Path) -> RankSteps:
 
 
 def _possible(rows: NDArray[np.void]) -> NDArray[np.bool_]:
-    """Which records are of a step that took some time, with numbers that can be subtracted."""
+    """True for records of a step that took some time, with numbers that can be subtracted."""
     took = (rows["wall_us"] > 0) & (rows["wall_us"] < UNKNOWN_US)
     dated = (rows["end_unix_ns"] >= 0) & (rows["end_unix_ns"] <= LARGEST)
     return took & dated & (rows["step"] >= -LARGEST) & (rows["step"] <= LARGEST)
