@@ -93,14 +93,13 @@ def blame(profile: Profile) -> pd.DataFrame:
 
 def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -> NDArray[np.int64]:
     """Per step of the rank, the time in which it did nothing but wait for a rank (or for ``last_rank`` alone)."""
-    view = profile.rank(rank)
-    table = waits(profile)
+    view, table = profile.rank(rank), waits(profile)
     mine = table[(table["rank"] == rank) & (table["wait_ns"] > 0)]
     if last_rank is not None:
         mine = mine[mine["last_rank"] == last_rank]
     start = mine["start_ns"].to_numpy()
-    waiting = intersect(union(start, start + mine["wait_ns"].to_numpy()), view.parts.exposed_communication)
-    return view.per_step_ns(waiting)
+    waiting = union(start, start + mine["wait_ns"].to_numpy())
+    return view.per_step_ns(intersect(waiting, view.parts.exposed_communication))
 
 
 def steadiness(profile: Profile, late: tuple[int, ...]) -> float:
@@ -125,14 +124,12 @@ def wait_ratio(table: pd.DataFrame) -> float:
 def _outliers(table: pd.DataFrame, result: pd.DataFrame) -> NDArray[np.bool_]:
     """For each match, whether the shortest duration stands apart from the others."""
     ordered = table.sort_values(["match", "duration_ns"])
-    durations = ordered["duration_ns"].to_numpy(dtype=np.float64)
-    counts = ordered.groupby("match", sort=True).size()
-    begin = pd.Series(np.cumsum(counts.to_numpy()) - counts.to_numpy(), index=counts.index)
-    outlier = pd.Series(False, index=counts.index)
+    counts = ordered.groupby("match")["match"].transform("size")
+    outlier: dict[int, bool] = {}
     for size in counts.unique():
-        matches = counts.index[counts == size]
-        matrix = durations[begin[matches].to_numpy()[:, None] + np.arange(size)]
-        outlier[matches] = _lowest_stands_apart(matrix)
+        own = ordered[counts == size]
+        matrix = own["duration_ns"].to_numpy(dtype=np.float64).reshape(-1, size)
+        outlier |= zip(own["match"].to_numpy()[::size].tolist(), _lowest_stands_apart(matrix).tolist(), strict=True)
     return np.asarray(result["match"].map(outlier), dtype=np.bool_)
 
 

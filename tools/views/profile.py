@@ -83,10 +83,7 @@ class Profile:
     @cached_property
     def breakdown(self) -> pd.DataFrame:
         """The breakdowns of all ranks with a column ``rank``; UsageError without a trace."""
-        return pd.concat(
-            [rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks],
-            ignore_index=True,
-        )
+        return pd.concat([rank.breakdown.assign(rank=rank.rank.rank) for rank in self.ranks], ignore_index=True)
 
     @cached_property
     def series(self) -> RunSeries | None:
@@ -103,8 +100,7 @@ class Profile:
         """Step time by step number: the slowest rank's wall time, in ms; without a trace that of the series."""
         if not self.traced and self.series is not None:
             return self.series.slowest_ms
-        longest = self.breakdown.groupby("number")["wall_ns"].max()
-        return longest / 1e6
+        return self.breakdown.groupby("number")["wall_ns"].max() / 1e6
 
     @cached_property
     def mean_step_ms(self) -> float:

@@ -43,17 +43,15 @@ class Fit:
     @property
     def saturating_bytes(self) -> float:
         """Size from which on the transfer and not the fixed part fills nine tenths of the time."""
-        if self.ns_per_byte <= 0:
-            return float("inf")
-        return self.fixed_ns * SATURATED / (1.0 - SATURATED) / self.ns_per_byte
+        fixed_ns = self.fixed_ns * SATURATED / (1.0 - SATURATED)
+        return fixed_ns / self.ns_per_byte if self.ns_per_byte > 0 else float("inf")
 
     @property
     def needed_per_step(self) -> float:
         """Number of messages of the saturating size that would carry a step's bytes, at least one."""
         if self.saturating_bytes <= 0:
             return self.per_step  # no fixed part: nothing would be saved by larger messages
-        needed = math.ceil(self.bytes_per_step / self.saturating_bytes)
-        return min(float(max(1, needed)), self.per_step)
+        return min(max(1.0, math.ceil(self.bytes_per_step / self.saturating_bytes)), self.per_step)
 
     @property
     def mergeable_ns(self) -> float:
@@ -80,20 +78,17 @@ def transfers(profile: Profile) -> pd.DataFrame:
     else:
         table = collectives(profile)
         previous_end = _previous_end(profile, table)
-        table = table.assign(
-            transfer_ns=table["end_ns"] - table["start_ns"],
-            ranks=1,
-            prompt=(table["start_ns"] - previous_end <= PROMPT_NS) & (previous_end >= 0),
-        )
+        prompt = (table["start_ns"] - previous_end <= PROMPT_NS) & (previous_end >= 0)
+        table = table.assign(transfer_ns=table["end_ns"] - table["start_ns"], ranks=1, prompt=prompt)
     table = table[(table["bytes"] > 0) & (table["step"] >= 0) & (table["kind"] != "send_recv")]
     columns = ["kind", "group", "group_size", "bytes", "step", "transfer_ns", "ranks", "prompt"]
     table = table[columns].reset_index(drop=True)
     taking_part = table["group_size"].where(table["group_size"] > 0, profile.run.layout.world_size or SEVERAL)
     table = table.assign(complete=table["ranks"] >= taking_part.clip(lower=SEVERAL))
-    kinds = table[["kind", "group_size"]].drop_duplicates()
-    known = {(kind, size): bus_factor(str(kind), int(size)) for kind, size in kinds.itertuples(index=False, name=None)}
-    factor = pd.MultiIndex.from_frame(table[["kind", "group_size"]]).map(known).to_numpy(dtype=np.float64)
-    return table.assign(bus_bytes_per_s=table["bytes"] * factor / table["transfer_ns"].clip(lower=1) * 1e9)
+    kinds = pd.MultiIndex.from_frame(table[["kind", "group_size"]])
+    factor = kinds.map({(kind, size): bus_factor(str(kind), int(size)) for kind, size in kinds.unique()})
+    bus_bytes = table["bytes"] * factor.to_numpy(dtype=np.float64)
+    return table.assign(bus_bytes_per_s=bus_bytes / table["transfer_ns"].clip(lower=1) * 1e9)
 
 
 def large_transfers(profile: Profile, kind: str | None = None) -> pd.DataFrame:
@@ -134,12 +129,9 @@ def fits(profile: Profile) -> tuple[Fit, ...]:
 
 def _previous_end(profile: Profile, table: pd.DataFrame) -> NDArray[np.int64]:
     """End of the collective before, on the same rank and track; -1 for the first."""
-    track = np.empty(len(table), dtype=np.int64)
-    for rank in profile.ranks:
-        mine = (table["rank"] == rank.rank.rank).to_numpy()
-        track[mine] = rank.track[table["row"].to_numpy()[mine]]
-    previous = table["end_ns"].groupby([table["rank"].to_numpy(), track]).shift(1, fill_value=-1)
-    return previous.to_numpy(dtype=np.int64)
+    tracks = [profile.rank(int(str(rank))).track[own["row"]] for rank, own in table.groupby("rank", sort=False)]
+    track = np.concatenate(tracks) if tracks else np.empty(0)  # the table is in order of ranks
+    return table["end_ns"].groupby([table["rank"].to_numpy(), track]).shift(1, fill_value=-1).to_numpy(dtype=np.int64)
 
 
 def _fit(kind: str, group: str, rows: pd.DataFrame, steps: int) -> Fit:
@@ -182,6 +174,12 @@ def exchange_rows(profile: Profile) -> pd.DataFrame:
     return table[(table["step"] >= 0) & table["kind"].isin(NEEDED_AT_ONCE)]
 
 
+def _under_way(table: pd.DataFrame, rank: RankProfile) -> IntervalSet:
+    """The moments in which one of the table's collectives runs on the rank."""
+    mine = table[table["rank"] == rank.rank.rank]
+    return union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
+
+
 def moving(profile: Profile, rank: RankProfile) -> IntervalSet:
     """Exposed communication of the rank without its waiting for stragglers."""
     table = waits(profile)
@@ -192,9 +190,7 @@ def moving(profile: Profile, rank: RankProfile) -> IntervalSet:
 
 def exposed_exchange_ns(profile: Profile, rank: RankProfile) -> float:
     """Exposed transfer of the exchanges, mean per step of the rank."""
-    table = exchange_rows(profile)
-    mine = table[table["rank"] == rank.rank.rank]
-    under_way = union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
+    under_way = _under_way(exchange_rows(profile), rank)
     return float(np.mean(rank.per_step_ns(intersect(moving(profile, rank), under_way))))
 
 
@@ -233,11 +229,8 @@ def message_cost(profile: Profile) -> MessageCost:
     table = mergeable_messages(profile)
     costs = []
     for rank in profile.ranks:
-        mine = table[table["rank"] == rank.rank.rank]
-        under_way = union(mine["start_ns"].to_numpy(), mine["end_ns"].to_numpy())
-        exposed, overlapped = (
-            length(intersect(under_way, part)) / 1e6 / max(len(rank.rank.steps), 1)
-            for part in (rank.parts.exposed_communication, rank.parts.overlapped_communication)
-        )
+        under_way, steps = _under_way(table, rank), max(len(rank.rank.steps), 1)
+        parts = (rank.parts.exposed_communication, rank.parts.overlapped_communication)
+        exposed, overlapped = (length(intersect(under_way, part)) / 1e6 / steps for part in parts)
         costs.append(MessageCost(rank.rank.rank, exposed, overlapped))
     return min(costs, key=lambda each: (each.exposed_ms, each.rank))

@@ -58,21 +58,13 @@ def _around(start: Rows, end: Rows) -> Rows:
 
 
 def _table(view: RankProfile, rows: Rows, own_ns: Rows) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "row": rows,
-            "step": view.step_of(rows),
-            "name": view.codes[rows],
-            "own_ns": own_ns,
-            "duration_ns": view.end[rows] - view.start[rows],
-        }
-    )
+    table = pd.DataFrame({"row": rows, "step": view.step_of(rows), "name": view.codes[rows], "own_ns": own_ns})
+    return table.assign(duration_ns=view.end[rows] - view.start[rows])
 
 
 def names_by_time(view: RankProfile, table: pd.DataFrame) -> list[str]:
     """The distinct names of such a table, those with most own time first; untrusted text."""
-    total = table.groupby("name")["own_ns"].sum()
-    ordered = total.sort_values(ascending=False, kind="stable").index
+    ordered = table.groupby("name")["own_ns"].sum().sort_values(ascending=False, kind="stable").index
     return [str(view.categories[code]) for code in ordered]
 
 
@@ -89,40 +81,37 @@ def most_grown(view: RankProfile, table: pd.DataFrame, step: int) -> str:
     if sums.empty or step not in sums.columns:
         return ""
     extra = sums[step] - sums.median(axis=1)
-    code = extra.idxmax()
-    return str(view.categories[int(str(code))]) if float(extra.max()) > 0 else ""
+    return str(view.categories[int(str(extra.idxmax()))]) if float(extra.max()) > 0 else ""
 
 
 def outermost_operators(rank: RankProfile, rows: Rows) -> Rows:
     """For each row the outermost framework operator around it on the same thread, else -1."""
-    holding = _holding(rank, rows, np.flatnonzero(rank.kind == EventKind.OPERATOR))
+    holding = _holding(rank, rows, rank.kind == EventKind.OPERATOR)
     return enclosing(rank.events, rows, rank.outermost(holding))
 
 
 def surrounding_annotations(rank: RankProfile, rows: Rows) -> Rows:
     """For each row the innermost annotation around it that is not a step mark, else -1."""
     marked = (rank.kind == EventKind.ANNOTATION) & ~rank.named("profiler_step")
-    return enclosing(rank.events, rows, _holding(rank, rows, np.flatnonzero(marked)))
+    return enclosing(rank.events, rows, _holding(rank, rows, marked))
 
 
 def python_frames(rank: RankProfile, rows: Rows) -> Rows:
     """For each row the innermost Python frame around it that is not a library's own, else -1."""
     own = (rank.kind == EventKind.PYTHON) & ~rank.named("library_frame")
-    return enclosing(rank.events, rows, _holding(rank, rows, np.flatnonzero(own)))
+    return enclosing(rank.events, rows, _holding(rank, rows, own))
 
 
 def commonest(rank: RankProfile, rows: Rows, weights: Rows) -> str:
     """The name with the largest summed weight among the rows (-1 is none); "" when there is none."""
     known = rows >= 0
-    if not known.any():
-        return ""
-    codes = rank.codes[rows[known]]
-    return str(rank.categories[int(np.bincount(codes, weights=weights[known]).argmax())])
+    total = np.bincount(rank.codes[rows[known]], weights=weights[known])
+    return str(rank.categories[int(total.argmax())]) if len(total) else ""
 
 
-def _holding(rank: RankProfile, rows: Rows, candidates: Rows) -> Rows:
-    """The candidates during which at least one of the rows starts: a few, where all would be many to search."""
-    moments = np.sort(rank.start[rows])
+def _holding(rank: RankProfile, rows: Rows, wanted: NDArray[np.bool_]) -> Rows:
+    """Rows of the wanted events during which one of the rows starts: a few, where all would be many to search."""
+    moments, candidates = np.sort(rank.start[rows]), np.flatnonzero(wanted)
     first = np.searchsorted(moments, rank.start[candidates], side="left")
     return candidates[np.searchsorted(moments, rank.end[candidates], side="left") > first]
 
@@ -133,16 +122,16 @@ BACKWARD_NODE = "autograd::engine::evaluate_function: "
 @memoized
 def kernel_work(profile: Profile) -> pd.DataFrame:
     """Device kernels inside steps. Index name, columns ms and count, both per step and rank, most time first."""
-    rows = {view: view.in_steps(view.kernels) for view in profile.ranks}
-    return _mean([_by_name(view, mine, view.end[mine] - view.start[mine]) for view, mine in rows.items()])
+    rows = [(view, view.in_steps(view.kernels)) for view in profile.ranks]
+    return _mean([_by_name(view, mine, view.end[mine] - view.start[mine]) for view, mine in rows])
 
 
 @memoized
 def operator_work(profile: Profile) -> pd.DataFrame:
     """Operators of training threads inside steps by their own time (without operators inside them); same columns."""
-    rows = {view: operator_rows(view) for view in profile.ranks}
-    own = [own_ns(view.track[mine], view.start[mine], view.end[mine]) for view, mine in rows.items()]
-    return _mean([_by_name(view, mine, ns) for (view, mine), ns in zip(rows.items(), own, strict=True)])
+    rows = [(view, operator_rows(view)) for view in profile.ranks]
+    own = [own_ns(view.track[mine], view.start[mine], view.end[mine]) for view, mine in rows]
+    return _mean([_by_name(view, mine, ns) for (view, mine), ns in zip(rows, own, strict=True)])
 
 
 def similarity(a: pd.Series[float], b: pd.Series[float]) -> float:
@@ -162,14 +151,11 @@ def operator_rows(view: RankProfile) -> NDArray[np.int64]:
     return view.in_steps(np.flatnonzero((view.kind == EventKind.OPERATOR) & view.on_training_thread))
 
 
-def _by_name(view: RankProfile, rows: NDArray[np.int64], ns: NDArray[np.int64]) -> pd.DataFrame:
-    names = view.events.frame["name"].cat
-    codes = names.codes.to_numpy()[rows]
-    total = np.bincount(codes, weights=ns, minlength=len(names.categories))
-    count = np.bincount(codes, minlength=len(names.categories))
+def _by_name(view: RankProfile, rows: Rows, ns: Rows) -> pd.DataFrame:
+    codes, steps = view.codes[rows], max(len(view.rank.steps), 1)
+    total, count = np.bincount(codes, weights=ns), np.bincount(codes)
     present = np.flatnonzero(count)
-    steps = max(len(view.rank.steps), 1)
-    index = pd.Index([str(name) for name in names.categories[present]], name="name", dtype="str")
+    index = pd.Index([str(name) for name in view.categories[present]], name="name", dtype="str")
     return pd.DataFrame({"ms": total[present] / 1e6 / steps, "count": count[present] / steps}, index=index)
 
 
