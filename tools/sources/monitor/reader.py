@@ -141,8 +141,9 @@ def _step_columns(starts: Sequence[_Start]) -> Columns:
     nothing = np.full(len(rows), UNKNOWN_US)
     return {
         **_owners(starts, counts),
-        **{name: rows[name] for name in ("step", "end_unix_ns", *COUNTS)},
+        **{name: rows[name] for name in ("step", "end_unix_ns")},
         **{f"{name}_ms": _known(rows[f"{name}_us"]) / 1e3 for name in DURATIONS},
+        **{name: rows[name] for name in COUNTS},
         **{name: _known(rows[name] if name in (rows.dtype.names or ()) else nothing) for name in NOT_ALWAYS},
         **{name: np.where(rows[name] < 0, np.nan, rows[name]) for name in QUEUES},
         "captured": (rows["flags"] & (CAPTURED | CAPTURE_ENDED)) > 0,
