@@ -10,7 +10,6 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from time import time_ns
 from typing import Any
@@ -47,7 +46,9 @@ Event = dict[str, Any]
 @cache
 def recorded_names() -> frozenset[str]:
     """Variables known to cost or save time; none is made to hold a name, an address or a secret."""
-    return frozenset(files(__package__).joinpath("variables.txt").read_text(encoding="utf-8").split())
+    with suppress(OSError):  # where only the modules were copied, no variable is recorded
+        return frozenset(Path(__file__).with_name("variables.txt").read_text(encoding="utf-8").split())
+    return frozenset()
 
 
 def identity() -> tuple[int, int | None, int | None]:
