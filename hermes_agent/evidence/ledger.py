@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -82,6 +83,7 @@ def evidence_record(identifier: str, fact: Fact) -> EvidenceRecord:
 
 
 NAME_LIMIT = 80
+ONE = re.compile(r"(?<![\d.,])(1 \[E\d+\]) (collective|step|stage|call|group|kernel|rank)s\b")  # counts of one
 LONGEST_NAME = 4096  # more of a name is not even looked at
 
 
@@ -99,7 +101,7 @@ def render(sentence: Sentence, ledger: Ledger) -> str:
         places[str(index)] = f"{written(fact.value, fact.unit)} [{ledger.cite(fact)}]"
     for index, name in enumerate(sentence.names):
         places[f"n{index}"] = quoted(name)
-    text = _Places().vformat(sentence.template, (), places)
+    text = ONE.sub(r"\1 \2", _Places().vformat(sentence.template, (), places))
     return text[:1].upper() + text[1:]
 
 

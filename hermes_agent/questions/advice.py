@@ -17,6 +17,7 @@ from tools.knowledge.taxonomy import EFFORTS
 from tools.knowledge.thresholds import Thresholds
 
 SUPPORTED = Thresholds()["confidence"]
+LOW_CONFIDENCE = "Low confidence; the likeliest change to help:"
 CAUSES_LISTED = 3
 FURTHER = 4  # changes listed by title
 NEXT_MEASUREMENTS = 3
@@ -29,7 +30,7 @@ def summarise(discussion: Discussion, question: Question) -> str | None:
     if question.subject is not None and SUBJECT_ASKED.search(question.words):
         return None
     diagnosis = discussion.diagnosis
-    first = diagnosis.advice[0] if diagnosis.advice else None
+    first = next(iter(_supported_first(discussion)), None)
     needs = diagnosis.next_measurements[:NEXT_MEASUREMENTS] if diagnosis.verdict == "inconclusive" else []
     return blocks(
         [
@@ -58,10 +59,8 @@ def what_to_change(discussion: Discussion, question: Question) -> str:
             return blocks([lead, about(discussion, subject)])
         return _ordered(exact or chosen, "For that, change this first:")
     if advice:
-        sure = {(each.cause, each.mechanism) for each in discussion.diagnosis.causes if each.confidence >= SUPPORTED}
-        first = [item for item in advice if (item.for_, item.mechanism) in sure] or advice[:1]
-        lead = "Change this first:" if sure else "Low confidence; the likeliest change to help:"
-        return _ordered([*first, *(item for item in advice if item not in first)], lead)
+        sure = any(each.confidence >= SUPPORTED for each in discussion.diagnosis.causes)
+        return _ordered(_supported_first(discussion), "Change this first:" if sure else LOW_CONFIDENCE)
     healthy = discussion.diagnosis.verdict == "healthy"
     return f"{discussion.diagnosis.headline} {wording('nothing_to_change' if healthy else 'no_advice')}"
 
@@ -112,6 +111,13 @@ def how_many_workers(discussion: Discussion, question: Question) -> str:
         return blocks([discussion.say(wording("workers").format(where=where), rank=rank), wording("check_workers")])
     subject = subject_of("data loader")
     return blocks([wording("unknown_workers"), about(discussion, subject) if subject else ""])
+
+
+def _supported_first(discussion: Discussion) -> list[AdviceRecord]:
+    """The advice as the diagnosis orders it, what is for well supported causes before the rest."""
+    causes = discussion.diagnosis.causes
+    sure = {(each.cause, each.mechanism) for each in causes if each.confidence >= SUPPORTED}
+    return sorted(discussion.diagnosis.advice, key=lambda item: (item.for_, item.mechanism) not in sure)
 
 
 def _ordered(items: Sequence[AdviceRecord], lead: str) -> str:

@@ -15,7 +15,9 @@ from hermes_agent.evidence.citations import (
     wrong_citations,
 )
 from hermes_agent.evidence.index import EvidenceIndex
+from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
+from tools.findings import Fact, Sentence
 
 
 def record(identifier: str, value: float, unit: str) -> EvidenceRecord:
@@ -90,3 +92,15 @@ def test_what_is_rendered_is_read_back(value: float, unit: str) -> None:
 def test_a_figure_that_is_off_is_named(value: float, factor: float) -> None:
     index = EvidenceIndex({"E1": record("E1", value, "ms")})
     assert len(wrong_citations(f"It is {written(value * factor, 'ms')} [E1].", index)) == 1
+
+
+@pytest.mark.parametrize(("value", "text"), [(1.0, "1/step"), (0.25, "0.25/step"), (12.4, "12.4/step")])
+def test_a_rate_per_step_is_one_word_that_can_be_cited(value: float, text: str) -> None:
+    assert written(value, "/step") == text
+    assert cited_figures(f"Python collects garbage {text} [E3].") == [(text, "E3")]
+
+
+@pytest.mark.parametrize(("count", "text"), [(1, "In 1 [E1] step it waits."), (21, "In 21 [E1] steps it waits.")])
+def test_a_count_of_one_is_followed_by_the_singular(count: int, text: str) -> None:
+    fact = Fact("waited", (), float(count), "count")
+    assert render(Sentence("in {0} steps it waits.", (fact,)), Ledger()) == text

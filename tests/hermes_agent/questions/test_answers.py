@@ -268,3 +268,13 @@ def test_a_question_for_more_ranks_than_are_read_says_so(late: Discussion) -> No
     assert reply(late, "are ranks 0 to 100 slow?").notes == (
         "Only the first 64 ranks or steps of a question are read.",
     )
+
+
+def test_the_first_change_is_for_a_well_supported_cause(loader: Discussion) -> None:
+    unsure = loader.diagnosis.causes[0].model_copy(update={"cause": "straggler", "mechanism": None, "confidence": 0.4})
+    change = loader.diagnosis.advice[0].model_copy(update={"id": "A9", "for_": "straggler", "mechanism": None})
+    causes, advice = [unsure, *loader.diagnosis.causes], [change, *loader.diagnosis.advice]
+    both = loader.diagnosis.model_copy(update={"causes": causes, "advice": advice})
+    assert reply(Discussion(both, loader.material), "what should I change first?").text.count("[A1].") > 2
+    alone = both.model_copy(update={"causes": [unsure], "advice": [change]})
+    assert reply(Discussion(alone, loader.material), "what should I change first?").text.startswith("Low confidence; ")
