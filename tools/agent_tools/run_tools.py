@@ -10,8 +10,19 @@ import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field, create_model
 
-from tools.agent_tools.context import MOST_ROWS, ROWS, Figure, ToolContext, measured, page
-from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, check_arguments, read_tool
+from tools.agent_tools.tool import (
+    MOST_ROWS,
+    ROWS,
+    Arguments,
+    Figure,
+    NoArguments,
+    ReadTool,
+    ToolContext,
+    check_arguments,
+    measured,
+    page,
+    read_tool,
+)
 from tools.errors import UsageError
 from tools.findings import Argument
 from tools.judgement.catalog import metrics
@@ -21,7 +32,7 @@ from tools.metrics.named_time import host_rows, kernel_rows
 from tools.views.coarse import step_series
 from tools.views.parts import PARTS
 from tools.views.rank_profile import RankProfile
-from tools.whatif.families import FAMILIES, REMOVABLE
+from tools.whatif.critical_path import FAMILIES, REMOVABLE
 
 STATISTICS = ("mean", "median", "p95", "max")
 

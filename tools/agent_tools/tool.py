@@ -1,15 +1,19 @@
-"""A tool: a typed function with a docstring; its schema and description come from them."""
+"""A tool: a typed function with a docstring, which gives schema and description; and the run that it reads."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tools.errors import UsageError
+
+if TYPE_CHECKING:
+    from tools.findings import Argument, Fact
+    from tools.views.profile import Profile
 
 Context = TypeVar("Context")
 ArgumentsType = TypeVar("ArgumentsType", bound="Arguments")
@@ -95,3 +99,47 @@ def describe_faults(error: ValidationError, model: type[BaseModel]) -> str:
             case _:
                 faults.append(f"{where}: {each['msg'].replace('Input should', 'should')}")
     return "; ".join(faults)
+
+
+ROWS = 10  # rows a tool gives unless more are asked for
+MOST_ROWS = 40
+
+Figure: TypeAlias = "tuple[str, str, Mapping[str, Argument]]"  # label, metric and its arguments
+
+
+class ToolContext(Protocol):
+    """The run under discussion. The implementation numbers the facts and stores them for the session."""
+
+    def profile(self) -> Profile:
+        """The run; raises InputError when it cannot be read any more."""
+        ...
+
+    def measure(self, metric: str, **arguments: Argument) -> Fact:
+        """A finite figure measured now; raises UsageError where the run cannot give it."""
+        ...
+
+    def say(self, template: str, *facts: Fact, names: tuple[str, ...] = ()) -> str:
+        """The template with ``{0}`` written as value, unit and id of the first fact, ``{n0}`` as a quoted name."""
+        ...
+
+
+def measured(context: ToolContext, figures: Iterable[Figure]) -> list[str]:
+    """One line per figure: its value with an id, or why the run cannot give it."""
+    lines = []
+    for label, metric, arguments in figures:
+        try:
+            fact = context.measure(metric, **arguments)
+        except UsageError as error:
+            lines.append(f"- {label}: cannot be measured: {error}")
+        else:
+            lines.append("- " + context.say(f"{label}: {{0}}", fact))
+    return lines
+
+
+def page(lines: list[str], total: int, what: str) -> str:
+    """The lines, and a sentence about how many there would be."""
+    if not lines:
+        return f"There are no {what}."
+    if total > len(lines):
+        lines = [*lines, f"Shown are `{len(lines)} of {total}` {what}; narrow the question or raise limit."]
+    return "\n".join(lines)

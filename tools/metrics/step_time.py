@@ -13,8 +13,7 @@ from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_ra
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
-from tools.whatif.critical_path import critical_path, family_savings
-from tools.whatif.families import FAMILIES, REMOVABLE
+from tools.whatif.critical_path import FAMILIES, REMOVABLE, critical_path, family_savings
 from tools.whatif.predict import unchanged
 
 RANK_TIMES = ("wall", "own")

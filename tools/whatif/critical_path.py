@@ -1,4 +1,4 @@
-"""Divides host time on the critical path into the innermost operators and calls, and names their families."""
+"""The critical path, its host time divided into the innermost operators and calls, by family of work."""
 
 from __future__ import annotations
 
@@ -10,15 +10,68 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.intervals import EMPTY, IntervalSet, complement, merge, subtract
 from tools.run.events import EventKind
 from tools.run.links import parents
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 from tools.whatif.build import graph_of
-from tools.whatif.families import FAMILIES, REMOVABLE, device_family, family_change, host_families
+from tools.whatif.change import Change, Scale
 from tools.whatif.graph import EdgeKind, Graph, NodeKind, binding_edges
 from tools.whatif.operations import NONE, Rows
 from tools.whatif.predict import saved_ms
+
+FAMILIES = ("io", "cpu", "computation", "communication", "memory", "idle")
+REMOVABLE = FAMILIES[:-1]  # idle time is launch latency and gaps: nothing that a change could take away runs in it
+
+
+def device_family(rank: RankProfile, rows: Rows) -> NDArray[np.str_]:
+    """Family of each device operation (or host collective)."""
+    result = np.full(len(rows), "computation", dtype="<U13")
+    result[rank.kind[rows] != EventKind.KERNEL] = "memory"
+    moving = rank.named("communication_kernel") | rank.named("communication_span")
+    result[moving[rows]] = "communication"
+    return result
+
+
+def host_families(rank: RankProfile, track: int) -> dict[str, IntervalSet]:
+    """When a host thread is busy for io, memory and (without a device) computation; disjoint. The rest is cpu."""
+    loader = _covered(rank, track, rank.loader_rows)
+    calls = np.flatnonzero(rank.named("device_allocation") | rank.named("host_allocation"))
+    memory = subtract(_covered(rank, track, calls), loader)
+    computing = EMPTY if rank.rank.has_device else _covered(rank, track, rank.host_compute_rows)
+    computation = subtract(subtract(computing, loader), memory)
+    return {"io": loader, "memory": memory, "computation": computation}
+
+
+def _covered(rank: RankProfile, track: int, rows: Rows) -> IntervalSet:
+    mine = rows[rank.track[rows] == track]
+    return rank.covered(mine)
+
+
+def family_change(profile: Profile, family: str) -> Change:
+    """The change that takes away all of a family's time, on the threads and streams of the dependency graph."""
+    nodes = graph_of(profile).nodes
+    parts: list[Scale] = []
+    for number in graph_of(profile).window.ranks:
+        rank = profile.rank(number)
+        mine = nodes.rank == number
+        for track in np.unique(nodes.track[mine & np.isin(nodes.kind, (NodeKind.HOST, NodeKind.WAIT))]):
+            parts.append(Scale(number, int(track), _host_share(rank, int(track), family)))
+        work = nodes.row[mine & np.isin(nodes.kind, (NodeKind.DEVICE, NodeKind.DONE))]
+        chosen = work[device_family(rank, work) == family]
+        for track in np.unique(rank.track[chosen]):
+            parts.append(Scale(number, int(track), _covered(rank, int(track), chosen)))
+    return tuple(part for part in parts if len(part.intervals))
+
+
+def _host_share(rank: RankProfile, track: int, family: str) -> IntervalSet:
+    shares = host_families(rank, track)
+    if family == "cpu":
+        start, end = rank.rank.window()
+        return complement(merge(*shares.values()), start, end)
+    return shares.get(family, EMPTY)
+
 
 NAMED = (EventKind.OPERATOR, EventKind.RUNTIME)
 

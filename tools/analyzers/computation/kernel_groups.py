@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, say
-from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.changes import concerned, concerning, device_ranks, longest_name, shortened, worst_share
 from tools.analyzers.support.figures import measure_all
-from tools.analyzers.support.kernel_scope import concerned, concerning, device_ranks, longest_name, worst_share
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.computation import host_math_rows

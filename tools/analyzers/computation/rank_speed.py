@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tools.analyzers.overlap.idle import waiting_ms
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, worst_of
-from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.changes import device_ranks, shortened
 from tools.analyzers.support.figures import measure_all, measured
-from tools.analyzers.support.kernel_scope import device_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
 from tools.metrics.rank_speed import HOST_SPEED_COLUMNS as SPEED_COLUMNS

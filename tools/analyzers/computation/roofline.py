@@ -7,15 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
+from tools.analyzers.support.changes import Concerned, concerned, concerning, device_ranks, unknown_device, worst_share
 from tools.analyzers.support.figures import measure_all
-from tools.analyzers.support.kernel_scope import (
-    Concerned,
-    concerned,
-    concerning,
-    device_ranks,
-    unknown_device,
-    worst_share,
-)
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.knowledge.devices import DeviceSpec

@@ -7,7 +7,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Sentence
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
-from tools.whatif.families import REMOVABLE
+from tools.whatif.critical_path import REMOVABLE
 
 FAMILY_NAMES = {
     "io": "data input",

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import Literal
 
 from tools.analyzers.support.answers import cannot_answer, found, say
+from tools.analyzers.support.changes import device_ranks
 from tools.analyzers.support.figures import NEEDED, behind_device
-from tools.analyzers.support.kernel_scope import device_ranks
 from tools.findings import Check, Finding
 from tools.knowledge.taxonomy import causes
 from tools.views.coarse import capture_of
