@@ -96,7 +96,7 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "tools/analyzers/overlap/toys.py").write_text(CHECK)
     checks = root / "tools/analyzers/registry.py"
     _import(checks, "from tools.analyzers.storage", "from tools.analyzers.overlap.toys import toys")
-    _replace(checks, "    (critical_path,),\n", "    (critical_path, toys),\n")
+    _replace(checks, "    (critical_path.critical_path,),\n", "    (critical_path.critical_path, toys),\n")
     # a metric: its module
     with (root / "tools/metrics/step_time.py").open("a") as file:
         file.write(METRIC)

@@ -2,30 +2,14 @@
 
 from __future__ import annotations
 
-from tools.analyzers.communication.arrival import arrival_skew, recorded_straggler
-from tools.analyzers.communication.exposed import exposed
-from tools.analyzers.communication.messages import small_packet
-from tools.analyzers.communication.network import interface, retransmission, shared_link
-from tools.analyzers.communication.transfer import slow_link, transfer
-from tools.analyzers.communication.uneven_work import data_skew, expert_load
-from tools.analyzers.computation.kernel_groups import alignment, double, layout, memory_bound, small_grid
-from tools.analyzers.computation.rank_speed import launching_speed as host_speed
-from tools.analyzers.computation.rank_speed import slow_device
-from tools.analyzers.computation.roofline import against_roofline, precision
-from tools.analyzers.cpu.blocked import interpreter_lock, step_writes
-from tools.analyzers.cpu.contention import contention
-from tools.analyzers.cpu.dispatch import small_operators
-from tools.analyzers.cpu.environment import environment
-from tools.analyzers.cpu.pauses import garbage_collection, operator_compilation
-from tools.analyzers.cpu.profiling import profiling_overhead
-from tools.analyzers.cpu.synchronization import host_synchronization, launch_blocking
-from tools.analyzers.io.data_wait import data_loader, uploads
-from tools.analyzers.memory.pressure import allocation, page_faults, peak, recomputation
-from tools.analyzers.overlap.critical_path import critical_path
-from tools.analyzers.overlap.idle import device_idle, queued_idle
-from tools.analyzers.overlap.pipeline import bubble, imbalance
-from tools.analyzers.steps.step_time import change_point, fluctuation, level, rhythm, slowest_rank, trend
-from tools.analyzers.storage.saves import periodic_stall, traced_saves
+from tools.analyzers.communication import arrival, exposed, messages, network, transfer, uneven_work
+from tools.analyzers.computation import kernel_groups, rank_speed, roofline
+from tools.analyzers.cpu import blocked, contention, dispatch, environment, pauses, profiling, synchronization
+from tools.analyzers.io import data_wait
+from tools.analyzers.memory import pressure
+from tools.analyzers.overlap import critical_path, idle, pipeline
+from tools.analyzers.steps import step_time
+from tools.analyzers.storage import saves
 from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
 from tools.findings import Check
@@ -34,24 +18,34 @@ from tools.views.profile import Profile
 
 # In the order of a report. Within a block, checks that the run's sources cannot answer at all come last.
 BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
-    (level, fluctuation, trend, change_point, rhythm, slowest_rank),
-    (critical_path,),
-    (device_idle, queued_idle),
-    (data_loader, uploads),
     (
-        *(small_operators, host_synchronization, launch_blocking),
-        *(operator_compilation, profiling_overhead, environment, host_speed),
+        *(step_time.level, step_time.fluctuation, step_time.trend, step_time.change_point, step_time.rhythm),
+        step_time.slowest_rank,
     ),
-    (garbage_collection,),
-    (precision, double, alignment, layout, small_grid, against_roofline, memory_bound, slow_device),
-    (recorded_straggler, exposed, arrival_skew, transfer, small_packet, slow_link),
-    (allocation, peak, recomputation),
-    (contention, interpreter_lock),
-    (periodic_stall, step_writes, traced_saves),
-    (retransmission, shared_link, interface),
-    (page_faults,),
-    (bubble, imbalance),
-    (data_skew, expert_load),
+    (critical_path.critical_path,),
+    (idle.device_idle, idle.queued_idle),
+    (data_wait.data_loader, data_wait.uploads),
+    (
+        *(dispatch.small_operators, synchronization.host_synchronization, synchronization.launch_blocking),
+        *(pauses.operator_compilation, profiling.profiling_overhead, environment.environment),
+        rank_speed.launching_speed,
+    ),
+    (pauses.garbage_collection,),
+    (
+        *(roofline.precision, kernel_groups.double, kernel_groups.alignment, kernel_groups.layout),
+        *(kernel_groups.small_grid, roofline.against_roofline, kernel_groups.memory_bound, rank_speed.slow_device),
+    ),
+    (
+        *(arrival.recorded_straggler, exposed.exposed, arrival.arrival_skew, transfer.transfer, messages.small_packet),
+        transfer.slow_link,
+    ),
+    (pressure.allocation, pressure.peak, pressure.recomputation),
+    (contention.contention, blocked.interpreter_lock),
+    (saves.periodic_stall, blocked.step_writes, saves.traced_saves),
+    (network.retransmission, network.shared_link, network.interface),
+    (pressure.page_faults,),
+    (pipeline.bubble, pipeline.imbalance),
+    (uneven_work.data_skew, uneven_work.expert_load),
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)
 BY_NAME = {spec.name: spec for spec in CHECKS}

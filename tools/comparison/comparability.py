@@ -35,9 +35,9 @@ def likeness(a: Profile, b: Profile) -> float:
     reasons = [
         _accelerator(a, b),
         _differ("device model", _devices(a), _devices(b)) if _devices(a) and _devices(b) else "",
-        _world(a, b),
+        _sizes(a, b, ("world_size",)),
         _differ("ranks", a.run.rank_numbers, b.run.rank_numbers, "traces of other "),
-        _layout(a, b),
+        _sizes(a, b, PARALLEL),
     ]
     shared, named = similarity(layers(a), layers(b)), _names_alike(a, b)
     with_shapes = len(layers(a)) > 0 and len(layers(b)) > 0
@@ -51,7 +51,7 @@ def require_series(a: Profile, b: Profile) -> None:
     """Raises NotComparableError with the reasons why the step times in the records of two runs cannot be compared."""
     _refuse([_no_series(a, "first"), _no_series(b, "second")])
     first, second = (() if each.series is None else each.series.ranks for each in (a, b))
-    _refuse([_world(a, b), _differ("ranks", first, second, "records of other ")])
+    _refuse([_sizes(a, b, ("world_size",)), _differ("ranks", first, second, "records of other ")])
 
 
 def assumptions(a: Profile, b: Profile) -> tuple[str, ...]:
@@ -105,17 +105,13 @@ def _accelerator(a: Profile, b: Profile) -> str:
     return f"the first used {first}, the second {second}"
 
 
-def _world(a: Profile, b: Profile) -> str:
-    first, second = a.run.layout.world_size, b.run.layout.world_size
-    return _differ("world size", [first], [second]) if first and second else ""
-
-
-def _layout(a: Profile, b: Profile) -> str:
-    for name in PARALLEL:
-        first, second = getattr(a.run.layout, name), getattr(b.run.layout, name)
-        if first and second and first != second:
-            return _differ(f"{name.replace('_', '-')} size", [first], [second])
-    return ""
+def _sizes(a: Profile, b: Profile, names: Sequence[str]) -> str:
+    """The first of these sizes that both runs record differently."""
+    sizes = ((name, getattr(a.run.layout, name), getattr(b.run.layout, name)) for name in names)
+    texts = (
+        _differ(f"{name.removesuffix('_size').replace('_', '-')} size", [x], [y]) for name, x, y in sizes if x and y
+    )
+    return next((text for text in texts if text), "")
 
 
 def _no_series(profile: Profile, which: str) -> str:

@@ -7,11 +7,11 @@ import pandas as pd
 from tools.errors import UsageError
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.ranking import ranking
-from tools.metrics.measurement import Measurement, metric
+from tools.metrics.measurement import Measurement, choice, metric
 from tools.views.profile import Profile
 from tools.whatif.predict import Prediction, predict
 
-BOUNDS = ("expected", "low", "high")
+SHORTER = {"low": "high", "high": "low"}  # the shorter time is the higher speedup
 
 
 def named_cause(profile: Profile, cause: str, mechanism: str, ranks: str) -> RankedCause:
@@ -67,7 +67,7 @@ def predicted_step_ms(
 ) -> Measurement:
     """Mean step time with only this cause gone, unprofiled where records hold it; the bound low is the shorter time."""
     ranked = named_cause(profile, cause, mechanism, ranks)
-    speedup = _speedup(ranked, {"low": "high", "high": "low"}.get(bound, bound))
+    speedup = _speedup(ranked, SHORTER.get(bound, bound))
     return _measured(profile, ranked, ranked.step_ms / speedup)
 
 
@@ -86,7 +86,7 @@ def joint_speedup(profile: Profile, causes: str, bound: str = "expected") -> Mea
 def joint_step_ms(profile: Profile, causes: str, bound: str = "expected") -> Measurement:
     """Mean step time with several causes gone at once; the bound low is the shorter time's end (high speedup)."""
     chosen = _together(profile, causes)
-    speedup = _bounded(_joint(profile, chosen), causes, {"low": "high", "high": "low"}.get(bound, bound))
+    speedup = _bounded(_joint(profile, chosen), causes, SHORTER.get(bound, bound))
     return _measured_together(profile, chosen, chosen[0].step_ms / speedup)
 
 
@@ -130,15 +130,8 @@ def _speedup(ranked: RankedCause, bound: str) -> float:
 def _bounded(prediction: Prediction, name: str, bound: str) -> float:
     if prediction.withheld:
         raise UsageError(f"there is no prediction for {name}: {prediction.withheld}")
-    match bound:
-        case "expected":
-            return prediction.speedup
-        case "low":
-            return prediction.speedup_low
-        case "high":
-            return prediction.speedup_high
-        case _:
-            raise UsageError(f"there is no bound {bound!r}; choose one of {', '.join(BOUNDS)}")
+    ends = {"expected": prediction.speedup, "low": prediction.speedup_low, "high": prediction.speedup_high}
+    return ends[choice("bound", bound, ends)]
 
 
 def _measured(profile: Profile, ranked: RankedCause, value: float) -> Measurement:

@@ -13,18 +13,12 @@ from numpy.typing import NDArray
 from tools.knowledge.tables import table
 from tools.run.events import name_mask
 
-KERNEL_CLASSES: tuple[str, ...] = (
-    "communication_kernel",
-    "attention_kernel",
-    "layout_kernel",
-    "concatenation_kernel",
-    "normalization_kernel",
-    "convolution_kernel",
-    "matmul_kernel",
-    "optimizer_kernel",
-    "embedding_kernel",
-    "reduction_kernel",
-    "elementwise_kernel",
+KERNEL_CLASSES: tuple[str, ...] = tuple(
+    f"{name}_kernel"
+    for name in (
+        *("communication", "attention", "layout", "concatenation", "normalization", "convolution", "matmul"),
+        *("optimizer", "embedding", "reduction", "elementwise"),
+    )
 )
 
 

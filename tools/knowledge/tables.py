@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
 import yaml
 
 
+@lru_cache
 def table(name: str) -> dict[str, Any]:
     """The content of ``name``.yaml."""
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

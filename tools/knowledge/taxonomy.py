@@ -51,8 +51,8 @@ class Appearance:
     """What one check that finds a cause says of it in any run: not its figures."""
 
     disproved_by: str  # what observation would refute it
-    signals: tuple[str, ...] = ()
-    against: tuple[str, ...] = ()
+    signals: Sequence[str] = ()
+    against: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,10 @@ def causes() -> dict[str, Cause]:
             tuple(entry["optimizations"]),
             {each: _name(row) for each, row in entry.get("mechanisms", {}).items()},
             tuple(Optimization(**row) for row in entry["advice"]),
-            {check: _appearance(**row) for check, row in entry.get("found_by", {}).items()},
+            {check: Appearance(**row) for check, row in entry.get("found_by", {}).items()},
         )
         for name, entry in table("causes")["causes"].items()
     }
-
-
-def _appearance(disproved_by: str, signals: Sequence[str] = (), against: Sequence[str] = ()) -> Appearance:
-    return Appearance(disproved_by, tuple(signals), tuple(against))
 
 
 def _name(entry: Mapping[str, Any]) -> Name:

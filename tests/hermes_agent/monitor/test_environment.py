@@ -15,7 +15,7 @@ import pytest
 from hermes_agent.monitor import Monitor
 from hermes_agent.monitor.environment import EnvironmentWatch, interfaces, torch_flags, variables
 from tests.hermes_agent.monitor.monitored import options
-from tools.analyzers.cpu.environment import SLOW_SETTINGS
+from tools.knowledge.tables import table
 from tools.run.records import last_environment
 from tools.sources.monitor.reader import read_monitor
 
@@ -74,7 +74,7 @@ def test_paths_and_addresses_in_values_are_not_recorded(value: str, reported: st
 
 
 def test_every_variable_that_a_setting_is_judged_by_is_told() -> None:
-    for name in SLOW_SETTINGS:
+    for name in table("slow_settings"):
         assert variables({name: "1"}) == {name: "1"}
 
 

@@ -14,6 +14,7 @@ from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.intervals import IntervalSet, union
+from tools.knowledge.tables import table
 from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
@@ -45,22 +46,6 @@ def _with_node(rank: RankProfile, track: int) -> NDArray[np.int64]:
 
 # How environment variables are named; nothing else in a trace's head is.
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$|PYTHON[A-Z]+$")
-ON = ("1", "true", "yes", "on")
-SLOW_SETTINGS = {  # variable -> (values that slow training, mechanism)
-    "CUDA_LAUNCH_BLOCKING": (("1",), "debug_variable"),
-    "ASCEND_LAUNCH_BLOCKING": (("1",), "debug_variable"),
-    "AMD_SERIALIZE_KERNEL": (("1", "2", "3"), "debug_variable"),
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": (("1",), "debug_variable"),
-    "TORCH_DISTRIBUTED_DEBUG": (("DETAIL",), "debug_variable"),
-    "TORCH_SHOW_CPP_STACKTRACES": (ON, "debug_variable"),
-    "PYTHONMALLOC": (("debug", "malloc_debug", "pymalloc_debug"), "debug_variable"),
-    "PYTHONDEVMODE": (ON, "debug_variable"),
-    "PYTHONTRACEMALLOC": (tuple(str(frames) for frames in range(1, 100)), "debug_variable"),
-    "PYTHONASYNCIODEBUG": (ON, "debug_variable"),
-    "NCCL_DEBUG": (("TRACE",), "log_level"),
-    "TORCH_CPP_LOG_LEVEL": (("INFO",), "log_level"),
-    "ASCEND_GLOBAL_LOG_LEVEL": (("0", "1"), "log_level"),
-}
 CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that are none
 NO_COST = "a setting's cost cannot be read from one run"
 
@@ -81,7 +66,9 @@ def environment(profile: Profile) -> Check:
             "the sources hold no environment variables",
             "env.json next to the trace, written by `hermes-dx env > env.json` where the training runs",
         )
-    findings = [finding for name in SLOW_SETTINGS if (finding := _setting(profile, name, variables)) is not None]
+    findings = [
+        finding for name in table("slow_settings") if (finding := _setting(profile, name, variables)) is not None
+    ]
     if records is not None:
         findings += [*_anomaly_mode(profile, records), *_versions(records)]
     if findings:
@@ -110,9 +97,9 @@ def settings(profile: Profile) -> dict[int, dict[str, str]]:
 
 
 def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, str]]) -> Finding | None:
-    values, mechanism = SLOW_SETTINGS[name]
+    slow = table("slow_settings")[name]
     known = {rank: own for rank, own in variables.items() if own}
-    chosen = tuple(rank for rank, own in known.items() if own.get(name, "") in values)
+    chosen = tuple(rank for rank, own in known.items() if re.fullmatch(slow["values"], own.get(name, "")))
     if not chosen:
         return None
     # With it each collective waits on the calling thread until all ranks have compared their calls.
@@ -120,7 +107,7 @@ def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, s
     change = shortened_on(profile, traced, lambda view: _named(view, "communication_operator"), 0.05, 0.5)
     return Finding(
         cause="environment_configuration",
-        mechanism=mechanism,
+        mechanism=slow["mechanism"],
         claim=say("The run was started with {n0} set to a value meant for debugging.", names=(name,)),
         confidence=0.9 * len(chosen) / len(known),
         ranks=tuple(sorted(chosen)),

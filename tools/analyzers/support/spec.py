@@ -74,7 +74,7 @@ class CheckSpec:
         return replace(
             finding,
             disproved_by=finding.disproved_by or usual.disproved_by,
-            signals=finding.signals or usual.signals,
+            signals=finding.signals or tuple(usual.signals),
             against=(*map(say, usual.against), *finding.against),
         )
 
