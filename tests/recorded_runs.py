@@ -75,8 +75,8 @@ def sample_rows(
     return pd.DataFrame({"unix_ns": at, "step": 0, **table, "rank": rank, "attempt": 0})
 
 
-def told(rank: int, **fields: Any) -> RankEnvironment:  # noqa: ANN401 (any field of the record)
-    """What a rank told of its settings: two cores, one thread per operator, nothing unusual."""
+def environment_of(rank: int, **fields: Any) -> RankEnvironment:  # noqa: ANN401 (any field of the record)
+    """Recorded settings of a rank: two cores, one thread per operator, nothing unusual."""
     usual = RankEnvironment(
         rank=rank,
         unix_ns=START_NS,
@@ -113,7 +113,7 @@ def records_of(
         anomalies=empty,
         ranks=tuple(MonitoredRank(rank, 0, "host", len(ranks), 0, 0, True, None, None) for rank in ranks),
         notes=(),
-        environments=tuple(environments) or tuple(told(rank) for rank in ranks),
+        environments=tuple(environments) or tuple(environment_of(rank) for rank in ranks),
     )
 
 

@@ -68,7 +68,8 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     times as much) and findings that another explains last. Each is worth what is left for it then.
     """
     step_ms = profile.mean_step_ms
-    found = _candidates(profile, checks)
+    weighed = [(doubted(profile, finding), check.name) for check in checks for finding in check.findings]
+    found = [_Candidate(finding, name, _alone(profile, finding)) for finding, name in weighed]
     basis_ms = _basis_ms(profile, found)
     candidates = _in_order(found, step_ms, profile.thresholds["confidence"])
     ordered = _symptoms_last(candidates, profile)
@@ -76,7 +77,10 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     ranked = [_ranked(each, saved, step_ms, basis_ms) for each, saved in worth]
     listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
     below = [each for each in ranked if each.impact_pct < NOTED_PCT]
-    causes = tuple(_with_symptoms(each, below) for each in listed)
+    explained = (
+        tuple(each.finding for each in below if cause.finding.cause in each.finding.symptom_of) for cause in listed
+    )
+    causes = tuple(replace(cause, symptoms=own) for cause, own in zip(listed, explained, strict=True))
     if profile.traced:
         unexplained = unexplained_parts(profile, causes)
         judged = judge(profile, causes, checks, unexplained)
@@ -127,23 +131,18 @@ def _basis_ms(profile: Profile, candidates: Sequence[_Candidate]) -> float:
 
 
 def _ranked(candidate: _Candidate, then_ms: float, step_ms: float, basis_ms: float) -> RankedCause:
-    saved = max(min(candidate.alone_ms(step_ms), then_ms), 0.0)
+    saved, finding = max(min(candidate.alone_ms(step_ms), then_ms), 0.0), candidate.finding
     scale = basis_ms / step_ms if step_ms > 0 else 0.0
     return RankedCause(
-        finding=candidate.finding,
+        finding=finding,
         check=candidate.check,
         step_ms=basis_ms,
         impact_ms=saved * scale,
         impact_pct=100.0 * saved / step_ms if step_ms > 0 else 0.0,
         then_ms=then_ms * scale,
         alone=candidate.alone,
-        method=_method(candidate.finding),
+        method="replay" if finding.change else finding.saving.method if finding.saving else finding.impact_method,
     )
-
-
-def _candidates(profile: Profile, checks: Sequence[Check]) -> list[_Candidate]:
-    judged = [(doubted(profile, finding), check.name) for check in checks for finding in check.findings]
-    return [_Candidate(finding, name, _alone(profile, finding)) for finding, name in judged]
 
 
 def _alone(profile: Profile, finding: Finding) -> Prediction | None:
@@ -162,12 +161,6 @@ def _alone(profile: Profile, finding: Finding) -> Prediction | None:
         recorded_ms=step_ms,
         error_ms=0.0,
     )
-
-
-def _method(finding: Finding) -> str:
-    if finding.change:
-        return "replay"
-    return finding.impact_method if finding.saving is None else finding.saving.method
 
 
 def _symptoms_last(candidates: list[_Candidate], profile: Profile) -> list[_Candidate]:
@@ -203,7 +196,10 @@ def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
     marginal = iter(savings(profile, changes) if profile.traced else [])
     recorded = [each.alone_ms(step_ms) for each in ordered if _in_transfer(each) and each.finding.saving is not None]
     left, from_records, result = step_ms, False, list[float]()
-    transfer_left = max(_exposed_communication_ms(profile), *recorded, 0.0)
+    transfer_left = math.inf  # where no trace shows how much communication is exposed
+    if profile.traced:
+        exposed_ns = profile.breakdown.groupby("rank")["exposed_communication_ns"].mean()
+        transfer_left = max(float(exposed_ns.max()) / 1e6, *recorded, 0.0)
     for each in ordered:
         saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
         saved = min(max(saved, 0.0), left)
@@ -220,18 +216,5 @@ def _in_transfer(candidate: _Candidate) -> bool:
     return candidate.finding.family == "communication" or candidate.finding.cause == "poor_overlap"
 
 
-def _exposed_communication_ms(profile: Profile) -> float:
-    """Exposed communication per step of the rank that has most of it; not known, so without a limit, if untraced."""
-    if not profile.traced:
-        return math.inf
-    per_rank = profile.breakdown.groupby("rank")["exposed_communication_ns"].mean()
-    return float(per_rank.max()) / 1e6
-
-
 def _scaled(prediction: Prediction, step_ms: float) -> float:
     return prediction.saving_ms * step_ms / prediction.recorded_ms if prediction.recorded_ms > 0 else 0.0
-
-
-def _with_symptoms(cause: RankedCause, below: list[RankedCause]) -> RankedCause:
-    explained = tuple(each.finding for each in below if cause.finding.cause in each.finding.symptom_of)
-    return replace(cause, symptoms=explained)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tools.analyzers.support.figures import measured, saving
-from tools.findings import Fact, Finding, Sentence
+from tools.findings import Finding, Sentence
 from tools.metrics.registry import measure
 from tools.views.coarse import own_ms
 from tools.views.profile import Profile
@@ -57,7 +57,12 @@ def _data_doubted(profile: Profile, finding: Finding) -> Finding:
         return finding
     most = max(recorded, key=lambda rank: recorded[rank].value)
     if recorded[most].value >= SEEN_SHARE * traced_ms or _borne_out(profile, recorded[most].value, most):
-        return _with_other_ranks(profile, finding, recorded[most])
+        # What records show where ranks have no trace: a replay does not know how long those take.
+        cost = measured(profile, "data_wait_cost_ms")
+        if profile.series is None or cost is None or set(profile.series.ranks) <= set(profile.run.rank_numbers):
+            return finding
+        worth = saving(profile, min(recorded[most].value, cost.value), 0.5, 1.15, UNPROFILED_WAIT)
+        return replace(finding, change=(), saving=worth)
     step_ms = measure(profile, "series_step_ms", rank=most).value
     gone = recorded[most].value < REFUTED_SHARE * profile.thresholds["cause_share_pct"] / 100.0 * step_ms
     text = f"In steps near these that no profiler touched rank {most} waits for data only {{0}} per step."
@@ -72,15 +77,6 @@ def _borne_out(profile: Profile, wait_ms: float, rank: int) -> bool:
     step_ms = measure(profile, "series_near_part_ms", rank=rank, part="wall").value
     traced_pct = measure(profile, "part_pct", rank=rank, part="data_wait").value
     return 100.0 * wait_ms / step_ms >= BORNE_SHARE * traced_pct
-
-
-def _with_other_ranks(profile: Profile, finding: Finding, wait: Fact) -> Finding:
-    """Worth what records show where ranks have no trace: a replay does not know how long those take."""
-    cost = measured(profile, "data_wait_cost_ms")
-    if profile.series is None or cost is None or set(profile.series.ranks) <= set(profile.run.rank_numbers):
-        return finding
-    worth = saving(profile, min(wait.value, cost.value), 0.5, 1.15, UNPROFILED_WAIT)
-    return replace(finding, change=(), saving=worth)
 
 
 def _weakened(finding: Finding, against: Sentence, gone: bool) -> Finding:

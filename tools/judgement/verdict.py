@@ -159,9 +159,11 @@ def judge(
     if sure and not firm:
         why = "the recorded steps differ so much in length that what a change would save is within noise"
         return Judgement("inconclusive", why, MORE_STEPS)
+    # All of a measured loss rules out healthy, whatever its cause; else the expected saving.
+    certain = [_expected_pct(each) if each.finding.saving is None else each.impact_pct for each in large]
     if large and _certainly_lost(profile, large[0]):
         return Judgement("problem", "a large part of the step is lost for certain, whatever the cause turns out to be")
-    if sure or any(_certain_pct(each) >= limits["cause_share_pct"] for each in large):
+    if sure or any(lost >= limits["cause_share_pct"] for lost in certain):
         why = "fixing a cause would save a noticeable share of the step, but confidence in it is low"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
     if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
@@ -189,11 +191,6 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
 def _expected_pct(cause: RankedCause) -> float:
     """The expected saving as a share of the step: less confidence counts for less."""
     return cause.impact_pct * cause.finding.confidence
-
-
-def _certain_pct(cause: RankedCause) -> float:
-    """The share that rules out healthy: all of a measured loss, whatever its cause, else the expected saving."""
-    return _expected_pct(cause) if cause.finding.saving is None else cause.impact_pct
 
 
 def _certainly_lost(profile: Profile, cause: RankedCause) -> bool:

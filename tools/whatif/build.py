@@ -59,7 +59,10 @@ def build(profile: Profile, window: Window) -> Graph:
     shared = _shared(profile, parts, first)
     nodes = _nodes(window, parts, shared, int(first[-1]))
     links = [_rank_links(part, int(at), window, shared) for part, at in zip(parts, first[:-1], strict=True)]
-    return settle(window, nodes, _collective_links(shared).joined(*links))
+    op, arrival, transfer = (shared[name].to_numpy() for name in ("op", "arrival", "transfer"))
+    longer = (shared["end_ns"] - shared["last_ns"] - shared["transfer_ns"]).to_numpy()
+    meeting = link(arrival, transfer, EdgeKind.COLLECTIVE)
+    return settle(window, nodes, meeting.joined(link(transfer, op, EdgeKind.COLLECTIVE, longer), *links))
 
 
 def _shared(profile: Profile, parts: list[RankGraph], first: Rows) -> pd.DataFrame:
@@ -165,9 +168,3 @@ def _placed(links: Edges, source_first: int, target_first: int, begun_ns: int) -
         np.where(from_start, links.lag_ns + begun_ns, links.lag_ns),
         np.where(from_start, int(EdgeKind.FIXED), links.kind).astype(np.int8),
     )
-
-
-def _collective_links(shared: pd.DataFrame) -> Edges:
-    op, arrival, transfer = (shared[name].to_numpy() for name in ("op", "arrival", "transfer"))
-    longer = (shared["end_ns"] - shared["last_ns"] - shared["transfer_ns"]).to_numpy()
-    return link(arrival, transfer, EdgeKind.COLLECTIVE).joined(link(transfer, op, EdgeKind.COLLECTIVE, longer))

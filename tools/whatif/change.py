@@ -15,17 +15,17 @@ HOPED = 1.5  # an estimated factor may be better than estimated; time that goes 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Time inside ``intervals`` on one track takes ``factor`` times as long; ``kept_factor`` is the cautious view."""
+    """Time inside ``intervals`` on one track takes ``factor`` times as long; ``cautious_factor`` is the cautious view."""
 
     rank: int
     track: int
     intervals: IntervalSet
     factor: float = 0.0
-    kept_factor: float = 0.5
+    cautious_factor: float = 0.5
 
     def cautious(self) -> Scale:
         """The same change, achieving no more than its cautious view."""
-        return replace(self, factor=self.kept_factor)
+        return replace(self, factor=self.cautious_factor)
 
     def hopeful(self) -> Scale:
         """The same change, taking away half as much again, but never more than there is."""
@@ -34,16 +34,16 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Unblock:
-    """The host no longer waits in these calls, or in calls inside these spans; cautiously ``kept_share`` still do."""
+    """The host no longer waits in these calls or in calls inside these spans; ``cautious_share`` of them may still."""
 
     rank: int
     rows: NDArray[np.int64]
-    kept_share: float = 0.5
+    cautious_share: float = 0.5
 
     def cautious(self) -> Unblock:
-        """The same change for all but ``kept_share`` of the rows."""
+        """The same change for all but ``cautious_share`` of the rows."""
         number = np.arange(len(self.rows) + 1)
-        freed = np.diff(np.floor(number * (1.0 - self.kept_share))) > 0
+        freed = np.diff(np.floor(number * (1.0 - self.cautious_share))) > 0
         return replace(self, rows=np.sort(self.rows)[freed])
 
     def hopeful(self) -> Unblock:

@@ -141,7 +141,11 @@ def rank_graph(rank: RankProfile, start_ns: int, end_ns: int) -> RankGraph:
     others = sorted(driving - {main})
     waits = device_waits(rank, ops, start_ns, end_ns) if has_device else host_waits(rank, ops, main, start_ns, end_ns)
     handed = handovers(rank, main, others, start_ns, end_ns)
-    waits, spans, handed = _spans(waits, handed, start_ns, end_ns)
+    # Waits inside the window, first those for the device, then the hand-overs that do not overlap them.
+    waits = waits.taken((waits.start_ns >= start_ns) & (waits.end_ns <= end_ns))
+    handed = handed.taken(~_overlapping(handed, waits) & (handed.end_ns > handed.start_ns))
+    spans = Spans(waits.track, waits.start_ns, waits.end_ns)
+    spans = spans.joined(Spans(handed.track, handed.start_ns, handed.end_ns))
     ends = {main: end_ns}
     anchor = np.where(ops.host_track == main, np.minimum(ops.anchor_ns, end_ns), ops.anchor_ns)
     stretches = cut_threads([main, *others], start_ns, ends, spans, _marks(ops, anchor, handed))
@@ -161,14 +165,6 @@ def rank_graph(rank: RankProfile, start_ns: int, end_ns: int) -> RankGraph:
         device=device_edges(rank, ops, previous, gap_ns(ops, previous)),
         sync=_sync_links(stretches, waits),
     )
-
-
-def _spans(waits: Waits, handed: Handovers, start_ns: int, end_ns: int) -> tuple[Waits, Spans, Handovers]:
-    """Waits inside the window, first those for the device, then the hand-overs that do not overlap them."""
-    waits = waits.taken((waits.start_ns >= start_ns) & (waits.end_ns <= end_ns))
-    handed = handed.taken(~_overlapping(handed, waits) & (handed.end_ns > handed.start_ns))
-    spans = Spans(waits.track, waits.start_ns, waits.end_ns)
-    return waits, spans.joined(Spans(handed.track, handed.start_ns, handed.end_ns)), handed
 
 
 def _overlapping(handed: Handovers, waits: Waits) -> NDArray[np.bool_]:

@@ -47,7 +47,11 @@ class Window:
 def choose_window(profile: Profile, budget: int = NODE_BUDGET) -> Window:
     """All shared steps within the budget, else the neighbouring ones whose mean is nearest to the median of all."""
     ranks = _ranks_in_step(profile)
-    numbers = _shared_steps(ranks)
+    shared = set.intersection(*({step.number for step in rank.rank.steps} for rank in ranks))
+    if not shared:
+        ranks = ranks[:1]
+        shared = {step.number for step in ranks[0].rank.steps}
+    numbers = np.array(sorted(shared), dtype=np.int64)
     starts, ends = (np.stack(side) for side in zip(*(_bounds(rank, numbers) for rank in ranks), strict=True))
     walls = (ends - starts).max(axis=0) / 1e6
     nodes = np.sum([_nodes(rank, numbers) for rank in ranks], axis=0)
@@ -83,14 +87,6 @@ def _ranks_in_step(profile: Profile) -> list[RankProfile]:
         raise UsageError("the run has no steps, so there is nothing to replay; mark steps with the profiler's step()")
     reference = {step.number for step in having[0].rank.steps}
     return [rank for rank in having if reference & {step.number for step in rank.rank.steps}]
-
-
-def _shared_steps(ranks: list[RankProfile]) -> NDArray[np.int64]:
-    shared = set.intersection(*({step.number for step in rank.rank.steps} for rank in ranks))
-    if not shared:
-        ranks[:] = ranks[:1]
-        shared = {step.number for step in ranks[0].rank.steps}
-    return np.array(sorted(shared), dtype=np.int64)
 
 
 def _nodes(rank: RankProfile, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

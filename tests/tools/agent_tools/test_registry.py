@@ -19,7 +19,7 @@ TOOLS = {tool.name: tool for tool in RUN_TOOLS}
 
 
 @dataclass
-class Told:
+class FakeContext:
     """A context that writes facts as ``value unit <number>`` and keeps them."""
 
     run: Profile
@@ -40,7 +40,7 @@ class Told:
         return template
 
 
-def two_ranks() -> Told:
+def two_ranks() -> FakeContext:
     """Rank 1 computes for 300 us of its step, rank 0 for 100 us."""
     ranks = []
     for number, duration_us in ((0, 100), (1, 300)):
@@ -52,10 +52,10 @@ def two_ranks() -> Told:
             rank.kernel("add", begin + 500, 10, call_us=begin + 480)
             rank.step(step, begin, begin + 900 + (50 if step == 2 else 0))
         ranks.append(rank)
-    return Told(profile_of(*ranks))
+    return FakeContext(profile_of(*ranks))
 
 
-def call(name: str, context: Told, arguments: Mapping[str, object] | None = None) -> list[str]:
+def call(name: str, context: FakeContext, arguments: Mapping[str, object] | None = None) -> list[str]:
     return TOOLS[name].bind(context).call(arguments or {}).splitlines()
 
 
@@ -117,7 +117,7 @@ def test_a_rank_without_a_device_says_so() -> None:
     rank = RankBuilder(device=None)
     rank.operator("aten::mm", 1, 20)
     rank.step(0, 0, 100)
-    context = Told(profile_of(rank))
+    context = FakeContext(profile_of(rank))
     assert "has no device" in call("slowest_kernels", context, {"rank": 0})[0]
     assert all("cannot be measured" in line for line in call("launch_queue", context, {"rank": 0})[:6])
     assert all("cannot be measured" in line for line in call("device_idle", context, {"rank": 0}))
@@ -142,7 +142,7 @@ def test_metrics_are_listed_and_measured_by_name() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "message"),
     [
         ("measure", {"metric": "nope"}, "list_metrics gives those there are"),
         ("measure", {"metric": "step_excess_ms"}, "step is missing"),
@@ -163,9 +163,9 @@ def test_metrics_are_listed_and_measured_by_name() -> None:
         ("breakdown", {"step": 99}, "there is no step 99"),
     ],
 )
-def test_a_wrong_question_is_answered_with_what_is_wrong(name: str, arguments: dict[str, object], told: str) -> None:
+def test_a_wrong_question_is_answered_with_what_is_wrong(name: str, arguments: dict[str, object], message: str) -> None:
     try:
         text = "\n".join(call(name, two_ranks(), arguments))
     except UsageError as error:
         text = str(error)
-    assert told in text
+    assert message in text

@@ -65,7 +65,7 @@ def test_an_untraced_rank_is_waited_for_in_its_own_group_only() -> None:
         assert predict(profile, finding.change).saving_ms == pytest.approx(2 * 8.5, rel=0.01)
 
 
-def test_a_line_through_two_collectives_of_one_step_tells_nothing_of_an_untraced_rank() -> None:
+def test_a_line_through_two_collectives_of_one_step_shows_nothing_of_an_untraced_rank() -> None:
     assert check(waiting_run(4, steps=1), "arrival_skew").status != "found"
 
 

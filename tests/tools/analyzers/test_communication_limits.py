@@ -9,7 +9,7 @@ import pytest
 
 from tests.asked import ask
 from tests.collective_runs import late_run
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
@@ -110,7 +110,7 @@ def test_a_busy_link_between_devices_is_a_matter_of_settings_only_where_one_clos
     variables: dict[str, str], counters: dict[str, float], cause: str, mechanism: str | None
 ) -> None:
     steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
-    environments = [told(rank, variables=variables) for rank in (0, 1)]
+    environments = [environment_of(rank, variables=variables) for rank in (0, 1)]
     records = records_of(steps, levels={rank: counters for rank in (0, 1)}, environments=environments)
     finding = check(recorded_profile(records, _busy_link), "transfer").findings[0]
     assert (finding.cause, finding.mechanism) == (cause, mechanism)
@@ -119,7 +119,7 @@ def test_a_busy_link_between_devices_is_a_matter_of_settings_only_where_one_clos
 
 
 def _busy_link(number: int) -> RankBuilder:
-    """Two messages without a pause between them, the first beside computation."""
+    """Two messages without a pause between them, the first next to computation."""
     rank = RankBuilder(number)
     stream = rank.device_stream(20)
     for step in range(3):
@@ -134,7 +134,7 @@ def _busy_link(number: int) -> RankBuilder:
     return rank
 
 
-def test_a_slow_transfer_is_not_told_from_waiting_while_a_rank_of_the_group_is_untraced() -> None:
+def test_a_slow_transfer_is_not_separated_from_waiting_while_a_rank_of_the_group_is_untraced() -> None:
     whole = late_run(lambda rank, step: 0.0, ranks=2, elements=1 << 18)
     part = Profile(replace(whole.run, layout=Layout(world_size=4)), whole.thresholds)
     assert check(whole, "transfer").reason == "what the links between these ranks can carry is not known"
@@ -142,7 +142,7 @@ def test_a_slow_transfer_is_not_told_from_waiting_while_a_rank_of_the_group_is_u
 
 
 @pytest.mark.parametrize(("idle_pct", "status"), [(5.0, "clean"), (60.0, "found")])
-def test_without_a_device_transfer_beside_busy_cores_is_not_called_badly_overlapped(
+def test_without_a_device_transfer_next_to_busy_cores_is_not_called_badly_overlapped(
     idle_pct: float, status: str
 ) -> None:
     profile = with_idle_cores(40_000.0, 8_000.0, 3.0, idle_pct)
@@ -186,7 +186,7 @@ def test_three_idle_cores_of_sixty_four_are_enough_for_two_ranks() -> None:
 
 
 @pytest.mark.parametrize(("idle_pct", "status"), [(2.0, "cannot_answer"), (80.0, "found")])
-def test_a_low_bandwidth_beside_busy_cores_is_not_put_down_to_the_link(idle_pct: float, status: str) -> None:
+def test_a_low_bandwidth_next_to_busy_cores_is_not_put_down_to_the_link(idle_pct: float, status: str) -> None:
     answer = check(with_idle_cores(60_000.0, 30_000.0, 1.8, idle_pct), "transfer")
     assert answer.status == status
     assert ("no core was free" in answer.reason) == (status == "cannot_answer")
@@ -197,8 +197,8 @@ def test_the_link_is_not_blamed_between_ranks_of_one_machine() -> None:
     assert together.run.records is not None
     hosts = tuple(replace(each, host=f"node-{each.rank}") for each in together.run.records.ranks)
     apart = Profile(replace(together.run, records=replace(together.run.records, ranks=hosts)))
-    told_of = [check(profile, "transfer").findings[0].claim.template for profile in (together, apart)]
-    assert [text.split(":")[0] for text in told_of] == [
+    texts = [check(profile, "transfer").findings[0].claim.template for profile in (together, apart)]
+    assert [text.split(":")[0] for text in texts] == [
         "The bandwidth between the ranks of one machine is low",
         "The link is slow",
     ]
@@ -209,7 +209,7 @@ def test_the_link_is_not_blamed_between_ranks_of_one_machine() -> None:
     [
         pytest.param("all_reduce", None, 40.0, id="reductions alone"),
         pytest.param("all_reduce", 600_000.0, 40.0, id="a broadcast after the last step"),
-        pytest.param("all_reduce", 119_900.0, 40.0, id="a broadcast beside a reduction"),
+        pytest.param("all_reduce", 119_900.0, 40.0, id="a broadcast next to a reduction"),
         pytest.param("all_gather", None, 60.0, id="parameters"),
     ],
 )

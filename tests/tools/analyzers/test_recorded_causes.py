@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.asked import NETWORK, STEP_TIME, STORAGE, ask, asking
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
@@ -83,7 +83,7 @@ def test_periodic_stalls_in_which_the_process_writes_are_a_synchronous_save() ->
     assert top.alone.speedup == pytest.approx((50 + cost.value) / 50, rel=0.01)
 
 
-def test_samples_too_far_apart_to_fall_between_stalls_still_tell_when_is_written() -> None:
+def test_samples_too_far_apart_to_fall_between_stalls_still_show_when_is_written() -> None:
     steps = step_rows(0, saving_steps(every=5, stall_ms=100.0))
     records = records_of([steps])
     system = records.system[records.system["unix_ns"] % 200_000_000 == 0].copy()
@@ -104,7 +104,7 @@ def test_periodic_stalls_without_writes_are_a_hypothesis_and_those_of_the_collec
     assert checkpoint(recorded_profile(records_of([collecting])))[0].status == "clean"
 
 
-def test_a_stall_that_the_other_rank_sees_a_step_later_is_one_and_blocked_threads_tell_slow_storage() -> None:
+def test_a_stall_that_the_other_rank_sees_a_step_later_is_one_and_blocked_threads_show_slow_storage() -> None:
     walls = {rank: [50.0] * 60 for rank in (0, 1)}
     for save in range(9, 60, 10):
         walls[save // 10 % 2][save] = 550.0
@@ -237,7 +237,7 @@ def test_others_bytes_on_the_link_share_its_bandwidth() -> None:
     assert finding.cause == "bandwidth_contention"
     assert finding.claim.facts[1].value == pytest.approx(80.0)
     assert finding.saving is not None
-    bus = 4e6 / 19.9e-3  # beside 320 MB/s of others, all of which is the run's on a free link
+    bus = 4e6 / 19.9e-3  # next to 320 MB/s of others, all of which is the run's on a free link
     assert finding.saving.saved_ms == pytest.approx(19.9 * 320e6 / (bus + 320e6))
     alone = {rank: {"net_sent_bytes": 85e6, "net_received_bytes": 85e6} for rank in (0, 1)}
     quiet = replace(records_of(steps, alone), ranks=hosts)
@@ -265,7 +265,7 @@ def test_an_interface_named_by_a_variable_while_a_faster_one_is_there(
     variables: dict[str, str], interfaces: dict[str, int | None], status: str
 ) -> None:
     there = {name: Interface(1500, speed) for name, speed in interfaces.items()}
-    environments = [told(rank, variables=variables, interfaces=there) for rank in (0, 1)]
+    environments = [environment_of(rank, variables=variables, interfaces=there) for rank in (0, 1)]
     records = records_of([step_rows(rank, [50.0] * 40) for rank in (0, 1)], None, None, environments)
     check = retransmission(recorded_profile(records, sending))[2]
     assert check.status == status
@@ -300,30 +300,30 @@ def test_a_rank_that_is_late_in_the_profiled_steps_alone_costs_the_run_nothing()
     assert worth["apart"] > 30.0
 
 
-def test_anomaly_detection_and_unequal_versions_are_told() -> None:
+def test_anomaly_detection_and_unequal_versions_are_reported() -> None:
     steps = [step_rows(rank, [50.0] * 40) for rank in (0, 1)]
     environments = [
-        told(0, flags={"anomaly_mode": True}),
-        told(1, flags={"anomaly_mode": False}, torch="2.12.0"),
+        environment_of(0, flags={"anomaly_mode": True}),
+        environment_of(1, flags={"anomaly_mode": False}, torch="2.12.0"),
     ]
     check = ask(recorded_profile(records_of(steps, None, None, environments)), "cpu.environment")
     assert {(each.cause, each.mechanism, each.ranks) for each in check.findings} == {
         ("profiling_overhead", None, (0,)),
         ("environment_configuration", "version_mismatch", (0, 1)),
     }
-    debug = [told(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]
+    debug = [environment_of(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]
     (finding,) = ask(recorded_profile(records_of(steps, None, None, debug)), "cpu.environment").findings
     assert (finding.mechanism, finding.ranks) == ("debug_variable", (0, 1))
     assert ask(recorded_profile(records_of(steps)), "cpu.environment").status == "clean"
 
 
-def test_the_coarse_view_is_asked_of_the_series_and_tells_the_profilers_cost() -> None:
+def test_the_coarse_view_is_asked_of_the_series_and_shows_the_profilers_cost() -> None:
     captured = [step in (57, 58) for step in range(60)]
     walls = [50.0] * 30 + [70.0] * 27 + [140.0] * 3
     steps = step_rows(0, walls, captured=captured)
     checks = {check.name: check for check in step_time(recorded_profile(records_of([steps])))}
-    told_by_level = [fact.value for sentence in checks["step_time.level"].support for fact in sentence.facts]
-    assert told_by_level[0] == 50.0
-    assert told_by_level[-1] == pytest.approx(100.0)
+    level_figures = [fact.value for sentence in checks["step_time.level"].support for fact in sentence.facts]
+    assert level_figures[0] == 50.0
+    assert level_figures[-1] == pytest.approx(100.0)
     assert checks["step_time.change_point"].status == "found"
     assert checks["step_time.change_point"].support[0].facts[0].value == pytest.approx(40.0)

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from tests.asked import NETWORK, asking
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder
 from tools.findings import Check
 from tools.metrics.registry import measure
@@ -55,7 +55,7 @@ def on_device(rank: int) -> RankBuilder:
 def recorded(
     rates: Mapping[str, float],
     build: Callable[[int], RankBuilder] = on_cpu,
-    environment: Callable[[int], RankEnvironment] = told,
+    environment: Callable[[int], RankEnvironment] = environment_of,
     walls: Sequence[float] = STEPS,
 ) -> Profile:
     """Two ranks on a machine each."""
@@ -84,9 +84,9 @@ def test_lost_segments_are_the_runs_only_where_sockets_carry_its_collectives(
     assert losses(recorded({**LOSING, "net_sent_bytes": bytes_per_s}, build)).status == status
 
 
-def test_a_variable_that_turns_infiniband_off_tells_sockets_and_a_single_rank_has_no_peers() -> None:
+def test_a_variable_that_turns_infiniband_off_means_sockets_and_a_single_rank_has_no_peers() -> None:
     def without(rank: int) -> RankEnvironment:
-        return told(rank, variables={"NCCL_IB_DISABLE": "1"})
+        return environment_of(rank, variables={"NCCL_IB_DISABLE": "1"})
 
     assert losses(recorded(LOSING, on_device)).status == "cannot_answer"
     assert losses(recorded(LOSING, on_device, without)).status == "found"
@@ -140,7 +140,7 @@ def test_bytes_are_others_only_where_the_runs_own_are_among_the_counted(
 @pytest.mark.parametrize(
     ("variables", "bytes_per_s", "status"),
     [
-        pytest.param({}, 1e6, "clean", id="the bootstrap's interface beside InfiniBand"),
+        pytest.param({}, 1e6, "clean", id="the bootstrap's interface next to InfiniBand"),
         pytest.param({}, 85e6, "found", id="its bytes go over sockets"),
         pytest.param({"NCCL_IB_DISABLE": "1"}, 1e6, "found", id="InfiniBand is turned off"),
     ],
@@ -151,7 +151,7 @@ def test_the_interface_of_nccl_matters_only_where_sockets_carry_its_bytes(
     there = {"eth0": Interface(1500, 10_000), "ib0": Interface(2044, 200_000)}
 
     def environment(rank: int) -> RankEnvironment:
-        return told(rank, variables={"NCCL_SOCKET_IFNAME": "eth0", **variables}, interfaces=there)
+        return environment_of(rank, variables={"NCCL_SOCKET_IFNAME": "eth0", **variables}, interfaces=there)
 
     profile = recorded({"net_sent_bytes": bytes_per_s, "net_received_bytes": bytes_per_s}, on_device, environment)
     assert retransmission(profile)[2].status == status
@@ -159,7 +159,7 @@ def test_the_interface_of_nccl_matters_only_where_sockets_carry_its_bytes(
 
 def test_on_a_better_interface_most_of_the_transfer_goes_where_messages_have_no_size() -> None:
     there = {"eth0": Interface(1500, 25_000), "eth1": Interface(1500, 1_000)}
-    environment = partial(told, variables={"GLOO_SOCKET_IFNAME": "eth1"}, interfaces=there)
+    environment = partial(environment_of, variables={"GLOO_SOCKET_IFNAME": "eth1"}, interfaces=there)
     for sized in (True, False):
         profile = recorded({}, partial(on_cpu, sized=sized), environment)
         (finding,) = retransmission(profile)[2].findings

@@ -1,4 +1,4 @@
-"""What many small messages cost ranks without a device, where they run between the operators and beside them."""
+"""What many small messages cost ranks without a device, where they run between the operators and next to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.asked import COMMUNICATION, ask, asking
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.metrics.registry import measure
@@ -17,11 +17,11 @@ analyze = asking(*COMMUNICATION)
 
 STEP_MS = 60.0
 ALONE_MS = 0.5  # of each message while nothing is computed
-BESIDE_MS = 0.3  # of each message beside computation
+OVERLAP_MS = 0.3  # of each message next to computation
 
 
 def sending(count: int, kind: str = "all_reduce", late_ms: float = 0.0) -> Callable[[int], RankBuilder]:
-    """Ranks that compute and send messages of 4 KB, whose first part runs beside computation.
+    """Ranks that compute and send messages of 4 KB, whose first part runs next to computation.
 
     Rank 0 waits ``late_ms`` longer in the last one of a step than rank 1, which computes meanwhile.
     """
@@ -34,7 +34,7 @@ def sending(count: int, kind: str = "all_reduce", late_ms: float = 0.0) -> Calla
             for place in range(count):
                 at = begin + 1_000 * place
                 rank.operator("aten::mm", at, 500)
-                lasts = 1_000 * (BESIDE_MS + ALONE_MS)
+                lasts = 1_000 * (OVERLAP_MS + ALONE_MS)
                 if place == count - 1 and number == 0:
                     lasts += 1_000 * late_ms
                 sent = rank.annotation(f"gloo:{kind}", at + 200, lasts, track=gloo)
@@ -57,12 +57,12 @@ def saved_ms(profile: Profile) -> float:
     return finding.saving.saved_ms if finding.saving is not None else 0.0
 
 
-def test_what_ranks_do_in_nothing_but_small_messages_goes_and_half_of_what_they_compute_beside_them() -> None:
+def test_what_ranks_do_in_nothing_but_small_messages_goes_and_half_of_what_they_compute_next_to_them() -> None:
     profile = profile_of(sending(40)(0), sending(40)(1))
     assert measure(profile, "small_message_exposed_ms").value == pytest.approx(40 * ALONE_MS)
-    assert measure(profile, "small_message_beside_ms").value == pytest.approx(40 * BESIDE_MS)
-    one = ALONE_MS + BESIDE_MS
-    assert saved_ms(profile) == pytest.approx(40 * ALONE_MS + 0.5 * 40 * BESIDE_MS - one)
+    assert measure(profile, "small_message_beside_ms").value == pytest.approx(40 * OVERLAP_MS)
+    one = ALONE_MS + OVERLAP_MS
+    assert saved_ms(profile) == pytest.approx(40 * ALONE_MS + 0.5 * 40 * OVERLAP_MS - one)
 
 
 @pytest.mark.parametrize("idle_pct", [0.0, 50.0])
@@ -70,8 +70,8 @@ def test_computation_loses_less_to_messages_where_cores_are_idle(idle_pct: float
     steps = [step_rows(rank, [STEP_MS] * 40) for rank in (0, 1)]
     rates = {rank: {"cpu_total_ticks": 200.0, "cpu_idle_ticks": 2.0 * idle_pct} for rank in (0, 1)}
     profile = recorded_profile(records_of(steps, rates), sending(40))
-    lost = 0.5 * (1.0 - idle_pct / 100.0) * 40 * BESIDE_MS
-    assert saved_ms(profile) == pytest.approx(40 * ALONE_MS + lost - ALONE_MS - BESIDE_MS)
+    lost = 0.5 * (1.0 - idle_pct / 100.0) * 40 * OVERLAP_MS
+    assert saved_ms(profile) == pytest.approx(40 * ALONE_MS + lost - ALONE_MS - OVERLAP_MS)
 
 
 def test_waiting_for_a_rank_that_has_more_to_do_is_no_cost_of_the_messages() -> None:
@@ -91,6 +91,6 @@ def test_a_few_messages_and_exchanges_needed_at_once_are_not_too_many() -> None:
 
 def test_messages_by_which_a_debugging_level_compares_the_ranks_are_not_too_many() -> None:
     steps = [step_rows(rank, [STEP_MS] * 40) for rank in (0, 1)]
-    told_of = [told(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]
+    texts = [environment_of(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]
     assert small_packet(recorded_profile(records_of(steps), sending(40))).findings
-    assert not small_packet(recorded_profile(records_of(steps, environments=told_of), sending(40))).findings
+    assert not small_packet(recorded_profile(records_of(steps, environments=texts), sending(40))).findings

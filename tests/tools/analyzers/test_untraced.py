@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows, untraced_profile
 from tools.analyzers.registry import CHECKS, all_checks
 from tools.comparison.compare import compare
 from tools.errors import NotComparableError
@@ -114,7 +114,7 @@ def test_an_empty_queue_of_workers_starves_accelerators_for_certain() -> None:
     [
         pytest.param({"result_queue": 4.0, "pinned_queue": 2.0}, id="batches are ready"),
         pytest.param({"result_queue": 0.0, "pinned_queue": 2.0}, id="in pinned memory alone"),
-        pytest.param({}, id="not told"),
+        pytest.param({}, id="not recorded"),
     ],
 )
 def test_workers_that_may_have_batches_ready_do_not_starve_accelerators_for_certain(depths: dict[str, float]) -> None:
@@ -125,19 +125,19 @@ def test_workers_that_may_have_batches_ready_do_not_starve_accelerators_for_cert
 
 
 @pytest.mark.parametrize(
-    "told_fields",
+    "fields_of_rank",
     [
         pytest.param({"torch": "2.13.0"}, id="torch may have been built for one"),
         pytest.param({"torch": None}, id="no torch"),
         pytest.param({"variables": {"ASCEND_RT_VISIBLE_DEVICES": "0"}}, id="one is added to a torch for the CPU"),
         pytest.param({"flags": {"accelerator": "npu"}}, id="torch uses one that no sample counts"),
-        pytest.param({"flags": {"accelerator": "unknown"}}, id="torch cannot tell"),
+        pytest.param({"flags": {"accelerator": "unknown"}}, id="torch does not know"),
     ],
 )
-def test_host_time_is_a_hypothesis_where_an_accelerator_is_not_ruled_out(told_fields: dict[str, Any]) -> None:
+def test_host_time_is_a_hypothesis_where_an_accelerator_is_not_ruled_out(fields_of_rank: dict[str, Any]) -> None:
     waiting = {"own_ms": 90.0, "data_wait_ms": 40.0, "thread_cpu_ms": 90.0}
     steps = [step_rows(rank, [WALL_MS] * STEPS, **waiting) for rank in range(2)]
-    settings = (told(0), told(1, **told_fields))
+    settings = (environment_of(0), environment_of(1, **fields_of_rank))
     result = ranking(untraced_profile(records_of(steps, environments=settings)))
     assert result.verdict == "inconclusive"
     assert result.causes[0].finding.confidence == 0.45
@@ -145,7 +145,7 @@ def test_host_time_is_a_hypothesis_where_an_accelerator_is_not_ruled_out(told_fi
 
 def test_host_time_is_certain_where_torch_says_that_it_uses_no_accelerator() -> None:
     steps = [step_rows(0, [WALL_MS] * STEPS, data_wait_ms=40.0)]
-    settings = (told(0, torch="2.13.0+cu130", flags={"accelerator": "none"}),)
+    settings = (environment_of(0, torch="2.13.0+cu130", flags={"accelerator": "none"}),)
     assert ranking(untraced_profile(records_of(steps, environments=settings))).verdict == "problem"
 
 
@@ -212,6 +212,6 @@ def test_recorded_runs_of_other_ranks_are_not_compared() -> None:
 
 def test_settings_of_the_monitor_are_read_as_with_a_trace() -> None:
     steps = [step_rows(0, [WALL_MS] * STEPS)]
-    records = records_of(steps, environments=(told(0, variables={"PYTHONDEVMODE": "1"}),))
+    records = records_of(steps, environments=(environment_of(0, variables={"PYTHONDEVMODE": "1"}),))
     (finding,) = named(untraced_profile(records), "cpu.environment").findings
     assert finding.mechanism == "debug_variable"

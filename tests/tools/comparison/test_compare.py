@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.real_runs import real_profile
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told, untraced_profile
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows, untraced_profile
 from tests.synthetic import A100, V100, RankBuilder, profile_of
 from tools.comparison.compare import compare
 from tools.errors import ExitCode, NotComparableError
@@ -40,7 +40,7 @@ def small(
     return profile_of(builder, layout=layout or Layout(world_size=1))
 
 
-def test_what_a_shorter_loader_changes_is_told_with_facts_of_both_runs() -> None:
+def test_what_a_shorter_loader_changes_is_shown_with_facts_of_both_runs() -> None:
     comparison = compare(small(loader_us=400), small())
     assert comparison.step.delta == pytest.approx(-0.4)
     assert [(part.name, round(part.delta, 6)) for part in comparison.parts] == [("data_wait", -0.4)]
@@ -184,7 +184,7 @@ def test_records_of_too_few_steps_are_told_from_none_at_all() -> None:
 def on_hosts(wall_ms: float, gc_ms: float = 0.0, wait_ms: float = 0.0, accelerator: str = "none") -> Profile:
     """Two ranks without a device, traced steps of 50 ms, among unprofiled ones of ``wall_ms``; rank 1 loads data."""
     steps = [step_rows(rank, [wall_ms] * 40, gc_ms=gc_ms * rank, data_wait_ms=wait_ms * rank) for rank in (0, 1)]
-    settings = [told(rank, flags={"accelerator": accelerator}) for rank in (0, 1)]
+    settings = [environment_of(rank, flags={"accelerator": accelerator}) for rank in (0, 1)]
     return recorded_profile(records_of(steps, environments=settings))
 
 

@@ -56,7 +56,7 @@ def test_a_large_part_that_nothing_explains_rules_out_healthy_and_says_what_to_r
     assert result.needs == NEEDED["idle"]
 
 
-def test_a_part_stays_open_beside_a_problem_of_another_kind() -> None:
+def test_a_part_stays_open_next_to_a_problem_of_another_kind() -> None:
     kernels = np.array([[to_ns(step * 1000 + 10), to_ns(step * 1000 + 260)] for step in range(4)], dtype=np.int64)
     slow = Finding("underutilization", Sentence("made up"), 0.9, change=(Scale(0, 1, kernels),))
     result = rank_causes(profile_of(computing(0.5)), [found("computation.made_up", slow)])

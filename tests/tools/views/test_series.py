@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told, traced_rank
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows, traced_rank
 from tests.synthetic import run_of
 from tools.errors import UsageError
 from tools.metrics.registry import measure
@@ -145,6 +145,6 @@ def test_long_steps_at_random_distances_are_none() -> None:
 
 @pytest.mark.parametrize("count", [10**400, -1])
 def test_a_count_that_no_heap_can_hold_is_not_told(count: int) -> None:
-    records = records_of([step_rows(0, [50.0] * 40)], None, None, [told(0, gc_tracked_objects=count)])
+    records = records_of([step_rows(0, [50.0] * 40)], None, None, [environment_of(0, gc_tracked_objects=count)])
     with pytest.raises(UsageError, match="do not count"):
         measure(recorded_profile(records), "tracked_objects", rank=0)

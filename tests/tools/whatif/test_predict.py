@@ -158,7 +158,7 @@ def test_savings_count_shared_time_once() -> None:
 def test_the_interval_runs_from_the_hopeful_to_the_cautious_effect_and_a_model_error_beyond() -> None:
     profile = profile_of(host_bound())
     spans = [(step * 1100.0 + n * 100 + 10, step * 1100.0 + n * 100 + 90) for step in range(5) for n in range(10)]
-    change = Scale(0, 0, scaled(profile, 0, *spans).intervals, factor=0.5, kept_factor=0.75)
+    change = Scale(0, 0, scaled(profile, 0, *spans).intervals, factor=0.5, cautious_factor=0.75)
     prediction = predict(profile, (change,))
     model_ms = MODEL_ERROR_SHARE * 0.4
     assert prediction.low_ms == pytest.approx(1.1 - 0.6 - model_ms, abs=1e-3)  # half as much again as the factor says

@@ -21,7 +21,7 @@ STEPS = 3
 
 @st.composite
 def runs(draw: st.DrawFn) -> Profile:
-    """Runs of one or two ranks: kernels on two streams in launch order, host work, waits, a thread beside."""
+    """Runs of one or two ranks: kernels on two streams in launch order, host work, waits, another thread."""
     ranks = []
     for number in range(draw(st.integers(1, 2))):
         rank = RankBuilder(rank=number)

@@ -1,4 +1,4 @@
-"""Collectives of groups of which one rank was traced, beside groups that a late rank holds up as well."""
+"""Collectives of groups of which one rank was traced, next to groups that a late rank holds up as well."""
 
 from __future__ import annotations
 

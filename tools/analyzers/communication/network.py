@@ -208,7 +208,16 @@ def retransmission(profile: Profile) -> Check | Finding:
     }
     if lossy:
         worst = worst_of(lossy)
-        return _finding(profile, records, shares[worst], worst)
+        exposed = _exposed(profile)
+        ranks = tuple(rank for rank in records.ranks if rank in profile.run.rank_numbers)
+        return Finding(
+            cause="slow_link",
+            claim=say("Of all segments that the machine of the training sends, {0} are retransmitted.", shares[worst]),
+            confidence=confidence((shares[worst].value, profile.thresholds["sent_again_pct"]), at_most=0.9),
+            ranks=ranks or (worst,),
+            saving=_retransmission_saving(profile, exposed),
+            details=() if exposed is None else (say("Exposed communication takes {0} of a step.", exposed),),
+        )
     if raised:
         worst = worst_of(values(raised))
         limit = _adapter_limit(profile, records, worst)
@@ -236,19 +245,6 @@ def _adapter_limit(profile: Profile, records: HostRecords, rank: int) -> float:
         return ADAPTER_PER_S
     sent_per_s = own.value * len(records.neighbours(rank)) / (records.series.mean_ms / 1e3)
     return max(ADAPTER_PER_PACKET * sent_per_s / PACKET_BYTES, ADAPTER_PER_S)
-
-
-def _finding(profile: Profile, records: HostRecords, again: Fact, worst: int) -> Finding:
-    exposed = _exposed(profile)
-    ranks = tuple(rank for rank in records.ranks if rank in profile.run.rank_numbers)
-    return Finding(
-        cause="slow_link",
-        claim=say("Of all segments that the machine of the training sends, {0} are retransmitted.", again),
-        confidence=confidence((again.value, profile.thresholds["sent_again_pct"]), at_most=0.9),
-        ranks=ranks or (worst,),
-        saving=_retransmission_saving(profile, exposed),
-        details=() if exposed is None else (say("Exposed communication takes {0} of a step.", exposed),),
-    )
 
 
 def _retransmission_saving(profile: Profile, exposed: Fact | None) -> Saving:

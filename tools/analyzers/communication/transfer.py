@@ -39,12 +39,6 @@ def faster_way(profile: Profile, variable: str) -> bool:
     return any(records.level(rank, "rdma_retransmits") is not None for rank in records.ranks)
 
 
-def closed_way(profile: Profile, variable: str) -> tuple[Sentence, ...]:
-    """The sentence that names the variable, if there is one."""
-    text = CLOSED if faster_way(profile, variable) else IF_ANY
-    return (say(text, names=(variable,)),) if variable else ()
-
-
 UNKNOWN_LINK = say("What the links between these ranks can carry was not recorded.")
 UNKNOWN_LINK_CAP = 0.75
 BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
@@ -68,6 +62,7 @@ def below_any_network(profile: Profile, bytes_per_s: float) -> bool:
 def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
     """The link between machines, or a setting that keeps the library from the fast one (always ``inside`` one)."""
     limits, variable = profile.thresholds, slow_way(profile, inside)
+    avoidable = faster_way(profile, variable)
     bandwidth, exposed = measure(profile, "bus_bandwidth", kind=kind), measure(profile, "exposed_transfer_pct")
     text = "Inside one machine large {n0} collectives reach only {0}; exposed communication takes {1} of the step."
     finding = Finding(
@@ -76,12 +71,16 @@ def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
         confidence=confidence((usual, bandwidth.value), (exposed.value, limits["noted_pct"])),
         ranks=profile.run.rank_numbers,
         change=scaled(profile, kind, min(bandwidth.value / usual, FASTER_AT_LEAST), LARGE_BYTES),
-        details=(*closed_way(profile, variable), *_details(profile, kind)),
+        details=(
+            *((say(CLOSED if avoidable else IF_ANY, names=(variable,)),) if variable else ()),
+            measured_bandwidth(profile, kind),
+            say("The fastest of them reaches {0}.", measure(profile, "best_bus_bandwidth", kind=kind)),
+            say("A collective is under way {0} of the time.", measure(profile, "link_busy_pct")),
+        ),
         symptom_of=("bandwidth_contention", "slow_link"),
     )
     if inside:
         return finding
-    avoidable = faster_way(profile, variable)
     text = "The link is the limit: {n0} collectives keep it busy at {0}; exposed communication takes {1} of the step."
     times_slower = max(usual / bandwidth.value, BUSY_LINK)
     if below_any_network(profile, bandwidth.value):
@@ -113,15 +112,6 @@ def _one_machine(profile: Profile) -> bool:
     hosts = {} if profile.host_records is None else profile.host_records.hosts
     together = next(iter(hosts.values()), ())
     return len(hosts) == 1 and len(together) >= (profile.run.layout.world_size or len(profile.ranks))
-
-
-def _details(profile: Profile, kind: str) -> tuple[Sentence, ...]:
-    text = "From the first collective of a step to the end of the last, one is under way {0} of the time."
-    return (
-        measured_bandwidth(profile, kind),
-        say("The fastest of them reaches {0}.", measure(profile, "best_bus_bandwidth", kind=kind)),
-        say(text, measure(profile, "link_busy_pct")),
-    )
 
 
 ONE_RANK = say("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")

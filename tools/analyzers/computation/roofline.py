@@ -160,7 +160,7 @@ def precision(profile: Profile) -> Check | Finding:
         against=() if (known["math"] & known["flops"].notna()).any() else (say(NO_SHAPES),),
         hints={"precision": target},
     )
-    return concerning(profile, where, "vector_unit_fp32", finding, _kept_time(profile, rank, spec, target))
+    return concerning(profile, where, "vector_unit_fp32", finding, _time_left(profile, rank, spec, target))
 
 
 def target_precision(spec: DeviceSpec) -> str | None:
@@ -169,7 +169,7 @@ def target_precision(spec: DeviceSpec) -> str | None:
     return next((each for each in TARGETS if spec.matrix_tflops.get(each, 0.0) >= WORTHWHILE * ordinary), None)
 
 
-def _kept_time(profile: Profile, rank: int, spec: DeviceSpec, target: str) -> float:
+def _time_left(profile: Profile, rank: int, spec: DeviceSpec, target: str) -> float:
     """Share of their time that the kernels would need on the matrix units, over the whole group.
 
     By operations and traffic where the shapes are known, else by the ratio of the peaks and their usual efficiencies.

@@ -36,7 +36,7 @@ def interpreter_lock(profile: Profile) -> Check | Finding:
     others = by_rank(profile, records, "counter_share_pct", field="python_threads_cpu_us")
     if not others:
         return not_recorded("the records do not show the CPU time of other Python threads")
-    lost = {rank: kept_ms(profile, records, rank) for rank in others}
+    lost = {rank: interpreter_wait_ms(profile, records, rank) for rank in others}
     shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in lost.items()}
     late = worst_of(shares)
     off = measured(profile, "off_core_ms", rank=late)
@@ -82,7 +82,7 @@ def _switch_pauses(profile: Profile, rank: int) -> tuple[Fact, ...]:
     return (hits, near) if chance <= CHANCE else ()
 
 
-def kept_ms(profile: Profile, records: HostRecords, rank: int) -> float:
+def interpreter_wait_ms(profile: Profile, records: HostRecords, rank: int) -> float:
     """Time per step for which other Python threads can have kept the interpreter from the training thread.
 
     Only a thread that runs can keep it: 0 where it is blocked for much longer than those run, or nothing is recorded.
@@ -165,7 +165,7 @@ def _steadily_blocked_ms(profile: Profile, records: HostRecords, rank: int) -> f
     if off is None or rank not in profile.run.rank_numbers or profile.rank(rank).rank.has_device:
         return None
     stalls = rank_stalls(profile).get(rank)
-    blocked = blocked_ms(profile, records, rank) - kept_ms(profile, records, rank)
+    blocked = blocked_ms(profile, records, rank) - interpreter_wait_ms(profile, records, rank)
     blocked -= 0.0 if stalls is None else stalls.cost_ms
     between = measure(profile, "part_ms", part="host", rank=rank).value
     return max(blocked, 0.0) if between >= BETWEEN * blocked else 0.0

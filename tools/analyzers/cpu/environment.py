@@ -19,7 +19,7 @@ from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
-from tools.whatif.change import Change, Scale
+from tools.whatif.change import Scale
 
 SEVERAL = 5  # views, fewer of which show no usual time
 
@@ -129,7 +129,13 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
         return []
     traced = [rank for rank in ranks if rank in profile.run.rank_numbers]
     checking = shortened_on(profile, traced, lambda view: _named(view, CHECKING), 0.0)
-    change = (*checking, *(scale for rank in traced for scale in _noting(profile.rank(rank))))
+    noting = (
+        Scale(rank, int(track), spans, 0.0, 0.5)
+        for rank in traced
+        for track in profile.rank(rank).training_tracks
+        if len(spans := noting_spans(profile.rank(rank), int(track)))
+    )
+    change = (*checking, *noting)
     facts = (measure(profile, "host_span_ms", rank=rank, pattern=CHECKING) for rank in traced[:1])
     details = tuple(say("Checking gradients for NaN takes {0} per step.", fact) for fact in facts)
     return [
@@ -144,11 +150,6 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
             details=details,
         )
     ]
-
-
-def _noting(view: RankProfile) -> Change:
-    tracks = ((int(track), noting_spans(view, int(track))) for track in view.training_tracks)
-    return tuple(Scale(view.rank.rank, track, spans, 0.0, 0.5) for track, spans in tracks if len(spans))
 
 
 def _versions(records: HostRecords) -> list[Finding]:

@@ -174,6 +174,5 @@ def page_faults(profile: Profile) -> Check | Finding:
         ),
         ranks=ranks,
         saving=host_saving(profile, ranks, own_ms, (0.4, 2.0), "page faults times the cost of one"),
-        against=(say("The cost of one fault is a figure of common machines, not of this one."),),
         symptom_of=("profiling_overhead",) if profiled else (),
     )

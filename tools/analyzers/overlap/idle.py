@@ -44,10 +44,12 @@ def late_host_causes(profile: Profile, rank: int) -> tuple[str, ...]:
     return (*LATE_HOST, "profiling_overhead") if recorded else LATE_HOST
 
 
-def removal(profile: Profile, ranks: tuple[int, ...], reason: str, left: float, kept_left: float) -> tuple[Scale, ...]:
-    """The host time behind an idle reason shrinks to ``left``, or cautiously to ``kept_left``."""
+def removal(
+    profile: Profile, ranks: tuple[int, ...], reason: str, left: float, cautious_left: float
+) -> tuple[Scale, ...]:
+    """The host time behind an idle reason shrinks to ``left``, or cautiously to ``cautious_left``."""
     return tuple(
-        Scale(rank, track, moments, left, kept_left)
+        Scale(rank, track, moments, left, cautious_left)
         for rank in ranks
         for track, moments in idle_time(profile, rank).by_track(reason).items()
         if len(moments)

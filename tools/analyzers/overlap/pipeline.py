@@ -117,7 +117,7 @@ def _waiting_less(profile: Profile, stages: Stages, saved_ms: float) -> Change:
             moments = intersect(waiting, scale.intervals)
             if len(moments):
                 factor = max(0.0, 1.0 - saved_ms / wait_ms)
-                change.append(replace(scale, intervals=moments, factor=factor, kept_factor=0.5 * (1.0 + factor)))
+                change.append(replace(scale, intervals=moments, factor=factor, cautious_factor=0.5 * (1.0 + factor)))
     return tuple(change)
 
 

@@ -136,7 +136,7 @@ TRACED_OPEN = (
     "What the host does in these pauses is not recorded; computing or writing out results would look the same."
 )
 RARE = "So few steps are recorded that the saving may come far more seldom than in them."
-NOT_TOLD = (
+UNCLEAR = (
     "a large copy to the host in so few steps may be what every step does, and no Python frame shows what it is for"
 )
 NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
@@ -172,8 +172,32 @@ def traced_saves(profile: Profile) -> Check | Finding:
         text = "Some steps copy {0} to the host, for which the device waits {1} per step on average."
         return clean(say(text, copied, cost))
     if _few(profile, worst) and not _named(profile, worst):
-        return cannot_answer(NOT_TOLD, NEEDS)
-    return _traced_finding(profile, chosen, worst, shares[worst])
+        return cannot_answer(UNCLEAR, NEEDS)
+    metrics = ("save_stall_ms", "save_pause_ms", "save_steps", "saved_bytes", "save_frames_pct")
+    cost, pause, steps, copied, frames = measure_all(profile, *metrics, rank=worst)
+    named, few = _named(profile, worst), _few(profile, worst)
+    cap = (FEW_CAP if few else NAMED_CAP) if named else SEVERAL_CAP if steps.value > 1 else ONCE_CAP
+    pausing = 100.0 * pause.value / profile.mean_step_ms
+    text = (
+        "In {0} the host copies {1} to its memory and then pauses, as for a checkpoint: the device waits {2} per step."
+    )
+    return Finding(
+        cause="checkpoint_stall",
+        mechanism="synchronous_save",
+        claim=say(text, steps, copied, cost),
+        confidence=confidence(
+            (shares[worst], profile.thresholds["noted_pct"]), (pausing, profile.thresholds["noted_pct"]), at_most=cap
+        ),
+        ranks=chosen,
+        steps=saves(profile, worst).steps,
+        # The state is still copied, but packed and written in parallel with the training.
+        change=tuple(Scale(rank, saves(profile, rank).track, saves(profile, rank).moments) for rank in chosen),
+        details=(
+            say("Of that the pauses after the copies take {0}.", pause),
+            *((say("Frames that save fill {0} of the pauses.", frames),) if named else ()),
+        ),
+        against=(*(() if named else (say(TRACED_OPEN),)), *((say(RARE),) if few else ())),
+    )
 
 
 def _otherwise(profile: Profile, rank: int) -> bool:
@@ -188,31 +212,3 @@ def _named(profile: Profile, rank: int) -> bool:
 
 def _few(profile: Profile, rank: int) -> bool:
     return len(profile.rank(rank).steps) <= FEW_STEPS
-
-
-def _traced_finding(profile: Profile, ranks: tuple[int, ...], worst: int, share_pct: float) -> Finding:
-    metrics = ("save_stall_ms", "save_pause_ms", "save_steps", "saved_bytes", "save_frames_pct")
-    cost, pause, steps, copied, frames = measure_all(profile, *metrics, rank=worst)
-    named, few = _named(profile, worst), _few(profile, worst)
-    cap = (FEW_CAP if few else NAMED_CAP) if named else SEVERAL_CAP if steps.value > 1 else ONCE_CAP
-    pausing = 100.0 * pause.value / profile.mean_step_ms
-    text = (
-        "In {0} the host copies {1} to its memory and then pauses, as for a checkpoint: the device waits {2} per step."
-    )
-    return Finding(
-        cause="checkpoint_stall",
-        mechanism="synchronous_save",
-        claim=say(text, steps, copied, cost),
-        confidence=confidence(
-            (share_pct, profile.thresholds["noted_pct"]), (pausing, profile.thresholds["noted_pct"]), at_most=cap
-        ),
-        ranks=ranks,
-        steps=saves(profile, worst).steps,
-        # The state is still copied, but packed and written in parallel with the training.
-        change=tuple(Scale(rank, saves(profile, rank).track, saves(profile, rank).moments) for rank in ranks),
-        details=(
-            say("Of that the pauses after the copies take {0}.", pause),
-            *((say("Frames that save fill {0} of the pauses.", frames),) if named else ()),
-        ),
-        against=(*(() if named else (say(TRACED_OPEN),)), *((say(RARE),) if few else ())),
-    )

@@ -76,7 +76,7 @@ def test_the_change_brings_the_late_rank_to_the_level_of_the_others() -> None:
     scale = only(straggling("compute"), "arrival_skew").change[0]
     assert isinstance(scale, Scale)
     assert scale.factor == pytest.approx(COMPUTE_US / (COMPUTE_US + LATE_US))
-    assert scale.factor < scale.kept_factor < 1.0
+    assert scale.factor < scale.cautious_factor < 1.0
 
 
 def test_one_late_rank_among_many_is_found_although_r_wait_is_small() -> None:
@@ -152,7 +152,7 @@ def test_ranks_that_arrive_together_are_clean_with_the_numbers_that_show_it() ->
     assert answer.support[0].facts[0].value == pytest.approx(0.015)
 
 
-def test_from_one_rank_alone_waiting_and_transfer_cannot_be_told_apart() -> None:
+def test_from_one_rank_alone_waiting_and_transfer_cannot_be_separated() -> None:
     answer = check(lone_run([[(1000, 50.0)]]), "arrival_skew")
     assert answer.status == "cannot_answer"
     assert "other ranks" in answer.needs

@@ -17,7 +17,7 @@ from tests.tools.analyzers.computation_runs import (
 )
 
 
-def test_narrow_loads_are_told_by_the_kernels_name_without_shapes() -> None:
+def test_narrow_loads_are_shown_by_the_kernels_name_without_shapes() -> None:
     finding = only(check(profile_of(one_kernel(TF32_NARROW, 200, A100)), "computation.alignment"))
     assert finding.mechanism == "shape_alignment"
     assert [fact.value for fact in finding.claim.facts] == pytest.approx([20.0])
@@ -26,7 +26,7 @@ def test_narrow_loads_are_told_by_the_kernels_name_without_shapes() -> None:
     assert check(profile_of(one_kernel(TF32_FULL, 200, A100)), "computation.alignment").status == "clean"
 
 
-def test_sizes_tell_alignment_where_the_name_does_not() -> None:
+def test_sizes_show_alignment_where_the_name_does_not() -> None:
     silent = "nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT"
     odd = with_matmul(silent, 200, (128, 1000, 33708 + 1), "c10::BFloat16")
     finding = only(check(profile_of(odd), "computation.alignment"))
@@ -35,7 +35,7 @@ def test_sizes_tell_alignment_where_the_name_does_not() -> None:
     assert check(profile_of(even), "computation.alignment").status == "clean"
 
 
-def test_alignment_cannot_be_told_without_shapes_and_names() -> None:
+def test_alignment_cannot_be_judged_without_shapes_and_names() -> None:
     silent = one_kernel("nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNT", 200, A100)
     answer = check(profile_of(silent), "computation.alignment")
     assert answer.status == "cannot_answer"
@@ -66,7 +66,7 @@ def test_communication_may_use_few_blocks() -> None:
     assert check(profile_of(rank), "computation.small_grid").status == "clean"
 
 
-def test_without_grids_small_ones_cannot_be_told() -> None:
+def test_without_grids_small_ones_cannot_be_judged() -> None:
     rank = RankBuilder()
     rank.kernel(SGEMM, 100, 100)
     rank.step(0, 0, 1000)

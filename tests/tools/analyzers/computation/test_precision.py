@@ -37,7 +37,7 @@ def test_without_shapes_the_gain_is_the_ratio_of_the_reachable_peaks() -> None:
     factor = (15.7 * 0.70) / (125 * 0.40)
     assert saved_us(finding) == pytest.approx(500 * (1 - factor))
     assert isinstance(finding.change[0], Scale)
-    assert finding.change[0].kept_factor == pytest.approx((1 + factor) / 2)
+    assert finding.change[0].cautious_factor == pytest.approx((1 + factor) / 2)
 
 
 def test_with_shapes_the_gain_stops_at_the_memory_traffic() -> None:
@@ -76,7 +76,7 @@ def test_an_unknown_device_is_named_and_no_question_about_its_peaks_is_answered(
         assert "Strange [31mGPU" in answer.reason
 
 
-def test_kernels_whose_names_tell_nothing_are_not_called_clean() -> None:
+def test_kernels_whose_names_show_nothing_are_not_called_clean() -> None:
     assert check(profile_of(one_kernel("my_gemm_kernel(int)", 500)), "computation.precision").status == "cannot_answer"
 
 

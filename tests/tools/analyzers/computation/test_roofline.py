@@ -24,7 +24,7 @@ def test_an_operator_at_the_devices_limit_is_compute_bound() -> None:
     assert measure(profile, "roofline_pct", rank=0).value == pytest.approx(75.0, abs=0.05)
 
 
-def test_half_types_at_the_limit_are_not_told_to_become_narrower() -> None:
+def test_half_types_at_the_limit_are_not_advised_to_become_narrower() -> None:
     """75 % of 989.5 TFLOP/s in bf16; the device has fp8, but that is another training recipe."""
     finding = only(check(profile_of(_at_the_limit(H100, "c10::BFloat16", 1481)), "computation.roofline"))
     assert finding.cause == "compute_bound"

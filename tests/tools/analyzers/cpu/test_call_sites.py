@@ -1,4 +1,4 @@
-"""Where forward operators note who called them, told by the operators that do nothing else."""
+"""Where forward operators note who called them, shown by the operators that do nothing else."""
 
 from __future__ import annotations
 
@@ -32,6 +32,6 @@ def test_every_operator_that_made_a_node_noted_its_call_for_as_long_as_a_view_ta
     assert np.array_equal(spans[0], [view.start.min() + to_ns(820), view.start.min() + to_ns(900)])
 
 
-def test_too_few_views_tell_nothing() -> None:
+def test_too_few_views_show_nothing() -> None:
     view = forward(views=4)
     assert length(noting_spans(view, int(view.training_tracks[0]))) == 0

@@ -44,7 +44,7 @@ def test_short_kernels_launched_slowly_are_small_operators() -> None:
     assert finding.confidence > 0.9
     (change,) = finding.change
     assert isinstance(change, Scale)
-    assert (change.factor, change.kept_factor) == (0.1, 0.6)
+    assert (change.factor, change.cautious_factor) == (0.1, 0.6)
 
 
 def test_a_handful_of_slow_launches_is_a_hypothesis_only() -> None:
@@ -77,7 +77,7 @@ def test_without_a_device_many_short_operators_are_found() -> None:
     assert finding.details[0].names == ("aten::mul",)
     (change,) = finding.change
     assert isinstance(change, Scale)
-    assert (change.factor, change.kept_factor) == (0.1, 0.6)
+    assert (change.factor, change.cautious_factor) == (0.1, 0.6)
 
 
 def stretched(rank: int) -> RankBuilder:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.asked import asking
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told, traced_rank
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows, traced_rank
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Finding
 from tools.views.profile import Profile
@@ -30,7 +30,7 @@ def contention(profile: Profile) -> Finding:
     return finding
 
 
-def test_waiting_for_a_core_beside_busy_strangers_is_a_foreign_process() -> None:
+def test_waiting_for_a_core_next_to_busy_strangers_is_a_foreign_process() -> None:
     steps = [step_rows(rank, STEPS) for rank in (0, 1)]
     rates = {0: contended(), 1: contended()}
     finding = contention(recorded_profile(records_of(steps, rates)))
@@ -62,7 +62,7 @@ def test_idle_cores_that_the_ranks_may_not_use_are_an_affinity() -> None:
     steps = [step_rows(rank, STEPS) for rank in (0, 1)]
     rates = {rank: contended(process_cpu_us=0.5e6, cpu_idle_ticks=100.0) for rank in (0, 1)}
     levels = {rank: {"allowed_cores": 1.0} for rank in (0, 1)}
-    environments = [told(rank, allowed_cores=(0,)) for rank in (0, 1)]
+    environments = [environment_of(rank, allowed_cores=(0,)) for rank in (0, 1)]
     finding = contention(recorded_profile(records_of(steps, rates, levels, environments)))
     assert finding.mechanism == "affinity"
 
@@ -70,7 +70,7 @@ def test_idle_cores_that_the_ranks_may_not_use_are_an_affinity() -> None:
 def test_more_own_threads_than_cores_are_oversubscription() -> None:
     steps = [step_rows(rank, STEPS) for rank in (0, 1)]
     rates = {rank: contended(run_delay_us=3e6, process_cpu_us=0.9e6) for rank in (0, 1)}
-    environments = [told(rank, threads={"torch_intra": 8}) for rank in (0, 1)]
+    environments = [environment_of(rank, threads={"torch_intra": 8}) for rank in (0, 1)]
     finding = contention(recorded_profile(records_of(steps, rates, None, environments)))
     assert finding.mechanism == "thread_oversubscription"
 
@@ -118,7 +118,7 @@ def switching(rank: int) -> RankBuilder:
     return builder
 
 
-def test_pauses_of_the_switch_interval_tell_that_it_is_the_interpreter() -> None:
+def test_pauses_of_the_switch_interval_show_that_it_is_the_interpreter() -> None:
     records = records_of([step_rows(0, STEPS, thread_cpu_ms=20.0)], {0: {"python_threads_cpu_us": 0.8e6}})
     (finding,) = analyze(recorded_profile(records, switching))[1].findings
     assert finding.details[0].facts[0].value == pytest.approx(3.0)
@@ -138,14 +138,14 @@ def pausing(chance: np.random.Generator, rank: int) -> RankBuilder:
     return builder
 
 
-def test_pauses_of_any_length_do_not_tell_that_it_is_the_interpreter() -> None:
+def test_pauses_of_any_length_do_not_show_that_it_is_the_interpreter() -> None:
     records = records_of([step_rows(0, [85.0] * 40, thread_cpu_ms=20.0)], {0: {"python_threads_cpu_us": 0.8e6}})
-    told_by_pauses = 0
+    shown_by_pauses = 0
     for seed in range(10):
         profile = recorded_profile(records, partial(pausing, np.random.default_rng(seed)))
         (finding,) = analyze(profile)[1].findings
-        told_by_pauses += finding.confidence > 0.75
-    assert told_by_pauses == 0
+        shown_by_pauses += finding.confidence > 0.75
+    assert shown_by_pauses == 0
 
 
 def test_waiting_for_a_core_in_a_passing_stretch_with_nobody_to_name_is_no_contention() -> None:

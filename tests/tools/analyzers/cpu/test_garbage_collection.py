@@ -32,7 +32,7 @@ def test_a_pause_that_starves_the_device_is_found_in_its_step() -> None:
     assert finding.steps == (2,)
     (change,) = finding.change
     assert isinstance(change, Scale)
-    assert (change.factor, change.kept_factor) == (0.1, 0.5)
+    assert (change.factor, change.cautious_factor) == (0.1, 0.5)
 
 
 def test_a_pause_that_the_device_does_not_notice_is_clean() -> None:

@@ -92,7 +92,7 @@ def test_waits_for_the_device_inside_an_operator_are_not_its_own_time() -> None:
 
 
 @pytest.mark.parametrize(("delay_us", "status"), [(0.0, "cannot_answer"), (0.3e6, "clean")])
-def test_records_that_tell_of_waiting_for_a_core_answer_instead_and_others_leave_the_loss_open(
+def test_records_that_show_waiting_for_a_core_answer_instead_and_others_leave_the_loss_open(
     delay_us: float, status: str
 ) -> None:
     slow: dict[int, list[float]] = {1: [20.0, 20.0, 20.0, 1220.0]}

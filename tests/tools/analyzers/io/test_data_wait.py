@@ -50,7 +50,7 @@ def test_a_single_process_loader_that_starves_the_device_is_slow_processing() ->
 def test_the_change_removes_the_spans_on_the_training_thread_and_cautiously_half() -> None:
     (change,) = data_finding(loading_rank(1000)).change
     assert isinstance(change, Scale)
-    assert (change.rank, change.track, change.factor, change.kept_factor) == (0, 0, 0.0, 0.5)
+    assert (change.rank, change.track, change.factor, change.cautious_factor) == (0, 0, 0.0, 0.5)
     assert (change.intervals[:, 1] - change.intervals[:, 0]).tolist() == [1_000_000] * 4
 
 

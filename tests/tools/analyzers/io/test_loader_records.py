@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.asked import asking
-from tests.recorded_runs import recorded_profile, records_of, step_rows, told
+from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder
 from tools.analyzers.io.loader_records import loader_reading
 from tools.findings import Finding
@@ -35,7 +35,10 @@ def data_finding(name: str, cpu_ms: float, rates: dict[str, float], ranks: int =
     steps = [step_rows(rank, [100.0] * 40, data_wait_ms=50.0, thread_cpu_ms=cpu_ms) for rank in range(ranks)]
     numbers = range(ranks)
     records = records_of(
-        steps, dict.fromkeys(numbers, rates), dict.fromkeys(numbers, levels), [told(rank, cores=2) for rank in numbers]
+        steps,
+        dict.fromkeys(numbers, rates),
+        dict.fromkeys(numbers, levels),
+        [environment_of(rank, cores=2) for rank in numbers],
     )
     (finding,) = analyze(recorded_profile(records, loading(name)))[0].findings
     return finding
@@ -49,7 +52,7 @@ def data_finding(name: str, cpu_ms: float, rates: dict[str, float], ranks: int =
         pytest.param(52.0, 1, "slow_data_reading", None, id="it is blocked"),
     ],
 )
-def test_a_loader_in_the_process_is_told_by_what_the_thread_does(
+def test_a_loader_in_the_process_is_shown_by_what_the_thread_does(
     cpu_ms: float, ranks: int, cause: str, mechanism: str | None
 ) -> None:
     finding = data_finding(SINGLE, cpu_ms, {"process_cpu_us": cpu_ms * 1e4}, ranks)
@@ -90,7 +93,7 @@ def test_a_loader_in_the_process_is_told_by_what_the_thread_does(
         ),
     ],
 )
-def test_workers_are_told_by_their_cores(
+def test_workers_are_shown_by_their_cores(
     rates: dict[str, float], levels: dict[str, float], cause: str, mechanism: str | None
 ) -> None:
     finding = data_finding(WORKERS, 50.0, rates, 1, **levels)
@@ -110,7 +113,9 @@ def test_idle_children_that_are_no_workers_do_not_make_the_workers_wait(
 ) -> None:
     steps = [step_rows(0, [100.0] * 40, data_wait_ms=50.0, thread_cpu_ms=50.0, in_flight=queued)]
     rates = {0: {"children_cpu_us": 0.25e6 * children, "process_cpu_us": 0.5e6}}
-    records = records_of(steps, rates, {0: {"children": children, "children_allowed_cores": 8.0}}, [told(0, cores=8)])
+    records = records_of(
+        steps, rates, {0: {"children": children, "children_allowed_cores": 8.0}}, [environment_of(0, cores=8)]
+    )
     reading = loader_reading(recorded_profile(records, loading(WORKERS)), 0, "workers")
     assert (None if reading is None else reading.cause) == cause
 
@@ -124,7 +129,7 @@ def test_idle_children_that_are_no_workers_do_not_make_the_workers_wait(
 )
 def test_cores_that_the_ranks_may_not_use_are_not_spare(allowed: tuple[int, ...], mechanism: str) -> None:
     steps = [step_rows(0, [100.0] * 40, data_wait_ms=50.0, thread_cpu_ms=99.0)]
-    environment = told(0, cores=96, allowed_cores=allowed)
+    environment = environment_of(0, cores=96, allowed_cores=allowed)
     records = records_of(steps, {0: {"process_cpu_us": 0.99e6}}, None, [environment])
     reading = loader_reading(recorded_profile(records, loading(SINGLE)), 0, "single")
     assert reading is not None

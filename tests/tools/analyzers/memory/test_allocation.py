@@ -46,7 +46,7 @@ def test_allocation_in_the_first_step_is_usual() -> None:
     assert [fact.value for fact in check.support[0].facts] == [0, 0]
 
 
-def test_one_step_cannot_tell_start_up_from_pressure() -> None:
+def test_one_step_cannot_separate_start_up_from_pressure() -> None:
     check = analyze(profile_of(allocating(first_step_only=False, steps=1)))[0]
     assert check.status == "cannot_answer"
     assert "one step" in check.reason

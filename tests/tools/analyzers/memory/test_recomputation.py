@@ -49,7 +49,7 @@ def test_a_backward_of_its_own_is_clean() -> None:
     assert ask(checkpointed(again=False), "memory.recomputation").status == "clean"
 
 
-def test_without_a_backward_it_cannot_be_told() -> None:
+def test_without_a_backward_it_cannot_be_judged() -> None:
     rank = RankBuilder(device=None)
     rank.operator("aten::conv2d", 0, 100)
     rank.step(0, 0, 1000)

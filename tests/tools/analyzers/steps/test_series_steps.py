@@ -1,4 +1,4 @@
-"""What is said of profilers in steps that only records tell."""
+"""What is said of profilers in steps that only records show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tools.views.profile import Profile
 
 
 def waiting(active: float | None = None) -> MonitorRecords:
-    """Two ranks that wait for their data, with samples that found a profiler at work, found none, or do not tell."""
+    """Two ranks that wait for their data, with samples that found a profiler at work, found none, or show nothing."""
     rows = [
         step_rows(rank, [100.0] * 60, own_ms=90.0, data_wait_ms=40.0, thread_cpu_ms=90.0, fetches=1)
         for rank in range(2)
@@ -35,7 +35,7 @@ def test_with_a_trace_the_other_steps_are_those_that_no_profiler_touched() -> No
     assert steps.startswith("Unprofiled steps take {0} on average")
 
 
-def test_a_profiler_that_samples_found_in_the_steps_is_told_with_their_time() -> None:
+def test_a_profiler_that_samples_found_in_the_steps_is_shown_with_their_time() -> None:
     for profile in (untraced_profile(waiting(1.0)), recorded_profile(waiting(1.0))):
         sentences = opening(profile, ranking(profile))
         whole = " ".join(sentence.template for sentence in sentences)

@@ -96,7 +96,7 @@ def test_without_a_device_the_trace_cannot_show_it() -> None:
 @pytest.mark.parametrize(
     ("frame", "status"), [("", "cannot_answer"), ("torch/serialization.py(942): save", "found")], ids=["none", "saving"]
 )
-def test_in_one_step_only_frames_tell_a_saving(frame: str, status: str) -> None:
+def test_in_one_step_only_frames_show_a_save(frame: str, status: str) -> None:
     check = traced_save(profile_of(saving_rank((0,), 60_000, frame=frame, steps=1)))
     assert check.status == status
     for finding in check.findings:
