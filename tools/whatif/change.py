@@ -15,7 +15,7 @@ HOPED = 1.5  # an estimated factor may be better than estimated; time that goes 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    """Time inside ``intervals`` on one track takes ``factor`` times as long; ``cautious_factor`` is the cautious view."""
+    """Time inside ``intervals`` on one track takes ``factor`` times as long, ``cautious_factor`` cautiously."""
 
     rank: int
     track: int
