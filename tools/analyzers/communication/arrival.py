@@ -103,7 +103,7 @@ def _details(profile: Profile, late: tuple[int, ...], own: dict[int, tuple[Exces
     sentences = [say("R_wait over all shared collectives is {0}.", measure(profile, "wait_ratio_pct"))]
     mean = measure(profile, "collective_ms")
     for rank in late:
-        text = f"Rank {rank} spends {{0}} per step in collectives, all ranks {{1}}; in {{2}} most waiting is for it."
+        text = f"Rank {rank} spends {{0}} per step in collectives (mean: {{1}}); in {{2}} most waiting is for it."
         inside, led = measure(profile, "collective_ms", rank=rank), measure(profile, "steps_waited_for", rank=rank)
         sentences.append(say(text, inside, mean, led))
         sentences += [
