@@ -22,10 +22,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def step_rows(profile: Profile) -> list[Row]:
-    """Return per step its number, its slowest rank, that rank's wall time and its parts, in ms.
-
-    ``marked_ms``, from mark to mark, is less than ``wall_ms`` where the last step also holds work still queued.
-    """
+    """Return per step its slowest rank with its wall time and parts in ms; ``marked_ms`` is from mark to mark."""
     from tools.views.coarse import step_series
     from tools.views.parts import PARTS
 

@@ -1,7 +1,4 @@
-"""Samples of process, machine, network, accelerator and framework, taken every few seconds by the flushing thread.
-
-Counters are as the kernel gives them (since boot or since the start of the process); a reader takes differences.
-"""
+"""Samples of process, machine, network, accelerator and framework; counters are as the kernel gives them."""
 
 from __future__ import annotations
 
