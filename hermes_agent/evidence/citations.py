@@ -10,6 +10,11 @@ from hermes_agent.model.diagnosis import EvidenceRecord
 
 CONTINUOUS = ("ns", "us", "ms", "s", "KiB", "MiB", "GiB")
 MAGNITUDES = ((1e12, "T"), (1e9, "G"), (1e6, "M"))
+CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
+CITED_FIGURE = re.compile(r"(?P<figure>[-+]?\d[\d.,]*(?:x|/\w+| [^\s\[\]]+)?) \[(?P<id>E\d+)\]")
+CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
+LIST_MARK = re.compile(r"^[ \t]*(?:[-*]|\d+[.)]|#+)[ \t]+", re.MULTILINE)
+BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(]?[A-Z`*\[]|$)|\n+")
 
 
 def written(value: float, unit: str) -> str:
@@ -43,13 +48,6 @@ def _rounded(value: float) -> str:
         return "0"
     decimals = min(max(2 - math.floor(math.log10(abs(value))), 0), 3 if abs(value) < 0.1 else 2)
     return f"{value:.{decimals}f}"
-
-
-CITATION = re.compile(r"\[((?:[EAC]\d+)(?:\s*[,;]\s*[EAC]\d+)*)\]")
-CITED_FIGURE = re.compile(r"(?P<figure>[-+]?\d[\d.,]*(?:x|/\w+| [^\s\[\]]+)?) \[(?P<id>E\d+)\]")
-CODE = re.compile(r"```.*?```|`[^`]*`", re.DOTALL)
-LIST_MARK = re.compile(r"^[ \t]*(?:[-*]|\d+[.)]|#+)[ \t]+", re.MULTILINE)
-BOUNDARY = re.compile(r"(?<=[.!?])(?P<cite>(?:\s*\[[EAC]\d[^\]]*\])*)\s+(?=[\"'(]?[A-Z`*\[]|$)|\n+")
 
 
 def cited_ids(text: str) -> list[str]:

@@ -13,6 +13,10 @@ from hermes_agent.evidence.printable import printable
 from hermes_agent.model.diagnosis import EvidenceRecord, SourceSelector
 from tools.findings import Fact, Sentence
 
+NAME_LIMIT = 80
+ONE = re.compile(r"(?<![\d.,])(1 \[E\d+\]) (collective|step|stage|call|group|kernel|rank)s\b")  # counts of one
+LONGEST_NAME = 4096  # more of a name is not even looked at
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -80,11 +84,6 @@ def evidence_record(identifier: str, fact: Fact) -> EvidenceRecord:
         source=SourceSelector(path=printable(fact.path), selector=printable(fact.selector)),
         run=fact.run,
     )
-
-
-NAME_LIMIT = 80
-ONE = re.compile(r"(?<![\d.,])(1 \[E\d+\]) (collective|step|stage|call|group|kernel|rank)s\b")  # counts of one
-LONGEST_NAME = 4096  # more of a name is not even looked at
 
 
 def quoted(name: str) -> str:

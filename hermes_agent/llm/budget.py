@@ -15,6 +15,7 @@ from tools.errors import ModelError
 ASCII_CHARS_PER_TOKEN = 4
 MESSAGE_OVERHEAD_TOKENS = 4
 TOKENS_PER_PRICE = 1_000_000
+ELIDED = "(left out to save room; ask for it again or read it by its handle)"
 
 
 def estimated_tokens(text: str) -> int:
@@ -129,9 +130,6 @@ class Budget:
                 raise BudgetExceeded(
                     f"The budget of this question is used up: {what}; raise budget.{setting} to allow more."
                 )
-
-
-ELIDED = "(left out to save room; ask for it again or read it by its handle)"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,9 @@ from hermes_agent.llm.model import Degraded, ModelRequest
 from hermes_agent.llm.sanitize import one_line
 from tools.errors import ModelError
 
+if TYPE_CHECKING:
+    from openai import APIError, APIStatusError
+
 Structured = Literal["json_schema", "forced_tool", "json_object", "plain"]
 TokenLimit = Literal["max_tokens", "max_completion_tokens", "none"]
 
@@ -22,6 +25,30 @@ LADDERS: Mapping[str, tuple[str, ...]] = {
     "structured": ("json_schema", "forced_tool", "json_object", "plain"),
     "token_limit": ("max_tokens", "max_completion_tokens", "none"),
 }
+
+# Pattern over host:port, pattern over the model's name, and what differs from the default; later rows refine earlier
+# ones. Sources: the providers' own API references. A wrong entry costs one refused request: the adapter steps down by
+# itself, so only what would fail silently has to be listed.
+_PROFILES: tuple[tuple[str, str, Mapping[str, object]], ...] = (
+    (r"(^|\.)openai\.com(:\d+)?$", r"", {"token_limit": "max_completion_tokens"}),
+    (r"(^|\.)openai\.com(:\d+)?$", r"^(o\d|gpt-5)", {"temperature": False}),
+    (r"(^|\.)deepseek\.com(:\d+)?$", r"", {"structured": "json_object", "reasoning_echo": True}),
+    # Ollama cuts a prompt that is too long without a word and ignores tool_choice.
+    (r":11434$", r"", {"tool_choice": False}),
+    (r"(^|\.)api\.mistral\.ai(:\d+)?$", r"", {"streamed_usage": False}),
+)
+REFUSALS = frozenset({400, 415, 422, 501})
+REFUSALS_IF_NAMED = REFUSALS | {404, 500}
+CONTEXT_OVERFLOW = re.compile(
+    r"context.?(length|window|size)|maximum context|too many tokens|prompt is too long|exceeds? the (model|available)",
+    re.IGNORECASE,
+)
+MAX_DETAIL_CHARS = 300
+RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+NEVER_RETRIED_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
+FIRST_WAIT_S = 0.5
+LONGEST_WAIT_S = 30.0
+SLICE_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -52,19 +79,6 @@ class Capabilities:
     context_window: int | None = None  # tokens; None is unknown
 
 
-# Pattern over host:port, pattern over the model's name, and what differs from the default; later rows refine earlier
-# ones. Sources: the providers' own API references. A wrong entry costs one refused request: the adapter steps down by
-# itself, so only what would fail silently has to be listed.
-_PROFILES: tuple[tuple[str, str, Mapping[str, object]], ...] = (
-    (r"(^|\.)openai\.com(:\d+)?$", r"", {"token_limit": "max_completion_tokens"}),
-    (r"(^|\.)openai\.com(:\d+)?$", r"^(o\d|gpt-5)", {"temperature": False}),
-    (r"(^|\.)deepseek\.com(:\d+)?$", r"", {"structured": "json_object", "reasoning_echo": True}),
-    # Ollama cuts a prompt that is too long without a word and ignores tool_choice.
-    (r":11434$", r"", {"tool_choice": False}),
-    (r"(^|\.)api\.mistral\.ai(:\d+)?$", r"", {"streamed_usage": False}),
-)
-
-
 def profile_for(base_url: str, model: str, corrections: Mapping[str, object] | None = None) -> Capabilities:
     """The built-in profile of an endpoint with the user's ``corrections``; a correction of None changes nothing."""
     host = urlsplit(base_url).netloc.rpartition("@")[2].lower()
@@ -78,14 +92,6 @@ def profile_for(base_url: str, model: str, corrections: Mapping[str, object] | N
 
 def _changed(capabilities: Capabilities, changes: Mapping[str, object]) -> Capabilities:
     return replace(capabilities, **changes)  # type: ignore[arg-type]
-
-
-REFUSALS = frozenset({400, 415, 422, 501})
-REFUSALS_IF_NAMED = REFUSALS | {404, 500}
-CONTEXT_OVERFLOW = re.compile(
-    r"context.?(length|window|size)|maximum context|too many tokens|prompt is too long|exceeds? the (model|available)",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True)
@@ -150,17 +156,6 @@ _FEATURES: Mapping[str, tuple[str, Callable[[Capabilities, ModelRequest], bool]]
     ),
     "tools": (r"tool|function", lambda c, r: bool(r.tools) and c.tools),
 }
-
-
-if TYPE_CHECKING:
-    from openai import APIError, APIStatusError
-
-MAX_DETAIL_CHARS = 300
-RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-NEVER_RETRIED_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-FIRST_WAIT_S = 0.5
-LONGEST_WAIT_S = 30.0
-SLICE_S = 0.1
 
 
 def failure(error: APIError, endpoint: Endpoint, begun: bool = False) -> ModelError:

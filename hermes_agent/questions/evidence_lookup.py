@@ -30,6 +30,11 @@ CELL_CHARS = 120
 LINE_CHARS = 2000
 SAME = 1e-9  # relative difference below which two measurements are the same
 ASKED = re.compile(r"^(show|open|explain|cite|whats?( is)?|where does|why|tell me about)?( me)? ?[eac]\d+\b")
+CASES_LISTED = 3
+DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(?P<what>.+)$", re.IGNORECASE)
+THIS_RUN = re.compile(
+    r"^\W*(this|mine|ours?|it|my (run|case|training|job)|the (run|diagnosis|first cause))\W*$", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -222,13 +227,6 @@ def _cause(name: str) -> Shown:
         *([f"Mechanisms: {mechanisms}"] if mechanisms else []),
     ]
     return _shown(name, cause_heading(name, None), lines)
-
-
-CASES_LISTED = 3
-DESCRIBED = re.compile(r"\b(?:like|about|of|for|with|where|to|in which|when)\s+(?P<what>.+)$", re.IGNORECASE)
-THIS_RUN = re.compile(
-    r"^\W*(this|mine|ours?|it|my (run|case|training|job)|the (run|diagnosis|first cause))\W*$", re.IGNORECASE
-)
 
 
 def similar_cases(discussion: Discussion, question: Question) -> str:

@@ -22,6 +22,13 @@ from hermes_agent.statements.slots import Slot, Template
 from prompts.load import render
 from tools.errors import ModelError
 
+TRIES = 2
+MOST_COMPLAINTS = 12
+REASON_CHARS = 240
+ARGUMENT_CHARS = 80
+UNCITED = "the answer cites nothing of this run, so nothing in it can be checked; cite what it rests on"
+Ask = Callable[[Sequence[Message]], Structured[Statements]]
+
 
 def rendered(statement: Statement, context: CheckContext) -> str:
     """A checked statement as one paragraph."""
@@ -132,13 +139,6 @@ def _lower(text: str) -> str:
     return text[:1].lower() + text[1:] if text[1:2].islower() else text
 
 
-TRIES = 2
-MOST_COMPLAINTS = 12
-REASON_CHARS = 240
-ARGUMENT_CHARS = 80
-UNCITED = "the answer cites nothing of this run, so nothing in it can be checked; cite what it rests on"
-
-
 @dataclass(frozen=True)
 class Accepted:
     """Paragraphs that passed, with the statements behind them; ``note`` is for people when some were left out."""
@@ -158,9 +158,6 @@ class Declined:
     """There is no text of the model's to show; ``reason`` says why in one sentence."""
 
     reason: str
-
-
-Ask = Callable[[Sequence[Message]], Structured[Statements]]
 
 
 @dataclass

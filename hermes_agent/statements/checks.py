@@ -39,6 +39,17 @@ TO = re.compile(r"\bto(?: about)?\s*$", re.IGNORECASE)
 WAITED_FOR = re.compile(r"\b(?:for|of|until)\s*$", re.IGNORECASE)
 DEVICE = frozenset({"device", "gpu", "accelerator", "machine", "node", "cuda"})
 NEAR = 2  # words between a device and the word that judges it
+TRUTH: dict[Claim | None, str] = {
+    "present": "the diagnosis found {0}; its claim is present",
+    "absent": "the diagnosis did not find {0}; its claim is absent",
+    "open": "the diagnosis did not find {0}, which could not be checked in this run; its claim is open",
+    None: "the diagnosis did not find {0}, but its checks are not clean; make no claim about it",
+}
+BETWEEN = re.compile(
+    r"[^{}]*(?:\{(?!E\d)[^{}]*\}[^{}]*)*\{\s*E\d+\s*\}[^{}.;?!]*(?:\{(?!than|E\d)[^{}]*\}[^{}.;?!]*)*"
+    r"\{\s*than\s*\} (?!(?:this|that|it|these|those|them|the (?:latter|former|other|others))\b).*",
+    re.DOTALL | re.IGNORECASE,
+)
 
 
 def faults_of_meaning(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
@@ -201,20 +212,6 @@ def _ranks_of(record: EvidenceRecord) -> set[int]:
     """The ranks that a figure is about, by its arguments."""
     given = [str(value) for name, value in record.arguments.items() if "rank" in name and value is not None]
     return {int(number) for text in given for number in text.replace(" ", ",").split(",") if number.isdecimal()}
-
-
-TRUTH: dict[Claim | None, str] = {
-    "present": "the diagnosis found {0}; its claim is present",
-    "absent": "the diagnosis did not find {0}; its claim is absent",
-    "open": "the diagnosis did not find {0}, which could not be checked in this run; its claim is open",
-    None: "the diagnosis did not find {0}, but its checks are not clean; make no claim about it",
-}
-
-BETWEEN = re.compile(
-    r"[^{}]*(?:\{(?!E\d)[^{}]*\}[^{}]*)*\{\s*E\d+\s*\}[^{}.;?!]*(?:\{(?!than|E\d)[^{}]*\}[^{}.;?!]*)*"
-    r"\{\s*than\s*\} (?!(?:this|that|it|these|those|them|the (?:latter|former|other|others))\b).*",
-    re.DOTALL | re.IGNORECASE,
-)
 
 
 def template_of(statement: Statement) -> Template:

@@ -38,6 +38,10 @@ ANYTHING = Question("", "")
 OF_ELSEWHERE = ("similar_cases", "advice")  # what they name is not what this run has
 TEXT_CHARS = 20_000
 MOST_TEXTS = 32
+MAX_ROUNDS = 8
+QUESTION_CHARS = 4_000
+REMEMBERED = 3  # earlier questions that a model sees again with their answers
+TOOL_CHARS = 6_000
 
 
 class OfCause(Arguments):
@@ -156,12 +160,6 @@ def _subject(cause: str, mechanism: str | None = None) -> Subject:
         have = ", ".join(known.mechanisms) or "none"
         raise UsageError(f"{cause} has no mechanism {mechanism!r}; it has {have}")
     return Subject(plain(mechanism or cause), (cause,), mechanism)
-
-
-MAX_ROUNDS = 8
-QUESTION_CHARS = 4_000
-REMEMBERED = 3  # earlier questions that a model sees again with their answers
-TOOL_CHARS = 6_000
 
 
 class ModelAnswers:

@@ -15,6 +15,7 @@ Kind = Literal["cause", "symptom", "comparison", "advice", "explanation", "quest
 Claim = Literal["present", "absent", "open"]
 MOST_STATEMENTS = 14
 TEXT_CHARS = 600
+NAME_CHARS = 80
 
 
 class Statement(BaseModel):
@@ -35,9 +36,6 @@ class Statements(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     statements: list[Statement]
-
-
-NAME_CHARS = 80
 
 
 def introduction(model: str) -> str:

@@ -37,6 +37,9 @@ REASONS = {
     "comparison": "{word!r} compares; write the slot {{than}} in a statement of kind comparison",
 }
 
+OF_PREDICTION = ("predicted", "joint")
+OF_SAVING = (*OF_PREDICTION, "saving", "impact", "cost")
+
 
 @dataclass(frozen=True)
 class Vocabulary:
@@ -133,10 +136,6 @@ def _stems(word: str) -> tuple[str, ...]:
     cut += [f"{stem}e" for stem in cut] + [stem[:-1] for stem in cut if stem[-1:] == stem[-2:-1]]
     cut += [f"{word.removesuffix(end)}y" for end in ("ies", "ied") if word.endswith(end)]
     return tuple(stem for stem in cut if len(stem) >= SHORTEST_STEM)
-
-
-OF_PREDICTION = ("predicted", "joint")
-OF_SAVING = (*OF_PREDICTION, "saving", "impact", "cost")
 
 
 def subjects_of_cause(name: str | None) -> frozenset[str]:

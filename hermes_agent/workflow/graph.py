@@ -37,6 +37,7 @@ LOG = logging.getLogger("hermes_dx.workflow")
 RECALLED_CAUSES = 2  # similar cases are looked up for this many causes
 CASES_PER_CAUSE = 3
 LONGEST_REASON = 300
+RECURSION_LIMIT = 25  # the longest path has ten nodes
 
 
 class State(TypedDict, total=False):
@@ -232,9 +233,6 @@ NODES: dict[str, Node] = {
     "predict": _staged(Stage.PREDICT, _predict),
     "write": _staged(Stage.WRITE, _write),
 }
-
-
-RECURSION_LIMIT = 25  # the longest path has ten nodes
 
 
 def build() -> CompiledStateGraph[State, Workspace, State, State]:
