@@ -282,10 +282,6 @@ def _parameters(metric: Metric) -> dict[str, inspect.Parameter]:
     return parameters
 
 
-# Every figure such a tool gives carries an id; none of them writes, executes or opens a path of the caller's choice.
-# Tools that answer from the diagnosis are listed in ``hermes_agent.statements.question``.
-
-
 RUN_TOOLS: tuple[ReadTool[ToolContext], ...] = (
     read_tool(step_times, StepTimes),
     read_tool(breakdown, Breakdown),

@@ -8,7 +8,6 @@ from functools import lru_cache
 from tools.findings import Argument, Fact
 from tools.judgement import savings
 from tools.metrics import registry
-from tools.metrics import registry as labels
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.views.profile import Profile
 
@@ -31,4 +30,4 @@ def measure(profile: Profile, metric: str, **arguments: Argument) -> Fact:
 
 def label(metric: str, arguments: Mapping[str, Argument]) -> str:
     """The words for a value of the metric with these arguments, such as ``mean data wait per step on rank 1``."""
-    return labels.label_of(metrics()[choice("metric", metric, metrics())], arguments)
+    return registry.label_of(metrics()[choice("metric", metric, metrics())], arguments)

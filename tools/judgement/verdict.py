@@ -166,7 +166,7 @@ def judge(
     if sure or any(lost >= limits["cause_share_pct"] for lost in certain):
         why = "fixing a cause would save a noticeable share of the step, but confidence in it is low"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
-    if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
+    if unexplained or part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
         why = "much of the step is not computation, and no check explains it"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
     if _unsteady(profile, causes):
@@ -233,16 +233,12 @@ def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
     return over_pct >= limits["fluctuation_pct"] and explained < over_pct * limits["explained_part_pct"] / 100.0
 
 
-def _compute_pct(profile: Profile) -> float:
-    return part_pct(profile, "compute")
-
-
 def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:
     """Return what to record: marks for the steps, else what the largest open part needs, else the first open check."""
     if not steps_marked(profile.run):
         return MARKED_STEPS
     parts = unexplained or [max(EXPLAINING, key=lambda part: part_pct(profile, part))]
-    if unexplained or _compute_pct(profile) < profile.thresholds["healthy_compute_pct"]:
+    if unexplained or part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
         return NEEDED[parts[0]]
     open_checks = [check.needs for check in checks if check.status == "cannot_answer" and check.needs]
     return open_checks[0] if open_checks else MORE_STEPS

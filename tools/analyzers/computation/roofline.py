@@ -72,12 +72,9 @@ def _far_below(profile: Profile, where: Concerned) -> bool:
     reached = measure(profile, "roofline_pct", rank=where.worst)
     calls = roofline(profile, where.worst)
     calls = calls[calls["bound"] == "underutilized"]
-    if calls["device_ns"].mean() < 1000 * profile.thresholds["small_grid_kernel_us"]:
-        return False
-    return (
-        where.share.value >= profile.thresholds["cause_share_pct"]
-        and reached.value < profile.thresholds["low_roofline_pct"]
-    )
+    limits, small_ns = profile.thresholds, 1000 * profile.thresholds["small_grid_kernel_us"]
+    large = where.share.value >= limits["cause_share_pct"] and not calls["device_ns"].mean() < small_ns
+    return large and reached.value < limits["low_roofline_pct"]
 
 
 def _bounds(profile: Profile) -> tuple[Sentence, ...]:

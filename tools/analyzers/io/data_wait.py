@@ -140,11 +140,8 @@ def _same_kind_spared(profile: Profile, ranks: tuple[int, ...], kind: str) -> bo
 
 
 def _work(profile: Profile, rank: int) -> tuple[Fact, ...]:
-    return (
-        measure(profile, "loader_frames_pct", rank=rank, what="reading"),
-        measure(profile, "loader_frames_pct", rank=rank, what="processing"),
-        measure(profile, "loader_operators_pct", rank=rank),
-    )
+    frames = (measure(profile, "loader_frames_pct", rank=rank, what=what) for what in ("reading", "processing"))
+    return *frames, measure(profile, "loader_operators_pct", rank=rank)
 
 
 def _against(work: tuple[Fact, ...], cause: str, kind: str) -> tuple[Sentence, ...]:

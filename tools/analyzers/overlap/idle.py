@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, found, say, values, worst_of
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
 from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
@@ -67,24 +67,14 @@ def _shares(profile: Profile, reason: str) -> dict[int, Fact]:
     causes=("operator_dispatch",),
     needs=(Need.DEVICE,),
 )
-def device_idle(profile: Profile) -> Check:
+def device_idle(profile: Profile) -> Check | Finding:
     """Idle time in long pauses of the host that no other check explains."""
     shares = values(_shares(profile, "stall"))
     if not shares:
         return cannot_answer(*NOT_JOINED)
     chosen, worst = affected(shares, profile.thresholds["noted_pct"]), worst_of(shares)
-    return found(_stall(profile, chosen, worst)) if chosen else clean(_overview(profile, worst))
-
-
-def _overview(profile: Profile, rank: int) -> Sentence:
-    return say(
-        "The device is idle for {0} of the step: {1} waiting for data, {2} with a non-empty launch queue, {3} after the"
-        " host had waited for the device, {4} between close launches and {5} in longer pauses of the host.",
-        *(idle_share(profile, rank, reason) for reason in REASONS),
-    )
-
-
-def _stall(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
+    if not chosen:
+        return clean(_overview(profile, worst))
     stall, share = measure_all(profile, "device_idle_ms", "device_idle_pct", rank=worst, reason="stall")
     idle = idle_time(profile, worst)
     name = covering_name(profile.rank(worst), idle.sets["stall"])
@@ -94,12 +84,20 @@ def _stall(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         cause="operator_dispatch",
         claim=say(text, stall, share, names=(name,) if name else ()),
         confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=UNEXPLAINED_CAP),
-        ranks=ranks,
+        ranks=chosen,
         steps=tuple(int(step) for step in np.unique(idle.gaps["step"][idle.gaps["stall_ns"] > 0])),
-        change=removal(profile, ranks, "stall", 0.0, 0.5),
+        change=removal(profile, chosen, "stall", 0.0, 0.5),
         details=(_overview(profile, worst),),
         symptom_of=late_host_causes(profile, worst),
         hints={"where": name} if name else {},
+    )
+
+
+def _overview(profile: Profile, rank: int) -> Sentence:
+    return say(
+        "The device is idle for {0} of the step: {1} waiting for data, {2} with a non-empty launch queue, {3} after the"
+        " host had waited for the device, {4} between close launches and {5} in longer pauses of the host.",
+        *(idle_share(profile, rank, reason) for reason in REASONS),
     )
 
 
