@@ -17,6 +17,11 @@ from tools.views.profile import Profile, memoized
 CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late
 CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still resolve
 EXPLAINED = 0.5  # the rank's own excess explains its lateness when it is at least this share of it
+SKEW_STEPS = 8  # fewer steps cannot show that the late rank changes as a rule
+SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less is an exception
+NEEDS = "records of all ranks with `monitor.watch_model(model)` or `with monitor.waiting():`, which show their own time"
+SURE = 0.85  # who is late is measured; why is not
+TAKEN_OFF = "data wait, collections and waiting for a core"
 
 
 def late_ranks(profile: Profile) -> tuple[int, ...]:
@@ -135,10 +140,6 @@ def _against(
     return (*against, *left_out(profile))
 
 
-SKEW_STEPS = 8  # fewer steps cannot show that the late rank changes as a rule
-SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less is an exception
-
-
 @check(
     *("communication.arrival_skew", "Straggler", "Do collectives wait for a straggler?"),
     causes=("straggler", "data_skew"),
@@ -204,11 +205,6 @@ def _support(profile: Profile, ratio: Fact) -> tuple[Sentence, ...]:
         say(text, measure(profile, "matched_collectives"), ratio),
         *left_out(profile),
     )
-
-
-NEEDS = "records of all ranks with `monitor.watch_model(model)` or `with monitor.waiting():`, which show their own time"
-SURE = 0.85  # who is late is measured; why is not
-TAKEN_OFF = "data wait, collections and waiting for a core"
 
 
 @check(

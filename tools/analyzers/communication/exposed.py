@@ -27,6 +27,7 @@ CAP = 0.45
 UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
 AT_ONCE = say("The next operator needs their result: no order of the same work hides them, only shards of it do.")
 SMALLER = say("Shards make operators smaller, which may take back what they hide; the trace does not show that.")
+NO_CORE = say("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
 
 
 def exchange_finding(profile: Profile) -> Finding | None:
@@ -65,9 +66,6 @@ def _hidden(profile: Profile, table: pd.DataFrame, less_ms: Mapping[int, float])
         for view in profile.ranks
         for part in hidden(view, row[rank == view.rank.rank], moving(profile, view), less_ms[view.rank.rank])
     )
-
-
-NO_CORE = say("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
 
 
 @check(

@@ -15,6 +15,10 @@ MOST = 0.5  # of the exposed transfer
 UNTRACED = say("Not all ranks were traced, so a part of it may be waiting for another rank.")
 UNTRACED_REASON = "not all ranks were traced: waiting for one of the others would look like slow transfer"
 UNTRACED_NEEDS = "whole traces of all ranks of a group for the same steps"
+CAP = 0.45  # below the confidence of a verdict: nobody saw the rank that is waited for
+SIZES = 3  # a line through fewer misses none of them
+STEPS = 3  # in as many each of two sizes must come again, so that chance shows as distance from the line
+UNSEEN = say("The rank that is waited for was not traced; a transfer that others disturb might look alike.")
 
 
 def all_traced(profile: Profile) -> bool:
@@ -48,12 +52,6 @@ def order_suffices(profile: Profile) -> bool:
     if not overlap_known(profile) or link_bound(profile):
         return False
     return measure(profile, "left_exposed_pct").value < profile.thresholds["communication_exposed_pct"]
-
-
-CAP = 0.45  # below the confidence of a verdict: nobody saw the rank that is waited for
-SIZES = 3  # a line through fewer misses none of them
-STEPS = 3  # in as many each of two sizes must come again, so that chance shows as distance from the line
-UNSEEN = say("The rank that is waited for was not traced; a transfer that others disturb might look alike.")
 
 
 def holds_waiting(profile: Profile, fit: Fit) -> bool:

@@ -18,6 +18,23 @@ from tools.views.transfers import LARGE_BYTES, large_transfers
 from tools.whatif.change import Change
 
 SOCKET_SHARE = 0.5  # of what the collectives have to send must be counted on interfaces, if sockets carry it
+VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
+VIRTUAL = (
+    *("lo", "docker", "veth", "br-", "virbr", "ifb", "dummy", "tun", "tap", "cali", "flannel", "cni", "sit", "kube"),
+    *("nodelocaldns", "cilium", "lxc", "vxlan", "gre", "ip6", "wg", "ovs", "weave", "macv", "ipvl", "teql", "erspan"),
+)
+JOINED = ("bond", "team", "br", "vlan")  # made of others that are listed as well: those are no second network
+DELIVERS = 0.3  # of an interface's own speed: below it is not what it says
+SUSTAINED = 0.5  # of an interface's own speed is what large collectives are taken to reach on it
+LEFT = 0.3  # of the exposed transfer stays on a better network where the bandwidth of large collectives is not known
+FASTER = 2.0
+COUNTED_SEGMENTS = 1000  # fewer segments than this are no sample
+COUNTED_AGAIN = 20  # fewer retransmissions happen on any network and show no rate
+ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet makes the adapter send a window again
+ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
+PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
+METHOD = "mean over median step beyond stalls and collections, and half of the trace's exposed communication"
+LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
 
 
 def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> bool:
@@ -32,18 +49,6 @@ def carried_by_sockets(profile: Profile, records: HostRecords, rank: int) -> boo
     if own is None or all(rate is None for rate in rates):
         return not profile.accelerated
     return sum(rate or 0.0 for rate in rates) >= SOCKET_SHARE * own.value / (records.series.mean_ms / 1e3)
-
-
-VARIABLES = ("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "HCCL_SOCKET_IFNAME")
-VIRTUAL = (
-    *("lo", "docker", "veth", "br-", "virbr", "ifb", "dummy", "tun", "tap", "cali", "flannel", "cni", "sit", "kube"),
-    *("nodelocaldns", "cilium", "lxc", "vxlan", "gre", "ip6", "wg", "ovs", "weave", "macv", "ipvl", "teql", "erspan"),
-)
-JOINED = ("bond", "team", "br", "vlan")  # made of others that are listed as well: those are no second network
-DELIVERS = 0.3  # of an interface's own speed: below it is not what it says
-SUSTAINED = 0.5  # of an interface's own speed is what large collectives are taken to reach on it
-LEFT = 0.3  # of the exposed transfer stays on a better network where the bandwidth of large collectives is not known
-FASTER = 2.0
 
 
 @dataclass(frozen=True)
@@ -164,15 +169,6 @@ def _unused(profile: Profile, records: HostRecords, rank: int, machine: RankEnvi
 
 def _own_network(name: str, used: str) -> bool:
     return name != used and "." not in name and "@" not in name and not name.startswith((*VIRTUAL, *JOINED))
-
-
-COUNTED_SEGMENTS = 1000  # fewer segments than this are no sample
-COUNTED_AGAIN = 20  # fewer retransmissions happen on any network and show no rate
-ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet makes the adapter send a window again
-ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
-PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
-METHOD = "mean over median step beyond stalls and collections, and half of the trace's exposed communication"
-LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
 
 
 @check(

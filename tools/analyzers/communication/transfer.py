@@ -20,6 +20,12 @@ BETWEEN: Mapping[str, tuple[str, ...]] = {"NCCL_IB_DISABLE": ("1",), "NCCL_NET":
 INSIDE: Mapping[str, tuple[str, ...]] = {"NCCL_P2P_DISABLE": ("1",), "NCCL_SHM_DISABLE": ("1",)}
 CLOSED = "The run was started with {n0} set so that the library does not take the fastest way between the ranks."
 IF_ANY = "The run was started with {n0} set, which keeps the library from InfiniBand, if there is any."
+UNKNOWN_LINK = say("What the links between these ranks can carry was not recorded.")
+UNKNOWN_LINK_CAP = 0.75
+BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
+FASTER_AT_LEAST = 0.5  # where no better figure is known, the prediction is for twice the bandwidth
+ONE_RANK = say("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
+ONE_RANK_CAP = 0.45  # one rank cannot separate waiting from transfer: a hypothesis, below the confidence of a verdict
 
 
 def slow_way(profile: Profile, inside: bool) -> str:
@@ -37,12 +43,6 @@ def faster_way(profile: Profile, variable: str) -> bool:
     if variable not in BETWEEN or records is None:
         return variable in INSIDE
     return any(records.level(rank, "rdma_retransmits") is not None for rank in records.ranks)
-
-
-UNKNOWN_LINK = say("What the links between these ranks can carry was not recorded.")
-UNKNOWN_LINK_CAP = 0.75
-BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
-FASTER_AT_LEAST = 0.5  # where no better figure is known, the prediction is for twice the bandwidth
 
 
 def measured_bandwidth(profile: Profile, kind: str) -> Sentence:
@@ -112,10 +112,6 @@ def _one_machine(profile: Profile) -> bool:
     hosts = {} if profile.host_records is None else profile.host_records.hosts
     together = next(iter(hosts.values()), ())
     return len(hosts) == 1 and len(together) >= (profile.run.layout.world_size or len(profile.ranks))
-
-
-ONE_RANK = say("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
-ONE_RANK_CAP = 0.45  # one rank cannot separate waiting from transfer: a hypothesis, below the confidence of a verdict
 
 
 @check(

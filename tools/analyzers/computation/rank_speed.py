@@ -16,6 +16,13 @@ from tools.views.profile import Profile
 
 AGREEING = 0.6  # share of the compared time that is slower, below which content rather than speed differs
 SURE = 1.5  # times the limit: in a few steps one of two equal ranks may happen to be slower
+FEW = "So few steps are compared that one moment may have done it."
+HELD_UP_PCT = 50.0  # of the excess in single calls: then the host was taken away, else all of its calls are slow
+HELD_UP_CAP, EVEN_CAP = 0.7, 0.45  # who had the core is not in a trace; even slowness may be a lower clock
+ENOUGH_STEPS = 3  # in fewer one moment may have done it, and then it is no more than a hypothesis
+NO_WAITING = "a rank's host takes longer for the same operators, but it hardly waits for a core by the records"
+NEEDED = "the traces with Python frames (with_stack=True), and the frequencies of the cores"
+EVEN = "All calls are slower alike, as on a processor with a lower clock."
 
 
 @check(
@@ -78,15 +85,6 @@ def _on_hosts(profile: Profile) -> Check | Finding:
         against=(say("What else ran on that rank's cores is not in the trace."),),
         symptom_of=("cpu_contention", "garbage_collection"),
     )
-
-
-FEW = "So few steps are compared that one moment may have done it."
-HELD_UP_PCT = 50.0  # of the excess in single calls: then the host was taken away, else all of its calls are slow
-HELD_UP_CAP, EVEN_CAP = 0.7, 0.45  # who had the core is not in a trace; even slowness may be a lower clock
-ENOUGH_STEPS = 3  # in fewer one moment may have done it, and then it is no more than a hypothesis
-NO_WAITING = "a rank's host takes longer for the same operators, but it hardly waits for a core by the records"
-NEEDED = "the traces with Python frames (with_stack=True), and the frequencies of the cores"
-EVEN = "All calls are slower alike, as on a processor with a lower clock."
 
 
 @check(

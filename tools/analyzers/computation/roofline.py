@@ -20,6 +20,9 @@ from tools.views.roofline import costed_kernels, roofline
 
 # From half types to fp8 is left out: that is another training recipe, and nothing is wrong with a step without it.
 NARROWER = {"fp32": "tf32", "tf32": "bf16"}
+WORTHWHILE = 1.5  # a matrix unit that is not this much faster than the ordinary one is no reason to change types
+NO_SHAPES = "Shapes are not recorded, so the gain is a bound from the device's peaks."
+TARGETS = ("tf32", "bf16", "fp16")
 
 
 @check(
@@ -107,11 +110,6 @@ def _narrower_factor(profile: Profile, rank: int) -> float:
     matrix = bool(table["matrix"].to_numpy()[table["device_ns"].to_numpy().argmax()])
     present, better = spec.peak_flops_per_s(used, matrix), spec.peak_flops_per_s(NARROWER.get(used, ""), matrix=True)
     return min(1.0, present / better) if present and better else 1.0
-
-
-WORTHWHILE = 1.5  # a matrix unit that is not this much faster than the ordinary one is no reason to change types
-NO_SHAPES = "Shapes are not recorded, so the gain is a bound from the device's peaks."
-TARGETS = ("tf32", "bf16", "fp16")
 
 
 @check(

@@ -20,6 +20,7 @@ EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able
 UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
 SWITCHES = "A traced step has {0} between operators as long as the interpreter's switch interval, of {1} about as long."
 CHANCE = 0.01  # that pauses of any length would be of that length so often
+BETWEEN = 0.5  # of the blocked time must lie between the operators of the trace: there the script's own calls are
 
 
 @check(
@@ -116,9 +117,6 @@ def _part(profile: Profile, part: str, rank: int) -> float:
         return float(part_ms(profile.series, part, rank).mean())
     except UsageError:
         return 0.0
-
-
-BETWEEN = 0.5  # of the blocked time must lie between the operators of the trace: there the script's own calls are
 
 
 @check(

@@ -22,6 +22,10 @@ from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Scale
 
 SEVERAL = 5  # views, fewer of which show no usual time
+# How environment variables are named; nothing else in a trace's head is.
+VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$|PYTHON[A-Z]+$")
+CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that are none
+NO_COST = "a setting's cost cannot be read from one run"
 
 
 def noting_spans(rank: RankProfile, track: int) -> IntervalSet:
@@ -42,12 +46,6 @@ def _with_node(rank: RankProfile, track: int) -> NDArray[np.int64]:
     rows = rank.in_steps(np.sort(rows[rank.track[rows] == track]))
     last = {known[row]: row for row in rows[np.argsort(rank.start[rows], kind="stable")]}
     return np.array(sorted(last.values()), dtype=np.int64)
-
-
-# How environment variables are named; nothing else in a trace's head is.
-VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$|PYTHON[A-Z]+$")
-CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that are none
-NO_COST = "a setting's cost cannot be read from one run"
 
 
 @check(

@@ -24,6 +24,10 @@ from tools.views.series import RunSeries
 COLLECTING, COMPILING = "garbage_collection", "compilation"  # name patterns of spans
 METHOD = "pauses of the collector, the longest rank of each step"
 APART = 1.3  # times the worst rank's own pauses: what all cost together when they do not collect in the same steps
+MOST_LONG = 2.0  # long steps per compilation seen: a trace shows the versions of a few steps only
+OPEN = "What the thread computes in the long steps is not recorded; an evaluation would look the same."
+SEVERAL = "The traced steps use several versions of one region: their inputs differ in shape."
+NOT_COUNTED = "no trace was read, and the records count no compilation worth noting"
 
 
 def _exposed(profile: Profile, pattern: str) -> dict[int, Fact]:
@@ -101,12 +105,6 @@ def _recorded_collections(profile: Profile, series: RunSeries) -> Check | Findin
         saving=host_saving(profile, ranks, 0.95 * cost.value, (0.6, 1.1), METHOD, rare=True),
         details=tuple(details),
     )
-
-
-MOST_LONG = 2.0  # long steps per compilation seen: a trace shows the versions of a few steps only
-OPEN = "What the thread computes in the long steps is not recorded; an evaluation would look the same."
-SEVERAL = "The traced steps use several versions of one region: their inputs differ in shape."
-NOT_COUNTED = "no trace was read, and the records count no compilation worth noting"
 
 
 @check(

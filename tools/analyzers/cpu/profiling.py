@@ -23,6 +23,11 @@ METHOD = "profiled events times the cost of recording one"
 RECORDS = "A traced step holds {0} for Python frames and {1} for operators."
 UNKNOWN = "What it costs is not recorded."
 OPEN = "The amount is an estimate from what this trace records; a profiler with other options costs another amount."
+RECORDED = (EventKind.PYTHON, EventKind.OPERATOR, EventKind.RUNTIME)
+ONLY_PROFILED = 0.5  # of the estimate: if traced steps are longer than the rest by this much, they alone are profiled
+TRACED_OPEN = "No step time without the profiler is known; the amount is an estimate."
+ONLY = "Profiled steps take {0} longer than the others, on which no profiler ran: it costs the training nothing."
+ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler seems to run in those as well."
 
 
 def always_profiled(profile: Profile, rank: int) -> bool:
@@ -34,13 +39,6 @@ def always_profiled(profile: Profile, rank: int) -> bool:
 def _events(profile: Profile, rank: int) -> tuple[Fact, Fact]:
     frames = measure(profile, "profiled_events_per_step", rank=rank, kind="python")
     return frames, measure(profile, "profiled_events_per_step", rank=rank, kind="operator")
-
-
-RECORDED = (EventKind.PYTHON, EventKind.OPERATOR, EventKind.RUNTIME)
-ONLY_PROFILED = 0.5  # of the estimate: if traced steps are longer than the rest by this much, they alone are profiled
-TRACED_OPEN = "No step time without the profiler is known; the amount is an estimate."
-ONLY = "Profiled steps take {0} longer than the others, on which no profiler ran: it costs the training nothing."
-ALWAYS = "Steps of this trace are only {0} longer than the others: the profiler seems to run in those as well."
 
 
 @check(

@@ -16,6 +16,16 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 
 EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is what the loader does
+KIND_NAMES = {
+    "single": "data loader, which works in the training process itself,",
+    "workers": "data loader with worker processes",
+    "other": "data loader",
+}
+INSIDE = (
+    "Frames that read files fill {0} of the loader's time.",
+    "Frames that transform samples fill {0} of the loader's time.",
+    "Framework operators fill {0} of the loader's time: batches are computed there.",
+)
 
 
 @check(
@@ -97,18 +107,6 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         signals=(*common, "single-process loader") if kind == "single" else common,
         hints={"loader": kind},
     )
-
-
-KIND_NAMES = {
-    "single": "data loader, which works in the training process itself,",
-    "workers": "data loader with worker processes",
-    "other": "data loader",
-}
-INSIDE = (
-    "Frames that read files fill {0} of the loader's time.",
-    "Frames that transform samples fill {0} of the loader's time.",
-    "Framework operators fill {0} of the loader's time: batches are computed there.",
-)
 
 
 def loader_kind(view: RankProfile) -> str:

@@ -20,6 +20,14 @@ BLOCKED = 0.5  # of the time in a loader within the training process
 SPARE_CORES = 0.5
 PREFETCHED = 2  # batches that a DataLoader asks of each worker ahead of time, by default
 SATURATED = 0.8  # of the cores that the workers may use
+UNREAD = 0.65  # that data is waited for is measured; whether for reading or for processing is not recorded
+OPEN = "Whether batches are slow to read or slow to make is not recorded."
+OTHERS_OPEN = (
+    "Whether other ranks compute as long meanwhile is not recorded, and then the step loses nothing to it;"
+    " `monitor.watch_model(model)` records each rank's own time."
+)
+METHOD = "data wait as far as it makes the longest own time longer"
+METHOD_AT_MOST = "the longest data wait of each step, which is the most that it can cost"
 
 
 @dataclass(frozen=True)
@@ -117,16 +125,6 @@ def spare_cores(records: HostRecords, rank: int, granted: bool = True) -> float 
     others = [each for rank in records.neighbours(rank) if (each := records.environment(rank)) is not None]
     allowed = set().union(*(each.allowed_cores for each in others)) if granted else set()
     return min(machine.cores, len(allowed) or machine.cores, machine.quota_cores or machine.cores) - own
-
-
-UNREAD = 0.65  # that data is waited for is measured; whether for reading or for processing is not recorded
-OPEN = "Whether batches are slow to read or slow to make is not recorded."
-OTHERS_OPEN = (
-    "Whether other ranks compute as long meanwhile is not recorded, and then the step loses nothing to it;"
-    " `monitor.watch_model(model)` records each rank's own time."
-)
-METHOD = "data wait as far as it makes the longest own time longer"
-METHOD_AT_MOST = "the longest data wait of each step, which is the most that it can cost"
 
 
 def recorded_data_wait(profile: Profile) -> Check | Finding:

@@ -28,6 +28,7 @@ from tools.whatif.change import Change, Scale, Unblock
 MEMORY_KNOWN_CAP, MEMORY_UNKNOWN_CAP = 0.85, 0.7  # without a figure for memory it may be forced by its lack
 TOTALS = ("allocated", "reserved")
 AMPLE_PCT = 70.0  # of the device's memory: with less in use, there is room for activations
+PROFILED = 0.45  # a profiler that runs all the time takes memory as well; how much, only a trace lets estimate
 
 
 @check(
@@ -131,9 +132,6 @@ def recomputation(profile: Profile) -> Check | Finding:
         change=change,
         against=() if used else (say("Whether memory would suffice without it was not recorded."),),
     )
-
-
-PROFILED = 0.45  # a profiler that runs all the time takes memory as well; how much, only a trace lets estimate
 
 
 @check(

@@ -23,6 +23,15 @@ from tools.views.step_shape import KENDALL_Z, PERIOD_STEPS, PETTITT_P, TREND_STE
 
 FEW_SAMPLES = "Too few samples of processes and machines were taken in these steps: their figures cover the whole run."
 UNPROFILED = "without a profiler"
+coarse = partial(check, family="parallel", stage="coarse", from_records="steps")
+SPIKE_STEPS = 3
+IN_WORDS = {TREND_STEPS: "ten", PERIOD_STEPS: "twenty"}  # what is needed is no measured figure, so it is no digit
+SHOWN_SPIKES = 3
+USUAL_SHARE = 0.5  # of the steps must be near the median, else it is no step that another one could be held against
+RHYTHM_CORRELATION = 0.5
+OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself explains what others wait for
+MORE_RECORDS = "a longer series: more steps under the monitor, or in the step log"
+OWN_TIME = "`monitor.watch_model(model)` or `with monitor.waiting():`, which record a rank's own time"
 
 
 def unprofiled(profile: Profile) -> tuple[Sentence, ...]:
@@ -68,18 +77,6 @@ def profiler_seen(profile: Profile) -> Fact | None:
     active = {} if records is None else by_rank(profile, records, "profiler_active_pct")
     most = active[worst_of(values(active))] if active else None
     return most if most is not None and most.value > 0 else None
-
-
-coarse = partial(check, family="parallel", stage="coarse", from_records="steps")
-
-SPIKE_STEPS = 3
-IN_WORDS = {TREND_STEPS: "ten", PERIOD_STEPS: "twenty"}  # what is needed is no measured figure, so it is no digit
-SHOWN_SPIKES = 3
-USUAL_SHARE = 0.5  # of the steps must be near the median, else it is no step that another one could be held against
-RHYTHM_CORRELATION = 0.5
-OWN_SHARE = 0.5  # a rank that adds this much of the largest excess by itself explains what others wait for
-MORE_RECORDS = "a longer series: more steps under the monitor, or in the step log"
-OWN_TIME = "`monitor.watch_model(model)` or `with monitor.waiting():`, which record a rank's own time"
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,17 @@ OPEN = "What happens in the long steps is not recorded; evaluation or logging wo
 UNSEEN = "That a checkpoint is what is written then is not recorded: no storage of the machine sees it."
 BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
+NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
+NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps show how often it happens
+SEVERAL_CAP, ONCE_CAP = 0.45, 0.35  # hypotheses: by copies and pauses alone, in several steps and in one
+TRACED_OPEN = (
+    "What the host does in these pauses is not recorded; computing or writing out results would look the same."
+)
+RARE = "So few steps are recorded that the saving may come far more seldom than in them."
+UNCLEAR = (
+    "a large copy to the host in so few steps may be what every step does, and no Python frame shows what it is for"
+)
+NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
 
 
 @check(
@@ -127,19 +138,6 @@ def _writers(profile: Profile, series: RunSeries, stalls: dict[int, Stalls]) -> 
     known = {rank: each for rank, each in found_on.items() if each is not None and each.share >= WRITTEN_SHARE}
     most = max((each.bytes_per_stall for each in known.values()), default=0.0)
     return {rank: each for rank, each in known.items() if each.bytes_per_stall >= EXPLAINS * most}
-
-
-NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
-NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps show how often it happens
-SEVERAL_CAP, ONCE_CAP = 0.45, 0.35  # hypotheses: by copies and pauses alone, in several steps and in one
-TRACED_OPEN = (
-    "What the host does in these pauses is not recorded; computing or writing out results would look the same."
-)
-RARE = "So few steps are recorded that the saving may come far more seldom than in them."
-UNCLEAR = (
-    "a large copy to the host in so few steps may be what every step does, and no Python frame shows what it is for"
-)
-NEEDS = "a trace of a whole save interval with Python frames (with_stack=True)"
 
 
 @check(

@@ -12,6 +12,12 @@ from tools.metrics.registry import measure
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
+WAITED_FOR = ("host", "data_wait")  # parts in which a device has nothing to do because the host has launched nothing
+BEHIND_DEVICE = 0.45  # below what makes a verdict
+DEVICE_OPEN = "Whether a device had work meanwhile is not recorded; then the step loses nothing to it."
+WAITED_FOR_OTHERS = (*WAITED_FOR, "exposed_communication")  # and for the host of a rank that was not traced
+NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step()` after each step"
+
 
 def measure_all(profile: Profile, *metrics: str, **arguments: Argument) -> tuple[Fact, ...]:
     """Several metrics of the same arguments."""
@@ -21,21 +27,6 @@ def measure_all(profile: Profile, *metrics: str, **arguments: Argument) -> tuple
 def measure_ranks(profile: Profile, ranks: Iterable[int], metric: str, **arguments: Argument) -> dict[int, Fact]:
     """One metric of each of the ranks."""
     return {rank: measure(profile, metric, rank=rank, **arguments) for rank in ranks}
-
-
-WAITED_FOR = ("host", "data_wait")  # parts in which a device has nothing to do because the host has launched nothing
-
-
-BEHIND_DEVICE = 0.45  # below what makes a verdict
-
-
-DEVICE_OPEN = "Whether a device had work meanwhile is not recorded; then the step loses nothing to it."
-
-
-WAITED_FOR_OTHERS = (*WAITED_FOR, "exposed_communication")  # and for the host of a rank that was not traced
-
-
-NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step()` after each step"
 
 
 def behind_device(finding: Finding) -> Finding:
