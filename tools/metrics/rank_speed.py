@@ -245,19 +245,12 @@ def _own_times(view: RankProfile) -> pd.DataFrame:
 
 
 def _speed(rows: pd.DataFrame, steadiness: float) -> OperatorSpeed:
-    own_ns = float(rows["ns"].sum())
-    by_kind = rows.groupby("key")[["ns", "usual_ns"]].sum()
-    by_step = rows.groupby("step")[["ns", "usual_ns"]].sum()
-    slower = by_kind["ns"] > by_kind["usual_ns"]
-    return OperatorSpeed(
-        own_ns=own_ns,
-        expected_ns=float(rows["usual_ns"].sum()),
-        delayed_ns=own_ns - float(rows["even_ns"].sum()),
-        slower_share=float(by_kind.loc[slower, "ns"].sum() / max(own_ns, 1.0)),
-        steps_slower=float((by_step["ns"] > by_step["usual_ns"]).mean()),
-        steps=len(by_step),
-        steadiness=steadiness,
-    )
+    own_ns, expected_ns, even_ns = (float(rows[name].sum()) for name in ("ns", "usual_ns", "even_ns"))
+    by_kind, by_step = (rows.groupby(name)[["ns", "usual_ns"]].sum() for name in ("key", "step"))
+    slower_ns = float(by_kind.loc[by_kind["ns"] > by_kind["usual_ns"], "ns"].sum())
+    steps_slower = float((by_step["ns"] > by_step["usual_ns"]).mean())
+    slower_share = slower_ns / max(own_ns, 1.0)
+    return OperatorSpeed(own_ns, expected_ns, own_ns - even_ns, slower_share, steps_slower, len(by_step), steadiness)
 
 
 @metric("ms", "host time per step in launching operators", "How long is the host in launching operators?")

@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 NAMES = re.compile(r"steps_rank(\d{1,6})\.jsonl\Z")
 LARGEST_BYTES = 256 << 20
-COLUMNS = {
-    "rank": "int64",
-    "step": "int64",
-    "wall_ms": "float64",
-    "samples": "float64",
-    "tokens": "float64",
-    "loss": "float64",
-}
+COLUMNS = {"rank": "int64", "step": "int64"} | dict.fromkeys(("wall_ms", "samples", "tokens", "loss"), "float64")
 
 
 class _Line(msgspec.Struct):

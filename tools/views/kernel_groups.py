@@ -24,16 +24,14 @@ def streaming_runs(profile: Profile, rank: int) -> pd.DataFrame:
     table = kernel_table(profile, rank).sort_values(["track", "start_ns"], kind="stable")
     streaming = (table["kernel_class"] == "elementwise").to_numpy()
     keys = np.column_stack((table["track"], streaming, table["blocks"], view.step_of(table["row"].to_numpy())))
-    changed = np.ones(len(table), dtype=bool)
-    changed[1:] = (keys[1:] != keys[:-1]).any(axis=1)
+    changed = np.append(True, (keys[1:] != keys[:-1]).any(axis=1))[: len(table)]
     table = table.assign(run=np.cumsum(changed))[streaming][["row", "duration_ns", "run"]]
     runs = table.groupby("run")["duration_ns"]
-    table = table.assign(run_ns=runs.transform("sum"), longest_ns=runs.transform("max"), kernels=runs.transform("size"))
-    mean_ns = table["run_ns"] / table["kernels"]
-    table = table[(table["kernels"] > 1) & (mean_ns >= 1000 * profile.thresholds["streaming_kernel_us"])]
-    whole = np.maximum(table["longest_ns"], table["run_ns"] * FUSED_LEAST)
-    fused = whole * table["duration_ns"] / table["run_ns"].clip(lower=1)
-    return table[["row", "duration_ns", "run", "run_ns"]].assign(fused_ns=fused).reset_index(drop=True)
+    run_ns, kernels = runs.transform("sum"), runs.transform("size")
+    whole = np.maximum(runs.transform("max"), run_ns * FUSED_LEAST)
+    table = table.assign(run_ns=run_ns, fused_ns=whole * table["duration_ns"] / run_ns.clip(lower=1))
+    least_ns = 1000 * profile.thresholds["streaming_kernel_us"]
+    return table[(kernels > 1) & (run_ns / kernels >= least_ns)].reset_index(drop=True)
 
 
 ALIGNED = {"tf32": 4, "fp16": 8, "bf16": 8, "fp8": 16}  # elements in 16 bytes, what matrix units read at once
@@ -45,12 +43,12 @@ def group_rows(profile: Profile, rank: int, group: str) -> NDArray[np.int64]:
     if group in NAMED_GROUPS:
         table = kernel_table(profile, rank)
         return _rows(table, NAMED_GROUPS[group](table))
-    if group == "costed" or group in BOUNDS:
-        calls = roofline(profile, rank)
-        return _kernels_of(profile, rank, calls[calls["bound"] != "" if group == "costed" else calls["bound"] == group])
-    if group not in GROUPS:
+    if group in GROUPS:
+        return GROUPS[group](profile, rank)
+    if group not in KERNEL_GROUPS:
         raise UsageError(f"there is no group of kernels {group!r}; choose one of {', '.join(KERNEL_GROUPS)}")
-    return GROUPS[group](profile, rank)
+    calls = roofline(profile, rank)
+    return _kernels_of(profile, rank, calls[calls["bound"] != "" if group == "costed" else calls["bound"] == group])
 
 
 @memoized
@@ -68,22 +66,18 @@ def _vector_math(profile: Profile, rank: int) -> NDArray[np.int64]:
 
 def _small_grid(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Kernels with fewer blocks than multiprocessors that last long enough for it to matter."""
-    device = device_of(profile.rank(rank))
-    if device is None or not device.multiprocessors:
-        return np.empty(0, dtype=np.int64)
-    table = kernel_table(profile, rank)
-    small = (table["blocks"] > 0) & (table["blocks"] < device.multiprocessors)
-    long = table["duration_ns"] >= 1000 * profile.thresholds["small_grid_kernel_us"]
-    return _rows(table, small & long & (table["kernel_class"] != "communication"))
+    device, table = device_of(profile.rank(rank)), kernel_table(profile, rank)
+    blocks = (device.multiprocessors or 0) if device else 0
+    small = (table["blocks"] > 0) & (table["blocks"] < blocks) & (table["kernel_class"] != "communication")
+    return _rows(table, small & (table["duration_ns"] >= 1000 * profile.thresholds["small_grid_kernel_us"]))
 
 
 def _misaligned(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Matrix kernels that read operands in narrow loads: by their names, else by sizes no multiple of 16 bytes."""
-    table = kernel_table(profile, rank)
-    narrow = _rows(table, table["full_loads"] == 0)
-    calls = roofline(profile, rank)
+    table, calls = kernel_table(profile, rank), roofline(profile, rank)
     silent = _rows(table, (table["full_loads"] == UNKNOWN) & table["kernel_class"].isin(MATH_CLASSES))
-    return np.union1d(narrow, np.intersect1d(_kernels_of(profile, rank, calls[misaligned_calls(calls)]), silent))
+    by_size = np.intersect1d(_kernels_of(profile, rank, calls[misaligned_calls(calls)]), silent)
+    return np.union1d(_rows(table, table["full_loads"] == 0), by_size)
 
 
 def misaligned_calls(calls: pd.DataFrame) -> NDArray[np.bool_]:
@@ -94,8 +88,7 @@ def misaligned_calls(calls: pd.DataFrame) -> NDArray[np.bool_]:
 
 def _loads_known(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Matrix kernels whose loads are known from their names or from recorded sizes."""
-    table = kernel_table(profile, rank)
-    calls = roofline(profile, rank)
+    table, calls = kernel_table(profile, rank), roofline(profile, rank)
     sized = (calls["common_size"].to_numpy() > 0) & (_elements_per_load(calls) > 0)
     return np.union1d(_rows(table, table["full_loads"] >= 0), _kernels_of(profile, rank, calls[sized]))
 
@@ -107,13 +100,9 @@ def _elements_per_load(calls: pd.DataFrame) -> NDArray[np.int64]:
 
 
 def _kernels_of(profile: Profile, rank: int, calls: pd.DataFrame) -> NDArray[np.int64]:
-    """Kernels of some calls of the roofline table, which is ordered by operator."""
-    table, wanted = costed_kernels(profile, rank), calls["operator"].to_numpy()
-    if not len(wanted):
-        return np.empty(0, dtype=np.int64)
-    operator = table["operator"].to_numpy()
-    hit = wanted[np.minimum(np.searchsorted(wanted, operator), len(wanted) - 1)] == operator
-    return np.asarray(table["row"].to_numpy()[hit], dtype=np.int64)
+    """Kernels of some calls of the roofline table."""
+    table = costed_kernels(profile, rank)
+    return _rows(table, table["operator"].isin(calls["operator"]))
 
 
 def _rows(table: pd.DataFrame, chosen: pd.Series[bool]) -> NDArray[np.int64]:

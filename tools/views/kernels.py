@@ -31,14 +31,8 @@ class Arithmetic:
 
 def arithmetic_of(name: str) -> Arithmetic:
     """Type and unit by the naming of the vendors' libraries; unknown stays unknown."""
-    precision = next(
-        (
-            each
-            for each in ("fp8", "bf16", "tf32", "fp16", "fp64", "fp32")
-            if patterns()[f"arithmetic_{each}"].search(name)
-        ),
-        "",
-    )
+    known = ("fp8", "bf16", "tf32", "fp16", "fp64", "fp32")
+    precision = next((each for each in known if patterns()[f"arithmetic_{each}"].search(name)), "")
     if patterns()["matrix_unit"].search(name):
         return Arithmetic(precision, MATRIX_UNIT, _full_loads(name, precision))
     return Arithmetic(precision, VECTOR_UNIT if patterns()["vector_unit"].search(name) else UNKNOWN)

@@ -66,21 +66,14 @@ def _split_device(activity: Activity, start_ns: int, end_ns: int) -> Parts:
     compute = intersect(activity.device_compute, window)
     communication = intersect(activity.device_communication, window)
     copies = intersect(activity.device_copy, window)
-    exposed_communication = subtract(communication, compute)
-    exposed_memcpy = subtract(subtract(copies, compute), communication)
     unused = complement(merge(compute, communication, copies), start_ns, end_ns)
     data_wait = intersect(unused, activity.loader)
     rest = subtract(unused, data_wait)
     idle = intersect(rest, activity.outstanding)
-    return Parts(
-        compute,
-        exposed_communication,
-        exposed_memcpy,
-        data_wait,
-        subtract(rest, idle),
-        idle,
-        intersect(communication, compute),
-    )
+    exposed_communication = subtract(communication, compute)
+    exposed_memcpy = subtract(subtract(copies, compute), communication)
+    host, overlapped = subtract(rest, idle), intersect(communication, compute)
+    return Parts(compute, exposed_communication, exposed_memcpy, data_wait, host, idle, overlapped)
 
 
 def _split_host(activity: Activity, start_ns: int, end_ns: int) -> Parts:

@@ -197,7 +197,6 @@ class Stalls:
     steps: tuple[int, ...]
     excess_ms: float  # mean excess of a stall, which is one long step or two neighbours, over the usual step
     cost_ms: float  # what they add to the mean step of the series
-    regular_share: float  # of the gaps between them
 
 
 def periodic_stalls(series: StepSeries, limit_pct: float) -> Stalls | None:
@@ -205,26 +204,23 @@ def periodic_stalls(series: StepSeries, limit_pct: float) -> Stalls | None:
     if len(series) < LEAST_STALLS * LEAST_PERIOD:
         return None
     usual = series.usual_ms
-    spread = SCALE * float(np.median(np.abs(series.ms - usual)))
     excess = series.ms - usual
+    spread = SCALE * float(np.median(np.abs(excess)))
     high = excess > max(limit_pct / 100.0 * usual, ROBUST_SPREADS * spread)
     if not high.any():
         return None
     # A single step may be much longer than all others by chance; the second longest shows what is usual among them.
-    reference = float(np.sort(excess[high])[-min(2, int(high.sum()))])
+    reference = np.sort(excess[high])[-2:][0]
     long = np.flatnonzero(high & (excess >= LONG_SHARE * reference))
-    if not len(long):
-        return None
     # A rank that waits for another one's pause may do so in the step after: neighbours are one stall.
-    begins = np.flatnonzero(np.diff(long, prepend=-2) > 1)
+    begins = long[np.diff(long, prepend=-2) > 1]
     if len(begins) < LEAST_STALLS:
         return None
-    period, share = _period(np.diff(series.numbers[long[begins]]))
+    period, share = _period(np.diff(series.numbers[begins]))
     if period < LEAST_PERIOD or share < REGULAR_SHARE:
         return None
-    total = float(excess[long].sum())
-    numbers = tuple(int(each) for each in series.numbers[long])
-    return Stalls(period, numbers, total / len(begins), total / len(series), share)
+    total, numbers = float(excess[long].sum()), tuple(series.numbers[long].tolist())
+    return Stalls(period, numbers, total / len(begins), total / len(series))
 
 
 def _period(gaps: NDArray[np.int64]) -> tuple[int, float]:

@@ -16,14 +16,12 @@ from tools.views.rank_profile import RankProfile
 
 @dataclass(frozen=True, eq=False)
 class HostDispatch:
-    """``rows``: the outermost computing operators inside steps.
+    """``rows``: the outermost computing operators inside steps. ``moments``: time in short ones and in short pauses.
 
-    ``moments``: time in short operators, and the pauses between operators that are as short (Python's own work).
     ``repeated``: all calls of the kinds that a step calls very often and whose typical call is short, as in a loop over
-    rows or numbers; one operator over all of them would take the place of all calls, the slow ones included. Gradients
-    of parts count however long they take: only because the loop takes part after part are there so many.
-    ``repeated_moments``: time in those, and the pauses right before and after one of them. Neither holds any data wait
-    or exposed communication.
+    rows or numbers: one operator over all of them would take the place of all calls, the slow ones included. Gradients
+    of parts count however long they take. ``repeated_moments``: time in those, and the pauses right before and after.
+    Neither holds any data wait or exposed communication.
     """
 
     rows: NDArray[np.int64]
