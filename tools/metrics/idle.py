@@ -1,4 +1,4 @@
-"""Reasons for device idle time: every gap of a rank's device time, split by what the host did meanwhile.
+"""Reasons for device idle time: every gap of a rank's device, split by what the host did meanwhile.
 
 A gap is a stretch inside one step in which no kernel, copy or memset runs on any stream. Its time belongs to the
 first of these that holds:
@@ -16,12 +16,9 @@ dispatch            the rest of a short gap: the host needs longer to launch tha
 stall               the rest of a long gap: the host does something else than launching
 ==================  ==================================================================================================
 
-Without a wait for the device the host would be ahead, and its lead would hide a long pause as well. But what makes the
-device wait then is the pause: the same wait costs next to nothing where the host goes straight on.
-
-HTA's idle breakdown asks the same per stream: its "host wait" is a gap whose next kernel was launched after the
-previous one ended (here everything but ``launched``), its "kernel wait" a gap below 30 ns. A stream may wait while
-another works, so the figures here, for the whole device, are smaller.
+A long pause counts before the wait for the device: the same wait costs next to nothing where the host goes straight
+on. HTA's idle breakdown is per stream: its "host wait" is everything here but ``launched``, its "kernel wait" a gap
+below 30 ns. A stream may wait while another works, so the figures here, for the whole device, are smaller.
 """
 
 from __future__ import annotations

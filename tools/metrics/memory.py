@@ -116,15 +116,12 @@ def recomputed_kernels(profile: Profile, rank: int) -> NDArray[np.int64]:
 
 def _stretches(view: RankProfile, forward: NDArray[np.int64], track: int) -> IntervalSet:
     nodes = view.in_steps(np.flatnonzero(view.named("backward_node") & (view.track == track)))
-    if not len(nodes):
-        return EMPTY
-    at = np.searchsorted(view.start[forward], view.start[nodes], side="left")
-    begin = np.append(view.start[forward], np.iinfo(np.int64).max)[at]
+    never = np.iinfo(np.int64).max
+    begin = np.append(view.start[forward], never)[np.searchsorted(view.start[forward], view.start[nodes])]
     holding = begin < view.end[nodes]
     begin, last = begin[holding], view.end[nodes[holding]]
-    marks = np.flatnonzero(view.named("backward_work") & (view.track == track))
-    after = np.searchsorted(view.start[marks], begin, side="right")
-    until = np.append(view.start[marks], np.iinfo(np.int64).max)[after]
+    marks = view.start[view.named("backward_work") & (view.track == track)]
+    until = np.append(marks, never)[np.searchsorted(marks, begin, side="right")]
     return union(begin, np.minimum(until, last))
 
 

@@ -69,14 +69,13 @@ def _shapes(rank: RankProfile, operators: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def _alone(rank: RankProfile, table: pd.DataFrame) -> NDArray[np.bool_]:
-    others = np.zeros(len(table), dtype=np.int64)
+    """True for kernels during which nothing runs on another stream."""
     start, end, track = (table[column].to_numpy() for column in ("start_ns", "end_ns", "track"))
-    work = np.concatenate((rank.kernels, rank.copies))
+    work, alone = np.concatenate((rank.kernels, rank.copies)), np.zeros(len(table), dtype=bool)
     for number in np.unique(track):
-        foreign = work[rank.track[work] != number]
-        mine = track == number
-        others[mine] = covered(rank.covered(foreign), start[mine], end[mine])
-    return np.asarray(others == 0)
+        mine, others = track == number, rank.covered(work[rank.track[work] != number])
+        alone[mine] = covered(others, start[mine], end[mine]) == 0
+    return alone
 
 
 def _summary(kernels: pd.DataFrame) -> tuple[float, int, float]:
@@ -280,10 +279,10 @@ def held_up_pct(profile: Profile, rank: int) -> Measurement:
 
 
 def _measured_speed(profile: Profile, rank: int) -> OperatorSpeed:
-    speeds = operator_speed(profile)
-    if rank not in speeds:
+    speed = operator_speed(profile).get(rank)
+    if speed is None:
         raise UsageError(f"rank {rank} shares no launching operators with other traced ranks")
-    return speeds[rank]
+    return speed
 
 
 def _of_operators(profile: Profile, rank: int, value: float) -> Measurement:

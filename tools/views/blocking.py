@@ -17,28 +17,16 @@ from tools.views.rank_profile import RankProfile
 @memoized
 def blocking_calls(profile: Profile, rank: int) -> pd.DataFrame:
     """Synchronizing calls and read-backs in steps: row, start_ns, end_ns, read_back, waited_ns, burst; by start."""
-    view = profile.rank(rank)
-    explicit = np.flatnonzero(
-        view.named("synchronization") & (view.kind == EventKind.RUNTIME) & view.on_training_thread
-    )
+    view, activity = profile.rank(rank), profile.rank(rank).activity
+    synchronizing = view.named("synchronization") & (view.kind == EventKind.RUNTIME) & view.on_training_thread
     copies = _blocking_copies(view, "read_back")["launch_row"].to_numpy()
-    rows = view.in_steps(np.union1d(explicit, copies).astype(np.int64))
+    rows = view.in_steps(np.union1d(np.flatnonzero(synchronizing), copies).astype(np.int64))
     start, end = view.start[rows], view.end[rows]
-    activity = view.activity
     busy = merge(activity.device_compute, activity.device_communication, activity.device_copy)
-    apart = np.ones(len(rows), dtype=bool)
-    if len(rows):
-        apart[1:] = start[1:] - np.maximum.accumulate(end)[:-1] > profile.thresholds["burst_gap_us"] * 1e3
-    return pd.DataFrame(
-        {
-            "row": rows,
-            "start_ns": start,
-            "end_ns": end,
-            "read_back": np.isin(rows, copies),
-            "waited_ns": covered(busy, start, end),
-            "burst": np.cumsum(apart) - 1,
-        }
-    )
+    ended = np.maximum.accumulate(end)[:-1]
+    apart = np.append(True, start[1:] - ended > profile.thresholds["burst_gap_us"] * 1e3)[: len(rows)]
+    table = pd.DataFrame({"row": rows, "start_ns": start, "end_ns": end, "read_back": np.isin(rows, copies)})
+    return table.assign(waited_ns=covered(busy, start, end), burst=np.cumsum(apart) - 1)
 
 
 def bursts(profile: Profile, rank: int) -> pd.DataFrame:

@@ -29,12 +29,8 @@ UNTYPED_BYTES = 4  # traces that record shapes but no types are older than mixed
 def call_costs(rank: RankProfile, keys: list[tuple[int, int, int, bool]]) -> pd.DataFrame:
     """One row per key (codes of name, dims, types; math): flops, bytes, typed, sizes, common_size (0 without any)."""
     recorded = rank.events.details.operators
-    names = rank.categories
-    dims, types = recorded["dims"].cat.categories, recorded["types"].cat.categories
-    calls = [
-        (str(names[name]), str(dims[shape]) if shape >= 0 else "", str(types[kind]) if kind >= 0 else "", is_math)
-        for name, shape, kind, is_math in keys
-    ]
+    dims, types = ([*recorded[column].cat.categories.astype("str"), ""] for column in ("dims", "types"))
+    calls = [(str(rank.categories[name]), dims[shape], types[kind], is_math) for name, shape, kind, is_math in keys]
     model = CostModel([(name, shape) for name, shape, _, _ in calls])
     rows = [
         _math_row(model, *call) if is_math else (math.nan, streaming_bytes(*call), "", ()) for *call, is_math in calls
@@ -109,21 +105,15 @@ def math_operators(rank: RankProfile) -> pd.DataFrame:
 def _calls(rank: RankProfile, kernels: pd.DataFrame) -> pd.DataFrame:
     """One row per operator call with recorded shapes: its kernels' time, and type and unit of its longest kernel."""
     recorded = rank.events.details.operators
-    known = recorded["row"].to_numpy()
-    operator, duration_ns = kernels["operator"].to_numpy(), kernels["duration_ns"].to_numpy()
-    order = np.lexsort((duration_ns, operator))
-    ends = np.flatnonzero(np.append(operator[order][1:] != operator[order][:-1], True)) if len(order) else order
-    calls = kernels[["operator", "kernel_class", "precision", "unit", "math"]].iloc[order[ends]]
-    totals = np.diff(np.cumsum(duration_ns[order])[ends], prepend=0)
-    recorded_shapes = np.isin(calls["operator"].to_numpy(), known, assume_unique=True)
-    judged = recorded_shapes & (calls["math"] | calls["kernel_class"].isin(STREAMING_CLASSES)).to_numpy()
-    calls = calls[judged].assign(device_ns=totals[judged]).reset_index(drop=True)
-    operators = calls["operator"].to_numpy()
-    place = np.searchsorted(known, operators)
-    calls["name"] = rank.codes[operators]
-    for column in ("dims", "types"):
-        calls[column] = recorded[column].cat.codes.to_numpy()[place]
-    return calls
+    ordered = kernels.sort_values(["operator", "duration_ns"], kind="stable")
+    calls = ordered.drop_duplicates("operator", keep="last")
+    calls = calls[["operator", "kernel_class", "precision", "unit", "math"]].reset_index(drop=True)
+    calls = calls.assign(device_ns=kernels.groupby("operator")["duration_ns"].sum().to_numpy())
+    place = rank.places(recorded, calls["operator"].to_numpy())
+    judged = (place >= 0) & (calls["math"] | calls["kernel_class"].isin(STREAMING_CLASSES)).to_numpy()
+    calls, place = calls[judged].reset_index(drop=True), place[judged]
+    codes = {column: recorded[column].cat.codes.to_numpy()[place] for column in ("dims", "types")}
+    return calls.assign(name=rank.codes[calls["operator"].to_numpy()], **codes)
 
 
 def _with_costs(rank: RankProfile, calls: pd.DataFrame) -> pd.DataFrame:

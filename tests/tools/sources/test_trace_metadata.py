@@ -9,7 +9,7 @@ import pytest
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.errors import InputError
 from tools.sources.inventory import take_inventory
-from tools.sources.kineto.json_scan import parse_lenient, parse_members
+from tools.sources.kineto.decode import parse_lenient, parse_members
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions
 

@@ -9,7 +9,7 @@ from tools.analyzers.support.figures import by_rank, host_saving, measured, not_
 from tools.analyzers.support.spec import Need, check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding
-from tools.metrics.host.dispatch import NEARBY
+from tools.metrics.host.program import NEARBY
 from tools.metrics.recorded.series import part_ms, rank_stalls
 from tools.metrics.registry import measure
 from tools.views.blocking import bursts

@@ -21,8 +21,8 @@ def launch_queue(profile: Profile, rank: int) -> pd.DataFrame:
     call's end to the start of the work, 0 when it starts earlier), interval_ns (since the previous launch of the same
     thread; -1 for the first).
 
-    HTA counts the same length per stream from the call's start, so that a kernel that starts before its call has
-    returned can give a negative length there; here it counts as started.
+    HTA counts per stream from the call's start, so that a kernel that starts before its call has returned can give a
+    negative length there.
     """
     view = profile.rank(rank)
     links = view.launches.sort_values(["call_start_ns", "start_ns"], kind="stable", ignore_index=True)
@@ -56,8 +56,8 @@ def launched_kernel_us(profile: Profile, rank: int) -> Measurement:
 def launch_interval_us(profile: Profile, rank: int) -> Measurement:
     """Median time from one launch to the next of the same host thread."""
     table = _queue(profile, rank)
-    table = table[table["interval_ns"] >= 0]
-    return of_rank(profile.rank(rank), table["interval_ns"].median() / 1e3, lambda: table, "start to start of launches")
+    later = table[table["interval_ns"] >= 0]
+    return of_rank(profile.rank(rank), later["interval_ns"].median() / 1e3, lambda: later, "start to start of launches")
 
 
 @metric("launches", "median launch-queue depth", "How far ahead of the device is the host?")

@@ -1,15 +1,18 @@
-"""The work of the host program: named spans, short operators, the profiler's own work."""
+"""Work of the host program: named spans, the profiler's own work, and time between and in short operators."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import IntervalSet, intersect, merge
+from tools.intervals import IntervalSet, intersect, merge, subtract
 from tools.knowledge.name_patterns import patterns
-from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank, over_steps
+from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind
-from tools.views.profile import Profile
+from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
 PROFILED = {"python": EventKind.PYTHON, "operator": EventKind.OPERATOR, "memory": EventKind.INSTANT}
@@ -85,3 +88,144 @@ def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
     limits = profile.thresholds
     cost_us = frames.value * limits["profiled_frame_us"] + operators.value * extras * limits["profiled_operator_us"]
     return of_rank(profile.rank(rank), cost_us / 1e3, frames.rows, "recorded events times the cost of recording one")
+
+
+@dataclass(frozen=True, eq=False)
+class HostDispatch:
+    """``rows``: the outermost computing operators inside steps. ``moments``: time in short ones and in short pauses.
+
+    ``repeated``: all calls of the kinds that a step calls very often and whose typical call is short, as in a loop over
+    rows or numbers: one operator over all of them would take the place of all calls, the slow ones included. Gradients
+    of parts count however long they take. ``repeated_moments``: time in those, and the pauses right before and after.
+    Neither holds any data wait or exposed communication.
+    """
+
+    rows: NDArray[np.int64]
+    moments: IntervalSet
+    repeated: NDArray[np.int64]
+    repeated_moments: IntervalSet
+
+
+@memoized
+def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
+    """The short operators of one rank on its training threads."""
+    view = profile.rank(rank)
+    limit_ns = profile.thresholds["short_operator_us"] * 1e3
+    rows = view.outermost(view.in_steps(view.host_compute_rows))
+    brief = view.end[rows] - view.start[rows] < limit_ns
+    pauses = view.parts.host[view.parts.host[:, 1] - view.parts.host[:, 0] < limit_ns]
+    long = view.covered(rows[~brief])
+    spans = intersect(view.covered(rows[brief]), view.parts.compute)
+    repeated = rows[_repeated(view, rows, limit_ns, profile.thresholds["repeated_calls"])]
+    calls = intersect(view.covered(repeated), view.parts.compute)
+    adjacent = np.isin(pauses[:, 0], view.end[repeated]) | np.isin(pauses[:, 1], view.start[repeated])
+    return HostDispatch(rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses[adjacent]))
+
+
+def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls_per_step: float) -> NDArray[np.bool_]:
+    """True for rows of a kind (one name on one thread) that is called often and short, or exists for the loop only."""
+    kinds = pd.Series(view.end[rows] - view.start[rows]).groupby([view.codes[rows], view.track[rows]])
+    often = kinds.transform("size") >= calls_per_step * max(len(view.steps), 1)
+    short = (kinds.transform("median") < limit_ns) | view.named("part_gradient")[rows]
+    return np.asarray(often & short, dtype=bool)
+
+
+ALIKE = 0.5  # of the usual step's length that a traced one may differ by
+SWITCHES = 3  # intervals; of more, a tenth over each leaves no length that would not fit
+SWITCH_EARLY, SWITCH_LATE = 0.02, 0.1  # of an interval: what clocks round off, and waking up
+NEARBY = 3  # the windows around those lengths, the windows themselves included, over the windows
+REPEATED = "short outermost operators of kinds called very often, and the pauses next to them"
+
+
+@metric("ms", "time per step in repeated short operators", "How long are repeated short operators?")
+def short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step in short operators of kinds called very often and in the short pauses next to them.
+
+    On a rank without a device. Where unprofiled steps are known it is the median of the traced steps that are like
+    them, or the one nearest to them: recording stretches steps where there are many operators, some many times over.
+    A traced step that is longer than an unprofiled one counts as stretched evenly; ``least_short_operator_ms`` has all
+    of what it takes longer in the short operators.
+    """
+    per_step = _per_step_ms(profile, rank)
+    if profile.series is not None:
+        per_step = per_step * np.minimum(profile.series.mean_ms / profile.rank(rank).wall_ms, 1.0)
+    return _short_operators(profile, rank, _usual_ms(profile, rank, per_step))
+
+
+@metric("ms", "least time per step in repeated short operators", "How long are they at least?")
+def least_short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """A lower bound: each traced step less its excess over an unprofiled step; the highest such bound."""
+    if profile.series is None:
+        return short_operator_ms(profile, rank)
+    excess_ms = np.maximum(profile.rank(rank).wall_ms - profile.series.mean_ms, 0.0)
+    return _short_operators(profile, rank, max(float((_per_step_ms(profile, rank) - excess_ms).max()), 0.0))
+
+
+@metric("ms", "most time per step in repeated short operators", "How long are they at most?")
+def most_short_operator_ms(profile: Profile, rank: int) -> Measurement:
+    """The most that it can be: as long as in the traced steps like an unprofiled one, and no longer than that one."""
+    if profile.series is None:
+        return short_operator_ms(profile, rank)
+    usual_ms = _usual_ms(profile, rank, _per_step_ms(profile, rank))
+    return _short_operators(profile, rank, min(usual_ms, profile.series.mean_ms))
+
+
+@metric("%", "share of the step in repeated short operators", "How much of a step are short operators?")
+def short_operator_pct(profile: Profile, rank: int) -> Measurement:
+    """The same as a share of the mean unprofiled step, of the traced ones where no others are known."""
+    whole_ms = float(profile.rank(rank).wall_ms.mean()) if profile.series is None else profile.series.mean_ms
+    return as_pct(short_operator_ms(profile, rank), whole_ms)
+
+
+def _short_operators(profile: Profile, rank: int, value_ms: float) -> Measurement:
+    return of_moments(profile.rank(rank), value_ms, host_dispatch(profile, rank).repeated_moments, REPEATED)
+
+
+def _per_step_ms(profile: Profile, rank: int) -> NDArray[np.float64]:
+    return profile.rank(rank).per_step_ms(host_dispatch(profile, rank).repeated_moments)
+
+
+def _usual_ms(profile: Profile, rank: int, per_step: NDArray[np.float64]) -> float:
+    """The median of the traced steps about as long as the mean unprofiled one, at least the nearest; else the mean."""
+    if profile.series is None:
+        return float(per_step.mean())
+    off = (profile.step_ms / profile.series.mean_ms - 1.0).abs()
+    like = profile.rank(rank).steps["number"].isin(off.index[off <= max(ALIKE, float(off.min()))]).to_numpy()
+    return float(np.median(per_step[like])) if like.any() else float(per_step.mean())
+
+
+@metric("operators", "outermost operators per step", "How many operators does a step call?")
+def operators_per_step(profile: Profile, rank: int) -> Measurement:
+    """Outermost computing operators per step on the training threads of a rank without a device."""
+    view, rows = profile.rank(rank), host_dispatch(profile, rank).rows
+    return of_events(view, len(rows) / len(view.steps), rows, "outermost operators")
+
+
+@metric("calls", "calls per step of repeated short operators", "How often does a step call short operators?")
+def repeated_operator_calls(profile: Profile, rank: int) -> Measurement:
+    """Calls per step of short operators of kinds called very often, on a rank without a device."""
+    view, rows = profile.rank(rank), host_dispatch(profile, rank).repeated
+    return of_events(view, len(rows) / len(view.steps), rows, REPEATED)
+
+
+@metric("pauses", "switch-interval pauses per step", "How often does the interpreter switch threads?")
+def switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
+    """Pauses between operators per step that last one to three of the interpreter's switch intervals, a tenth over."""
+    return _pauses(profile, rank, SWITCH_EARLY, SWITCH_LATE, "pauses of the switch interval")
+
+
+@metric("pauses", "pauses per step near the switch interval", "How often are pauses about as long?")
+def near_switch_pauses_per_step(profile: Profile, rank: int) -> Measurement:
+    """The same in a window three times as wide: by chance a third of these would have the switch interval's length."""
+    width = SWITCH_EARLY + SWITCH_LATE
+    return _pauses(profile, rank, SWITCH_EARLY + width, SWITCH_LATE + width, "pauses near the switch interval")
+
+
+def _pauses(profile: Profile, rank: int, early: float, late: float, selector: str) -> Measurement:
+    """Pauses of one to three switch intervals, up to those parts of one shorter or longer."""
+    view, interval_ms = profile.rank(rank), profile.thresholds["switch_interval_ms"]
+    pauses = view.parts.host
+    turns = (pauses[:, 1] - pauses[:, 0]) / 1e6 / interval_ms
+    whole = np.floor(turns + early)
+    chosen = pauses[(whole >= 1) & (whole <= SWITCHES) & (turns - whole <= late)]
+    return of_moments(view, len(chosen) / len(view.steps), chosen, selector)

@@ -80,21 +80,15 @@ MOST_STEPS = 0.5  # of the steps: what happens in more of them is not the saving
 
 @dataclass(frozen=True, eq=False)
 class Saves:
-    """The savings of one rank.
+    """The savings of one rank."""
 
-    ``steps``: numbers of the steps that hold one; ``copied_bytes``: what these bring to the host, in all; ``copies``:
-    the copies' rows; ``moments``: when the device is idle for the host's pause from the first copy on; ``copying``:
-    when nothing but the copies runs; ``frames``: the part of the moments inside Python frames that save; ``framed``:
-    inside any Python frames.
-    """
-
-    steps: tuple[int, ...]
-    copied_bytes: int
-    copies: NDArray[np.int64]
-    moments: IntervalSet
-    copying: IntervalSet
-    frames: IntervalSet
-    framed: IntervalSet
+    steps: tuple[int, ...]  # numbers of the steps that hold one
+    copied_bytes: int  # what these bring to the host, in all
+    copies: NDArray[np.int64]  # rows of the copies
+    moments: IntervalSet  # when the device is idle for the host's pause from the first copy on
+    copying: IntervalSet  # when nothing but the copies runs
+    frames: IntervalSet  # the part of the moments inside Python frames that save
+    framed: IntervalSet  # the part of the moments inside any Python frames
     track: int
 
 
@@ -137,19 +131,11 @@ def lost(found: Saves) -> IntervalSet:
 def _copied_back(profile: Profile, view: RankProfile) -> pd.DataFrame:
     """The blocking copies to the host inside steps: row and track of the call, step, start_ns, bytes."""
     calls = blocking_calls(profile, view.rank.rank)
-    rows = calls.loc[calls["read_back"], "row"].to_numpy()
-    links = view.launches[view.launches["launch_row"].isin(rows)]
-    sizes = view.events.details.copies.set_index("row")["bytes"]
-    sizes = sizes[~sizes.index.duplicated()].reindex(links["device_row"].to_numpy())
-    return pd.DataFrame(
-        {
-            "row": links["launch_row"].to_numpy(),
-            "track": links["host_track"].to_numpy(),
-            "step": view.step_of(links["launch_row"].to_numpy()),
-            "start_ns": links["call_start_ns"].to_numpy(),
-            "bytes": sizes.fillna(0).clip(lower=0).to_numpy(dtype=np.int64),
-        }
-    )
+    links = view.launches[view.launches["launch_row"].isin(calls.loc[calls["read_back"], "row"])]
+    copies = view.events.details.copies
+    sizes = np.append(copies["bytes"].to_numpy(), 0)[view.places(copies, links["device_row"].to_numpy())]
+    table = links[["launch_row", "host_track", "call_start_ns"]].set_axis(["row", "track", "start_ns"], axis=1)
+    return table.assign(step=view.step_of(table["row"].to_numpy()), bytes=np.maximum(sizes, 0))
 
 
 @metric("ms", "device wait per step for checkpoint saving", "How long does the device wait for a checkpoint?")

@@ -17,8 +17,7 @@ import msgspec
 
 from tools.sources.decompress import Expansion
 from tools.sources.kineto.columns import Columns
-from tools.sources.kineto.decode import DECODE_ERRORS, Decoder
-from tools.sources.kineto.json_scan import object_spans, parse_members
+from tools.sources.kineto.decode import DECODE_ERRORS, Decoder, object_spans, parse_members
 from tools.sources.options import Limits
 
 ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[')

@@ -95,15 +95,10 @@ Table = dict[str, list[NDArray[Any]]]
 Values = list[Any]
 
 
-def _describes_operator(item: Args) -> bool:
-    return bool(item.sequence != -1 or item.stack or bytes(item.dims) or bytes(item.types))
-
-
-def _is_collective(item: Args) -> bool:
-    return item.collective is not None
-
-
-ONLY: dict[str, Callable[[Args], bool]] = {"operators": _describes_operator, "collectives": _is_collective}
+ONLY: dict[str, Callable[[Args], object]] = {
+    "operators": lambda item: item.sequence != -1 or item.stack or bytes(item.dims) or bytes(item.types),
+    "collectives": lambda item: item.collective is not None,
+}
 
 
 @dataclass

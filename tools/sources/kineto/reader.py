@@ -11,7 +11,7 @@ from tools.errors import InputError
 from tools.run.model import Device
 from tools.sources.decompress import GZIP_MAGIC, beginning
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
-from tools.sources.kineto.json_scan import parse_lenient
+from tools.sources.kineto.decode import parse_lenient
 from tools.sources.kineto.parallel_decode import read_shared
 from tools.sources.kineto.source import KINETO
 from tools.sources.kineto.table import Assembled, assemble
@@ -127,7 +127,9 @@ def _is_large(path: Path, alone_bytes: int) -> bool:
 
 def _facts(collected: Collected, assembled: Assembled) -> TraceFacts:
     metadata = interpret(collected.members)
-    origin_ns, epoch = _on_unix_clock(assembled.origin_ns, metadata.base_ns)
+    origin_ns, epoch = assembled.origin_ns, EPOCH_US[0] <= assembled.origin_ns // 1000 < EPOCH_US[1]
+    if metadata.base_ns is not None and not epoch:
+        origin_ns, epoch = origin_ns + metadata.base_ns, True
     return TraceFacts(
         format=KINETO.name,
         origin_ns=origin_ns,
@@ -169,12 +171,6 @@ def _syntax_fault(text: bytes) -> str:
     except RecursionError:
         pass
     return ""
-
-
-def _on_unix_clock(origin_ns: int, base_ns: int | None) -> tuple[int, bool]:
-    if base_ns is not None and not EPOCH_US[0] <= origin_ns // 1000 < EPOCH_US[1]:
-        return origin_ns + base_ns, True
-    return origin_ns, EPOCH_US[0] <= origin_ns // 1000 < EPOCH_US[1]
 
 
 ALL_READ_PCT = 99.0  # of a damaged file: then it is not the rest of the file that is missing, but what never got there
