@@ -145,13 +145,12 @@ def device_timeline(rank: RankProfile, recomputed: bool = True, memsets: bool = 
 
 
 def _recomputed(rank: RankProfile) -> NDArray[np.bool_]:
-    """For each launch, whether it was made while a checkpointed forward was computed again on the same thread."""
+    """True for launches made while a checkpointed forward was computed again on the same thread."""
     links = rank.launches
+    calls, again = links["call_start_ns"].to_numpy(), np.zeros(len(links), dtype=bool)
     frames = np.flatnonzero(rank.named("recomputation") & (rank.kind == EventKind.PYTHON))
-    again = np.zeros(len(links), dtype=bool)
     for track in np.unique(rank.track[frames]):
-        inside = union(rank.start[frames[rank.track[frames] == track]], rank.end[frames[rank.track[frames] == track]])
-        calls = links["call_start_ns"].to_numpy()
+        inside = rank.covered(frames[rank.track[frames] == track])
         again |= (links["host_track"].to_numpy() == track) & (covered(inside, calls, calls + 1) > 0)
     return again
 
@@ -162,10 +161,10 @@ TEMPORAL = ("idle", "compute", "non_compute")
 @metric("us", "{role} time per step (TensorBoard plugin)", "How long is each role active in a step?")
 def plugin_role_us(profile: Profile, role: str, rank: int) -> Measurement:
     """Mean time per step that the TensorBoard plugin's priorities give to a role, or to the whole "step"."""
+    column = f"{choice('role', role, (*ROLES, 'other', 'step'))}_ns"
     view = profile.rank(rank)
-    choice("role", role, (*ROLES, "other", "step"))
     table = priority_attribution(view)
-    return of_rank(view, table[f"{role}_ns"].mean() / 1e3, lambda: table, f"priority attribution, role {role}")
+    return of_rank(view, table[column].mean() / 1e3, lambda: table, f"priority attribution, role {role}")
 
 
 @metric("%", "{role} share of the step (TensorBoard plugin)", "How much of a step does each role take?")

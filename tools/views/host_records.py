@@ -52,21 +52,19 @@ def same_machines(
 
 
 def _by_counts(hosts: Sequence[tuple[tuple[int, ...], Counted | None]]) -> list[tuple[int, ...]]:
-    result: list[tuple[int, ...]] = []
     known = [(ranks, counted) for ranks, counted in hosts if counted is not None]
     if not known:
         return []
     now_s = known[0][1].time_s
     known.sort(key=lambda each: (each[1].cores, each[1].idle_at(now_s)))
-    together, last = known[0]
+    result, last = [known[0][0]], known[0][1]
     for ranks, counted in known[1:]:
         if _alike(last, counted, now_s):
-            together = tuple(sorted({*together, *ranks}))
+            result[-1] = tuple(sorted({*result[-1], *ranks}))
         else:
-            result.append(together)
-            together = ranks
+            result.append(ranks)
         last = counted
-    return [*result, together]
+    return result
 
 
 def _alike(one: Counted, other: Counted, now_s: float) -> bool:

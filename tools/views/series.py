@@ -139,10 +139,8 @@ def require_steps(run: Run, paths: Sequence[Path]) -> None:
     if run.ranks and not any(step.wall_ns for rank in run.ranks for step in rank.steps):
         raise InputError(f"{names}: holds no training run: no time passes in its steps")
     if not run.ranks and series_of(run) is None:
-        raise InputError(
-            f"{names}: holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones; let the"
-            " training run on, or capture some steps"
-        )
+        few = f"holds no trace, and records of fewer than {LEAST_STEPS} steps after the first ones"
+        raise InputError(f"{names}: {few}; let the training run on, or capture some steps")
 
 
 def _at_level(series: RunSeries) -> RunSeries:

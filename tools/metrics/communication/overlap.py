@@ -93,14 +93,12 @@ def idle_cores_pct(profile: Profile) -> Measurement:
     """Share of the time in which the cores of the ranks' machines are idle; of the busiest machine."""
     records = profile.host_records
     known = {} if records is None else {rank: records.idle_share(rank) for rank in records.ranks}
-    shares = {rank: share for rank, share in known.items() if share is not None}
+    shares = [(share, rank) for rank, share in known.items() if share is not None]
     if records is None or not shares:
         raise UsageError("the records do not show how busy the machines were")
-    rank = min(shares, key=lambda each: (shares[each], each))
-    spans = records.spans(rank)
-    return Measurement(
-        100.0 * shares[rank], lambda: spans, "samples of the machine's cores", (rank,), (), source=MONITOR_FORMAT
-    )
+    share, rank = min(shares)
+    spans, selector = records.spans(rank), "samples of the machine's cores"
+    return Measurement(100.0 * share, lambda: spans, selector, (rank,), source=MONITOR_FORMAT)
 
 
 def _exchanged_ms(profile: Profile, rank: int | None) -> float:

@@ -67,7 +67,7 @@ def message_bytes(profile: Profile, kind: str | None = None) -> Measurement:
     table = table if kind is None else table[table["kind"] == kind]
     if table.empty:
         raise UsageError("no collective of known size was recorded")
-    return of_ranks(profile, float(table["bytes"].median()), table, selector("collectives of known size", kind))
+    return of_ranks(profile, table["bytes"].median(), table, selector("collectives of known size", kind))
 
 
 @metric("%", "busy share between first and last collective", "How continuously do collectives run?")
@@ -163,18 +163,15 @@ def foreign_bytes_per_s(profile: Profile, rank: int) -> Measurement:
     rates = [rate for name in COUNTERS if (rate := records.per_second(rank, name)) is not None]
     if not rates:
         raise UsageError(f"the records of rank {rank} count no bytes on the network")
-    step_s = float(records.series.of(rank)["wall_ms"].mean()) / 1e3
     if _of_unknown_size(profile):
         raise UsageError("some of the run's messages have no recorded size")
+    step_s = float(records.series.of(rank)["wall_ms"].mean()) / 1e3
     own = collective_wire_bytes(profile).value * len(records.neighbours(rank)) / step_s
     if own > FITS * max(rates):
         raise UsageError(f"the run's own bytes do not go over the interfaces that rank {rank} counts")
-    spans = records.spans(rank)
-    rows = spans[["begin_ns", "end_ns", *COUNTERS]]
+    rows, numbers = records.spans(rank)[["begin_ns", "end_ns", *COUNTERS]], records.series.numbers(rank)
     value = max(max(rates) - own, 0.0)
-    return Measurement(
-        value, lambda: rows, "samples of network bytes", (rank,), records.series.numbers(rank), source=MONITOR_FORMAT
-    )
+    return Measurement(value, lambda: rows, "samples of network bytes", (rank,), numbers, source=MONITOR_FORMAT)
 
 
 @metric("%", "share of network traffic from other jobs", "How much of the network's traffic is not the run's?")

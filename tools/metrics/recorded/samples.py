@@ -164,20 +164,18 @@ def off_core_ms(profile: Profile, rank: int) -> Measurement:
 def loader_blocked_ms(profile: Profile, rank: int) -> Measurement:
     """Time per usual step that the training thread is blocked beyond what the trace's exposed communication explains.
 
-    Without a trace it is what lies outside of the rank's own time that may have been waiting. At most the loader's own
-    time: in a loader inside the training process that is what it waits for bytes. Judged by
-    the steps that wait for data most (at least half of the 95th percentile): others may be blocked for other reasons.
+    Without a trace it is what lies outside of the rank's own time. At most the loader's own time: in a loader inside
+    the training process that is its wait for bytes. Judged by the steps that wait for data most.
     """
-    off = off_core_ms(profile, rank)
-    own = host_records(profile).series.of(rank)
-    share = _waiting_share(profile, rank)
+    records, off = host_records(profile), off_core_ms(profile, rank)
+    own, share = records.series.of(rank), _waiting_share(profile, rank)
     waiting = own[own["data_wait_ms"] >= MUCH_OF_P95 * own["data_wait_ms"].quantile(0.95)]
-    delay = host_records(profile).share(rank, "training_run_delay_us") or 0.0
     there = waiting[["wall_ms", "data_wait_ms", "thread_cpu_ms"]].mean()
+    delay = records.share(rank, "training_run_delay_us") or 0.0
     left_ms = there["wall_ms"] * (1.0 - delay - share) - there["thread_cpu_ms"]
     blocked = min(max(left_ms / there["data_wait_ms"], 0.0), 1.0) if there["data_wait_ms"] > 0 else 0.0
-    value = float(blocked * own["data_wait_ms"].mean())
-    return replace(off, value=value, selector="blocked time of usual steps")
+    value_ms = float(blocked * own["data_wait_ms"].mean())
+    return replace(off, value=value_ms, selector="blocked time of usual steps")
 
 
 def _waiting_share(profile: Profile, rank: int) -> float:
