@@ -36,16 +36,13 @@ class JobFacts:
 def describe(facts: Iterable[JobFacts]) -> Layout:
     """Combine what the traces of all ranks say; where they contradict each other, the size is unknown."""
     all_facts = list(facts)
-    groups = {group: None for each in all_facts for group in _groups(each)}
+    groups = dict.fromkeys(group for each in all_facts for group in _groups(each))
     listed = tuple(sorted(groups, key=lambda group: (group.name, group.ranks)))
     return Layout(
         world_size=_agreed(each.world_size for each in all_facts),
         backend=_agreed(each.backend for each in all_facts),
-        data_parallel=_dimension(listed, "data_parallel"),
-        tensor_parallel=_dimension(listed, "tensor_parallel"),
-        pipeline_parallel=_dimension(listed, "pipeline_parallel"),
-        expert_parallel=_dimension(listed, "expert_parallel"),
         groups=listed,
+        **{dimension: _dimension(listed, pattern) for dimension, pattern in DIMENSION_WORDS.items()},
     )
 
 
@@ -57,17 +54,14 @@ def _agreed(values: Iterable[Value | None]) -> Value | None:
 def _groups(facts: JobFacts) -> list[ProcessGroup]:
     found: dict[str, ProcessGroup] = {}
     for entry in facts.configured:
-        name = str(entry.get("pg_name", ""))
-        ranks = ranks_of(entry.get("ranks"))
-        size = entry.get("pg_size")
+        name, described = str(entry.get("pg_name", "")), str(entry.get("pg_desc", ""))
         backend = str(entry.get("backend_config") or facts.backend or "")
-        described = str(entry.get("pg_desc", ""))
+        ranks, size = ranks_of(entry.get("ranks")), entry.get("pg_size")
         found[name] = ProcessGroup(name, described, backend, ranks, size if isinstance(size, int) else len(ranks))
-    for name, (description, text, size) in facts.seen.items():
-        ranks = ranks_of(text)
-        if name in found or not name:
-            continue
-        found[name] = ProcessGroup(name, description, facts.backend or "", ranks, size if size > 0 else len(ranks))
+    for name, (described, text, size) in facts.seen.items():
+        if name and name not in found:
+            ranks = ranks_of(text)
+            found[name] = ProcessGroup(name, described, facts.backend or "", ranks, size if size > 0 else len(ranks))
     return list(found.values())
 
 
@@ -83,8 +77,7 @@ def ranks_of(value: object) -> tuple[int, ...]:
     return tuple(rank for rank in value if isinstance(rank, int)) if all(isinstance(r, int) for r in value) else ()
 
 
-def _dimension(groups: Sequence[ProcessGroup], dimension: str) -> int | None:
+def _dimension(groups: Sequence[ProcessGroup], pattern: re.Pattern[str]) -> int | None:
     """The size that all groups named after the dimension share."""
-    pattern = DIMENSION_WORDS[dimension]
-    texts = [(f"{group.description}", group.size) for group in groups]
-    return _agreed(size for text, size in texts if pattern.search(text) and not COMPOUND.search(text) and size > 0)
+    named = [each for each in groups if pattern.search(each.description) and not COMPOUND.search(each.description)]
+    return _agreed(group.size for group in named if group.size > 0)

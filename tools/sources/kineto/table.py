@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.run.events import DETAIL_COLUMNS, Details, EventKind, EventTable, empty_table
+from tools.run.events import DETAIL_COLUMNS, TRACK_COLUMNS, Details, EventKind, EventTable, empty_table
 from tools.sources.kineto.columns import ANNOTATION_NAME, ON_DEVICE, Columns, TrackKey
 
 
@@ -18,35 +18,23 @@ def pair_operators(
     columns: Columns, origin_ns: int, frame: pd.DataFrame, operators: pd.DataFrame, track_of: NDArray[np.int32]
 ) -> pd.DataFrame:
     """Rows of the operators at both ends of each recorded arrow; arrows without an operator at an end are left out."""
-    flows = columns.flows
-    if not flows["time_ns"] or not len(operators):
-        return empty_table(DETAIL_COLUMNS["forward_backward"])
-    raw_tracks = columns.joined("track")
-    table_track = np.full(len(columns.tracks), -1, dtype=np.int64)
-    table_track[raw_tracks] = track_of
-    start_ns = np.concatenate(flows["time_ns"]) - origin_ns
-    track = table_track[np.concatenate(flows["track"])]
     rows = operators["row"].to_numpy()[operators["sequence"].to_numpy() >= 0]
-    found = _operator_at(frame, rows, start_ns, track)
-    starting = np.concatenate(flows["starting"])
-    ends = pd.DataFrame({"identity": np.concatenate(flows["identity"]), "row": found})
-    pairs = ends[starting & (found >= 0)].merge(ends[~starting & (found >= 0)], on="identity", validate="m:m")
+    if not columns.flows["time_ns"] or not len(rows):
+        return empty_table(DETAIL_COLUMNS["forward_backward"])
+    flows = {name: np.concatenate(parts) for name, parts in columns.flows.items()}
+    table_track = np.full(len(columns.tracks), -1, dtype=np.int64)
+    table_track[columns.joined("track")] = track_of
+    # The first of the operators that starts at that moment on that track.
+    own_track = frame["track"].to_numpy()[rows].astype(np.int64)
+    keys = pd.MultiIndex.from_arrays([own_track, frame["start_ns"].to_numpy()[rows]])
+    first = ~keys.duplicated()
+    wanted = pd.MultiIndex.from_arrays([table_track[flows["track"]], flows["time_ns"] - origin_ns])
+    position = keys[first].get_indexer(wanted)
+    ends = pd.DataFrame({"identity": flows["identity"], "row": rows[first][position]})
+    starting, found = flows["starting"], position >= 0
+    pairs = ends[starting & found].merge(ends[~starting & found], on="identity", validate="m:m")
     result = pairs.rename(columns={"row_x": "forward_row", "row_y": "backward_row"})[["forward_row", "backward_row"]]
     return result.drop_duplicates().sort_values(["forward_row", "backward_row"], ignore_index=True)
-
-
-def _operator_at(
-    frame: pd.DataFrame, rows: NDArray[np.int64], start_ns: NDArray[np.int64], track: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """The first of the given rows that starts at that moment on that track, -1 where none does."""
-    if not len(rows):
-        return np.full(len(start_ns), -1, dtype=np.int64)
-    own_start = frame["start_ns"].to_numpy()[rows]
-    own_track = frame["track"].to_numpy()[rows].astype(np.int64)
-    keys = pd.MultiIndex.from_arrays([own_track, own_start])
-    first = ~keys.duplicated()
-    position = keys[first].get_indexer(pd.MultiIndex.from_arrays([track, start_ns]))
-    return np.where(position >= 0, rows[first][position], -1)
 
 
 DAY_NS = 86_400 * 10**9
@@ -62,12 +50,6 @@ class Assembled:
     groups: dict[str, tuple[str, str, int]]
 
 
-@dataclass
-class _Tracks:
-    frame: pd.DataFrame
-    code: NDArray[np.int32]  # per event
-
-
 def assemble(columns: Columns, span_days: int) -> Assembled:
     """Join, clean, sort and number the events; a trace without events gives an empty table."""
     start, end = columns.joined("start_ns"), columns.joined("end_ns")
@@ -78,29 +60,29 @@ def assemble(columns: Columns, span_days: int) -> Assembled:
         excluded["with a time far away from all others"] += int(len(keep) - keep.sum())
     origin = int((start if keep is None else start[keep]).min()) if len(start) else 0
     start, end = start - origin, end - origin
-    tracks = _tracks(columns, columns.joined("track"), kind)
+    tracks, track = _tracks(columns, kind)
     names, name = _sorted_names(columns)
-    order = _order(start, end, tracks.code, kind, name)
+    order = _order(start, end, track, kind, name)
     if keep is not None:
         order = order[keep[order]]
-    correlation, external = columns.joined("correlation"), columns.joined("external")
+    texts = pd.Index(names, dtype="str")
     frame = pd.DataFrame(
         {
             "start_ns": start[order],
             "end_ns": end[order],
             "kind": kind[order],
-            "name": pd.Categorical.from_codes(name[order], categories=pd.Index(names, dtype="str"), validate=False),
-            "track": tracks.code[order],
-            "correlation": correlation[order],
-            "external": external[order],
+            "name": pd.Categorical.from_codes(name[order], categories=texts, validate=False),
+            "track": track[order],
+            "correlation": columns.joined("correlation")[order],
+            "external": columns.joined("external")[order],
         },
         copy=False,
     )
     row_of = np.full(len(start), -1, dtype=np.int64)
     row_of[order] = np.arange(len(order))
     details = {name: _detail_table(columns, name, row_of) for name in columns.details.tables}
-    details["forward_backward"] = pair_operators(columns, origin, frame, details["operators"], tracks.code)
-    table = EventTable(frame, tracks.frame, Details(**details))
+    details["forward_backward"] = pair_operators(columns, origin, frame, details["operators"], track)
+    table = EventTable(frame, tracks, Details(**details))
     return Assembled(table, origin, excluded, columns.details.groups)
 
 
@@ -147,20 +129,18 @@ def _order(
     return order
 
 
-def _tracks(columns: Columns, code: NDArray[np.int32], kind: NDArray[np.int8]) -> _Tracks:
-    """One row per host thread or device stream; the same pid and tid may be both."""
+def _tracks(columns: Columns, kind: NDArray[np.int8]) -> tuple[pd.DataFrame, NDArray[np.int32]]:
+    """One row per host thread or device stream (the same pid and tid may be both), and the track of every event."""
     on_device = np.isin(kind, [int(k) for k in ON_DEVICE])
     keys = list(columns.tracks)
-    place = code.astype(np.int64) * 2 + on_device
+    place = columns.joined("track").astype(np.int64) * 2 + on_device
     present = np.flatnonzero(np.bincount(place, minlength=2 * len(keys)))
     rows = [_track_row(columns, keys[at // 2], at // 2 if at % 2 else -1) for at in present.tolist()]
     merged = sorted(set(rows))
     number = {row: at for at, row in enumerate(merged)}
     lookup = np.full(2 * len(keys), -1, dtype=np.int32)
     lookup[present] = [number[row] for row in rows]
-    frame = pd.DataFrame(merged, columns=["pid", "tid", "device", "stream", "label"])
-    frame = frame.astype({"pid": "str", "tid": "str", "device": "int64", "stream": "int64", "label": "str"})
-    return _Tracks(frame, lookup[place])
+    return pd.DataFrame(merged, columns=list(TRACK_COLUMNS)).astype(TRACK_COLUMNS), lookup[place]
 
 
 def _track_row(columns: Columns, key: TrackKey, device_code: int) -> tuple[str, str, int, int, str]:
