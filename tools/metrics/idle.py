@@ -125,25 +125,20 @@ def explained_by_bursts(waits: pd.DataFrame, start: NDArray[np.int64], left: NDA
     place = np.searchsorted(waits["start_ns"].to_numpy(), start, side="right") - 1
     after = np.flatnonzero(place >= 0)
     place, left = place[after], left[after]
-    waited = waits["waited_ns"].to_numpy()
-    total = np.cumsum(left)
+    waited, total = waits["waited_ns"].to_numpy(), np.cumsum(left)
     following = np.zeros(len(waits), dtype=np.int64)
     np.add.at(following, place, left)
     balance = np.cumsum(waited - following)
     kept = balance - np.minimum(np.minimum.accumulate(balance), 0)
-    lead = waited + np.concatenate((np.zeros(1, dtype=np.int64), kept[:-1]))
     first = np.searchsorted(place, place, side="left")
     before = total - left - (total[first] - left[first])
-    explained[after] = np.clip(lead[place] - before, 0, left)
+    explained[after] = np.clip((waited + np.append(0, kept[:-1]))[place] - before, 0, left)
     return explained
 
 
 def _gap_frame(rank: RankProfile, gaps: IntervalSet, columns: dict[str, NDArray[np.int64]]) -> pd.DataFrame:
-    links = rank.launches
-    place = np.searchsorted(links["start_ns"].to_numpy(), gaps[:, 1])
-    known = place < len(links)
-    track = np.full(len(gaps), -1, dtype=np.int64)
-    track[known] = links["host_track"].to_numpy()[place[known]]
+    place = np.searchsorted(rank.launches["start_ns"].to_numpy(), gaps[:, 1])
+    track = np.append(rank.launches["host_track"].to_numpy(), -1)[place]
     step = np.searchsorted(rank.steps["start_ns"].to_numpy(), gaps[:, 0], side="right") - 1
     frame = {"start_ns": gaps[:, 0], "end_ns": gaps[:, 1], "step": rank.steps["number"].to_numpy()[step]}
     return pd.DataFrame({**frame, "host_track": track, **{f"{reason}_ns": columns[reason] for reason in REASONS}})

@@ -235,11 +235,10 @@ def _path_rows(profile: Profile, family: str, rank: int | None) -> pd.DataFrame:
     chosen = chosen if rank is None else chosen[chosen["rank"] == rank]
     longest = (chosen["end_ns"] - chosen["start_ns"]).sort_values(ascending=False, kind="stable").index[:SHOWN]
     table = chosen.loc[longest].reset_index(drop=True)
-    names = [
-        profile.rank(int(number)).names(np.array([row]))[0] if row >= 0 else ""
-        for number, row in zip(table["rank"], table["row"], strict=True)
-    ]
-    return table.assign(name=names)
+    rows = zip(table["rank"].tolist(), table["row"].tolist(), strict=True)
+    return table.assign(
+        name=[profile.rank(number).names(np.array([row]))[0] if row >= 0 else "" for number, row in rows]
+    )
 
 
 def _on_path(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -33,7 +33,7 @@ def read_step_logs(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution
     """One table of ``COLUMNS`` over all folders, of each rank its first log; None without any log."""
     import pandas as pd
 
-    from tools.run.model import Source, SourceStatus
+    from tools.run.model import Source
 
     tables: dict[int, pd.DataFrame] = {}
     sources: list[Source] = []
@@ -46,16 +46,17 @@ def read_step_logs(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution
             notes += [f"{file.name}: {note}"] if note else []
             if rows is None:
                 sources.append(Source(file, STEP_LOG_FORMAT, (rank,), "excluded", note))
-            else:
-                status: SourceStatus = "partial" if note else "complete"
-                sources.append(Source(file, STEP_LOG_FORMAT, (rank,), status, note, events=len(rows)))
-                repeated |= rank in tables
-                tables.setdefault(rank, rows.assign(rank=rank))
+                continue
+            status: Literal["partial", "complete"] = "partial" if note else "complete"
+            sources.append(Source(file, STEP_LOG_FORMAT, (rank,), status, note, events=len(rows)))
+            repeated |= rank in tables
+            tables.setdefault(rank, rows.assign(rank=rank))
     if repeated:
         notes.append("step logs of ranks whose log lies in another folder too were left out")
-    if anchor.world_size is not None and any(rank >= anchor.world_size for rank in tables):
+    size = anchor.world_size
+    if size is not None and any(rank >= size for rank in tables):
         notes.append("step logs of ranks that the job does not have were left out")
-        tables = {rank: table for rank, table in tables.items() if rank < anchor.world_size}
+        tables = {rank: table for rank, table in tables.items() if rank < size}
     whole = pd.concat(tables.values(), ignore_index=True)[list(COLUMNS)].astype(COLUMNS) if tables else None
     return Contribution(step_log=whole, sources=tuple(sources), notes=tuple(notes))
 

@@ -138,20 +138,15 @@ def _judged(table: pd.DataFrame, spec: DeviceSpec | None, threshold: float) -> p
     if spec is None:
         return table.assign(peak_flops_per_s=np.nan, least_ns=np.nan, bound=_named(np.zeros(len(table)), BOUND_NAMES))
     peak = _peaks(spec)[precision, matrix.astype(int)]
-    device_ns = table["device_ns"].to_numpy(dtype=float)
+    device_ns, flops, moved = (table[name].to_numpy(dtype=float) for name in ("device_ns", "flops", "bytes"))
     seconds = np.maximum(device_ns, 1.0) / 1e9
-    flops, moved = table["flops"].to_numpy(dtype=float), table["bytes"].to_numpy(dtype=float)
-    streaming = ~table["math"].to_numpy()
-    low_intensity = streaming | (flops / moved <= peak / spec.memory_bytes_per_s)
+    low_intensity = ~table["math"].to_numpy() | (flops / moved <= peak / spec.memory_bytes_per_s)
     reached = np.where(low_intensity, moved / spec.memory_bytes_per_s, flops / peak) / seconds
     saving = ~low_intensity & (table["kernel_class"] == "convolution").to_numpy()
     plausible = reached <= np.where(saving, PLAUSIBLE_CONVOLUTION, PLAUSIBLE)
-    bound = np.where(reached >= threshold, np.where(low_intensity, 1, 2), 3)
-    return table.assign(
-        peak_flops_per_s=peak,
-        least_ns=reached.clip(max=1.0) * device_ns,
-        bound=_named(np.where(plausible, bound, 0), BOUND_NAMES),
-    )
+    bound = np.where(plausible, np.where(reached >= threshold, np.where(low_intensity, 1, 2), 3), 0)
+    least_ns = reached.clip(max=1.0) * device_ns
+    return table.assign(peak_flops_per_s=peak, least_ns=least_ns, bound=_named(bound, BOUND_NAMES))
 
 
 def _named(codes: NDArray[np.number], names: tuple[str, ...]) -> pd.Series[str]:

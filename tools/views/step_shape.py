@@ -152,12 +152,8 @@ class Level:
 
     def holds(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """True for the steps that are of it."""
-        held = np.ones(len(numbers), dtype=bool)
-        if self.since is not None:
-            held &= numbers >= self.since
-        if self.until is not None:
-            held &= numbers < self.until
-        return held
+        since = numbers.min(initial=0) if self.since is None else self.since
+        return (numbers >= since) & ((numbers < self.until) if self.until is not None else True)
 
 
 def level_at(steps: StepSeries, step: int) -> Level:

@@ -84,15 +84,16 @@ def profiler_active_pct(profile: Profile, rank: int) -> Measurement:
     """Share of the monitor's samples in usual steps that found a profiler of torch at work."""
     records = host_records(profile)
     samples, steps = records.samples(rank), records.series.of(rank)
-    at = samples["unix_ns"].to_numpy(dtype=np.int64)
-    place = np.searchsorted(steps["begin_unix_ns"].to_numpy(dtype=np.int64), at, side="right") - 1
-    ends = steps["end_unix_ns"].to_numpy(dtype=np.int64)
-    inside = (place >= 0) & (at <= ends[np.maximum(place, 0)]) if len(ends) else np.zeros(len(at), dtype=bool)
+    at, begins, ends = (
+        table[name].to_numpy(dtype=np.int64)
+        for table, name in ((samples, "unix_ns"), (steps, "begin_unix_ns"), (steps, "end_unix_ns"))
+    )
+    place = np.searchsorted(begins, at, side="right") - 1
+    inside = (place >= 0) & (at <= np.append(ends, -1)[place])
     table = samples.loc[inside, ["rank", "unix_ns", "profiler_active"]].dropna().reset_index(drop=True)
     if table.empty:
         raise UsageError(f"the records of rank {rank} do not show whether a profiler ran in usual steps")
-    value = 100.0 * float((table["profiler_active"] > 0).mean())
-    numbers = records.series.numbers(rank)
+    value, numbers = 100.0 * float((table["profiler_active"] > 0).mean()), records.series.numbers(rank)
     return Measurement(value, lambda: table, "samples of profiler_active", (rank,), numbers, source=MONITOR_FORMAT)
 
 

@@ -85,13 +85,12 @@ def lateness(series: RunSeries, records: HostRecords | None) -> Lateness | None:
     if own is None or len(own.columns) < 2:
         return None
     rest = own.copy()
-    for column in NAMED:
-        part = side_by_side(series, column)
+    for part in (side_by_side(series, column) for column in NAMED):
         if part is not None:
             rest = rest - part.reindex(rest.index).fillna(0.0)
-    for rank in own.columns:
-        delay = None if records is None else records.share(int(rank), "training_run_delay_us")
-        rest[rank] -= (delay or 0.0) * own[rank]
+    if records is not None:
+        for rank in own.columns:
+            rest[rank] -= (records.share(int(rank), "training_run_delay_us") or 0.0) * own[rank]
     late = int(str(rest.mean().idxmax()))
     excess = rest[late] - rest.drop(columns=late).median(axis=1)
     without = own.assign(**{"late": own[late] - excess.clip(lower=0.0)}).drop(columns=late)

@@ -154,10 +154,9 @@ class DetailParts:
         return np.array([codes[value] for value in values], dtype=np.int32)
 
     def _note_groups(self, own: list[Args]) -> None:
+        names = ("group", "group_description", "group_ranks")
+        columns = [texts([getattr(item, name) for item in own]) for name in names]
         sizes = integers([item.group_size for item in own]).tolist()
-        columns = (
-            texts([getattr(item, name) for item in own]) for name in ("group", "group_description", "group_ranks")
-        )
         for group, text, ranks, size in zip(*columns, sizes, strict=True):
             self.groups[group] = (text, ranks, size)
 
