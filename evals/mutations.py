@@ -27,6 +27,7 @@ from hermes_agent.statements.record import Claim, Statement
 from hermes_agent.workflow.diagnose import diagnose
 from tools.knowledge.taxonomy import causes
 
+OTHER = ("absent", "open")
 TRICKS = ("value", "figure in words", "fraction", "other script", "markup")
 
 
@@ -54,24 +55,16 @@ class Corruption:
 
 def true_statements(diagnosis: Diagnosis) -> list[Statement]:
     """What a careful model could say of the diagnosis."""
-    found = [_cause_id(each.cause, each.mechanism) for each in diagnosis.causes]
-    said = [
-        _said("", "cause", name, "present", each.evidence[:3])
-        for name, each in zip(found, diagnosis.causes, strict=True)
-    ]
-    said += [
-        _said("", "cause", name, claim) for name, claim in _claims(diagnosis).items() if claim in ("absent", "open")
-    ]
-    for record in diagnosis.evidence:
-        said += [_said(text, "symptom") for text in _phrased(record)]
+    found = [":".join(filter(None, (each.cause, each.mechanism))) for each in diagnosis.causes]
+    pairs = zip(found, diagnosis.causes, strict=True)
+    said = [_said("", "cause", name, "present", each.evidence[:3]) for name, each in pairs]
+    said += [_said("", "cause", name, claim) for name, claim in _claims(diagnosis).items() if claim in OTHER]
+    said += [_said(text, "symptom") for record in diagnosis.evidence for text in _phrased(record)]
     said += [_said(f"First, {{{item.id}}}.", "advice") for item in diagnosis.advice]
     said += [_said(f"To verify: {{{item.id}:verify}}.", "advice") for item in diagnosis.advice]
     said += [_said(f"A run like this is described in {{{case.id}}}.", "explanation") for case in diagnosis.cases]
-    said += [
-        _said(f"The check is {{open:{c.analyzer}}}.", "explanation")
-        for c in diagnosis.checks
-        if c.status == "cannot_answer"
-    ]
+    unanswered = [check.analyzer for check in diagnosis.checks if check.status == "cannot_answer"]
+    said += [_said(f"The check is {{open:{name}}}.", "explanation") for name in unanswered]
     for name in found:
         said.append(_said("With {cause} fixed, the step would change.", "explanation", name))
         said.append(_said("Should {cause} be looked at in a new recording?", "question", name))
@@ -93,16 +86,13 @@ def corruptions(diagnosis: Diagnosis) -> Iterator[Corruption]:
     parts = [record for record in diagnosis.evidence if record.metric == "part_pct" and "rank" not in record.arguments]
     for record, text in product(parts, _tables().tricks["insinuation"]):
         words = _tables().parts.get(str(record.arguments["part"]), "that")
-        yield Corruption(
-            "cause claimed in words", _said(text.replace("{p}", words).replace("{x}", f"{{{record.id}}}"), "symptom")
-        )
+        text = text.replace("{p}", words).replace("{x}", f"{{{record.id}}}")
+        yield Corruption("cause claimed in words", _said(text, "symptom"))
     ids = [name for record in diagnosis.causes for name in record.evidence]
     for name, claim in _claims(diagnosis).items():
         if claim != "present":
-            yield Corruption(
-                "cause claimed by fields",
-                _said(f"{{cause}} shows {{{ids[0]}}}." if ids else "{cause}.", "symptom", name),
-            )
+            text = f"{{cause}} shows {{{ids[0]}}}." if ids else "{cause}."
+            yield Corruption("cause claimed by fields", _said(text, "symptom", name))
             yield Corruption("cause claimed by fields", _said("{cause} is at work.", "advice", name, evidence=["A1"]))
     for each in with_figure:
         yield Corruption("invented id", each.model_copy(update={"text": each.text.replace("{E", "{E9")}))
@@ -177,10 +167,6 @@ def _comparisons(diagnosis: Diagnosis) -> Iterator[Statement]:
         one, two = (_tables().parts.get(str(record.arguments["part"]), "") for record in (first, second))
         if one and two:
             yield _said(f"{one} fills {{{first.id}}} of the step, {{than}} {two} with {{{second.id}}}.", "comparison")
-
-
-def _cause_id(cause: str, mechanism: str | None) -> str:
-    return f"{cause}:{mechanism}" if mechanism else cause
 
 
 def _said(

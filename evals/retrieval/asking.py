@@ -20,20 +20,18 @@ from case_library.schema import Case
 from evals.retrieval.questions import UserQuestion
 from tools.knowledge.taxonomy import causes
 
+Nearest = Callable[[str, int], Mapping[str, float]]
 
-@dataclass(frozen=True)
-class Vectors:
-    """The vector ranker without a store: exact cosine to every case, ``matrix`` of shape ``(cases, dimension)``."""
 
-    ids: Sequence[str]
-    embed: Callable[[str], Vector]
-    matrix: NDArray[np.float32]
+def _nearest(ids: Sequence[str], embed: Callable[[str], Vector], matrix: NDArray[np.float32]) -> Nearest:
+    """The vector ranker without a store: exact cosine to every case; the matrix has a row for each."""
 
-    def nearest(self, text: str, limit: int) -> Mapping[str, float]:
-        """Cosine of the nearest cases by id."""
-        cosine = self.matrix @ self.embed(text)
+    def nearest(text: str, limit: int) -> Mapping[str, float]:
+        cosine = matrix @ embed(text)
         best = np.argsort(-cosine, kind="stable")[:limit]
-        return {self.ids[row]: float(cosine[row]) for row in best}
+        return {ids[row]: float(cosine[row]) for row in best}
+
+    return nearest
 
 
 class Library:
@@ -51,16 +49,16 @@ class Library:
         """One ranker for each of the weights; no weight, rarity, vote or vector in it knows the case of that id."""
         kept = [row for row, card in enumerate(self._cards) if card.id != id]
         cards = [self._cards[row] for row in kept]
-        vectors, close_angle = self._vectors(kept)
-        first = CaseRanker(cards, vectors.nearest, weights[0], close_angle)
+        nearest, close_angle = self._vectors(kept)
+        first = CaseRanker(cards, nearest, weights[0], close_angle)
         return [first, *(first.weighed(other) for other in weights[1:])]
 
-    def _vectors(self, kept: Sequence[int]) -> tuple[Vectors, float]:
+    def _vectors(self, kept: Sequence[int]) -> tuple[Nearest, float]:
         ids = [self._cards[row].id for row in kept]
         if self._embedding is not None and self._matrix is not None and self._embedded is not None:
-            return Vectors(ids, self._embedded, self._matrix[kept]), self._embedding.close_angle
+            return _nearest(ids, self._embedded, self._matrix[kept]), self._embedding.close_angle
         hashed = HashedTextEmbedding.fit(self._counts[kept])
-        return Vectors(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept])), hashed.close_angle
+        return _nearest(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept])), hashed.close_angle
 
 
 SHOWN = 10

@@ -59,7 +59,7 @@ class RankClock:
     _marks: list[tuple[str, float]] = field(default_factory=list)
 
     def run(self, items: Sequence[Item]) -> Generator[None]:
-        """Carries the items out; yields whenever collectives have to end before it can go on."""
+        """Carry the items out; yield whenever collectives have to end before it can go on."""
         for item in items:
             if isinstance(item, Join | Sync | DeviceMemory):
                 while any(self.posted.values()):
@@ -84,11 +84,7 @@ class RankClock:
                 self._marks.append((name, self.host_us))
             case Unmark():
                 name, begun = self._marks.pop()
-                self.add(Row("user_annotation", name, begun, self.host_us - begun, "main"))
-
-    def add(self, row: Row) -> None:
-        """Records an event."""
-        self.rows.append(row)
+                self.rows.append(Row("user_annotation", name, begun, self.host_us - begun, "main"))
 
     def _call(self, item: Call) -> None:
         self.external += 1
@@ -97,10 +93,12 @@ class RankClock:
             self.host_us += max(item.host_us / max(len(item.work), 1) - LAUNCH_US, 1.0) * 0.7
             self._launch(work, external, item.thread)
         self.host_us = max(self.host_us + 1.0, begun + item.host_us)
-        self.add(Row("cpu_op", item.name, begun, self.host_us - begun, item.thread, external=external, item=item))
+        self.rows.append(
+            Row("cpu_op", item.name, begun, self.host_us - begun, item.thread, external=external, item=item)
+        )
         if item.around:
             outer = self.host_us - begun + 1.0  # apart from the next one, as calls of one thread are
-            self.add(Row("cpu_op", item.around, begun, outer, item.thread, external=external))
+            self.rows.append(Row("cpu_op", item.around, begun, outer, item.thread, external=external))
             self.host_us += 1.5
 
     def _launch(self, work: Work, external: int, thread: str) -> None:
@@ -113,16 +111,16 @@ class RankClock:
         self._queue.append(self.compute_us)
         self.host_us = self.compute_us + 3.0 if work.blocking else self.host_us + LAUNCH_US
         call = Row("cuda_runtime", work.call, begun, self.host_us - begun, thread, self.correlation, external)
-        self.add(call)
-        self.add(Row(work.category, work.name, start, work.us, "compute", self.correlation, external, work))
+        self.rows.append(call)
+        self.rows.append(Row(work.category, work.name, start, work.us, "compute", self.correlation, external, work))
 
     def _pause(self, item: Pause) -> None:
         if item.name:
-            self.add(Row(item.category, item.name, self.host_us, item.us, "main"))
+            self.rows.append(Row(item.category, item.name, self.host_us, item.us, "main"))
             each = item.us / max(len(item.inside), 1)
             for place, (name, category) in enumerate(item.inside):
                 start = self.host_us + place * each + 0.02 * each
-                self.add(Row(category, name, start, 0.96 * each, "main"))
+                self.rows.append(Row(category, name, start, 0.96 * each, "main"))
         self.host_us += item.us
 
     def _sync(self, item: Sync) -> None:
@@ -134,10 +132,12 @@ class RankClock:
         self.correlation += 1
         waiting = self.host_us
         self.host_us = max(self.host_us, self.compute_us) + 4.0
-        self.add(Row("cuda_runtime", item.call, waiting, self.host_us - waiting, "main", self.correlation))
+        self.rows.append(Row("cuda_runtime", item.call, waiting, self.host_us - waiting, "main", self.correlation))
         span = self.host_us - begun
-        self.add(Row("cpu_op", "aten::_local_scalar_dense", begun + 1.0, span - 0.5, "main", external=self.external))
-        self.add(Row("cpu_op", item.operator, begun, span + 1.0, "main", external=self.external))
+        self.rows.append(
+            Row("cpu_op", "aten::_local_scalar_dense", begun + 1.0, span - 0.5, "main", external=self.external)
+        )
+        self.rows.append(Row("cpu_op", item.operator, begun, span + 1.0, "main", external=self.external))
         self.host_us += 2.0
 
     def _memory(self, item: DeviceMemory) -> None:
@@ -146,7 +146,7 @@ class RankClock:
         if item.waits:
             self.host_us = max(self.host_us, self.compute_us)
         self.host_us += item.us
-        self.add(Row("cuda_runtime", item.call, begun, self.host_us - begun, "main", self.correlation))
+        self.rows.append(Row("cuda_runtime", item.call, begun, self.host_us - begun, "main", self.correlation))
 
     def _collective(self, item: Collective) -> None:
         self.external += 1
@@ -154,16 +154,18 @@ class RankClock:
         begun, external = self.host_us, self.external
         self.host_us += NCCL_HOST_US
         launch = Row("cuda_runtime", "cudaLaunchKernelExC", self.host_us - 6.0, 5.0, "main", self.correlation, external)
-        self.add(Row("cpu_op", "record_param_comms", begun + 2, NCCL_HOST_US - 3, "main", external=external, item=item))
-        self.add(Row("cpu_op", f"c10d::{item.kind}_", begun, NCCL_HOST_US, "main", external=external - 1))
-        self.add(launch)
+        self.rows.append(
+            Row("cpu_op", "record_param_comms", begun + 2, NCCL_HOST_US - 3, "main", external=external, item=item)
+        )
+        self.rows.append(Row("cpu_op", f"c10d::{item.kind}_", begun, NCCL_HOST_US, "main", external=external - 1))
+        self.rows.append(launch)
         waiting = self.posted.setdefault(item.group, deque())
         waiting.append(_Posted(item, max(self.host_us, self.compute_us), self.correlation, external))
 
     def _join(self) -> None:
         self.compute_us = max([self.compute_us, *self.streams_us.values()])
         self.correlation += 1
-        self.add(Row("cuda_runtime", "cudaStreamWaitEvent", self.host_us, 1.5, "main", self.correlation))
+        self.rows.append(Row("cuda_runtime", "cudaStreamWaitEvent", self.host_us, 1.5, "main", self.correlation))
         self.host_us += 2.0
 
 
@@ -188,7 +190,7 @@ def simulate(
                 )
         for clock, start in zip(clocks, begun, strict=True):
             name = f"ProfilerStep#{first_step + number}"
-            clock.add(Row("user_annotation", name, start, clock.host_us - start, "main"))
+            clock.rows.append(Row("user_annotation", name, start, clock.host_us - start, "main"))
             clock.host_us += 3.0
     return clocks
 
@@ -216,7 +218,7 @@ def _end_together(members: Sequence[RankClock], group: tuple[int, ...]) -> None:
     for clock, each, start in zip(members, posted, starts, strict=True):
         clock.streams_us[group] = end
         name = KERNELS[each.item.kind]
-        clock.add(Row("kernel", name, start, end - start, track, each.correlation, each.external, each.item))
+        clock.rows.append(Row("kernel", name, start, end - start, track, each.correlation, each.external, each.item))
 
 
 KERNELS = {
