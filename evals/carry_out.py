@@ -21,6 +21,7 @@ from hermes_agent.workflow.diagnose import diagnose
 from tools.errors import HermesError, InputError, NotComparableError
 
 NAMED = 5  # causes kept in the saved result
+SAVED = {"cause", "mechanism", "confidence"}  # of each
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,9 @@ def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResul
 def _result(outcome: Outcome) -> CaseResult:
     scores, expected, measured = score(outcome), outcome.case.expected, outcome.measured
     saving_pct = None if measured is None else round(100.0 * (1.0 - measured.after_ms / measured.before_ms), 2)
+    predicted, missed = gain(outcome), misses(outcome, scores)
+    if measured is not None and predicted is None and any(c.cause in expected.accepted for c in outcome.ranked):
+        missed.append("gain: the right cause was named without a predicted gain")
     return CaseResult(
         id=outcome.case.id,
         tags=outcome.case.tags,
@@ -83,25 +87,20 @@ def _result(outcome: Outcome) -> CaseResult:
         verdict=outcome.verdict or "refused",
         expected=[*expected.any_of, *expected.all_of],
         named=[
-            NamedCause(
-                cause=cause.cause,
-                mechanism=cause.mechanism,
-                confidence=cause.confidence,
-                impact_pct=round(cause.impact_pct, 2),
-                ranks=cause.ranks[:64],
+            NamedCause.model_validate(
+                cause.model_dump(include=SAVED)
+                | {
+                    "impact_pct": round(cause.impact_pct, 2),
+                    "ranks": cause.ranks[:64],
+                }
             )
             for cause in outcome.ranked[:NAMED]
         ],
         scores={name: round(value, 4) for name, value in scores.items()},
-        misses=[*misses(outcome, scores), *_unpredicted(outcome)],
-        gain=gain(outcome),
+        misses=missed,
+        gain=predicted,
         measured_saving_pct=saving_pct,
     )
-
-
-def _unpredicted(outcome: Outcome) -> list[str]:
-    found = outcome.measured is not None and any(c.cause in outcome.case.expected.accepted for c in outcome.ranked)
-    return ["gain: the right cause was named without a predicted gain"] if found and gain(outcome) is None else []
 
 
 def workers(wanted: int | None = None) -> int:

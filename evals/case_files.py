@@ -64,17 +64,13 @@ def lab_cases(folders: Sequence[Path]) -> tuple[Case, ...]:
     """
     found: dict[str, Case] = {}
     for folder in folders:
-        for file in _labels(folder):
+        for file in _below(folder, MEASURED):
+            if not file.with_name(LABEL).is_file():
+                raise InputError(f"{file.parent} is a recording without {LABEL}; record it again, or take it away")
+        for file in _below(folder, LABEL):
             for case in _of_label(file, folder):
                 found.setdefault(case.id, case)  # the same recording in two folders: the first one counts, as in locate
     return tuple(found.values())
-
-
-def _labels(folder: Path) -> list[Path]:
-    for file in _below(folder, MEASURED):
-        if not file.with_name(LABEL).is_file():
-            raise InputError(f"{file.parent} is a recording without {LABEL}; record it again, or take it away")
-    return _below(folder, LABEL)
 
 
 def _below(folder: Path, name: str) -> list[Path]:

@@ -119,28 +119,20 @@ def compare(
     another machine or another day.
     """
     rng = np.random.default_rng(0)
-    drawn_before, drawn_after = _resampled(before, statistic, rng), _resampled(after, statistic, rng)
-    step_before, step_after = _estimate(before, statistic), _estimate(after, statistic)
+    over = np.median if statistic == "median" else np.mean
+
+    def drawn(launches: Sequence[Sequence[float]]) -> NDArray[np.float64]:
+        chosen = [rng.choice(np.asarray(steps, dtype=float), (RESAMPLES, len(steps))) for steps in launches]
+        return np.asarray(over(np.concatenate(chosen, axis=1), axis=1))
+
+    drawn_before, drawn_after = drawn(before), drawn(after)
+    step_before, step_after = (float(over([ms for steps in side for ms in steps])) for side in (before, after))
     return Comparison(
         before_ms=_interval(step_before, drawn_before),
         after_ms=_interval(step_after, drawn_after),
         speedup=_interval(step_before / step_after, drawn_before / drawn_after),
         saving_pct=_interval(100 * (1 - step_after / step_before), 100 * (1 - drawn_after / drawn_before)),
     )
-
-
-def _estimate(launches: Sequence[Sequence[float]], statistic: Statistic) -> float:
-    together = np.concatenate([np.asarray(steps, dtype=float) for steps in launches])
-    return float(np.median(together) if statistic == "median" else np.mean(together))
-
-
-def _resampled(
-    launches: Sequence[Sequence[float]], statistic: Statistic, rng: np.random.Generator
-) -> NDArray[np.float64]:
-    drawn = [rng.choice(np.asarray(steps, dtype=float), (RESAMPLES, len(steps))) for steps in launches]
-    together = np.concatenate(drawn, axis=1)
-    result: NDArray[np.float64] = np.median(together, axis=1) if statistic == "median" else np.mean(together, axis=1)
-    return result
 
 
 def _interval(estimate: float, drawn: NDArray[np.float64]) -> Interval:
@@ -181,7 +173,8 @@ def record(
     comparison = compare(times[0], times[1], fault.statistic)
     losses = {side: launched[side][0].loss for side in job.scenarios}
     agree = not fault.same_loss or math.isclose(losses["slow"], losses["fixed"], rel_tol=LOSS_TOLERANCE)
-    recorded = Recorded(comparison, agree, holds(comparison) and agree)
+    saves = comparison.saving_pct.median >= LEAST_SAVING_PCT and comparison.saving_pct.low > 0  # more than the noise
+    recorded = Recorded(comparison, agree, saves and agree)
     measured = {
         "schema": "hermes-dx/lab-pair/2",
         **asdict(comparison),
@@ -208,11 +201,6 @@ def complete(folder: Path) -> bool:
     runs = ("run",) if measured.get("schema") == HEALTHY_SCHEMA else ("slow", "fixed")
     whole = all((folder / run / "run.json").is_file() for run in runs) and (folder / LABEL).is_file()
     return whole and bool(measured.get("label_holds", True))
-
-
-def holds(comparison: Comparison) -> bool:
-    """Whether fixing saves what a problem has to cost, and more than the noise."""
-    return comparison.saving_pct.median >= LEAST_SAVING_PCT and comparison.saving_pct.low > 0
 
 
 def one_launch(scenario: Scenario, target: Path | None, measured_steps: int, run: Launch) -> Launched:

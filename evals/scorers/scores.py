@@ -71,26 +71,26 @@ def verdict(outcome: Outcome) -> float | None:
     return float(outcome.verdict in wanted) if wanted and len(wanted) < len(VERDICTS) else None
 
 
-def overlap(wanted: Sequence[int], got: Sequence[int]) -> float:
-    """Shared members over all members; 1 for equal sets."""
-    both = set(wanted) | set(got)
-    return len(set(wanted) & set(got)) / len(both) if both else 1.0
-
-
 def rank_scope(outcome: Outcome) -> float | None:
     """Agreement of the right cause's ranks with the labelled ones; 0 when it was not found."""
-    wanted, found = outcome.case.expected.ranks, _found(outcome)
-    return None if wanted is None else 0.0 if found is None else overlap(wanted, found.ranks)
+    return _scope(outcome.case.expected.ranks, [cause.ranks for cause in outcome.ranked if _right(outcome, cause)])
 
 
 def step_scope(outcome: Outcome) -> float | None:
     """Agreement of the right cause's steps with the labelled ones; 0 when it was not found."""
-    wanted, found = outcome.case.expected.steps, _found(outcome)
-    return None if wanted is None else 0.0 if found is None else overlap(wanted, found.steps)
+    return _scope(outcome.case.expected.steps, [cause.steps for cause in outcome.ranked if _right(outcome, cause)])
 
 
-def _found(outcome: Outcome) -> CauseRecord | None:
-    return next((cause for cause in outcome.ranked if cause.cause in outcome.case.expected.accepted), None)
+def _scope(wanted: Sequence[int] | None, found: Sequence[Sequence[int]]) -> float | None:
+    """Shared members of the wanted and the first found ones over all members; 1 for equal sets."""
+    if wanted is None or not found:
+        return None if wanted is None else 0.0
+    both = set(wanted) | set(found[0])
+    return len(set(wanted) & set(found[0])) / len(both) if both else 1.0
+
+
+def _right(outcome: Outcome, cause: CauseRecord) -> bool:
+    return cause.cause in outcome.case.expected.accepted
 
 
 def set_f1(outcome: Outcome) -> float | None:

@@ -10,16 +10,16 @@ from evals.synthetic.models import ELEMENTWISE, LOADER, Place, device_us, host_u
 SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
 SHORT_LOADER_US = 350.0
 RECORDED_FRAME_US = 0.2  # what a recorded frame costs: a little more than was measured on one machine
-TRANSFORMS = (
-    ("PIL/Image.py(2201): resize", "python_function"),
-    ("torchvision/transforms/functional.py(150): to_tensor", "python_function"),
-    ("torchvision/transforms/functional.py(350): normalize", "python_function"),
-)
-READS = (
-    ("<built-in method read of _io.BufferedReader object at 0x7f>", "python_function"),
-    ("<built-in function open>", "python_function"),
-    ("<built-in method read of _io.BufferedReader object at 0x7e>", "python_function"),
-)
+
+
+def _frames(*names: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, "python_function") for name in names)
+
+
+_FUNCTIONAL = "torchvision/transforms/functional.py"
+TRANSFORMS = _frames("PIL/Image.py(2201): resize", f"{_FUNCTIONAL}(150): to_tensor", f"{_FUNCTIONAL}(350): normalize")
+_READ = "<built-in method read of _io.BufferedReader object at 0x"
+READS = _frames(f"{_READ}7f>", "<built-in function open>", f"{_READ}7e>")
 
 
 def _loader(items: list[Item], span: Pause) -> list[Item]:
@@ -164,7 +164,7 @@ def profiler_stacks(items: list[Item], strength: float, place: Place) -> list[It
         if isinstance(item, Call):
             us = item.host_us * wanted
             count = max(1, int(us / RECORDED_FRAME_US))
-            frames = tuple((f"model.py({line}): forward", "python_function") for line in range(count))
+            frames = _frames(*(f"model.py({line}): forward" for line in range(count)))
             result.append(Pause("torch/nn/modules/module.py(1751): _call_impl", us, "python_function", frames))
         result.append(item)
     return result

@@ -28,25 +28,15 @@ def main() -> None:
     if options.cores:
         os.sched_setaffinity(0, {int(core) for core in options.cores.split(",")})
     if options.host:
-        name_host(options.host)
+        if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUTS) != 0:
+            raise OSError(ctypes.get_errno(), "a host name of its own was refused")
+        socket.sethostname(options.host)
     if options.announce is not None:
-        announce(options.announce)
+        os.setpgid(0, 0)
+        unfinished = options.announce.with_suffix(".part")  # the file appears with all of its content
+        unfinished.write_text(str(os.getpid()), encoding="ascii")
+        unfinished.rename(options.announce)
     os.execvp(options.command[0], options.command)
-
-
-def name_host(name: str) -> None:
-    """Give this process and its children a host name of their own."""
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWUTS) != 0:
-        raise OSError(ctypes.get_errno(), "a host name of its own was refused")
-    socket.sethostname(name)
-
-
-def announce(path: Path) -> None:
-    """Lead a new process group and write its id to ``path``, all of it at once."""
-    os.setpgid(0, 0)
-    unfinished = path.with_suffix(".part")
-    unfinished.write_text(str(os.getpid()), encoding="ascii")
-    unfinished.rename(path)
 
 
 if __name__ == "__main__":
