@@ -48,9 +48,8 @@ class ModelChoice:
 
     def file(self, case_id: str, attempt: int) -> Path | None:
         """The exchanges of one attempt (from 0); None when they are not saved."""
-        if self.folder is None:
-            return None
-        return self.folder / (f"{case_id}.{attempt + 1}.jsonl" if attempt else f"{case_id}.jsonl")
+        name = f"{case_id}.{attempt + 1}.jsonl" if attempt else f"{case_id}.jsonl"
+        return None if self.folder is None else self.folder / name
 
     def written(self, case_id: str, diagnosis: Diagnosis, attempt: int = 0) -> tuple[Diagnosis, ModelUse]:
         """The diagnosis in the model's words where they pass the checks, and what that took.
@@ -59,7 +58,11 @@ class ModelChoice:
         """
         settings = Settings.load(Path.cwd(), os.environ)
         path = self.file(case_id, attempt)
-        replay = None if self.live or path is None else _replay(path)
+        replay = None
+        if not self.live and path is not None:
+            if not path.is_file():
+                raise ModelError(f"{path} is missing: this case has no recorded exchange; record it first")
+            replay = ReplayModel(path)
         model = replay or _live(settings, diagnosis, path)
         budget = new_budget(settings)
         begun = time.perf_counter()
@@ -97,12 +100,6 @@ def together(uses: Sequence[ModelUse], passes: int) -> ModelUse:
         attempts=len(uses),
         passes=passes,
     )
-
-
-def _replay(path: Path) -> ReplayModel:
-    if not path.is_file():
-        raise ModelError(f"{path} is missing: this case has no recorded exchange; record it first")
-    return ReplayModel(path)
 
 
 def _live(settings: Settings, diagnosis: Diagnosis, path: Path | None) -> ChatModel:

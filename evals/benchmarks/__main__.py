@@ -118,7 +118,13 @@ class Pair:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the benchmark and write the table."""
-    args = _parser().parse_args(argv)
+    parser = argparse.ArgumentParser(prog="python -m evals.benchmarks", description=__doc__)
+    parser.add_argument("--source", type=Path, default=DEFAULT_SOURCE, help="real trace to enlarge")
+    parser.add_argument("--megabytes", type=int, default=460, help="size of the enlarged trace, uncompressed")
+    parser.add_argument("--pairs", type=int, default=3)
+    parser.add_argument("--peer-python", default=sys.executable, help="python with HolisticTraceAnalysis installed")
+    parser.add_argument("--out", type=Path, help="file to write the table to")
+    args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
         trace = Path(folder) / "large.json.gz"
         print(f"enlarging {args.source.name} to {args.megabytes} MB ...", file=sys.stderr)
@@ -129,16 +135,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.out:
         args.out.write_text(text, encoding="utf-8")
     return 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evals.benchmarks", description=__doc__)
-    parser.add_argument("--source", type=Path, default=DEFAULT_SOURCE, help="real trace to enlarge")
-    parser.add_argument("--megabytes", type=int, default=460, help="size of the enlarged trace, uncompressed")
-    parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--peer-python", default=sys.executable, help="python with HolisticTraceAnalysis installed")
-    parser.add_argument("--out", type=Path, help="file to write the table to")
-    return parser
 
 
 def _pair(trace: Path, cache: Path, peer_python: str) -> Pair:

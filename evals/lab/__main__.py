@@ -104,7 +104,19 @@ BUSY_SHARE = 0.25  # of the cores, over the last minute
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; gives the exit code: 1 when any recording failed or a label does not hold."""
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(prog="python -m evals.lab", description="Record real trainings with known faults.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list", help="the faults that can be recorded")
+    some = commands.add_parser("record", help="record faults and their fixed twins, again where they exist")
+    some.add_argument("fault", nargs="+", help="an id from the list, or healthy")
+    some.add_argument("--variant", help="one variant only, such as images-strong (default: all)")
+    everything = commands.add_parser("record-all", help="record what is missing of the whole lab")
+    everything.add_argument("--split", choices=("dev", "test"), help="one split only")
+    everything.add_argument("--jobs-file", type=Path, help="a file with one FAULT/VARIANT a line instead of all")
+    labels = commands.add_parser("labels", help="write the labels of recordings again as the registry has them now")
+    for each in (some, everything, labels):
+        each.add_argument("--out", type=Path, default=Path("results/lab"), help="folder of the recordings")
+    options = parser.parse_args(arguments)
     try:
         match options.command:
             case "list":
@@ -118,22 +130,6 @@ def main(arguments: list[str] | None = None) -> int:
     except HermesError as error:
         print(f"evals.lab: {error}", file=sys.stderr)
         return int(error.exit_code)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m evals.lab", description="Record real trainings with known faults.")
-    commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("list", help="the faults that can be recorded")
-    some = commands.add_parser("record", help="record faults and their fixed twins, again where they exist")
-    some.add_argument("fault", nargs="+", help="an id from the list, or healthy")
-    some.add_argument("--variant", help="one variant only, such as images-strong (default: all)")
-    everything = commands.add_parser("record-all", help="record what is missing of the whole lab")
-    everything.add_argument("--split", choices=("dev", "test"), help="one split only")
-    everything.add_argument("--jobs-file", type=Path, help="a file with one FAULT/VARIANT a line instead of all")
-    labels = commands.add_parser("labels", help="write the labels of recordings again as the registry has them now")
-    for each in (some, everything, labels):
-        each.add_argument("--out", type=Path, default=Path("results/lab"), help="folder of the recordings")
-    return parser
 
 
 def _list() -> int:

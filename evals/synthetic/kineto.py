@@ -119,6 +119,7 @@ def _args(row: Row, spec: SyntheticSpec, stream: int) -> dict[str, Any]:
 
 
 def _collective(item: Collective) -> dict[str, Any]:
+    listed = ", ".join(map(str, item.group[:LISTED_RANKS]))  # the profiler cuts a long list short
     return {
         "Collective name": item.kind,
         "In msg nelems": item.elements,
@@ -127,12 +128,5 @@ def _collective(item: Collective) -> dict[str, Any]:
         "dtype": item.dtype,
         "Process Group Name": "0" if item.description == "default_pg" else f"{item.description}:{item.group[0]}",
         "Process Group Description": item.description,
-        "Process Group Ranks": _listed(item.group),
+        "Process Group Ranks": f"[{listed}, ...]" if len(item.group) > LISTED_RANKS else f"[{listed}]",
     }
-
-
-def _listed(ranks: tuple[int, ...]) -> str:
-    """The ranks as the profiler writes them: a long list is cut short."""
-    if len(ranks) <= LISTED_RANKS:
-        return str(list(ranks))
-    return f"[{', '.join(str(rank) for rank in ranks[:LISTED_RANKS])}, ...]"

@@ -61,12 +61,6 @@ class Place:
         return self.layout.data_group(self.rank)
 
 
-def upload(tokens: int) -> Item:
-    """The copy of a batch to the device."""
-    copy = Work("Memcpy HtoD (Pinned -> Device)", 9.0, "gpu_memcpy", "cudaMemcpyAsync", bytes=tokens * 8)
-    return Call("aten::copy_", 9.0, (copy,), around="aten::to")
-
-
 def transformer_layers(place: Place) -> list[list[Item]]:
     """Layers of attention and feed-forward; in the ``mixture`` template the latter is behind all-to-alls."""
     return [_transformer_layer(place) for _ in range(place.spec.layers)]
@@ -169,12 +163,6 @@ def _convolution_block(device: Accelerator) -> list[Item]:
     ]  # fmt: skip
 
 
-def loss(place: Place) -> Item:
-    """Cross entropy over the batch."""
-    name = "void (anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16, float, c10::BFloat16>"
-    return Call("aten::_log_softmax", 15.0, (Work(name, stream_us(place.device, 2.0 * place.spec.tokens * HIDDEN)),))
-
-
 def backward(layer: list[Item], place: Place) -> list[Item]:
     """The backward of a layer's items, last first; matrix operators need two multiplications each."""
     result: list[Item] = []
@@ -251,10 +239,13 @@ def healthy_step(place: Place) -> list[Item]:
     """Batch, forward, backward with collectives, optimizer and the loss, before noise."""
     if place.spec.template == "pipeline":
         return pipeline_step(place)
-    items: list[Item] = [Pause(LOADER, 120.0), upload(place.spec.tokens)]
+    copy = Work("Memcpy HtoD (Pinned -> Device)", 9.0, "gpu_memcpy", "cudaMemcpyAsync", bytes=place.spec.tokens * 8)
+    items: list[Item] = [Pause(LOADER, 120.0), Call("aten::copy_", 9.0, (copy,), around="aten::to")]
     forward = convolution_layers(place) if place.spec.template == "convolution" else transformer_layers(place)
     items += [item for layer in forward for item in layer]
-    items += [loss(place)]
+    loss = "void (anonymous namespace)::cunn_SoftMaxForward<8, c10::BFloat16, float, c10::BFloat16>"
+    loss_us = stream_us(place.device, 2.0 * place.spec.tokens * HIDDEN)
+    items.append(Call("aten::_log_softmax", 15.0, (Work(loss, loss_us),)))
     for layer in reversed(forward):
         items += backward(layer, place)
         items += gradients(place)
