@@ -80,7 +80,9 @@ def _solver(cases: dict[str, Case], places: Places, ask_model: bool) -> Any:  # 
             chat = InspectModel(model.get_model(), model, from_thread.run) if ask_model else None
             result = await to_thread.run_sync(_carried_out, cases[str(state.sample_id)], places, chat)
             state.metadata[RESULT] = result.model_dump(mode="json")
-            state.output = model.ModelOutput.from_content("hermes-dx", _said(result))
+            named = ", ".join(f"{one.cause} ({one.confidence:.2f})" for one in result.named) or "no cause"
+            text = f"{result.verdict}: {named}" if result.status == "scored" else f"{result.status}: {result.reason}"
+            state.output = model.ModelOutput.from_content("hermes-dx", text)
             return state
 
         return solve
@@ -92,13 +94,6 @@ def _carried_out(case: Case, places: Places, chat: InspectModel | None) -> CaseR
     with tempfile.TemporaryDirectory(prefix="hermes-inspect-") as cache:
         answers = None if chat is None else InspectAnswers(chat)
         return carry_out(case, Conditions(places, Path(cache), answers))
-
-
-def _said(result: CaseResult) -> str:
-    if result.status != "scored":
-        return f"{result.status}: {result.reason}"
-    named = [f"{one.cause} ({one.confidence:.2f})" for one in result.named]
-    return f"{result.verdict}: {', '.join(named) or 'no cause'}"
 
 
 def _without_a_miss(result: CaseResult) -> float | None:
@@ -138,7 +133,7 @@ class InspectModel:
 
     @property
     def name(self) -> str:
-        """What inspect_ai knows the model by."""
+        """The name of the model in inspect_ai."""
         return str(self.model)
 
     def complete(self, request: ModelRequest, cancelled: Callable[[], bool]) -> Reply:
@@ -166,7 +161,7 @@ class InspectAnswers:
     attempts: int = 1
 
     def written(self, case_id: str, diagnosis: Diagnosis, attempt: int) -> tuple[Diagnosis, ModelUse]:
-        """The diagnosis in the model's words where they stand, and what that took."""
+        """The diagnosis in the model's words where they pass the checks, and what that took."""
         budget = new_budget(Settings.load(Path.cwd(), os.environ))
         begun = time.perf_counter()
         masked = RedactedModel(self.chat, Redactor(hosts_of(diagnosis)))

@@ -52,19 +52,13 @@ def against(before: Results, now: Results) -> Regression:
 
 
 def _fallen(old: CaseResult, new: CaseResult) -> str:
+    """The scores that fell; one no longer given (no diagnosis, no finding) counts only when the diagnosis is gone."""
     if new.status == "failed":
         return f"{new.id}: failed now ({new.reason})"
-    fallen = [
-        f"{name} {was:.2f} -> {new.scores.get(name, 0.0):.2f}"
-        for name, was in old.scores.items()
-        if _worse(name, was, new)
-    ]
+    fallen = []
+    for name, was in old.scores.items():
+        rise = new.scores.get(name, 0.0) - was
+        worse = rise > LEAST if name in LOWER_IS_BETTER else rise < -LEAST
+        if worse if name in new.scores else new.verdict == "refused":
+            fallen.append(f"{name} {was:.2f} -> {new.scores.get(name, 0.0):.2f}")
     return f"{new.id}: {', '.join(fallen)}" if fallen else ""
-
-
-def _worse(name: str, was: float, new: CaseResult) -> bool:
-    """A score that is no longer given (no diagnosis, no finding) counts as worse only when the diagnosis is gone."""
-    if name not in new.scores:
-        return new.verdict == "refused"
-    change = new.scores[name] - was
-    return change > LEAST if name in LOWER_IS_BETTER else change < -LEAST

@@ -148,9 +148,8 @@ def files_of(revision: str | None) -> Iterator[tuple[str, str]]:
     if revision is None:
         command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *PACKAGES]
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.split("\n")
-        yield from (
-            (name, (ROOT / name).read_text()) for name in listed if name.endswith(".py") and (ROOT / name).is_file()
-        )
+        known = [name for name in listed if name.endswith(".py") and (ROOT / name).is_file()]
+        yield from ((name, (ROOT / name).read_text()) for name in known)
         return
     packed = subprocess.run(["git", "archive", revision, *PACKAGES], cwd=ROOT, capture_output=True, check=True).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:

@@ -165,12 +165,10 @@ def _nominal_us(place: Place) -> float:
 
 
 def _without_reductions(items: list[Item]) -> tuple[list[Item], list[Collective]]:
-    kept = [item for item in items if not _of_gradients(item)]
-    return kept, [item for item in items if isinstance(item, Collective) and _of_gradients(item)]
-
-
-def _of_gradients(item: Item) -> bool:
-    return isinstance(item, Collective) and item.kind == "allreduce" and item.description != "tensor_parallel"
+    collectives = [item for item in items if isinstance(item, Collective) and item.kind == "allreduce"]
+    reductions = [item for item in collectives if item.description != "tensor_parallel"]
+    gone = {id(item) for item in reductions}
+    return [item for item in items if id(item) not in gone], reductions
 
 
 def _before_update(items: list[Item], extra: list[Item]) -> list[Item]:

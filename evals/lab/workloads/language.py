@@ -75,28 +75,32 @@ class TokenSamples:
         return functional.pad(tokens, (0, filled - size)), functional.pad(following, (0, filled - size), value=-1)
 
 
-def attention(x: torch.Tensor, mixed: nn.Module, out: nn.Module) -> torch.Tensor:
-    """Causal attention over (n, tokens, width)."""
-    heads = HEADS if x.shape[-1] % HEADS == 0 else 1
-    parts = mixed(x).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
-    seen = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
-    result: torch.Tensor = out(seen.transpose(1, 2).flatten(2))
-    return result
+class AttentionLayer(nn.Module):
+    """Causal attention with its shortcut."""
 
-
-class AttentionBlock(nn.Module):
-    """Causal attention and a feed-forward layer, each with its shortcut."""
-
-    def __init__(self, width: int, act: nn.Module) -> None:
+    def __init__(self, width: int) -> None:
         super().__init__()
-        self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.norm, self._heads = nn.LayerNorm(width), HEADS if width % HEADS == 0 else 1
         self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.forth, self.act, self.back = nn.Linear(width, 4 * width), act, nn.Linear(4 * width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """(n, tokens, width) to the same."""
-        x = x + attention(self.before(x), self.mixed, self.out)
-        result: torch.Tensor = x + self.back(self.act(self.forth(self.between(x))))
+        parts = self.mixed(self.norm(x)).unflatten(-1, (3, self._heads, -1)).permute(2, 0, 3, 1, 4)
+        seen = functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
+        result: torch.Tensor = x + self.out(seen.transpose(1, 2).flatten(2))
+        return result
+
+
+class FeedForward(nn.Module):
+    """A feed-forward layer with its shortcut: few operators."""
+
+    def __init__(self, width: int, act: nn.Module) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.LayerNorm(width), nn.Linear(width, 4 * width), act, nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """(n, tokens, width) to the same."""
+        result: torch.Tensor = x + self.layers(x)
         return result
 
 
@@ -106,7 +110,7 @@ def token_network(training: Training) -> nn.Sequential:
     program = training.program
     width = WIDTH - 1 if program.odd_width else WIDTH
     embed = nn.Embedding(VOCABULARY, width)
-    blocks = stacked(program, BLOCKS, lambda _, act: AttentionBlock(width, act))
+    blocks = stacked(program, BLOCKS, lambda _, act: nn.Sequential(AttentionLayer(width), FeedForward(width, act)))
     return nn.Sequential(embed, *blocks, nn.LayerNorm(width), nn.Linear(width, VOCABULARY))
 
 
@@ -192,19 +196,6 @@ class ExpertLayer(nn.Module):
         return torch.cat(computed)
 
 
-class AttentionLayer(nn.Module):
-    """Causal attention with its shortcut."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.norm = nn.LayerNorm(width)
-        self.mixed, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(n, tokens, width) to the same."""
-        return x + attention(self.norm(x), self.mixed, self.out)
-
-
 def expert_network(training: Training) -> nn.Sequential:
     """The part of the experts is this rank's own; all else is the same on every rank."""
     torch.manual_seed(7)
@@ -237,21 +228,6 @@ def _expert(width: int, generator: torch.Generator) -> nn.Sequential:
 
 STAGE_BLOCKS = 6
 WIDTHS = (160, 192, 128)
-
-
-class FeedForward(nn.Module):
-    """A feed-forward layer with its shortcut: few operators, as every micro-batch passes all of them."""
-
-    def __init__(self, width: int) -> None:
-        super().__init__()
-        self.layers = nn.Sequential(
-            nn.LayerNorm(width), nn.Linear(width, 4 * width), activation(False), nn.Linear(4 * width, width)
-        )
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(n, tokens, width) to the same."""
-        result: torch.Tensor = x + self.layers(x)
-        return result
 
 
 class Stages(TokenSamples):
@@ -293,7 +269,7 @@ def part(training: Training, rank: int) -> nn.Sequential:
     """The blocks of one stage; the first also embeds, the last also scores."""
     torch.manual_seed(7)
     width, first = WIDTHS[training.shape], training.parallel.first_stage_blocks
-    blocks: list[nn.Module] = [FeedForward(width) for _ in range(STAGE_BLOCKS)]
+    blocks: list[nn.Module] = [FeedForward(width, activation(False)) for _ in range(STAGE_BLOCKS)]
     embed, score = nn.Embedding(VOCABULARY, width), nn.Linear(width, VOCABULARY)
     if rank == 0:
         return nn.Sequential(embed, *blocks[:first])
