@@ -20,7 +20,7 @@ BATCH = 16
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Starts both ranks, or is one of them where a launcher has set RANK."""
+    """Start both ranks and return the highest exit code, or be one of them where a launcher has set RANK."""
     parser = argparse.ArgumentParser(prog="python -m evals.benchmarks.monitored_training", description=__doc__)
     parser.add_argument("folder", metavar="RUN_FOLDER")
     parser.add_argument("--steps", type=int, default=400)
@@ -30,16 +30,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "RANK" in os.environ:
         train(args.folder, args.steps, args.fault_at, args.passes)
         return 0
-    return launch(sys.argv[1:] if argv is None else argv)
-
-
-def launch(words: Sequence[str]) -> int:
-    """Runs this module once per rank; the highest exit code."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(RANKS), "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-m", "evals.benchmarks.monitored_training", *words]
+    command = [sys.executable, "-m", "evals.benchmarks.monitored_training", *(sys.argv[1:] if argv is None else argv)]
     ranks = [
         subprocess.Popen(command, env={**os.environ, **shared, "GLOO_SOCKET_IFNAME": "lo", "RANK": str(rank)})
         for rank in range(RANKS)

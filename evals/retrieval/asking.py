@@ -41,9 +41,10 @@ class Library:
         self.cases = cases
         self._cards: list[CaseCard] = [card_of(case) for case in cases]
         self._counts = text_counts([document(case) for case in cases])
-        self._embedding = embedding
-        self._matrix = np.array(embedding([document(case) for case in cases])) if embedding else None
-        self._embedded = cache(lambda text: embedding([text])[0]) if embedding else None
+        self._other: tuple[Callable[[str], Vector], NDArray[np.float32], float] | None = None
+        if embedding is not None:
+            matrix = np.array(embedding([document(case) for case in cases]))
+            self._other = cache(lambda text: embedding([text])[0]), matrix, embedding.close_angle
 
     def without(self, id: str, *weights: Weights) -> list[CaseRanker]:
         """One ranker for each of the weights; no weight, rarity, vote or vector in it knows the case of that id."""
@@ -55,8 +56,9 @@ class Library:
 
     def _vectors(self, kept: Sequence[int]) -> tuple[Nearest, float]:
         ids = [self._cards[row].id for row in kept]
-        if self._embedding is not None and self._matrix is not None and self._embedded is not None:
-            return _nearest(ids, self._embedded, self._matrix[kept]), self._embedding.close_angle
+        if self._other is not None:
+            embed, matrix, close_angle = self._other
+            return _nearest(ids, embed, matrix[kept]), close_angle
         hashed = HashedTextEmbedding.fit(self._counts[kept])
         return _nearest(ids, lambda text: hashed([text])[0], hashed.weigh(self._counts[kept])), hashed.close_angle
 

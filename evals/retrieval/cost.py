@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import statistics
 import sys
 import tempfile
@@ -78,18 +77,10 @@ def enlarge(target: Path, count: int, source: Path = BUNDLED_CASES) -> None:
 
 def measured_enlarged(count: int) -> Timing:
     """The timing of a library of ``count`` cases made from the bundled one, built once."""
-    folder = Path(tempfile.mkdtemp(prefix="hermes-enlarged-"))
-    try:
-        enlarge(folder, count)
-        return measured(folder, builds=1)
-    finally:
-        shutil.rmtree(folder)
-
-
-def main() -> None:
-    """Print the timing of the folder given."""
-    print(json.dumps(asdict(time_index(Path(sys.argv[1])))))
+    with tempfile.TemporaryDirectory(prefix="hermes-enlarged-") as folder:
+        enlarge(Path(folder), count)
+        return measured(Path(folder), builds=1)
 
 
 if __name__ == "__main__":
-    main()
+    print(json.dumps(asdict(time_index(Path(sys.argv[1])))))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -52,13 +51,9 @@ def load_questions(path: Path = QUESTIONS) -> tuple[UserQuestion, ...]:
     content = _File.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     found: list[UserQuestion] = []
     for cause, texts in (*content.questions.items(), ("", content.out_of_scope)):
-        found.extend(UserQuestion(text, cause, half) for text, half in _halved(texts))
+        # Every second question by a hash of its text, so that nobody chooses and each cause is in both halves.
+        ordered = sorted(texts, key=lambda text: zlib.crc32(text.encode()))
+        halves: tuple[Half, Half] = ("development", "held out")
+        found.extend(UserQuestion(text, cause, halves[place % 2]) for place, text in enumerate(ordered))
     found.extend(UserQuestion(text, "", "development") for text in content.out_of_scope_seen)
     return (*found, *(UserQuestion(text, "", "later") for text in content.out_of_scope_later))
-
-
-def _halved(texts: Sequence[str]) -> Iterable[tuple[str, Half]]:
-    """Every second question by a hash of its text, so that nobody chooses and each cause is in both halves."""
-    ordered = sorted(texts, key=lambda text: zlib.crc32(text.encode()))
-    for place, text in enumerate(ordered):
-        yield text, "held out" if place % 2 else "development"

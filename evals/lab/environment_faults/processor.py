@@ -88,10 +88,9 @@ def remove(folder: Path) -> None:
 
 
 def _members(folder: Path) -> list[int]:
-    try:
+    with suppress(FileNotFoundError):
         return [int(line) for line in (folder / "cgroup.procs").read_text(encoding="ascii").split()]
-    except FileNotFoundError:
-        return []
+    return []
 
 
 QUOTA_PERIOD_US = 100_000  # the kernel's and every container runtime's default
