@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, product
 from statistics import fmean
 from types import MappingProxyType
 from typing import Literal
@@ -227,9 +227,10 @@ def summarise(
 ) -> Results:
     """Counts, groups and details of all results."""
     scored = [result for result in cases if result.status == "scored"]
-    parts = [
-        (pool, split, chosen) for pool in (REAL, SYNTHETIC) for split in SPLITS if (chosen := _in(scored, pool, split))
-    ]
+    parts: list[tuple[str, str, list[CaseResult]]] = []
+    for pool, split in product((REAL, SYNTHETIC), SPLITS):
+        chosen = [r for r in scored if POOLS[r.tags.source] == pool and split in ("", r.tags.split)]
+        parts += [(pool, split, chosen)] if chosen else []
     return Results(
         version=version,
         selection=list(selection),
@@ -242,10 +243,6 @@ def summarise(
         totals=model_totals(scored),
         cases=list(cases),
     )
-
-
-def _in(results: Sequence[CaseResult], pool: str, split: str) -> list[CaseResult]:
-    return [r for r in results if POOLS[r.tags.source] == pool and split in ("", r.tags.split)]
 
 
 def _groups(pool: str, split: str, results: Sequence[CaseResult]) -> list[Group]:

@@ -170,6 +170,7 @@ def _of(course: Course, kinds: tuple[str, ...], rank: int) -> NDArray[np.float64
 
 
 def _events(spec: SyntheticSpec, course: Course, rank: int) -> Iterator[dict[str, Any]]:
+    assert spec.records is not None
     collected = _of(course, ("garbage_collection",), rank)
     for step in np.flatnonzero(collected > 1.0):
         fields = {"step": int(step), "end_unix_ns": int(course.end_ns[step]), "generation": 2}
@@ -177,23 +178,17 @@ def _events(spec: SyntheticSpec, course: Course, rank: int) -> Iterator[dict[str
     stolen_us = np.cumsum(_of(course, ("host_contention",), rank)) * 1e3
     elapsed_us = np.cumsum(course.wall_ms[:, rank]) * 1e3
     for step in np.unique(np.linspace(0, len(elapsed_us) - 1, SAMPLES).astype(int)):
-        yield _sample(spec, rank, int(step), int(course.end_ns[step]), float(elapsed_us[step]), float(stolen_us[step]))
-
-
-def _sample(
-    spec: SyntheticSpec, rank: int, step: int, unix_ns: int, elapsed_us: float, stolen_us: float
-) -> dict[str, Any]:
-    assert spec.records is not None
-    used_us = 0.96 * (elapsed_us - stolen_us)
-    sample: dict[str, Any] = {"event": "system", "unix_ns": unix_ns, "step": step, "threads": 40.0}
-    sample |= {"process_cpu_us": round(1.05 * used_us), "training_cpu_us": round(used_us)}
-    sample |= {"training_run_delay_us": round(0.002 * elapsed_us + stolen_us), "throttled_us": 0}
-    sample |= {"allowed_cores": HOST_CORES, "cores": HOST_CORES}
-    if rank % spec.records.ranks_per_host == 0:  # one rank of a host reports the host
-        total = elapsed_us / 1e6 * TICKS_PER_S * HOST_CORES
-        busy = min(1.0, spec.records.ranks_per_host / HOST_CORES + (0.9 if stolen_us else 0.0))
-        sample |= {"cpu_total_ticks": round(total), "cpu_idle_ticks": round(total * (1.0 - busy)), "cpu_steal_ticks": 0}
-    return sample
+        elapsed, stolen = float(elapsed_us[step]), float(stolen_us[step])
+        used = 0.96 * (elapsed - stolen)
+        sample = {"event": "system", "unix_ns": int(course.end_ns[step]), "step": int(step), "threads": 40.0}
+        sample |= {"process_cpu_us": round(1.05 * used), "training_cpu_us": round(used)}
+        sample |= {"training_run_delay_us": round(0.002 * elapsed + stolen), "throttled_us": 0}
+        sample |= {"allowed_cores": HOST_CORES, "cores": HOST_CORES}
+        if rank % spec.records.ranks_per_host == 0:  # one rank of a host reports the host
+            ticks = elapsed / 1e6 * TICKS_PER_S * HOST_CORES
+            idle = ticks * (1.0 - min(1.0, spec.records.ranks_per_host / HOST_CORES + (0.9 if stolen else 0.0)))
+            sample |= {"cpu_total_ticks": round(ticks), "cpu_idle_ticks": round(idle), "cpu_steal_ticks": 0}
+        yield sample
 
 
 HOST_NOISE = 0.12  # relative spread of host times
