@@ -26,7 +26,7 @@ SAVED = {"cause", "mechanism", "confidence"}  # of each
 
 @dataclass(frozen=True)
 class Conditions:
-    """What is the same for all cases of a suite."""
+    """Conditions of all cases of a suite."""
 
     places: Places
     cache_dir: Path

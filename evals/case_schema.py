@@ -16,7 +16,7 @@ Split = Literal["dev", "test"]
 
 
 class RunEdit(Record):
-    """What is done to a copy of a recorded run before it is diagnosed; the recording itself is never touched."""
+    """Changes to a copy of a recorded run before it is diagnosed; the recording itself is never touched."""
 
     without_traces_of: tuple[int, ...] = ()
     cut_traces_of: tuple[int, ...] = ()  # files that end in the middle, as after a full disk
@@ -26,12 +26,12 @@ class RunEdit(Record):
 
     @property
     def nothing(self) -> bool:
-        """Whether the run stays as it was recorded."""
+        """Return whether the run stays as it was recorded."""
         return self == RunEdit()
 
 
 class RunRef(Record):
-    """Where the run is: exactly one of these, and what is changed in a copy of a recorded one."""
+    """The place of the run: exactly one of these, and what is changed in a copy of a recorded one."""
 
     traces: str | None = None  # below the folder with real traces
     lab: str | None = None  # below the folder with recorded lab runs
@@ -53,7 +53,7 @@ class RunRef(Record):
 
 
 class Expected(Record):
-    """What a right answer is. Causes are ``cause`` or ``cause/mechanism`` of the taxonomy."""
+    """The right answer. Causes are ``cause`` or ``cause/mechanism`` of the taxonomy."""
 
     verdict: tuple[Verdict, ...] = ()  # any of these is right; () means that the label does not say
     any_of: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class Measured(Record):
 
 
 class Tags(Record):
-    """What results are grouped by."""
+    """Tags that results are grouped by."""
 
     source: Source
     kind: Kind

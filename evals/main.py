@@ -8,7 +8,7 @@ import shlex
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +25,9 @@ from evals.summary import summarise
 from hermes_agent.evidence.printable import printable
 from hermes_agent.version import VERSION
 
-Notify = Callable[[int, int, CaseResult], None]
-
 
 def run_suite(
-    cases: Sequence[Case], places: Places, model: ModelChoice | None, notify: Notify, at_once: int | None = None
+    cases: Sequence[Case], places: Places, model: ModelChoice | None, at_once: int | None = None
 ) -> list[CaseResult]:
     """Results in the order of the cases. The cache is the suite's own: nothing stored before is taken for an answer."""
     with tempfile.TemporaryDirectory(prefix="hermes-eval-cache-") as cache:
@@ -39,7 +37,7 @@ def run_suite(
             done = {}
             for case in cases:
                 done[case.id] = carry_out(case, conditions)
-                notify(len(done), len(cases), done[case.id])
+                _progress(len(done), len(cases), done[case.id])
             return list(done.values())
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(max_workers=count, mp_context=context) as pool:
@@ -47,7 +45,7 @@ def run_suite(
             done = {}
             for future in as_completed(running):
                 done[running[future]] = future.result()
-                notify(len(done), len(cases), done[running[future]])
+                _progress(len(done), len(cases), done[running[future]])
         return [done[case.id] for case in cases]
 
 
@@ -57,7 +55,7 @@ TEMPLATES = "templates (no model)"
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     selection: tuple[str, ...] = ()
     json: Path | None = None
@@ -80,7 +78,7 @@ def run(options: Options) -> int:
     chosen = select(known, options.selection)
     model = None if options.model is None else model_choice(options.model, options.attempts)
     begun = time.perf_counter()
-    cases = run_suite(chosen, places, model, _progress, options.jobs)
+    cases = run_suite(chosen, places, model, options.jobs)
     took = time.perf_counter() - begun
     at_once = workers(options.jobs)
     results = summarise(cases, options.selection, options.model or TEMPLATES, VERSION, took, at_once)

@@ -40,7 +40,7 @@ class AnswerSource(Protocol):
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """Where answers come from; exchanges are one file per case and attempt. ``live`` asks the configured model."""
+    """The source of answers; exchanges are one file per case and attempt. ``live`` asks the configured model."""
 
     live: bool
     folder: Path | None
@@ -89,7 +89,7 @@ def model_choice(profile: str, attempts: int = 1) -> ModelChoice:
 
 
 def together(uses: Sequence[ModelUse], passes: int) -> ModelUse:
-    """What all attempts at a case took, and how many of them passed."""
+    """The use over all attempts at a case, and how many of them passed."""
     costs = [use.cost for use in uses if use.cost is not None]
     return ModelUse(
         answer_by=uses[0].answer_by,
@@ -114,7 +114,7 @@ def _live(settings: Settings, diagnosis: Diagnosis, path: Path | None) -> ChatMo
 
 
 def use_of(written: Diagnosis, budget: Budget, seconds: float) -> ModelUse:
-    """What one attempt took."""
+    """The use of one attempt."""
     spent = budget.spent
     return ModelUse(
         answer_by=written.answer_by,

@@ -54,7 +54,7 @@ class Corruption:
 
 
 def true_statements(diagnosis: Diagnosis) -> list[Statement]:
-    """What a careful model could say of the diagnosis."""
+    """Statements that a careful model could make of the diagnosis."""
     found = [":".join(filter(None, (each.cause, each.mechanism))) for each in diagnosis.causes]
     pairs = zip(found, diagnosis.causes, strict=True)
     said = [_said("", "cause", name, "present", each.evidence[:3]) for name, each in pairs]
@@ -188,7 +188,7 @@ def passes(text: str, context: CheckContext) -> bool:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many corruptions of a kind there were, and those that passed; for true statements, those that did not."""
+    """Number of corruptions of a kind, and those that passed; for true statements, those that did not."""
 
     made: int
     wrong: tuple[str, ...]

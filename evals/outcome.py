@@ -1,4 +1,4 @@
-"""What one case came to: the diagnosis next to its case, and the saved record of how it scored."""
+"""The outcome of one case: the diagnosis next to its case, and the saved record of its scores."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Gain(Record):
 
 
 class ModelUse(Record):
-    """What a model did for this case, over all attempts. An attempt passes when its answer has no miss."""
+    """Use of a model for this case, over all attempts. An attempt passes when its answer has no miss."""
 
     answer_by: Literal["template", "model"]  # of the first attempt
     calls: int
@@ -80,7 +80,7 @@ class ModelUse(Record):
 
 
 class CaseResult(Record):
-    """How one case scored. A score is absent where the case does not ask for it."""
+    """Scores of one case. A score is absent where the case does not ask for it."""
 
     id: str
     tags: Tags

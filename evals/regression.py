@@ -17,7 +17,7 @@ LEAST = 0.005  # a score has to fall by more than this; results are kept to four
 
 @dataclass(frozen=True)
 class Regression:
-    """What became worse, one line each, and which cases could not be compared."""
+    """Scores that became worse, one line each, and cases that could not be compared."""
 
     worse: tuple[str, ...]
     better: tuple[str, ...]

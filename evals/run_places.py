@@ -68,7 +68,7 @@ RECORDED = ROOT / "evals" / "lab" / "recorded"
 
 @dataclass(frozen=True)
 class Places:
-    """Where runs lie; a folder that does not exist means that its cases are skipped."""
+    """Folders of the runs; a folder that does not exist means that its cases are skipped."""
 
     traces: Path
     labs: tuple[Path, ...]  # the first one that holds a run is taken
@@ -145,15 +145,14 @@ def locate(ref: RunRef, places: Places, scratch: Path) -> Located:
 
 
 def _present(candidates: Sequence[Path]) -> Path:
-    for path in candidates:
-        if path.exists():
-            return path
+    if found := next((path for path in candidates if path.exists()), None):
+        return found
     places = " or ".join(str(path) for path in candidates)
     raise InputError(f"the run of a case is missing: {places}; correct the case or restore the run")
 
 
 def _of_pair(folder: Path) -> Measured | None:
-    """What the lab measured before and after the fix, for the slow run of a pair."""
+    """Return what the lab measured before and after the fix, for the slow run of a pair."""
     if folder.name != "slow":
         return None
     file = folder.parent / "measured.json"

@@ -128,7 +128,7 @@ def confusion(results: Sequence[CaseResult]) -> dict[str, dict[str, int]]:
 
 
 def gains(results: Sequence[CaseResult]) -> Gains | None:
-    """How good the predicted gains are; None without any."""
+    """Errors and coverage of the predicted gains; None without any."""
     known = [result.gain for result in results if result.gain is not None]
     missing = [r.measured_saving_pct for r in results if r.gain is None and r.measured_saving_pct is not None]
     covered = mean([float(each.covered) for each in known])
@@ -168,7 +168,6 @@ def model_totals(results: Sequence[CaseResult]) -> ModelTotals | None:
 
 
 Schema = Literal["hermes-dx/eval/2"]
-SCHEMA: Schema = "hermes-dx/eval/2"
 REAL, SYNTHETIC = "real runs", "synthetic"
 POOLS: Mapping[str, str] = MappingProxyType({"real": REAL, "lab": REAL, "synthetic": SYNTHETIC})
 SPLITS = ("", "dev", "test")  # "" is both
@@ -204,7 +203,7 @@ class Results(Record):
 
     model_config = ConfigDict(populate_by_name=True)
 
-    schema_: Schema = Field(default=SCHEMA, alias="schema")
+    schema_: Schema = Field(default="hermes-dx/eval/2", alias="schema")
     version: str
     selection: list[str]
     model: str

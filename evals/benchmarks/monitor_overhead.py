@@ -1,4 +1,4 @@
-"""What the monitor adds to a real training: ``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``).
+"""Cost that the monitor adds to a real training: ``python -m evals.benchmarks.monitor_overhead`` (extra ``lab``).
 
 A pair is two neighbouring blocks of steps in random order, so that a machine that changes its speed changes it for
 both; a block is one step unless set otherwise. In the bare ones neither the fetch is timed nor ``step`` called. The
@@ -52,8 +52,7 @@ class Median:
 def median_with_interval(differences: Sequence[float]) -> Median:
     """Resamples the differences, the same way each time."""
     random = Random(1)
-    count = len(differences)
-    medians = sorted(statistics.median(random.choices(differences, k=count)) for _ in range(RESAMPLES))
+    medians = sorted(statistics.median(random.choices(differences, k=len(differences))) for _ in range(RESAMPLES))
     low, high = medians[int(OUTSIDE * RESAMPLES)], medians[RESAMPLES - 1 - int(OUTSIDE * RESAMPLES)]
     return Median(statistics.median(differences), low, high)
 

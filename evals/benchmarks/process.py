@@ -16,7 +16,7 @@ INTERVAL_S = 0.05
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run of a command took. Memory is the largest sum over all its processes, shared pages counted once."""
+    """Cost of one run of a command. Memory is the largest sum over all its processes, shared pages counted once."""
 
     seconds: float
     peak_mib: float

@@ -29,7 +29,7 @@ class Sweep:
 
     @property
     def failed(self) -> bool:
-        """Whether anything failed, or nothing at all was recorded or there already."""
+        """Return whether anything failed, or nothing at all was recorded or there already."""
         return bool(self.failures) or not (self.done or self.kept)
 
     def do(self, job: Job, again: bool) -> str:
@@ -63,7 +63,7 @@ class Sweep:
 
 
 def missing(job: Job) -> str:
-    """Why this machine cannot record it; nothing when it can."""
+    """Return why this machine cannot record it; nothing when it can."""
     if "gpu" in job.needs and not has_gpu():
         return "this machine has no GPU that PyTorch can use"
     if "compiler" in job.needs and shutil.which("g++") is None:
@@ -72,7 +72,7 @@ def missing(job: Job) -> str:
 
 
 def has_gpu() -> bool:
-    """Whether PyTorch is there and sees a CUDA device."""
+    """Return whether PyTorch is there and sees a CUDA device."""
     if importlib.util.find_spec("torch") is None:
         return False
     import torch
@@ -81,7 +81,7 @@ def has_gpu() -> bool:
 
 
 def _lines(job: Job, recorded: Recorded) -> list[str]:
-    """What a pair measured, and the right answer; all of it is in ``measured.json`` and ``label.json``."""
+    """The measurement of a pair, and the right answer; all of it is in ``measured.json`` and ``label.json``."""
     comparison, label = recorded.comparison, job.label
     cause = "/".join(filter(None, (label["cause"], label["mechanism"])))
     others = "".join(f", or {each['cause']}" for each in label["also_right"])

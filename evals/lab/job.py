@@ -63,9 +63,8 @@ class Fault:
     statistic: Statistic = "median"  # the mean where the fault hits some steps only
     same_loss: bool = True  # whether both scenarios compute the same numbers
     also_right: Mapping[str, str] = field(default_factory=dict)  # other causes a careful engineer would accept, and why
-    symptoms: Mapping[str, tuple[int, ...]] = field(
-        default_factory=dict
-    )  # may be named next to the cause, not instead of it
+    # may be named next to the cause, not instead of it
+    symptoms: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     not_causes: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()  # gpu, compiler
     # "unlabelled" where the fixed scenario keeps another loss of a tenth of the step or more, by how it is made.
@@ -90,7 +89,7 @@ class Job:
 
     @property
     def needs(self) -> tuple[str, ...]:
-        """What the machine must have, as faults name it."""
+        """Requirements of the machine: gpu, compiler."""
         return () if self.fault is None else self.fault.needs
 
 

@@ -35,7 +35,7 @@ class LaunchError(HermesError):
 
 @dataclass(frozen=True)
 class Launched:
-    """What a finished launch reported."""
+    """The report of a finished launch."""
 
     steps_ms: tuple[float, ...]  # per step, the mean over ranks
     loss: float  # of the last step, the mean over ranks

@@ -143,7 +143,7 @@ def _interval(estimate: float, drawn: NDArray[np.float64]) -> Interval:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a pair measured, and whether its label holds: both runs compute the same where they should, and differ."""
+    """Measurement of a pair; its label holds where both runs compute the same where they should, and differ."""
 
     comparison: Comparison
     losses_agree: bool
@@ -193,7 +193,7 @@ def record(
 
 
 def complete(folder: Path) -> bool:
-    """Whether a recording ended: its last file is there, its runs are, and its label holds."""
+    """Return whether a recording ended: its last file is there, its runs are, and its label holds."""
     try:
         measured: dict[str, Any] = json.loads((folder / MEASURED).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -30,8 +30,7 @@ def write_samples(folder: Path, inputs: NDArray[np.generic], targets: NDArray[np
     if _in_files(data):
         for number, first in enumerate(range(0, len(inputs), data.samples_in_pack)):
             content = inputs[first : first + data.samples_in_pack].tobytes()
-            pack = PACKERS.get(data.packing, bytes)(content)
-            (folder / f"pack{number}").write_bytes(pack)
+            (folder / f"pack{number}").write_bytes(PACKERS.get(data.packing, bytes)(content))
 
 
 class Samples(Dataset[Batch]):
@@ -53,9 +52,8 @@ class Samples(Dataset[Batch]):
     def _unpacked(self, index: int) -> NDArray[np.generic]:
         pack, place = divmod(index, self._data.samples_in_pack)
         content = UNPACKERS.get(self._data.packing, bytes)(self._store.read(f"{self._name}/pack{pack}"))
-        shape = self._inputs.shape[1:]
-        found: NDArray[np.generic] = np.frombuffer(bytearray(content), self._inputs.dtype).reshape(-1, *shape)[place]
-        return found
+        samples = np.frombuffer(bytearray(content), self._inputs.dtype).reshape(-1, *self._inputs.shape[1:])
+        return np.asarray(samples[place])
 
 
 def _in_files(data: Data) -> bool:

@@ -20,15 +20,13 @@ WorkloadName = Literal["images", "tokens", "sounds", "experts", "stages"]
 
 @dataclass(frozen=True)
 class Data:
-    """How samples lie on disk and how they come to the step."""
+    """Samples on disk, and their way to the step."""
 
     raw_on: tuple[int, ...] = ()  # ranks that prepare raw samples while they train
     raw_size: int = 160  # how large a raw sample is: pixels a side, words of text, or values of a waveform
     packing: Packing = "plain"
     samples_in_pack: int = 1  # a pack is unpacked whole to get one sample
-    in_files: bool = (
-        False  # one read per pack, from the disk or the file server of the environment faults; else in memory
-    )
+    in_files: bool = False  # one read per pack, from the disk or a file server; else in memory
     workers: int = 0  # processes of the DataLoader
     workers_unbound: bool = False  # workers leave the cores that the training is bound to
     sizes: tuple[int, ...] = ()  # pixels a side, tokens or frames, drawn per batch; () for the usual size
@@ -40,7 +38,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Program:
-    """How the step is written."""
+    """The program of the step."""
 
     looped_share: float = 0.0  # share of the batch whose loss is computed number by number
     statistics_share: float = 0.0  # share of the parameters' rows whose statistics are read one by one
@@ -59,7 +57,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Parallel:
-    """How the ranks share the work."""
+    """The division of the work among the ranks."""
 
     bucket_mb: float = 25.0
     small_parameters: int = 0  # more parameters of a few numbers each
@@ -73,7 +71,7 @@ class Parallel:
 
 @dataclass(frozen=True)
 class ScriptOptions:
-    """What the script does next to the step."""
+    """Work of the script next to the step."""
 
     saves_every: int = 0  # steps between checkpoints
     saved_mb: int = 0  # optimizer state and the like next to the model
@@ -109,7 +107,7 @@ class Scenario:
     environment_faults: tuple[EnvironmentFault, ...] = ()
 
     def missing(self) -> str:
-        """Why this scenario cannot be had on this machine; nothing when it can."""
+        """Return why this machine cannot run the scenario; nothing when it can."""
         return all_missing(self.environment_faults)
 
 
@@ -156,19 +154,19 @@ class Plan:
         return self.folder / "run"
 
     def trace(self, rank: int) -> Path:
-        """Where that rank's Kineto trace goes."""
+        """Path of that rank's Kineto trace."""
         return self.run / f"rank{rank}.pt.trace.json"
 
     def step_log(self, rank: int) -> Path:
-        """Where that rank's step log goes: one JSON object per step."""
+        """Path of that rank's step log: one JSON object per step."""
         return self.run / f"steps_rank{rank}.jsonl"
 
     def summary(self, rank: int) -> Path:
-        """Where that rank reports its versions and its last loss."""
+        """Path of that rank's versions and last loss."""
         return self.folder / f"summary_rank{rank}.json"
 
     def messages(self, rank: int) -> Path:
-        """What that rank printed."""
+        """Path of the rank's output."""
         return self.folder / f"messages_rank{rank}.txt"
 
     def samples(self, rank: int) -> Path:

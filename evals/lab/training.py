@@ -83,7 +83,7 @@ TURN_S = 0.02
 
 
 class ScriptWork:
-    """What the script does next to the step: collections of a heap, checkpoints, log lines, a second busy thread.
+    """Work of the script next to the step: collections of a heap, checkpoints, log lines, a second busy thread.
 
     Checkpoints and lines go to the launch's folder or the file server of the environment faults.
     """
@@ -183,7 +183,7 @@ def train(plan: Plan, rank: int) -> float:
 
 
 def set_up(training: Training) -> None:
-    """What a script sets before it builds anything."""
+    """Apply the settings that come before anything is built."""
     program = training.program
     torch.set_num_threads(program.threads)
     torch.autograd.set_detect_anomaly(program.traced_autograd)

@@ -37,9 +37,8 @@ _ALL: tuple[Callable[[Outcome], float | None], ...] = (
 )
 SCORERS: Mapping[str, Callable[[Outcome], float | None]] = MappingProxyType({each.__name__: each for each in _ALL})
 LOWER_IS_BETTER = frozenset({"healthy_false_positive"})
-PARTIAL = frozenset(
-    {"also_right", "set_f1", "rank_scope", "step_scope", "mechanism", "top_3", "names"}
-)  # reported, no miss by themselves
+# reported, no miss by themselves
+PARTIAL = frozenset({"also_right", "set_f1", "rank_scope", "step_scope", "mechanism", "top_3", "names"})
 
 
 def score(outcome: Outcome) -> dict[str, float]:
@@ -49,7 +48,7 @@ def score(outcome: Outcome) -> dict[str, float]:
 
 
 def misses(outcome: Outcome, scored: Mapping[str, float]) -> list[str]:
-    """What is wrong, one line each; empty when the case is answered as it should be."""
+    """The misses, one line each; empty when the case is answered as it should be."""
     failed = [name for name, value in scored.items() if (value > 0.0 if name in LOWER_IS_BETTER else value < 1.0)]
     lines = [_line(name, outcome) for name in failed if name not in PARTIAL]
     if outcome.refused and outcome.case.expected.error is None:
@@ -87,7 +86,7 @@ def _with_share(cause: CauseRecord) -> str:
 
 
 def _why_not(outcome: Outcome) -> str:
-    """Where the right cause came, or else what its checks said: clean, cannot answer and why, or never asked."""
+    """The place of the right cause, or else what its checks said: clean, cannot answer and why, or never asked."""
     if outcome.diagnosis is None:
         return "there is no diagnosis"
     accepted = outcome.case.expected.accepted

@@ -124,7 +124,7 @@ def _course(spec: SyntheticSpec, step_ms: float, healthy_ms: float) -> Course:
 
 
 def _extra_ms(spec: SyntheticSpec, fault: FaultSpec, healthy_ms: float, rng: np.random.Generator) -> Table:
-    """What the fault adds to each rank's own time, before it is scaled to what the simulation says."""
+    """Time that the fault adds to each rank's own time, before it is scaled to what the simulation says."""
     assert spec.records is not None
     step = np.arange(spec.records.steps)[:, None] - first_traced_step(spec)
     rank = np.arange(spec.ranks)[None, :]
@@ -164,7 +164,7 @@ def _rows(spec: SyntheticSpec, course: Course, rank: int) -> NDArray[np.void]:
 
 
 def _of(course: Course, kinds: tuple[str, ...], rank: int) -> NDArray[np.float64]:
-    """What the faults of these kinds add to the rank's steps, in ms."""
+    """Time that the faults of these kinds add to the rank's steps, in ms."""
     chosen = [table[:, rank] for kind, table in course.extra_ms.items() if kind in kinds]
     return sum(chosen, np.zeros(len(course.end_ns)))
 

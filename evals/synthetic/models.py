@@ -52,7 +52,7 @@ class Place:
 
     @property
     def layout(self) -> ParallelLayout:
-        """How the ranks share the work."""
+        """The division of the work among the ranks."""
         return layout_of(self.spec)
 
     @property

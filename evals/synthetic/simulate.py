@@ -172,7 +172,7 @@ class RankClock:
 def simulate(
     steps: Sequence[Sequence[Sequence[Item]]], first_step: int = 10, ranks: Sequence[int] | None = None
 ) -> list[RankClock]:
-    """What every simulated rank records; ``steps[step]`` holds the items of each of ``ranks`` (by default from 0 on).
+    """Records of every simulated rank; ``steps[step]`` holds the items of each of ``ranks`` (by default from 0 on).
 
     Members of a group that are not simulated are taken to come in time.
     """

@@ -33,7 +33,7 @@ class FaultSpec(Record):
 
 
 class RecordsSpec(Record):
-    """What the monitor of the training wrote next to the traces: the steps of all ranks, traced or not."""
+    """Monitor records next to the traces: the steps of all ranks, traced or not."""
 
     steps: Annotated[int, Field(ge=20, le=5000)] = 60
     ranks_per_host: Annotated[int, Field(ge=1, le=64)] = 8
@@ -113,7 +113,7 @@ class ParallelLayout:
 
     @property
     def plain(self) -> bool:
-        """Whether there is nothing but data parallelism over all ranks."""
+        """Return whether there is nothing but data parallelism over all ranks."""
         return self.tensor == 1 and self.pipeline == 1 and self.expert == self.data
 
     def stage(self, rank: int) -> int:

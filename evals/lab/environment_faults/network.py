@@ -72,7 +72,7 @@ def join(one: Port, other: Port, rate_mbit: float) -> None:
 
 
 def packets_a_frame(rate_mbit: float) -> int:
-    """How many packets pass the cable as one piece: as many as the rate lets through in FRAME_S.
+    """Packets that pass the cable as one piece: as many as the rate lets through in FRAME_S.
 
     One by one they would cost the hosts so much processor time that a slow cable slowed the computing too; 64 kilobytes
     at once, which a veth pair passes by itself, would come in lumps on a slow one.

@@ -34,7 +34,7 @@ class EnvironmentFaultError(HermesError):
 
 @dataclass(frozen=True)
 class Placement:
-    """How one rank's process is started."""
+    """The start of one rank's process."""
 
     prefix: tuple[str, ...] = ()  # command words before the rank's own command; they end in an exec, so the pid stays
     environment: Mapping[str, str] = field(default_factory=dict)  # added to the rank's environment
@@ -157,7 +157,7 @@ def _last_line(text: str) -> str:
 
 
 def mark(pid: int | None = None) -> str:
-    """How names of what a process (this one without ``pid``) made begin: hermes-lab-NAMESPACE-PID-START-.
+    """Return the beginning of names of what a process (this one without ``pid``) made: hermes-lab-NAMESPACE-PID-START-.
 
     A number of a process means something in its namespace only, and is given to another one after a while.
     """
@@ -166,7 +166,7 @@ def mark(pid: int | None = None) -> str:
 
 
 def is_abandoned(name: str) -> bool:
-    """Whether ``name`` is of a process of this container that is gone; False where that is unknown."""
+    """Return whether ``name`` is of a process of this container that is gone; False where that is unknown."""
     parts = name.removeprefix(f"{NAME}-").split("-")
     if not name.startswith(f"{NAME}-") or len(parts) < 4 or parts[0] != f"{_namespace():x}" or not parts[1].isdecimal():
         return False

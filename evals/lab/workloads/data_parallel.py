@@ -87,8 +87,7 @@ class Gated(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """As the model, at first."""
         shift = torch.cat(list(self.shifts)).mean()
-        result: torch.Tensor = self.model(x) + shift
-        return result
+        return torch.add(self.model(x), shift)
 
 
 def average_gradients(model: nn.Module, one_by_one: bool) -> None:
