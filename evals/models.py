@@ -21,7 +21,6 @@ from hermes_agent.statements.facts import hosts_of
 from tools.errors import ModelError, UsageError
 
 FORMS = "live (the configured model), record:FOLDER (the same, exchanges saved there) or replay:FOLDER"
-
 NO_MODEL = "no model is configured to ask; set llm.model in hermes-dx.toml or HERMES_DX_LLM_MODEL"
 
 

@@ -138,9 +138,8 @@ def row(structure: Structure, package: str) -> Sequence[str]:
 
 
 def _spread(sizes: Sequence[int]) -> str:
-    if len(sizes) < 2:
-        return "/".join(map(str, sizes))
-    return f"{median(sizes):.0f} / {quantiles(sizes, n=10)[-1]:.0f}"
+    spread = [median(sizes), quantiles(sizes, n=10)[-1]] if len(sizes) > 1 else sizes
+    return " / ".join(f"{size:.0f}" for size in spread)
 
 
 def files_of(revision: str | None) -> Iterator[tuple[str, str]]:
