@@ -12,8 +12,8 @@ from typing import Any
 
 from tools.findings import Argument, Fact
 from tools.metrics import attribution, computation, idle, io, memory, named_time, rank_speed, step_time
-from tools.metrics.communication import collectives, overlap, pipeline, rank_work, transfers
-from tools.metrics.host import compiled, launches, operator_groups, program
+from tools.metrics.communication import collectives, pipeline, rank_work, transfers
+from tools.metrics.host import compiled, launches, program
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.metrics.recorded import own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
@@ -77,8 +77,8 @@ def _quoted(name: str) -> str:
 
 MODULES = (
     *(attribution, computation, idle, io, memory, named_time, rank_speed, step_time),
-    *(compiled, launches, operator_groups, program),
-    *(collectives, overlap, pipeline, rank_work, transfers),
+    *(compiled, launches, program),
+    *(collectives, pipeline, rank_work, transfers),
     *(own_time, samples, saves, series),
 )
 

@@ -11,8 +11,7 @@ from tools.analyzers.support.changes import concerned, concerning, device_ranks,
 from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
-from tools.metrics.computation import host_math_rows
-from tools.metrics.host.operator_groups import host_group
+from tools.metrics.computation import host_group, host_math_rows
 from tools.metrics.registry import measure
 from tools.views.kernel_groups import group_rows, misaligned_calls, streaming_runs
 from tools.views.kernels import MATRIX_UNIT, device_of, kernel_table, spec_for

@@ -12,7 +12,7 @@ from tools.analyzers.support.answers import cannot_answer
 from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, union
-from tools.metrics.host.operator_groups import host_group
+from tools.metrics.computation import host_group
 from tools.views.collectives import collectives
 from tools.views.kernel_groups import group_rows
 from tools.views.kernels import device_of, kernel_table, spec_for
