@@ -8,8 +8,8 @@ from tests.synthetic import V100, RankBuilder, profile_of
 from tools.knowledge.name_patterns import kernel_class
 from tools.metrics.rank_speed import device_speed
 from tools.run.model import Device
-from tools.views.kernel_groups import group_rows
 from tools.views.kernels import MATRIX_UNIT, UNKNOWN, VECTOR_UNIT, arithmetic_of, device_of, kernel_table
+from tools.views.roofline import group_rows
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from tools.findings import Check, Finding
 from tools.metrics.rank_speed import HOST_SPEED_COLUMNS as SPEED_COLUMNS
 from tools.metrics.rank_speed import device_speed, host_speed, launching_rows, operator_speed
 from tools.metrics.registry import measure
-from tools.views.kernel_groups import group_rows
 from tools.views.profile import Profile
+from tools.views.roofline import group_rows
 
 AGREEING = 0.6  # share of the compared time that is slower, below which content rather than speed differs
 SURE = 1.5  # times the limit: in a few steps one of two equal ranks may happen to be slower

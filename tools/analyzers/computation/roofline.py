@@ -13,10 +13,9 @@ from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.knowledge.devices import DeviceSpec
 from tools.metrics.registry import measure
-from tools.views.kernel_groups import group_rows
 from tools.views.kernels import device_of, spec_for
 from tools.views.profile import Profile
-from tools.views.roofline import costed_kernels, roofline
+from tools.views.roofline import costed_kernels, group_rows, roofline
 
 # From half types to fp8 is left out: that is another training recipe, and nothing is wrong with a step without it.
 NARROWER = {"fp32": "tf32", "tf32": "bf16"}

@@ -14,10 +14,10 @@ from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, union
 from tools.metrics.computation import host_group
 from tools.views.collectives import collectives
-from tools.views.kernel_groups import group_rows
 from tools.views.kernels import device_of, kernel_table, spec_for
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+from tools.views.roofline import group_rows
 from tools.whatif.change import Change, Scale
 
 
