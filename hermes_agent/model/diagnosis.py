@@ -158,6 +158,38 @@ class AdviceRecord(Record):
     cases: list[str] = Field(default_factory=list)
 
 
+class PlaceRecord(Record):
+    """Where a lead's time goes; ``between`` are the operators around it, ``steps`` says which of the recorded ones."""
+
+    part: str
+    ranks: list[int]
+    steps: str
+    between: tuple[str, str] | None = None
+    frame: str = ""
+    group: str | None = None
+
+
+class CandidateRecord(Record):
+    """A cause that would look like a lead, and how likely it is."""
+
+    cause: str
+    likelihood: float
+    why: str
+
+
+class LeadRecord(Record):
+    """What is localised but not explained: its place, size, likely causes, and the observation that decides."""
+
+    id: str
+    place: PlaceRecord
+    impact_ms_per_step: float
+    impact_pct: float
+    claim: str
+    candidates: list[CandidateRecord]
+    decide_by: str
+    evidence: list[str]
+
+
 class CheckRecord(Record):
     """The outcome of one check."""
 
@@ -228,6 +260,7 @@ class Diagnosis(Record):
     kernel_classes: list[KernelClassRow] = Field(default_factory=list)
     causes: list[CauseRecord]
     advice: list[AdviceRecord]
+    leads: list[LeadRecord] = Field(default_factory=list)
     interval_covers_pct: float = COVERS_PCT  # in so many cases an interval of the advice claims to hold the truth
     checks: list[CheckRecord]
     evidence: list[EvidenceRecord]

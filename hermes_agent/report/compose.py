@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from case_library.retrieval.recall import CaseHit, Recall
 from hermes_agent.evidence.cases import recalled
 from hermes_agent.evidence.ledger import Ledger, evidence_record, quoted, render, render_all
+from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.display import numbered, on_ranks, rank_list
 from hermes_agent.report.opening import about, opening
@@ -24,6 +25,7 @@ from hermes_agent.report.records import (
 from tools.comparison.compare import Comparison
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.catalog import measure
+from tools.judgement.leads import Lead
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.knowledge.taxonomy import Optimization, optimizations
@@ -64,6 +66,7 @@ class _Composer:
         answer = render_all(opening(self.profile, self.ranking), self.ledger)
         causes = [self._cause(each) for each in self.ranking.causes]
         advice = self._advice()
+        leads = [self._lead(f"L{number}", lead) for number, lead in enumerate(self.ranking.leads, start=1)]
         checks = [self._check(check) for check in self.findings.checks]
         comparison = self._comparison()
         traced, series = self.profile.traced, self.profile.series
@@ -78,6 +81,7 @@ class _Composer:
             kernel_classes=kernel_class_rows(self.profile) if traced else [],
             causes=causes,
             advice=advice,
+            leads=leads,
             checks=checks,
             cases=self._cases(),
             recall_note=self._recall_note(),
@@ -142,6 +146,29 @@ class _Composer:
             signals=list(finding.signals),
             symptoms=[self._render(symptom.claim) for symptom in ranked.symptoms],
             check=ranked.check,
+        )
+
+    def _lead(self, identifier: str, lead: Lead) -> record.LeadRecord:
+        place = lead.place
+        return record.LeadRecord(
+            id=identifier,
+            place=record.PlaceRecord(
+                part=place.part,
+                ranks=list(place.ranks or self.profile.rank_numbers),
+                steps=place.steps,
+                between=None if place.between is None else (printable(place.between[0]), printable(place.between[1])),
+                frame=printable(place.frame),
+                group=printable(place.group) or None,
+            ),
+            impact_ms_per_step=lead.impact_ms,
+            impact_pct=lead.impact_pct,
+            claim=self._render(lead.claim),
+            candidates=[
+                record.CandidateRecord(cause=each.cause, likelihood=each.likelihood, why=each.why)
+                for each in lead.candidates
+            ],
+            decide_by=lead.decide_by,
+            evidence=[self.ledger.cite(fact) for fact in lead.claim.facts],
         )
 
     def _where(self, finding: Finding) -> str:

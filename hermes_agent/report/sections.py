@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis, SourceRecord
+from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis, LeadRecord, SourceRecord
 from hermes_agent.model.display import cause_heading, cause_title, numbered, rank_list
 from tools.knowledge.taxonomy import EFFORTS
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
-BEFORE_BREAKDOWN = ("comparison", "causes", "advice")
+BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "advice")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,7 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
     found = {
         "comparison": Section("Against the baseline", changes, compared.headline if compared else ""),
         "causes": Section("Causes, largest saving first", causes),
+        "leads": Section("Leads: seen, not explained", tuple(map(_lead, diagnosis.leads))),
         "advice": Section("What to change, largest gain first", advice, after=interval_meaning(diagnosis)),
         "checks": Section("Checks", tuple(map(_check, diagnosis.checks))),
         "cases": Section(suggestions, alike) if cases else Section("Similar cases", (), diagnosis.recall_note),
@@ -58,6 +59,17 @@ def _cause(mark: str, cause: CauseRecord, diagnosis: Diagnosis) -> Item:
     named = "/".join(filter(None, (cause.cause, cause.mechanism)))
     text = f" ({named}): {cause_facts(cause, diagnosis)}"
     return Item(mark, cause_heading(cause.cause, cause.mechanism), text, (cause.claim, *cause_lines(cause)))
+
+
+def _lead(lead: LeadRecord) -> Item:
+    text = f" {lead.impact_ms_per_step:.1f} ms, {lead.impact_pct:.1f} % of the step: {lead.claim}"
+    likely = [f"{cause_title(each.cause, None)} ({each.likelihood:.2f}): {each.why}" for each in lead.candidates]
+    return Item(lead.id, "", text.strip(), (*likely, f"Decided by: {lead.decide_by}."))
+
+
+def likely_causes(lead: LeadRecord) -> str:
+    """The candidates of a lead in one clause, most likely first."""
+    return ", ".join(cause_title(each.cause, None) for each in lead.candidates)
 
 
 def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:

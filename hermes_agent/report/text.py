@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
-from hermes_agent.model.display import cause_heading, counted
+from hermes_agent.model.display import PART_TITLES, cause_heading, counted, rank_list
 from hermes_agent.report.sections import (
     BEFORE_BREAKDOWN,
     COLUMNS,
     Item,
     Section,
     interval_meaning,
+    likely_causes,
     masked,
     notes_of,
     sections,
@@ -36,6 +37,7 @@ class Room:
     """Limits of the parts of the first screen."""
 
     causes: int  # with reason, place and fix; the others in one line each
+    leads: int
     lines: int  # causes in one line each
     ranks: int
     cases: int
@@ -44,14 +46,14 @@ class Room:
 
 
 ROOMS = (
-    Room(causes=8, lines=0, ranks=8, cases=3, changes=4, sentences=9),
-    Room(causes=4, lines=6, ranks=4, cases=3, changes=3, sentences=9),
-    Room(causes=3, lines=6, ranks=4, cases=3, changes=3, sentences=9),
-    Room(causes=3, lines=4, ranks=4, cases=2, changes=2, sentences=7),
-    Room(causes=2, lines=4, ranks=4, cases=2, changes=2, sentences=6),
-    Room(causes=2, lines=2, ranks=2, cases=1, changes=1, sentences=5),
-    Room(causes=1, lines=2, ranks=1, cases=1, changes=1, sentences=3),
-    Room(causes=1, lines=1, ranks=0, cases=0, changes=0, sentences=1),
+    Room(causes=8, leads=3, lines=0, ranks=8, cases=3, changes=4, sentences=9),
+    Room(causes=4, leads=2, lines=6, ranks=4, cases=3, changes=3, sentences=9),
+    Room(causes=3, leads=2, lines=6, ranks=4, cases=3, changes=3, sentences=9),
+    Room(causes=3, leads=1, lines=4, ranks=4, cases=2, changes=2, sentences=7),
+    Room(causes=2, leads=1, lines=4, ranks=4, cases=2, changes=2, sentences=6),
+    Room(causes=2, leads=1, lines=2, ranks=2, cases=1, changes=1, sentences=5),
+    Room(causes=1, leads=1, lines=2, ranks=1, cases=1, changes=1, sentences=3),
+    Room(causes=1, leads=1, lines=1, ranks=0, cases=0, changes=0, sentences=1),
 )
 
 
@@ -83,6 +85,7 @@ class _Page:
                 self._verdict(room.sentences),
                 self._comparison(room.changes),
                 self._causes(room),
+                self._leads(room),
                 self._breakdown(room.ranks),
                 "\n".join(
                     filter(
@@ -156,6 +159,22 @@ class _Page:
         lines += [self._cause_line(place, cause) for place, cause in listed]
         if rest := len(causes) - len(listed) - min(room.causes, len(causes)):
             lines.append(f"{INDENT}and {counted(rest, 'smaller cause')}")
+        return "\n".join(lines)
+
+    def _leads(self, room: Room) -> str:
+        """What is localised but not explained, with its likely causes and what decides between them."""
+        shown = self.diagnosis.leads[: room.leads]
+        if not shown:
+            return ""
+        lines = [self._columns(self._heading("Leads: seen, not explained"), "costs", "of step")]
+        for lead in shown:
+            figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %")
+            ranks = "" if len(self.diagnosis.run.ranks) < 2 else f", {rank_list(lead.place.ranks)}"
+            lines.append(
+                self._columns(f"{lead.id} {PART_TITLES[lead.place.part]}, {lead.place.steps}{ranks}", *figures)
+            )
+            lines.append(self._wrap(lead.claim, INDENT))
+            lines.append(self._wrap(f"Likely: {likely_causes(lead)}. Decided by: {lead.decide_by}.", INDENT))
         return "\n".join(lines)
 
     def _cause_line(self, place: int, cause: CauseRecord) -> str:

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from tools.analyzers.communication import arrival, exposed, messages, network, transfer, uneven_work
-from tools.analyzers.computation import kernel_groups, rank_speed, roofline
-from tools.analyzers.cpu import blocked, contention, dispatch, environment, pauses, profiling, synchronization
+from tools.analyzers.communication import arrival, exposed, messages, network, redundant, transfer, uneven_work
+from tools.analyzers.computation import achieved_rate, kernel_groups, rank_speed, roofline
+from tools.analyzers.cpu import (
+    blocked,
+    contention,
+    dispatch,
+    environment,
+    held_up,
+    host_pauses,
+    pauses,
+    profiling,
+    synchronization,
+)
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import pressure
-from tools.analyzers.overlap import critical_path, idle, pipeline
+from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline
 from tools.analyzers.steps import step_time
 from tools.analyzers.storage import saves
 from tools.analyzers.support.spec import CheckSpec
@@ -30,21 +40,22 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
         *(pauses.operator_compilation, profiling.profiling_overhead, environment.environment),
         rank_speed.launching_speed,
     ),
-    (pauses.garbage_collection,),
+    (host_pauses.host_pauses, pauses.garbage_collection),
     (
         *(roofline.precision, kernel_groups.double, kernel_groups.alignment, kernel_groups.layout),
-        *(kernel_groups.small_grid, roofline.against_roofline, kernel_groups.memory_bound, rank_speed.slow_device),
+        *(kernel_groups.small_grid, roofline.against_roofline, achieved_rate.achieved_rate),
+        *(kernel_groups.memory_bound, rank_speed.slow_device),
     ),
     (
-        *(arrival.recorded_straggler, exposed.exposed, arrival.arrival_skew, transfer.transfer, messages.small_packet),
-        transfer.slow_link,
+        *(arrival.recorded_straggler, redundant.redundant, exposed.exposed, arrival.arrival_skew),
+        *(transfer.transfer, messages.small_packet, transfer.slow_link),
     ),
     (pressure.allocation, pressure.peak, pressure.recomputation),
-    (contention.contention, blocked.interpreter_lock),
+    (contention.contention, held_up.operators_held_up, blocked.interpreter_lock),
     (saves.periodic_stall, blocked.step_writes, saves.traced_saves),
     (network.retransmission, network.shared_link, network.interface),
     (pressure.page_faults,),
-    (pipeline.bubble, pipeline.imbalance),
+    (pipeline.bubble, pipeline.imbalance, evaluation.evaluation_stall),
     (uneven_work.data_skew, uneven_work.expert_load),
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
+from tools.judgement.leads import Lead, leads
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.series_doubt import doubted
 from tools.judgement.verdict import Verdict, judge, judge_records, unexplained_parts
@@ -30,6 +31,7 @@ class Ranking:
     why: str  # the rule that gave the verdict, a clause without figures
     needs: str = ""  # what to record next so that an inconclusive verdict can be settled
     unexplained: tuple[str, ...] = ()  # large parts of the step that no cause accounts for, largest first
+    leads: tuple[Lead, ...] = ()  # localised and not explained, largest first
 
     def sure(self, enough: float) -> tuple[RankedCause, ...]:
         """The causes of a problem that are at least so sure, largest saving first."""
@@ -86,12 +88,14 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
         judged = judge(profile, causes, checks, unexplained)
     else:
         unexplained, judged = (), judge_records(profile, causes)
-    return Ranking(_by_saving(causes), tuple(below), judged.verdict, judged.why, judged.needs, unexplained)
+    ordered_causes = _by_saving(causes, profile.thresholds["confidence"])
+    open_leads = leads(profile, ordered_causes, judged)
+    return Ranking(ordered_causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained, open_leads)
 
 
-def _by_saving(removed: Sequence[RankedCause]) -> tuple[RankedCause, ...]:
+def _by_saving(removed: Sequence[RankedCause], enough: float) -> tuple[RankedCause, ...]:
     """The causes, largest saving first, each with the places of those that mask it: removed before it."""
-    capped = [_capped(each, removed[:at]) for at, each in enumerate(removed)]
+    capped = [_capped(each, removed[:at], enough) for at, each in enumerate(removed)]
     order = sorted(range(len(capped)), key=lambda at: -capped[at].impact_pct)
     places = {at: place for place, at in enumerate(order, start=1)}
 
@@ -102,13 +106,15 @@ def _by_saving(removed: Sequence[RankedCause]) -> tuple[RankedCause, ...]:
     return tuple(replace(capped[at], masked_by=masking(at)) for at in order)
 
 
-def _capped(cause: RankedCause, before: Sequence[RankedCause]) -> RankedCause:
-    """A cause that another explains, within the error of both, is not worth more than that one."""
-    explaining = [each.impact_pct for each in before if each.finding.cause in cause.finding.symptom_of]
-    most = max(explaining, default=0.0)
-    if not most < cause.impact_pct <= EXPLAINED_RATIO * most:
+def _capped(cause: RankedCause, before: Sequence[RankedCause], enough: float) -> RankedCause:
+    """A cause that another explains is not worth more than that one: within the error of both, or as a hypothesis."""
+    explaining = [each for each in before if each.finding.cause in cause.finding.symptom_of]
+    most = max((each.impact_pct for each in explaining), default=0.0)
+    if cause.finding.confidence < enough and any(each.finding.confidence >= enough for each in explaining):
+        most = min(most, cause.impact_pct)
+    elif not most < cause.impact_pct <= EXPLAINED_RATIO * most:
         return cause
-    return replace(cause, impact_pct=most, impact_ms=cause.impact_ms * most / cause.impact_pct)
+    return replace(cause, impact_pct=most, impact_ms=cause.impact_ms * most / max(cause.impact_pct, 1e-9))
 
 
 def _in_order(candidates: list[_Candidate], step_ms: float, enough: float) -> list[_Candidate]:

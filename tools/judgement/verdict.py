@@ -127,6 +127,11 @@ DEVICE_BACKENDS = ("nccl", "rccl", "hccl", "xccl")  # collectives of these run o
 FEWEST_LAUNCHES = 20  # fewer launches than this may be chance
 MISSING_SHARE = 0.5  # of the launches: with fewer than this recorded on the device, what it did is not known
 STEPS_TO_BE_SURE = 3
+UNSEEN_HOST = (
+    "no problem is visible in what was recorded, but a trace of a processor's work does not show who else had its"
+    " cores: contention, the interpreter lock and throttling were not observed"
+)
+HOST_RECORDS = "some steps with `hermes_agent.monitor`, which records the wait for a core"
 MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
 
 
@@ -166,6 +171,13 @@ def judge(
     if sure or any(lost >= limits["cause_share_pct"] for lost in certain):
         why = "fixing a cause would save a noticeable share of the step, but confidence in it is low"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+    return _without_cause(profile, causes, checks, unexplained)
+
+
+def _without_cause(
+    profile: Profile, causes: Sequence[RankedCause], checks: Sequence[Check], unexplained: Sequence[str]
+) -> Judgement:
+    """Healthy, unless something speaks against it that no cause was found for, or was not observed."""
     if unexplained or part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
         why = "much of the step is not computation, and no check explains it"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
@@ -175,6 +187,8 @@ def judge(
     if not any(check.status == "clean" for check in checks):
         why = "no check could be answered from this data"
         return Judgement("inconclusive", why, _needed(profile, (), checks))
+    if not profile.run.has_device and not _host_observed(profile):
+        return Judgement("inconclusive", UNSEEN_HOST, HOST_RECORDS)
     return Judgement("healthy", "computation fills the step and fixing no cause would save a noticeable share")
 
 
@@ -231,6 +245,12 @@ def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
     limits = profile.thresholds
     explained = sum(each.impact_pct for each in causes)
     return over_pct >= limits["fluctuation_pct"] and explained < over_pct * limits["explained_part_pct"] / 100.0
+
+
+def _host_observed(profile: Profile) -> bool:
+    """Whether the monitor sampled the processes: then waits for a core and throttling are known."""
+    records = profile.host_records
+    return records is not None and any(records.sampled_s(rank) > 0.0 for rank in records.ranks)
 
 
 def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:

@@ -87,6 +87,7 @@ def _summary(kernels: pd.DataFrame) -> tuple[float, int, float]:
 
 
 HOST_SPEED_COLUMNS = ("rank", "ratio", "slower_share", "steps_slower")
+FASTEST = 0.25  # of the calls of a kind: a slow processor slows these as well, one that is taken away seldom does
 LEAST_NS = 20_000  # shorter operators are measured by the profiler's own cost as much as by the processor's speed
 
 
@@ -95,7 +96,8 @@ def host_speed(profile: Profile) -> pd.DataFrame:
     """One row per rank: columns rank, ratio, slower_share, steps_slower.
 
     An operator is the same on two ranks when name and recorded shapes are equal. ``ratio`` is the rank's time in the
-    operators that it shares with others over what the median of the others takes for the same; ``slower_share`` the
+    operators that it shares with others over what the median of the others takes for the same, by the fastest quarter
+    of the calls: single calls are held up by others on the core, a slow processor slows all. ``slower_share`` is the
     part of that time in kinds of operators that are slower there; ``steps_slower`` the share of the steps in which
     the rank takes longer for them. Operators during which a collective runs are left out, because it takes cores.
     """
@@ -103,7 +105,8 @@ def host_speed(profile: Profile) -> pd.DataFrame:
     if len(profile.ranks) < 2:
         return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
     table = pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
-    means = table.groupby(["key", "rank"])["ns"].agg(["mean", "sum"]).reset_index()
+    calls = table.groupby(["key", "rank"])["ns"]
+    means = calls.sum().to_frame("sum").assign(mean=calls.quantile(FASTEST)).reset_index()
     means = means[means.groupby("key")["rank"].transform("nunique") == len(profile.ranks)]
     if not means.empty:
         usual = others_median(means, "mean")
@@ -138,6 +141,28 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     return table[["key"]].assign(rank=view.rank.rank, step=view.step_of(rows), ns=view.end[rows] - view.start[rows])
 
 
+@memoized
+def even_share(profile: Profile, rank: int) -> float:
+    """How much of a rank's slowness in shared host operators its fastest calls show as well, from 0 to 1.
+
+    Near 0 single calls are held up, as when others take the core; near 1 every call is slower. 1 where unknown.
+    """
+    if len(profile.ranks) < 2 or profile.run.has_device:
+        return 1.0
+    table = pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
+    calls = table.groupby(["key", "rank"])["ns"]
+    kinds = pd.DataFrame({"mean": calls.mean(), "fastest": calls.quantile(FASTEST), "sum": calls.sum()}).reset_index()
+    kinds = kinds[kinds.groupby("key")["rank"].transform("nunique") == len(profile.ranks)].reset_index(drop=True)
+    if kinds.empty:
+        return 1.0
+    over = {}
+    for name in ("mean", "fastest"):
+        usual = others_median(kinds, name)
+        mine, own = kinds["rank"] == rank, kinds[name].clip(lower=1.0)
+        over[name] = float(kinds.loc[mine, "sum"].sum() / (kinds["sum"] * usual / own)[mine].sum()) - 1.0
+    return min(1.0, max(0.0, over["fastest"]) / over["mean"]) if over["mean"] > 0 else 1.0
+
+
 @metric("%", "extra time of the same kernels", "How much slower is this rank's device?")
 def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """Extra time of the rank's kernels over the same kernels on the median rank."""
@@ -150,7 +175,11 @@ def device_slowdown_pct(profile: Profile, rank: int) -> Measurement:
 def host_slowdown_pct(profile: Profile, rank: int) -> Measurement:
     """Extra time of the rank's operators over the same operators on the other ranks."""
     return _slowdown(
-        profile, rank, host_speed(profile), "operators", "operators of equal name and shapes, means per rank"
+        profile,
+        rank,
+        host_speed(profile),
+        "operators",
+        "operators of equal name and shapes, the fastest quarter per rank",
     )
 
 
@@ -162,7 +191,6 @@ def _slowdown(profile: Profile, rank: int, table: pd.DataFrame, what: str, selec
 
 
 LEAST_OPERATOR_CALLS = 20  # in all steps: with fewer shared calls one delayed call would be half of the comparison
-FASTEST = 0.25  # of the calls of a kind: a slow processor slows these as well, one that is taken away seldom does
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any
 
 from tools.findings import Argument, Fact
 from tools.metrics import attribution, computation, idle, io, memory, named_time, rank_speed, step_time
-from tools.metrics.communication import collectives, pipeline, rank_work, transfers
-from tools.metrics.host import compiled, launches, program
+from tools.metrics.communication import collectives, gradients, pipeline, rank_work, transfers
+from tools.metrics.host import compiled, embedding, evaluation, launches, pauses, program, rates
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.metrics.recorded import own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
@@ -21,7 +21,7 @@ from tools.views.profile import Profile
 
 NAME_LIMIT = 80
 HYPHENATED = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter")
-RECORDED = ("name", "group")  # argument values that a run's own files name: untrusted text
+RECORDED = ("name", "group", "before", "after")  # argument values that a run's own files name: untrusted text
 
 
 def label_of(metric: Metric, arguments: Mapping[str, Argument]) -> str:
@@ -77,8 +77,8 @@ def _quoted(name: str) -> str:
 
 MODULES = (
     *(attribution, computation, idle, io, memory, named_time, rank_speed, step_time),
-    *(compiled, launches, program),
-    *(collectives, pipeline, rank_work, transfers),
+    *(compiled, embedding, evaluation, launches, pauses, program, rates),
+    *(collectives, gradients, pipeline, rank_work, transfers),
     *(own_time, samples, saves, series),
 )
 

@@ -23,7 +23,7 @@ from tools.sources.trace_file import TraceFacts, TraceFile
 from tools.sources.workers import LostProcessError, ReadingProcess
 
 SUFFIX = ".run"
-READER_VERSION = 3  # raise it whenever the reader gives other events for the same file
+READER_VERSION = 4  # raise it whenever the reader gives other events for the same file
 
 
 def packed(trace: TraceFile) -> Iterator[memoryview]:

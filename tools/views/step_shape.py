@@ -182,6 +182,12 @@ ROBUST_SPREADS = 4.0  # of the usual step's scatter: a long step is no chance
 LONG_SHARE = 0.25  # of the largest excess: what is shorter is not one of the same kind
 REGULAR_SHARE = 0.8  # of the gaps must be of the period or a multiple of it; of four gaps all: three fit by chance
 LEAST_PERIOD = 3  # steps; shorter rhythms are two kinds of steps in turn, not stalls
+AROUND, LOWER = 11, 0.4  # steps that show what is usual around one, and their quantile: every second may be long
+HITS, OTHERS, CLEARER = (
+    0.8,
+    0.25,
+    0.1,
+)  # of the steps of a phase that are long, of all others, and to prefer a longer period
 SCALE = 1.4826  # from the median absolute deviation to a standard deviation
 
 
@@ -196,9 +202,52 @@ class Stalls:
 
 
 def periodic_stalls(series: StepSeries, limit_pct: float) -> Stalls | None:
-    """The long steps when they come at one distance; None otherwise. ``limit_pct``: excess that makes a step long."""
+    """The long steps when they come at one distance; None otherwise. ``limit_pct``: excess that makes a step long.
+
+    Each step is held against the steps around it, so that a slow stretch or single long steps do not hide the rhythm;
+    where no phase of a fixed period stands out, long steps that come at about one distance count as well.
+    """
     if len(series) < LEAST_STALLS * LEAST_PERIOD:
         return None
+    return _folded(series, limit_pct) or _spaced(series, limit_pct)
+
+
+def _folded(series: StepSeries, limit_pct: float) -> Stalls | None:
+    """The phase of the shortest period in which nearly all steps are long, and hardly any other is."""
+    around = pd.Series(series.ms).rolling(AROUND, center=True, min_periods=AROUND // 2).quantile(LOWER).to_numpy()
+    excess = series.ms - around
+    calm = excess[excess <= np.median(excess)]
+    spread = SCALE * float(np.median(np.abs(calm - np.median(calm)))) if len(calm) else 0.0
+    high = excess > np.maximum(limit_pct / 100.0 * around, ROBUST_SPREADS * spread)
+    best: tuple[float, int, NDArray[np.bool_]] | None = None
+    for period in range(LEAST_PERIOD, len(series) // LEAST_STALLS + 1):
+        phases = series.numbers % period
+        for phase in np.unique(phases[high]):
+            chosen = phases == phase
+            beside = (
+                np.isin((phases - phase) % period, (1, period - 1)) & ~chosen
+            )  # a pause may reach into the next step
+            rest = ~chosen & ~beside
+            others = float(high[rest].mean()) if rest.any() else 0.0
+            hits = float(high[chosen].mean())
+            enough = chosen.sum() >= LEAST_STALLS and hits >= HITS and others <= OTHERS * hits
+            clearer = best is None or hits - others > best[0] + CLEARER
+            more = best is not None and period == best[1] and hits - others >= best[0] and chosen.sum() > best[2].sum()
+            if enough and (clearer or more):
+                best = (hits - others, period, chosen)
+    if best is None:
+        return None
+    _, period, chosen = best
+    near = np.convolve(chosen, (1, 1, 1), "same") > 0
+    long = high & near
+    total = float(excess[chosen | long].sum())
+    numbers = tuple(int(number) for number in series.numbers[long])
+    stalls = int(chosen.sum())
+    return Stalls(period, numbers, total / stalls, total / len(series))
+
+
+def _spaced(series: StepSeries, limit_pct: float) -> Stalls | None:
+    """Long steps most of which come at one distance, give or take a tenth."""
     usual = series.usual_ms
     excess = series.ms - usual
     spread = SCALE * float(np.median(np.abs(excess)))

@@ -8,6 +8,8 @@ from tools.analyzers.support.excess import EXPLAINED_BY, HOST_CAUSES, PART_NAMES
 from tools.analyzers.support.figures import measure_all, saving
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
+from tools.metrics.host.pauses import covering
+from tools.metrics.rank_speed import even_share
 from tools.metrics.recorded.own_time import known_lateness
 from tools.metrics.registry import measure
 from tools.views.arrivals import arrivals, blame, steadiness
@@ -16,6 +18,10 @@ from tools.views.profile import Profile, memoized
 
 CAP_BY_STEPS = {1: 0.45, 2: 0.7, 3: 0.8}  # in one step chance or the profiler's own start may make a rank late
 CLOCK_MARGIN = 5.0  # times the spread of common ends: what clocks that far apart can still resolve
+UNSURE_CAP = 0.45  # where it is late by something that was not recorded: a lead rather than a cause
+HELD_UP = 0.5  # a rank of whose slowness the fastest calls show less than this part
+TAKEN = "Its operators take longer only now and then, as when something else has its core."
+PAUSING = "Its host pauses between operators, and no Python frames show what it does then."
 EXPLAINED = 0.5  # the rank's own excess explains its lateness when it is at least this share of it
 SKEW_STEPS = 8  # fewer steps cannot show that the late rank changes as a rule
 SKEW_SHARE = 0.2  # of the steps that the second most awaited rank leads; less is an exception
@@ -67,6 +73,8 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
     explained = all(sum(each.fact.value for each in own[rank]) >= EXPLAINED * waiting.value for rank in late)
     parts = [each for rank in late for each in own[rank]]
     change = tuple(scale for rank in late for scale in removal(profile, rank, own[rank])) if explained else ()
+    cap = CAP_BY_STEPS.get(len(profile.step_ms), 0.95) * led / len(profile.step_ms)
+    unsure = {text for rank in late if (text := _unsure(profile, rank, own[rank]))}
     return Finding(
         cause="straggler",
         claim=claim,
@@ -74,7 +82,7 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
             (100.0 * waiting.value / profile.median_step_ms, limits["cause_share_pct"]),
             (measure(profile, "collective_wait_pct").value, limits["collective_wait_pct"]),
             (steadiness(profile, late), limits["straggler_steadiness"]),
-            at_most=CAP_BY_STEPS.get(len(profile.step_ms), 0.95) * led / len(profile.step_ms),
+            at_most=min(cap, UNSURE_CAP) if unsure else cap,
         ),
         ranks=late,
         steps=waiting.steps,
@@ -82,10 +90,19 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
         impact_ms=None if change else waiting.value,
         impact_method="" if change else "exposed waiting for the late rank, mean per step",
         details=_details(profile, late, own),
-        against=_against(profile, late, own, explained),
+        against=(*(say(text) for text in sorted(unsure)), *_against(profile, late, own, explained)),
         symptom_of=tuple(dict.fromkeys(cause for each in parts for cause in EXPLAINED_BY[each.part])),
         hints={"rank": str(late[0]), "part": max(parts, key=lambda each: each.fact.value).part if parts else ""},
     )
+
+
+def _unsure(profile: Profile, rank: int, own: tuple[Excess, ...]) -> str:
+    """Why what makes the rank late is not known although it is seen where: a sentence, "" where nothing is open."""
+    if not own:
+        return ""
+    if own[0].part == "compute" and even_share(profile, rank) < HELD_UP:
+        return TAKEN
+    return PAUSING if own[0].part == "host" and not covering(profile, rank).framed else ""
 
 
 def left_out(profile: Profile) -> tuple[Sentence, ...]:

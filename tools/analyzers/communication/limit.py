@@ -42,9 +42,18 @@ def overlap_known(profile: Profile) -> bool:
 
 
 def cores_taken(profile: Profile) -> bool:
-    """Whether no core was free during most of the exposed transfer, which its own threads would have needed."""
+    """Whether no core was free during most of the exposed transfer, which its own threads would have needed.
+
+    Busy cores alone do not say so: threads that waited for one would have waited as long as the transfer lasts.
+    """
     free_ms = measure(profile, "movable_transfer_ms").value + measure(profile, "exposed_exchange_ms").value
-    return free_ms < MOST * measure(profile, "exposed_transfer_ms").value
+    exposed_ms = measure(profile, "exposed_transfer_ms").value
+    if free_ms >= MOST * exposed_ms:
+        return False
+    ranks = () if profile.host_records is None else profile.host_records.ranks
+    waits = [measured(profile, "counter_ms_per_step", rank=rank, field="run_delay_us") for rank in ranks]
+    known = [wait.value for wait in waits if wait is not None]
+    return not known or max(known) >= MOST * exposed_ms
 
 
 def order_suffices(profile: Profile) -> bool:

@@ -6,12 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, say
-from tools.analyzers.support.changes import concerned, concerning, device_ranks, longest_name, shortened, worst_share
-from tools.analyzers.support.figures import measure_all
+from tools.analyzers.support.answers import HIGHEST, affected, cannot_answer, clean, confidence, say, worst_of
+from tools.analyzers.support.changes import (
+    concerned,
+    concerning,
+    device_ranks,
+    longest_name,
+    shortened,
+    shortened_on,
+    worst_share,
+)
+from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.computation import host_group, host_math_rows
+from tools.metrics.host.embedding import table_updates
 from tools.metrics.registry import measure
 from tools.views.kernels import MATRIX_UNIT, device_of, kernel_table, spec_for
 from tools.views.profile import Profile
@@ -172,6 +181,8 @@ def _filled(profile: Profile, rank: int) -> float:
 )
 def memory_bound(profile: Profile) -> Check | Finding:
     """Runs of element-wise operators that each read and write what one fused operator would keep on the chip."""
+    if (dense := _dense_tables(profile)) is not None:
+        return dense
     limit, left, host = profile.thresholds["computation_finding_pct"], FUSED, not profile.run.has_device
     group, text = "streaming_runs", "Runs of element-wise kernels take {0} of the step."
     if host:
@@ -193,11 +204,41 @@ def memory_bound(profile: Profile) -> Check | Finding:
     finding = Finding(
         cause="memory_bound",
         claim=say(text.replace(" take", ", each reading and writing whole tensors, take"), where.share),
-        confidence=confidence((saved_pct, limit), at_most=0.8 if host else 0.85 if moved else 0.65),
+        confidence=confidence(
+            (saved_pct, profile.thresholds["host_chain_pct"] if host else limit),
+            at_most=0.8 if host else 0.85 if moved else 0.65,
+        ),
         details=(say("They take {0}, in {1} per step.", *where.amounts), *moved),
         signals=("chains of element-wise kernels",) if host else (),
     )
     return concerning(profile, where, group, finding, left, host=host)
+
+
+def _dense_tables(profile: Profile) -> Finding | None:
+    """Optimizer passes over whole embedding tables, on hosts; None where they take little."""
+    if profile.run.has_device:
+        return None
+    shares = measure_ranks(profile, profile.run.rank_numbers, "table_update_pct")
+    worst = worst_of(shares)
+    read = measure(profile, "table_rows_pct", rank=worst)
+    left, limit = read.value / 100.0, profile.thresholds["cause_share_pct"]
+    saved_pct = shares[worst].value * (1.0 - left)
+    if saved_pct < limit:
+        return None
+    ranks = affected(shares, limit)
+    text = "Passes over whole embedding tables take {0} of the step, of whose rows a look-up reads {1} at most."
+    return Finding(
+        cause="memory_bound",
+        mechanism="dense_embedding_gradients",
+        claim=say(text, shares[worst], read),
+        confidence=confidence((saved_pct, limit), at_most=0.9),
+        ranks=ranks,
+        steps=shares[worst].steps,
+        change=shortened_on(profile, ranks, lambda view: table_updates(profile, view.rank.rank), left),
+        details=(say("They take {0} per step.", measure(profile, "table_update_ms", rank=worst)),),
+        disproved_by="`sparse=True` for these tables, with an optimizer that takes sparse gradients, changes nothing",
+        signals=("arithmetic intensity below the ridge and bandwidth above threshold",),
+    )
 
 
 def _bandwidth(profile: Profile, rank: int) -> tuple[Sentence, ...]:

@@ -16,6 +16,7 @@ from tools.findings import Check, Finding
 from tools.intervals import IntervalSet, union
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
+from tools.run.links import enclosing
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -25,6 +26,7 @@ SEVERAL = 5  # views, fewer of which show no usual time
 # How environment variables are named; nothing else in a trace's head is.
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$|PYTHON[A-Z]+$")
 CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that are none
+MOST_NODES = 0.5  # of the nodes of the backward: a program checks its loss or some gradients, not the result of each
 NO_COST = "a setting's cost cannot be read from one run"
 
 
@@ -59,16 +61,17 @@ def environment(profile: Profile) -> Check:
     variables = settings(profile)
     records = profile.host_records
     recorded = {} if records is None else {rank: records.environment(rank) for rank in records.ranks}
-    if not any(variables.values()) and not any(recorded.values()):
+    findings = _anomaly_mode(profile, records)
+    if not findings and not any(variables.values()) and not any(recorded.values()):
         return cannot_answer(
             "the sources hold no environment variables",
             "env.json next to the trace, written by `hermes-dx env > env.json` where the training runs",
         )
-    findings = [
+    findings += [
         finding for name in table("slow_settings") if (finding := _setting(profile, name, variables)) is not None
     ]
     if records is not None:
-        findings += [*_anomaly_mode(profile, records), *_versions(records)]
+        findings += _versions(records)
     if findings:
         return found(*findings)
     return clean(say("None of the recorded settings is known to slow training."))
@@ -120,9 +123,15 @@ def _named(view: RankProfile, pattern: str) -> NDArray[np.int64]:
     return view.in_steps(np.flatnonzero(view.named(pattern)))
 
 
-def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
-    """Autograd's anomaly detection: a stack for every forward operator, a look at every gradient."""
-    ranks = tuple(rank for rank in records.ranks if True in records.flags(rank, "anomaly_mode"))
+def _anomaly_mode(profile: Profile, records: HostRecords | None) -> list[Finding]:
+    """Autograd's anomaly detection: a stack for every forward operator, a look at every gradient.
+
+    By the monitor's record, or by the look at the result of every node of the backward in the trace.
+    """
+    by_trace = {view.rank.rank for view in profile.ranks if _checks_gradients(view)} if profile.traced else set()
+    noted = () if records is None else records.ranks
+    by_record = {rank for rank in noted if records is not None and True in records.flags(rank, "anomaly_mode")}
+    ranks = tuple(sorted(by_trace | by_record))
     if not ranks:
         return []
     traced = [rank for rank in ranks if rank in profile.run.rank_numbers]
@@ -148,6 +157,13 @@ def _anomaly_mode(profile: Profile, records: HostRecords) -> list[Finding]:
             details=details,
         )
     ]
+
+
+def _checks_gradients(view: RankProfile) -> bool:
+    """Whether most nodes of the backward look for NaN in their results."""
+    nodes, checks = _named(view, "backward_node"), _named(view, CHECKING)
+    inside = int((enclosing(view.events, checks, nodes) >= 0).sum()) if len(nodes) and len(checks) else 0
+    return inside >= MOST_NODES * len(nodes) > 0
 
 
 def _versions(records: HostRecords) -> list[Finding]:

@@ -8,12 +8,10 @@ from tools.analyzers.support.answers import affected, cannot_answer, clean, conf
 from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
-from tools.intervals import IntervalSet, covered, length
+from tools.metrics.host.pauses import covering
 from tools.metrics.idle import idle_time
 from tools.metrics.registry import measure
-from tools.run.events import EventKind
 from tools.views.profile import Profile
-from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Scale
 
 NOT_JOINED = (
@@ -72,12 +70,13 @@ def device_idle(profile: Profile) -> Check | Finding:
     shares = values(_shares(profile, "stall"))
     if not shares:
         return cannot_answer(*NOT_JOINED)
+    shares = {rank: 0.0 if covering(profile, rank).framed else share for rank, share in shares.items()}
     chosen, worst = affected(shares, profile.thresholds["noted_pct"]), worst_of(shares)
     if not chosen:
         return clean(_overview(profile, worst))
     stall, share = measure_all(profile, "device_idle_ms", "device_idle_pct", rank=worst, reason="stall")
     idle = idle_time(profile, worst)
-    name = covering_name(profile.rank(worst), idle.sets["stall"])
+    name = covering(profile, worst).name
     text = "The device is idle {0} per step ({1}) in long pauses during which the host launches nothing"
     text += ", most of it inside {n0}." if name else "."
     return Finding(
@@ -99,19 +98,6 @@ def _overview(profile: Profile, rank: int) -> Sentence:
         " host had waited for the device, {4} between close launches and {5} in longer pauses of the host.",
         *(idle_share(profile, rank, reason) for reason in REASONS),
     )
-
-
-def covering_name(view: RankProfile, moments: IntervalSet) -> str:
-    """The name of the host activity that covers at least half of the moments; the most specific kind first."""
-    total = length(moments)
-    names = view.events.frame["name"].cat
-    for kind in (EventKind.RUNTIME, EventKind.OPERATOR, EventKind.PYTHON, EventKind.ANNOTATION):
-        rows = np.flatnonzero((view.kind == kind) & view.on_training_thread & ~view.named("profiler_step"))
-        weights = covered(moments, view.start[rows], view.end[rows])
-        by_name = np.bincount(names.codes.to_numpy()[rows], weights=weights, minlength=len(names.categories))
-        if total and len(by_name) and 2 * by_name.max() >= total:
-            return str(names.categories[int(by_name.argmax())])
-    return ""
 
 
 @check(

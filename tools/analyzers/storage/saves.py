@@ -22,6 +22,9 @@ WRITTEN_SHARE = 0.5  # of all that is written must fall to the long steps
 OPEN = "What happens in the long steps is not recorded; evaluation or logging would look the same."
 UNSEEN = "That a checkpoint is what is written then is not recorded: no storage of the machine sees it."
 BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
+WRITING = ": it is then that the process writes, as a checkpoint is saved."
+WRITING_SOMETIME = ": the process writes as much as a checkpoint to storage meanwhile."
+UNPLACED_CAP = 0.8  # samples are too far apart to show that it is written in the long steps
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
 NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
 NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps show how often it happens
@@ -66,7 +69,8 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     blocked = not writers and _blocked(series, stalls)
     what, sure = (BLOCKED, 0.75) if blocked else (".", 0.45)
     if writers:
-        what, sure = ": it is then that the process writes, as a checkpoint is saved.", 0.92
+        placed = all(each.placed for each in writers.values())
+        what, sure = (WRITING, 0.92) if placed else (WRITING_SOMETIME, UNPLACED_CAP)
     share_pct = 100.0 * cost.value / series.mean_ms
     return Finding(
         cause="checkpoint_stall",

@@ -22,6 +22,7 @@ from tools.views.step_shape import Stalls
 
 # By bytes that went to storage, else by any write call: a file server is written to through a socket.
 COUNTERS = ("write_bytes", "write_chars")
+LEAST_UNPLACED_BYTES = 1e6  # where nothing shows that it is written in the stalls
 LEAST_BYTES = 1e5  # fewer in one stall is a log line, not a checkpoint
 
 
@@ -34,6 +35,7 @@ class StallWrites:
     share: float  # of all that it wrote in usual steps
     bytes_per_s: float  # of the long steps' excess
     spans: pd.DataFrame
+    placed: bool = True  # whether samples show that it is written in the stalls and not between them
 
 
 def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: int) -> StallWrites | None:
@@ -53,6 +55,8 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
     if holding.all():  # samples are too far apart to fall between the stalls: those that hold most of one
         share = inside / np.maximum(last - first, 1)
         holding = share > share.mean()
+        if held and holding.all() == holding.any():
+            return _unplaced(spans, stalls, held)
     if not held or holding.all() or not holding.any():
         return None
     length_s = (last - first) / NS_PER_S
@@ -66,6 +70,15 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
             speed = per_stall / max(stalls.excess_ms / 1e3, 1e-6)
             return StallWrites(counter, per_stall, share_written, speed, spans[holding])
     return None
+
+
+def _unplaced(spans: pd.DataFrame, stalls: Stalls, held: int) -> StallWrites | None:
+    """What went to storage, where no sample lies between the stalls: so much that only saving writes it."""
+    per_stall = float(spans["write_bytes"].fillna(0.0).sum()) / held
+    if per_stall < LEAST_UNPLACED_BYTES:
+        return None
+    speed = per_stall / max(stalls.excess_ms / 1e3, 1e-6)
+    return StallWrites("write_bytes", per_stall, 1.0, speed, spans, placed=False)
 
 
 # A saving that the training waits for first brings tensors to the host, in blocking copies of far more bytes than a

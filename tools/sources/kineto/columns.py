@@ -26,7 +26,7 @@ KIND_OF_CATEGORY: dict[str, EventKind] = {
         EventKind.RUNTIME,
     ),
     **dict.fromkeys(("python_function", "Python"), EventKind.PYTHON),
-    **dict.fromkeys(("kernel", "Kernel"), EventKind.KERNEL),
+    **dict.fromkeys(("kernel", "Kernel", "mtia_ccp_events"), EventKind.KERNEL),
     **dict.fromkeys(("gpu_memcpy", "Memcpy"), EventKind.MEMCPY),
     **dict.fromkeys(("gpu_memset", "Memset"), EventKind.MEMSET),
     "cuda_sync": EventKind.SYNC,

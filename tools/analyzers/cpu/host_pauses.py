@@ -1,0 +1,90 @@
+"""Does the host pause between operators, and what does it do meanwhile by its Python frames?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
+from tools.analyzers.support.figures import measure_all, measure_ranks
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding
+from tools.knowledge.name_patterns import matching
+from tools.metrics.host.pauses import Cover, covering, pauses
+from tools.views.profile import Profile
+from tools.whatif.change import Scale
+from tools.whatif.threads import main_track
+
+NAMED_CAP = 0.9
+LEFT = 0.0
+
+
+@dataclass(frozen=True)
+class Work:
+    """What frames of a kind say: the cause, and what the host does in words."""
+
+    pattern: str
+    cause: str
+    mechanism: str | None
+    doing: str
+    signal: str
+
+
+# The first that matches; code of the program itself is what is left.
+KINDS = (
+    Work(
+        "saving_frame",
+        "checkpoint_stall",
+        "synchronous_save",
+        "saves state",
+        "periodic long steps at the save interval",
+    ),
+    Work("garbage_collection", "garbage_collection", None, "collects garbage", "gc frames in host gaps"),
+    Work("reading_frame", "slow_data_reading", None, "reads data", "worker time in read calls"),
+    Work("processing_frame", "slow_data_processing", None, "prepares data", "single-process loader"),
+)
+PROGRAM = Work("", "operator_dispatch", None, "runs Python code", "long host pauses between launches")
+
+
+def work_of(found: Cover) -> Work:
+    """What the frames that cover a pause are about."""
+    names = pd.Series([found.name, found.inner], dtype="category")
+    return next((kind for kind in KINDS if matching(names, kind.pattern).any()), PROGRAM)
+
+
+@check(
+    *("cpu.host_pauses", "Host pauses", "Does the host pause between operators, and what does it do meanwhile?"),
+    causes=("operator_dispatch", "slow_data_processing", "slow_data_reading", "checkpoint_stall", "garbage_collection"),
+)
+def host_pauses(profile: Profile) -> Check | Finding:
+    """Pauses of the host that one Python frame covers; what is not covered is a lead, not a cause."""
+    ranks = profile.run.rank_numbers
+    shares = measure_ranks(profile, ranks, "host_pause_pct")
+    worst = worst_of(values(shares))
+    cost, share = measure_all(profile, "host_pause_ms", "host_pause_pct", rank=worst)
+    if share.value < profile.thresholds["noted_pct"]:
+        return clean(say("Pauses of the host between operators take {0} of the step at most.", share))
+    found = covering(profile, worst)
+    if not found.name or not found.framed:
+        reason = "the host pauses between operators, and no Python frames show what it does then"
+        return cannot_answer(
+            reason, "the same steps with with_stack=True", say("Such pauses take {0} of the step.", share)
+        )
+    chosen = tuple(rank for rank in affected(shares, profile.thresholds["noted_pct"]) if covering(profile, rank).name)
+    work = work_of(found)
+    text = f"Between operators the host {work.doing} for {{0}} per step ({{1}}), inside {{n0}}" + (
+        ", much of it in {n1}." if found.inner else "."
+    )
+    return Finding(
+        cause=work.cause,
+        mechanism=work.mechanism,
+        claim=say(text, cost, share, names=(found.name, *((found.inner,) if found.inner else ()))),
+        confidence=confidence((share.value, profile.thresholds["noted_pct"]), at_most=NAMED_CAP),
+        ranks=chosen,
+        steps=share.steps,
+        change=tuple(Scale(rank, main_track(profile.rank(rank)), pauses(profile, rank), LEFT, 0.5) for rank in chosen),
+        disproved_by="the step is as long without that call",
+        signals=(work.signal,),
+        hints={"where": found.name},
+    )

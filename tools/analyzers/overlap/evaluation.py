@@ -1,0 +1,80 @@
+"""Do some steps evaluate the model beside training it?"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
+from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.figures import measure_all
+from tools.analyzers.support.spec import check
+from tools.findings import Check, Finding
+from tools.metrics.registry import measure
+from tools.views.host_phases import evaluation, forward_math
+from tools.views.profile import Profile
+from tools.views.rank_profile import RankProfile
+from tools.whatif.change import Change, Scale
+
+ONCE_CAP, SEVERAL_CAP = 0.7, 0.92  # seen in one step, its frequency is not known
+HALVED = 0.5  # cautiously: evaluating half as often
+
+
+@check(
+    *("overlap.evaluation", "Evaluation inside the steps", "Do some steps evaluate the model as well?"),
+    family="parallel",
+    causes=("evaluation_stall",),
+)
+def evaluation_stall(profile: Profile) -> Check | Finding:
+    """Steps that hold forward passes without gradients, where others hold none."""
+    ranks = profile.run.rank_numbers
+    known = [rank for rank in ranks if len(forward_math(profile.rank(rank))[0])]
+    if not known:
+        return cannot_answer(
+            "no forward operators with sequence numbers are recorded on the host",
+            "a trace with ProfilerActivity.CPU and record_shapes=True",
+        )
+    found = [rank for rank in known if evaluation(profile, rank) is not None]
+    if not found:
+        return clean(say("No step holds forward passes without gradients that the other steps lack."))
+    shares = {rank: 100.0 * measure(profile, "evaluation_ms", rank=rank).value / profile.mean_step_ms for rank in found}
+    worst, limit = worst_of(shares), profile.thresholds["noted_pct"]
+    cost, each, steps = measure_all(profile, "evaluation_ms", "evaluation_each_ms", "evaluation_steps", rank=worst)
+    if shares[worst] < limit:
+        return clean(say("Evaluation inside the steps takes {0} per step.", cost))
+    chosen = affected(shares, limit)
+    moments = evaluation(profile, worst)
+    text = (
+        "In {0} of those recorded the model is evaluated as well: forward passes without gradients take {1} in each,"
+        " {2} per step."
+    )
+    return Finding(
+        cause="evaluation_stall",
+        claim=say(text, steps, each, cost),
+        confidence=confidence((shares[worst], limit), at_most=SEVERAL_CAP if steps.value > 1 else ONCE_CAP),
+        ranks=chosen,
+        steps=moments.steps if moments is not None else (),
+        change=tuple(scale for rank in chosen for scale in _without(profile, rank)),
+        against=(say("Evaluation is wanted work; what can change is how often it runs and on how many batches."),),
+        disproved_by="the long steps stay with evaluation turned off",
+        signals=("every n-th step far longer with forward work only and no backward",),
+    )
+
+
+def _without(profile: Profile, rank: int) -> Change:
+    """The steps without evaluation: its time on the host and the device work that it launched."""
+    view, found = profile.rank(rank), evaluation(profile, rank)
+    if found is None:
+        return ()
+    host = Scale(rank, found.track, found.moments, 0.0, HALVED)
+    return (host, *shortened(view, _launched(view, found.moments), 0.0, HALVED))
+
+
+def _launched(view: RankProfile, moments: np.ndarray) -> np.ndarray:
+    """Device work launched inside these moments."""
+    links = view.launches
+    if links.empty:
+        return np.empty(0, dtype=np.int64)
+    called = links["call_start_ns"].to_numpy()
+    place = np.searchsorted(moments[:, 0], called, side="right") - 1
+    inside = (place >= 0) & (called < moments[np.maximum(place, 0), 1])
+    return np.sort(links["device_row"].to_numpy()[inside]).astype(np.int64)

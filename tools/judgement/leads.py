@@ -1,0 +1,213 @@
+"""Leads: what is localised and large, but not explained. Where it is, what would look like it, and what decides."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tools.findings import Sentence
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.verdict import EXPLAINING, Judgement, families, part_pct, unexplained_parts, worth_pct
+from tools.knowledge.tables import table
+from tools.metrics.host.pauses import STEP_BEGIN, covering, pause_places
+from tools.metrics.registry import measure
+from tools.run.events import EventKind
+from tools.views.profile import Profile
+
+MOST = 3  # leads of one diagnosis
+EVERY, REGULAR = 0.8, 3  # share of the steps that counts as all of them, and steps that show a distance
+EXPLAINED = 0.5  # of a lead: with so much accounted for by a well-supported cause it is none
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the time goes: the part of the step, ranks, which steps, between which operators, frame, group."""
+
+    part: str
+    ranks: tuple[int, ...]
+    steps: str
+    between: tuple[str, str] | None = None
+    frame: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cause that would look like this; likelihoods of one lead add up to 1 at most."""
+
+    cause: str
+    likelihood: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A place, its size per step, the causes that would look like it, and the observation that decides."""
+
+    place: Place
+    impact_ms: float
+    impact_pct: float
+    claim: Sentence
+    candidates: tuple[Candidate, ...]
+    decide_by: str
+
+
+def leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgement) -> tuple[Lead, ...]:
+    """The largest leads, largest first; at least one where the verdict is inconclusive and a trace was read."""
+    if not profile.traced:
+        return ()
+    enough = profile.thresholds["confidence"]
+    sure = [each for each in causes if each.finding.confidence >= enough]
+    found = [*_pauses(profile, sure), *_parts(profile, sure)]
+    if judged.verdict == "inconclusive" and not found:
+        found = [_hypothesis(profile, causes[0]) if causes else _largest_part(profile)]
+    return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
+
+
+def steps_text(present: Sequence[int], of: Sequence[int]) -> str:
+    """Which steps: ``every step``, ``every 5th step``, ``step 4 of 7``, ``3 of 7 steps``."""
+    if len(present) >= EVERY * len(of):
+        return "every step"
+    if len(present) == 1:
+        return f"step {present[0]} of {len(of)}"
+    gaps = np.diff(sorted(present))
+    if len(present) >= REGULAR and len(set(gaps.tolist())) == 1 and gaps[0] > 1:
+        return f"every {_ordinal(int(gaps[0]))} step"
+    return f"{len(present)} of {len(of)} steps"
+
+
+def _ordinal(number: int) -> str:
+    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
+
+
+def _pauses(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
+    """Pauses of the host that no Python frame names, one lead for each place, on the rank where it is longest."""
+    largest: dict[tuple[str, str], tuple[float, int]] = {}
+    sharing: dict[tuple[str, str], list[int]] = {}
+    for view in profile.ranks:
+        rank = view.rank.rank
+        if covering(profile, rank).framed:
+            continue
+        places = pause_places(profile, rank)
+        spent = places.assign(ns=places["end_ns"] - places["start_ns"]).groupby(["before", "after"], as_index=False)[
+            "ns"
+        ]
+        for before, after, ns in spent.sum().itertuples(index=False, name=None):
+            share = 100.0 * ns / 1e6 / view.wall_ms.sum()
+            if share >= profile.thresholds["cause_share_pct"]:
+                sharing.setdefault((before, after), []).append(rank)
+                largest[before, after] = max(largest.get((before, after), (0.0, rank)), (share, rank))
+    found = []
+    for (before, after), (share, rank) in largest.items():
+        if _accounted(profile, sure, {"cpu", "io", "memory", "storage"}) < EXPLAINED * share:
+            found.append(_pause(profile, before, after, rank, tuple(sharing[before, after])))
+    return found
+
+
+def _pause(profile: Profile, before: str, after: str, rank: int, ranks: tuple[int, ...]) -> Lead:
+    view, places = profile.rank(rank), pause_places(profile, rank)
+    mine = places[(places["before"] == before) & (places["after"] == after)]
+    steps = steps_text(sorted(set(mine["step"])), view.steps["number"].tolist())
+    cost, share, each = (
+        measure(profile, name, rank=rank, before=before, after=after)
+        for name in ("host_pause_ms", "host_pause_pct", "host_pause_each_ms")
+    )
+    where = f"In {steps} the host of rank {rank} pauses between {{n0}} and {{n1}}"
+    text = f"{where}, {{2}} each time: {{0}} per step ({{1}})."
+    claim = Sentence(text, (cost, share, each), (before, after))
+    kind = "rare_pause" if steps != "every step" else "first_pause" if before == STEP_BEGIN else "pause"
+    candidates, decide_by = _judged(profile, kind, rank)
+    return Lead(Place("host", ranks, steps, (before, after)), cost.value, share.value, claim, candidates, decide_by)
+
+
+def _parts(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
+    """Large parts of the step other than host pauses for which no well-supported cause accounts."""
+    found = []
+    for part in unexplained_parts(profile, sure):
+        share = part_pct(profile, part)
+        if part == "host" and _pauses(profile, sure):
+            continue
+        rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part=part, rank=each).value)
+        found.append(_of_part(profile, part, rank, share))
+    return found
+
+
+def _of_part(profile: Profile, part: str, rank: int, share_pct: float) -> Lead:
+    cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
+    text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and no cause accounts for it."
+    claim = Sentence(text, (cost, share))
+    candidates, decide_by = _judged(profile, part, rank)
+    return Lead(Place(part, (rank,), "every step"), cost.value, share_pct, claim, candidates, decide_by)
+
+
+def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:
+    """The largest cause of an inconclusive verdict, as a lead: what was found, and what would refute it."""
+    finding = cause.finding
+    part = next((part for part, explaining in EXPLAINING.items() if finding.family in explaining), "compute")
+    numbers = profile.rank(profile.run.rank_numbers[0]).steps["number"].tolist()
+    steps = steps_text(finding.steps, numbers) if finding.steps else "every step"
+    why = "the largest of what was found, but not well supported"
+    place = Place(part, finding.ranks, steps, frame=finding.hints.get("where", ""))
+    decide_by = f"it would be disproved if {finding.disproved_by}" if finding.disproved_by else "more recorded steps"
+    candidate = Candidate(finding.cause, round(finding.confidence, 2), why)
+    return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, (candidate,), decide_by)
+
+
+def _largest_part(profile: Profile) -> Lead:
+    part = max((*EXPLAINING, "compute"), key=lambda each: part_pct(profile, each))
+    rank = profile.run.rank_numbers[0]
+    return _of_part(profile, part, rank, part_pct(profile, part))
+
+
+def _accounted(profile: Profile, sure: Sequence[RankedCause], explaining: set[str]) -> float:
+    return sum(worth_pct(profile, each) for each in sure if families(each) & explaining)
+
+
+PARTS = {
+    "exposed_communication": "Exposed communication",
+    "exposed_memcpy": "Copying",
+    "data_wait": "Waiting for data",
+    "host": "Host time",
+    "idle": "Idle time with queued kernels",
+    "compute": "Computation",
+}
+
+
+def _judged(profile: Profile, kind: str, rank: int) -> tuple[tuple[Candidate, ...], str]:
+    """Candidates of a kind of place, without those that the run's own records speak against, and what decides."""
+    entry = table("leads")[kind]
+    records = profile.host_records
+    excluded = {"garbage_collection"} if _collections_known(profile, rank) else set()
+    if records is not None and records.sampled_s(rank):
+        excluded.add("cpu_contention")
+    chosen = [each for each in entry["candidates"] if each["cause"] not in excluded]
+    whole = sum(each["likelihood"] for each in chosen) or 1.0
+    rest = sum(each["likelihood"] for each in entry["candidates"])
+    scaled = [Candidate(each["cause"], round(each["likelihood"] * rest / whole, 2), each["why"]) for each in chosen]
+    open_ways = (way["do"] for way in entry["decide_by"] if not _have(profile, rank, way.get("have", "")))
+    return tuple(scaled), next(open_ways)
+
+
+def _have(profile: Profile, rank: int, what: str) -> bool:
+    """Whether the run holds already what an observation would add."""
+    view = profile.rank(rank)
+    match what:
+        case "stacks":
+            return bool((view.kind == EventKind.PYTHON).any())
+        case "monitor":
+            return profile.host_records is not None
+        case "all_ranks":
+            return len(profile.ranks) >= (profile.run.layout.world_size or 1)
+        case "shapes":
+            return len(view.events.details.operators) > 0
+        case _:
+            return False
+
+
+def _collections_known(profile: Profile, rank: int) -> bool:
+    """Whether the monitor recorded how long Python collected garbage: then its own check has answered."""
+    series = profile.series
+    return series is not None and "gc_ms" in series.usual and bool(series.of(rank)["gc_ms"].notna().all())

@@ -1,0 +1,65 @@
+"""Dense gradients of embedding tables: the optimizer passes over whole tables of which a step reads few rows."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tools.intervals import length
+from tools.metrics.measurement import Measurement, as_pct, metric, of_events
+from tools.views.operator_cost import tensor_shapes
+from tools.views.profile import Profile, memoized
+
+FEW = 0.5  # of a table's rows: a step that looks up more profits little from sparse gradients
+
+
+@memoized
+def looked_up(profile: Profile, rank: int) -> dict[tuple[int, ...], float]:
+    """Of each embedding table (by shape) the largest share of its rows that one look-up can touch."""
+    view = profile.rank(rank)
+    recorded = view.events.details.operators
+    rows = view.in_steps(np.flatnonzero(view.named("embedding_lookup")))
+    dims = recorded.set_index("row")["dims"].reindex(rows).dropna().astype(str).unique()
+    found: dict[tuple[int, ...], float] = {}
+    for shapes in map(tensor_shapes, dims):
+        if len(shapes) > 1 and len(shapes[0]) == 2 and shapes[0][0] and shapes[1]:
+            share = min(1.0, math.prod(shapes[1]) / shapes[0][0])
+            found[tuple(shapes[0])] = max(found.get(tuple(shapes[0]), 0.0), share)
+    return {table: share for table, share in found.items() if share < FEW}
+
+
+@memoized
+def table_updates(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Outermost operators in the optimizer's steps whose first operand has the shape of such a table."""
+    view, tables = profile.rank(rank), looked_up(profile, rank)
+    recorded = view.events.details.operators
+    if not tables:
+        return np.empty(0, dtype=np.int64)
+    known = {text: tuple((tensor_shapes(str(text)) or [[]])[0]) in tables for text in recorded["dims"].cat.categories}
+    chosen = recorded["row"].to_numpy()[recorded["dims"].map(known).fillna(False).to_numpy(dtype=bool)]
+    rows = np.intersect1d(chosen, view.in_steps(view.host_compute_rows))
+    return view.outermost(rows[~view.named("embedding_lookup")[rows]].astype(np.int64))
+
+
+@metric("ms", "time per step in passes over whole embedding tables", "How long do passes over whole tables take?")
+def table_update_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step in operators over whole embedding tables of which a look-up touches less than half of the rows."""
+    view, rows = profile.rank(rank), table_updates(profile, rank)
+    value = length(view.covered(rows)) / 1e6 / len(view.steps)
+    return of_events(view, value, rows, "operators whose first operand has the shape of an embedding table")
+
+
+@metric("%", "share of the step in passes over whole embedding tables", "How much of the step do they take?")
+def table_update_pct(profile: Profile, rank: int) -> Measurement:
+    """The same as a share of the rank's steps."""
+    return as_pct(table_update_ms(profile, rank), float(profile.rank(rank).wall_ms.mean()))
+
+
+@metric("%", "largest share of an embedding table's rows read in a step", "Which share of the rows is looked up?")
+def table_rows_pct(profile: Profile, rank: int) -> Measurement:
+    """The largest share of its rows that one look-up in one of these tables can touch."""
+    view = profile.rank(rank)
+    rows = view.in_steps(np.flatnonzero(view.named("embedding_lookup")))
+    return of_events(view, 100.0 * max(looked_up(profile, rank).values(), default=0.0), rows, "indices over table rows")

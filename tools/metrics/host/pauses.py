@@ -1,0 +1,174 @@
+"""Pauses of the host: where a training thread does nothing that is recorded while its step waits for it.
+
+Of each pause the place is kept: between which operators it lies, in which steps it comes, and which Python frames cover
+it. What is localised but not explained becomes a lead (``tools.judgement.leads``).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import UsageError
+from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, union
+from tools.metrics.idle import idle_time, long_pauses
+from tools.metrics.measurement import Measurement, metric, of_rank
+from tools.run.events import EventKind
+from tools.views.profile import Profile, memoized
+from tools.views.rank_profile import RankProfile
+
+STEP_BEGIN, STEP_END = "the begin of the step", "the end of the step"
+WHOLE, MOST = 0.9, 0.4  # shares of the moments that a frame covers: what stands for all of it, and for most of it
+WRAPPER = re.compile(
+    r": (wrapper|wrapped(_f)?|inner(_f)?|_wrapped\w*|_wrapfunc|__call__|decorate_context|_fn|<lambda>)$"
+)
+
+
+@dataclass(frozen=True)
+class Cover:
+    """The host activity that covers some moments: the deepest one that covers all of them, and much of them."""
+
+    name: str  # "" where nothing covers as much
+    inner: str  # a deeper one that covers much of them; "" where there is none
+    framed: bool  # whether Python frames were recorded in these moments
+
+
+@memoized
+def pauses(profile: Profile, rank: int) -> IntervalSet:
+    """The moments inside steps in which the rank waits for its host, and the host is in no operator or call.
+
+    On a rank with a device: its device is idle and the host pauses (``idle_time``). Without one: no operator runs on a
+    training thread, no collective is under way and no batch is asked for. Pauses shorter than ``dispatch_gap_us`` are
+    the cost of calling operators and are left out.
+    """
+    view = profile.rank(rank)
+    if view.rank.has_device:
+        return idle_time(profile, rank).sets["stall"]
+    inside = [clip for step in view.rank.steps for clip in [_inside(view.parts.host, step.start_ns, step.end_ns)]]
+    return long_pauses(view, np.concatenate([*inside, EMPTY]), profile.thresholds["dispatch_gap_us"])
+
+
+def _inside(moments: IntervalSet, start_ns: int, end_ns: int) -> IntervalSet:
+    cut = np.clip(moments, start_ns, end_ns)
+    return cut[cut[:, 1] > cut[:, 0]]
+
+
+@memoized
+def pause_places(profile: Profile, rank: int) -> pd.DataFrame:
+    """The rank's pauses, one row each: start_ns, end_ns, step, before, after (operators around it on its thread)."""
+    view, moments = profile.rank(rank), pauses(profile, rank)
+    rows = np.flatnonzero(
+        (view.kind == EventKind.OPERATOR) & view.on_training_thread & ~view.named("enclosing_operator")
+    )
+    rows = rows[np.argsort(view.end[rows], kind="stable")]
+    starts = rows[np.argsort(view.start[rows], kind="stable")]
+    steps = view.steps
+    place = np.searchsorted(steps["start_ns"].to_numpy(), moments[:, 0], side="right") - 1
+    bounds = steps[["start_ns", "end_ns"]].to_numpy()[np.maximum(place, 0)] if len(steps) else moments
+    before = np.searchsorted(view.end[rows], moments[:, 0], side="right") - 1
+    after = np.searchsorted(view.start[starts], moments[:, 1], side="left")
+    table = pd.DataFrame({"start_ns": moments[:, 0], "end_ns": moments[:, 1]})
+    table = table.assign(step=steps["number"].to_numpy()[np.maximum(place, 0)] if len(steps) else 0)
+    names = [
+        (
+            view.names(rows[[left]])[0] if left >= 0 and view.end[rows[left]] > begin else STEP_BEGIN,
+            view.names(starts[[right]])[0] if right < len(starts) and view.start[starts[right]] < end else STEP_END,
+        )
+        for left, right, (begin, end) in zip(before, after, bounds, strict=True)
+    ]
+    return table.assign(before=[name[0] for name in names], after=[name[1] for name in names])
+
+
+def cover(view: RankProfile, moments: IntervalSet) -> Cover:
+    """What covers these moments on the training threads: Python frames where recorded, else operators or spans.
+
+    Of nested activities that cover (nearly) as much the deepest says what the time is spent on; the outermost is only
+    the program. Decorators' wrappers say nothing and are passed over.
+    """
+    framed = False
+    for kind in (EventKind.RUNTIME, EventKind.OPERATOR, EventKind.PYTHON, EventKind.ANNOTATION):
+        rows = np.flatnonzero((view.kind == kind) & view.on_training_thread & ~view.named("profiler_step"))
+        table = _covering(view, rows, moments)
+        framed = framed or (kind == EventKind.PYTHON and len(table) > 0)
+        whole = table[table["share"] >= WHOLE]
+        if whole.empty:
+            continue
+        name = _deepest(whole)
+        deeper = table[(table["share"] >= MOST) & (table["depth"] > whole["depth"].max())]
+        inner = _deepest(deeper) if len(deeper) else ""
+        return Cover(name, inner, kind == EventKind.PYTHON)
+    return Cover("", "", framed)
+
+
+def _deepest(table: pd.DataFrame) -> str:
+    return str(table["name"].to_numpy()[int(table["depth"].to_numpy().argmax())])
+
+
+def _covering(view: RankProfile, rows: np.ndarray, moments: IntervalSet) -> pd.DataFrame:
+    """Names that cover much of the moments: columns name, share, depth (shorter frames lie deeper)."""
+    total, names = length(moments), view.events.frame["name"].cat
+    inside = covered(moments, view.start[rows], view.end[rows]) if len(rows) and total else np.zeros(len(rows))
+    rows, inside = rows[inside > 0], inside[inside > 0]
+    codes = names.codes.to_numpy()[rows]
+    sums = np.bincount(codes, weights=inside, minlength=len(names.categories))
+    found = []
+    for code in np.flatnonzero(sums >= MOST * total) if total else ():
+        mine = rows[codes == code]
+        name = str(names.categories[int(code)])
+        share = length(intersect(union(view.start[mine], view.end[mine]), moments)) / total
+        if share >= MOST and not WRAPPER.search(name):
+            found.append(
+                (name, share, -float(np.average(view.end[mine] - view.start[mine], weights=inside[codes == code])))
+            )
+    return pd.DataFrame(found, columns=["name", "share", "depth"])
+
+
+@memoized
+def covering(profile: Profile, rank: int) -> Cover:
+    """``cover`` of all pauses of a rank."""
+    return cover(profile.rank(rank), pauses(profile, rank))
+
+
+def at_place(profile: Profile, rank: int, before: str, after: str) -> pd.DataFrame:
+    """The rows of ``pause_places`` between these operators; all of them where none is named."""
+    table = pause_places(profile, rank)
+    chosen = ((table["before"] == before) | (not before)) & ((table["after"] == after) | (not after))
+    found: pd.DataFrame = table[chosen]
+    if (before or after) and found.empty:
+        raise UsageError(f"rank {rank} has no pause of the host between {before} and {after}")
+    return found
+
+
+@metric("ms", "host pause time per step", "How long does a step wait for pauses of the host?")
+def host_pause_ms(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+    """Pauses of the host that the rank waits for, per step over all its steps; at one place or at all."""
+    table = at_place(profile, rank, before, after)
+    value = float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / max(len(profile.rank(rank).steps), 1)
+    return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
+
+
+@metric("%", "host pause share of the step", "How much of the step are pauses of the host?")
+def host_pause_pct(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+    """The same as a share of the rank's steps."""
+    table = at_place(profile, rank, before, after)
+    value = 100.0 * float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / profile.rank(rank).wall_ms.sum()
+    return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
+
+
+@metric("ms", "duration of one host pause", "How long is a pause of the host at a place?")
+def host_pause_each_ms(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+    """The median over the steps that have such pauses."""
+    table = at_place(profile, rank, before, after)
+    each = (table["end_ns"] - table["start_ns"]).groupby(table["step"]).sum()
+    value = float(each.median()) / 1e6 if len(each) else 0.0
+    return of_rank(profile.rank(rank), value, lambda: table, "pauses of one step, the median step that has some")
+
+
+@metric("steps", "number of steps with a host pause", "In how many steps does the host pause at a place?")
+def host_pause_steps(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+    """Steps of the rank with a pause of the host at the place."""
+    table = at_place(profile, rank, before, after)
+    return of_rank(profile.rank(rank), float(table["step"].nunique()), lambda: table, "steps with such pauses")

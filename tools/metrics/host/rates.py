@@ -1,0 +1,59 @@
+"""Achieved rates of matrix operators that compute on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tools.errors import UsageError
+from tools.metrics.measurement import Measurement, metric, of_events
+from tools.views.held_up import held_up
+from tools.views.host_rates import host_rates, reference_gflops, rows_of, slow_math
+from tools.views.profile import Profile
+
+
+@metric("%", "share of the step in slow matrix operators", "How much of the step do slow matrix operators take?")
+def slow_math_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the step in matrix operators that stay far below the fastest one of the rank."""
+    view, slow = profile.rank(rank), slow_math(profile, rank)
+    wall_ns = float(view.breakdown["wall_ns"].sum())
+    share = 100.0 * float(slow["total_ns"].sum()) / wall_ns
+    return of_events(view, share, rows_of(slow), "matrix operators far below the fastest one's rate")
+
+
+@metric("GFLOP/s", "rate of the {which} matrix operator", "Which rate do matrix operators reach?")
+def math_gflops(profile: Profile, which: str, rank: int) -> Measurement:
+    """Rate of the best call of the ``fastest`` operator, or of the slow one that takes the most time (``slow``)."""
+    view = profile.rank(rank)
+    chosen = {"fastest": host_rates(profile, rank), "slow": slow_math(profile, rank)}.get(which)
+    if chosen is None:
+        raise UsageError(f"there is no {which!r} matrix operator; choose fastest or slow")
+    if chosen.empty:
+        raise UsageError("no matrix operator of known shape ran often enough on the host")
+    row = chosen.iloc[int(chosen["gflops" if which == "fastest" else "total_ns"].to_numpy().argmax())]
+    return of_events(view, float(row["gflops"]), row["rows"], f"calls of {row['name']} {row['dims']}")
+
+
+def slow_factor(profile: Profile, rank: int) -> float:
+    """What would be left of the slow operators' time at the fastest operator's rate; 1.0 where none is slow."""
+    slow = slow_math(profile, rank)
+    if slow.empty:
+        return 1.0
+    ideal_ns = (slow["total_ns"] * slow["gflops"]).sum() / reference_gflops(host_rates(profile, rank))
+    return float(ideal_ns / slow["total_ns"].sum())
+
+
+@metric("%", "share of the step in which operators are held up", "How much of the step are operators held up?")
+def delayed_calls_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the rank's steps by which calls of operators exceed what the same operator usually takes."""
+    view, calls = profile.rank(rank), held_up(profile, rank)
+    lost_ns = float((calls["own_ns"] - calls["usual_ns"]).sum())
+    value = 100.0 * lost_ns / float(view.breakdown["wall_ns"].sum())
+    return of_events(view, value, calls["row"].to_numpy(np.int64), "operators far over their own median")
+
+
+@metric("calls", "number of held-up operator calls per step", "How many operator calls of a step are held up?")
+def delayed_calls_count(profile: Profile, rank: int) -> Measurement:
+    """Calls per step that take far longer than the same operator usually does."""
+    view, calls = profile.rank(rank), held_up(profile, rank)
+    rows = calls["row"].to_numpy(np.int64)
+    return of_events(view, len(calls) / len(view.steps), rows, "operators far over their own median")

@@ -1,0 +1,52 @@
+"""Calls of host operators that take far longer than the same operator usually does: the thread was taken off its core.
+
+A scheduler gives a core to somebody else for a slice of some milliseconds, so an operator that usually takes 0.3 ms
+takes 4 ms now and then. A slow processor, a larger input or a missing fused kernel lengthen every call instead.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tools.run.links import parents
+from tools.views.profile import Profile, memoized
+
+SEVERAL = 5  # calls of one operator and shape that show what is usual
+SLICE_NS = 1_000_000  # no scheduler hands out shorter slices on a busy core
+TIMES_USUAL = 1.5
+
+
+@memoized
+def held_up(profile: Profile, rank: int) -> pd.DataFrame:
+    """The calls of one rank's training threads that were held up inside its steps: columns row, own_ns, usual_ns.
+
+    ``own_ns`` is a call's time without the operators inside it, ``usual_ns`` the median over calls of the same name
+    and recorded shapes. Empty for ranks with a device, whose operators wait for other reasons.
+    """
+    view = profile.rank(rank)
+    rows = view.in_steps(view.host_compute_rows)
+    if view.rank.has_device or not len(rows):
+        return pd.DataFrame({"row": rows[:0], "own_ns": rows[:0], "usual_ns": rows[:0]})
+    calls = pd.DataFrame({"row": rows, "own_ns": 0, "name": view.events.frame["name"].cat.codes.to_numpy()[rows]})
+    own = np.zeros(len(rows), dtype=np.int64)
+    for track in np.unique(view.track[rows]):
+        mine = np.flatnonzero(view.track[rows] == track)
+        own[mine] = _own_ns(view.start[rows[mine]], view.end[rows[mine]])
+    shapes = pd.Series(
+        view.events.details.operators["dims"].cat.codes.to_numpy(), index=view.events.details.operators["row"]
+    )
+    calls = calls.assign(own_ns=own, dims=shapes.reindex(rows).fillna(-1).to_numpy(np.int64))
+    groups = calls.groupby(["name", "dims"])["own_ns"]
+    calls = calls.assign(usual_ns=groups.transform("median"), size=groups.transform("size"))
+    over = calls["own_ns"] - calls["usual_ns"]
+    late = (over >= SLICE_NS) & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"]) & (calls["size"] >= SEVERAL)
+    found: pd.DataFrame = calls.loc[late, ["row", "own_ns", "usual_ns"]].reset_index(drop=True)
+    return found
+
+
+def _own_ns(start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    upward, own = parents(start, end), end - start
+    inner = np.flatnonzero(upward >= 0)
+    np.subtract.at(own, upward[inner], (end - start)[inner])
+    return np.asarray(own)
