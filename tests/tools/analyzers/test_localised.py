@@ -1,0 +1,280 @@
+"""Checks that localise before they name a cause: pauses, delayed calls, rates, evaluation, repeated exchanges."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.asked import ask
+from tests.synthetic import RankBuilder, profile_of
+from tools.findings import Check
+from tools.judgement.leads import steps_text
+from tools.judgement.ranking import ranking
+from tools.metrics.host.pauses import STEP_BEGIN, pause_places
+from tools.metrics.registry import measure
+from tools.run.events import EventKind
+from tools.views.profile import Profile
+from tools.views.step_shape import StepSeries, periodic_stalls
+
+LARGE = [[512, 512], [512, 512]]  # 0.27 GFLOP
+FLOAT = ["float", "float"]
+
+
+def host(number: int = 0) -> RankBuilder:
+    return RankBuilder(number, device=None)
+
+
+def paused(pauses_ms: list[float], frame: str = "", inner: str = "") -> Profile:
+    """Steps of 40 ms of operators with a pause after them, under a Python frame where one is named."""
+    rank, at = host(), 0.0
+    for step, pause_ms in enumerate(pauses_ms):
+        begun, pause_us = at, 1e3 * pause_ms
+        rank.operator("aten::mm", at, 20_000, dims=LARGE, types=FLOAT)
+        rank.operator("aten::add_", at + 20_000, 20_000)
+        at += 40_000 + pause_us
+        if frame:
+            rank.event(EventKind.PYTHON, "train.py(3): <module>", begun, at + 1_000 - begun)
+            rank.event(EventKind.PYTHON, frame, begun + 40_000, pause_us)
+        if inner:
+            rank.event(EventKind.PYTHON, inner, begun + 40_000, 0.6 * pause_us)
+        rank.operator("aten::detach", at, 1_000)
+        at += 1_000
+        rank.step(step, begun, at)
+    return profile_of(rank)
+
+
+def test_a_pause_has_its_place_and_its_excess_times_its_frequency() -> None:
+    profile = paused([0.0, 0.0, 100.0, 0.0, 0.0])
+    (place,) = pause_places(profile, 0).itertuples()
+    assert (place.before, place.after, place.step) == ("aten::add_", "aten::detach", 2)
+    assert measure(profile, "host_pause_ms", rank=0).value == pytest.approx(20.0)
+    assert measure(profile, "host_pause_each_ms", rank=0, before="aten::add_").value == pytest.approx(100.0)
+    assert measure(profile, "host_pause_steps", rank=0).value == 1
+    assert measure(profile, "host_pause_pct", rank=0).value == pytest.approx(100.0 * 100 / 305)
+
+
+def test_a_pause_without_frames_is_a_lead_and_no_cause() -> None:
+    profile = paused([60.0, 62.0, 61.0, 60.0])
+    assert ask(profile, "cpu.host_pauses").status == "cannot_answer"
+    found = ranking(profile)
+    assert (found.verdict, found.causes) == ("inconclusive", ())
+    lead = found.leads[0]
+    assert (lead.place.part, lead.place.steps, lead.place.between) == (
+        "host",
+        "every step",
+        ("aten::add_", "aten::detach"),
+    )
+    assert lead.impact_ms == pytest.approx(60.75)
+    assert [each.cause for each in lead.candidates][0] == "garbage_collection"
+    assert sum(each.likelihood for each in lead.candidates) <= 1.0
+    assert "with_stack" in lead.decide_by
+
+
+def test_a_pause_in_single_steps_looks_like_a_save() -> None:
+    lead = ranking(paused([0.0, 0.0, 300.0, 0.0, 0.0])).leads[0]
+    assert (lead.place.steps, lead.candidates[0].cause) == ("step 2 of 5", "checkpoint_stall")
+
+
+def test_a_pause_that_a_sure_cause_accounts_for_is_no_lead() -> None:
+    assert ranking(paused([60.0] * 4, "metrics.py(12): log_scores")).leads == ()
+
+
+@pytest.mark.parametrize(
+    ("frame", "inner", "cause"),
+    [
+        ("metrics.py(12): log_scores", "", "operator_dispatch"),
+        ("torch/serialization.py(700): save", "", "checkpoint_stall"),
+        ("pipeline.py(129): preprocess", "image.py(9): blur", "slow_data_processing"),
+        ("<built-in method collect>", "", "garbage_collection"),
+    ],
+)
+def test_the_deepest_frame_that_covers_a_pause_names_what_the_host_does(frame: str, inner: str, cause: str) -> None:
+    profile = paused([60.0] * 4, frame, inner)
+    (finding,) = ask(profile, "cpu.host_pauses").findings
+    assert finding.cause == cause
+    assert finding.claim.names == tuple(filter(None, (frame, inner)))
+    assert finding.hints["where"] == frame
+
+
+def test_a_wrapper_names_nothing_and_a_short_frame_does_not_stand_for_the_pause() -> None:
+    profile = paused([60.0] * 4, "sklearn/utils/_param_validation.py(187): wrapper", "numpy.py(1): argsort")
+    (finding,) = ask(profile, "cpu.host_pauses").findings
+    assert finding.claim.names == ("train.py(3): <module>", "numpy.py(1): argsort")
+
+
+def test_a_pause_at_the_begin_of_a_step_says_so() -> None:
+    rank = host()
+    for step in range(3):
+        rank.operator("aten::mm", 100_000 * step + 50_000, 50_000)
+        rank.step(step, 100_000 * step, 100_000 * (step + 1))
+    profile = profile_of(rank)
+    assert set(pause_places(profile, 0)["before"]) == {STEP_BEGIN}
+    assert ranking(profile).leads[0].candidates[0].cause == "slow_data_processing"
+
+
+@pytest.mark.parametrize(
+    ("present", "expected"),
+    [
+        (range(10), "every step"),
+        (range(1, 10), "every step"),
+        ((4,), "step 4 of 10"),
+        ((0, 5, 8), "3 of 10 steps"),
+        ((1, 3, 5, 7), "every 2nd step"),
+        ((0, 3, 6), "every 3rd step"),
+    ],
+)
+def test_steps_are_named_by_their_pattern(present: range, expected: str) -> None:
+    assert steps_text(tuple(present), tuple(range(10))) == expected
+
+
+def rates(slow_us: float, calls: int = 4, types: list[str] = FLOAT) -> Check:
+    rank, at = host(), 0.0
+    for step in range(calls):
+        rank.operator("aten::mm", at, 3_000, dims=LARGE, types=FLOAT)
+        rank.operator("aten::mm", at + 3_000, slow_us, dims=[[512, 256], [256, 1024]], types=types)
+        rank.step(step, at, at + 3_000 + slow_us)
+        at += 3_000 + slow_us
+    return ask(profile_of(rank), "computation.achieved_rate")
+
+
+def test_a_matrix_operator_far_below_the_fastest_one_computes_denormal_numbers() -> None:
+    check = rates(100_000)
+    (finding,) = check.findings
+    assert (finding.cause, finding.mechanism) == ("underutilization", "denormal_numbers")
+    rate, fastest, share = (fact.value for fact in finding.claim.facts)
+    assert rate == pytest.approx(2 * 512 * 256 * 1024 / 100e6)
+    assert fastest == pytest.approx(2 * 512**3 / 3e6)
+    assert share == pytest.approx(100 * 100 / 103)
+    assert finding.change[0].factor == pytest.approx(rate / fastest)
+
+
+def test_a_slow_operator_in_half_precision_is_emulated_and_a_little_slower_one_is_clean() -> None:
+    emulated = rates(100_000, types=["c10::BFloat16", "c10::BFloat16"])
+    assert emulated.findings[0].mechanism == "unsupported_dtype"
+    calm, few = rates(9_000), rates(100_000, calls=2)
+    assert calm.status == "clean"
+    assert few.status == "cannot_answer"
+
+
+def evaluating(every: int, steps: int = 8) -> Profile:
+    """Steps with a forward pass with gradients and a backward; every n-th also with three passes without."""
+    rank, at = host(), 0.0
+    for step in range(steps):
+        begun = at
+        rank.operator("aten::mm", at, 5_000, dims=LARGE, types=FLOAT, sequence=step)
+        rank.operator("autograd::engine::evaluate_function: MmBackward0", at + 5_000, 10_000)
+        at += 15_000
+        for _ in range(3 if step % every == 0 else 0):
+            rank.operator("aten::mm", at, 5_000, dims=LARGE, types=FLOAT)
+            at += 5_000
+        rank.step(step, begun, at)
+    return profile_of(rank)
+
+
+def test_forward_passes_without_gradients_in_some_steps_are_evaluation() -> None:
+    (finding,) = ask(evaluating(4), "overlap.evaluation").findings
+    assert (finding.cause, finding.steps) == ("evaluation_stall", (0, 4))
+    steps, each, cost = (fact.value for fact in finding.claim.facts)
+    assert (steps, each, cost) == (2, pytest.approx(15.0), pytest.approx(3.75))
+    assert ranking(evaluating(4)).causes[0].impact_ms == pytest.approx(3.75, rel=0.02)
+
+
+def test_forward_passes_without_gradients_in_every_step_are_training() -> None:
+    assert ask(evaluating(1), "overlap.evaluation").status == "clean"
+    assert ask(evaluating(100), "overlap.evaluation").findings  # in one step only
+
+
+def accumulating(exchanges: int, passes: int = 4, steps: int = 2) -> Profile:
+    """Two ranks that accumulate over passes and exchange gradients in the last ``exchanges`` of them."""
+    ranks = []
+    for number in range(2):
+        rank, at = host(number), 0.0
+        work = rank.host_thread("gloo")
+        for step in range(steps):
+            begun = at
+            for place in range(passes):
+                rank.annotation("DistributedDataParallel.forward", at, 5_000)
+                rank.operator("aten::mm", at, 5_000)
+                at += 5_000
+                if place >= passes - exchanges:
+                    rank.operator("c10d::allreduce_", at, 100)
+                    span = rank.annotation("gloo:all_reduce", at + 100, 8_000, track=work)
+                    rank.detail("operators", span, dims="[[1000000]]", types='["float"]')
+                    at += 8_100
+                rank.operator("aten::detach", at, 1_000)
+                at += 1_000
+            rank.annotation("Optimizer.step#SGD.step", at, 2_000)
+            rank.operator("aten::add_", at, 2_000)
+            at += 2_000
+            rank.step(step, begun, at)
+        ranks.append(rank)
+    return profile_of(*ranks)
+
+
+def test_the_same_exchange_in_every_pass_before_one_update_is_redundant() -> None:
+    profile = accumulating(exchanges=4)
+    (finding,) = ask(profile, "communication.redundant").findings
+    assert (finding.cause, finding.mechanism) == ("redundant_synchronization", "accumulation_without_no_sync")
+    assert measure(profile, "passes_per_update", rank=0).value == 4
+    assert measure(profile, "repeated_exchange_ms", rank=0).value == pytest.approx(24.0)
+    assert measure(profile, "pass_bytes", rank=0).value == 4_000_000
+
+
+def test_one_exchange_for_each_update_is_not() -> None:
+    assert ask(accumulating(exchanges=1), "communication.redundant").status == "clean"
+    assert ask(accumulating(exchanges=1, passes=1), "communication.redundant").status == "clean"
+
+
+def delayed(late: set[int], late_us: float = 5_000) -> Profile:
+    rank, at = host(), 0.0
+    for step in range(4):
+        begun = at
+        for call in range(10):
+            us = late_us if 10 * step + call in late else 500.0
+            rank.operator("aten::mul", at, us, dims=[[100], [100]], types=FLOAT)
+            at += us
+        rank.step(step, begun, at)
+    return profile_of(rank)
+
+
+def test_calls_that_exceed_their_usual_time_by_a_slice_are_contention() -> None:
+    profile = delayed({3, 14, 22, 37})
+    (finding,) = ask(profile, "cpu.held_up").findings
+    assert (finding.cause, finding.mechanism) == ("cpu_contention", None)
+    assert finding.confidence <= 0.7
+    lost = 4 * 4.5
+    assert measure(profile, "delayed_calls_pct", rank=0).value == pytest.approx(100 * lost / (40 * 0.5 + lost))
+    assert measure(profile, "delayed_calls_count", rank=0).value == 1
+    assert ask(delayed(set()), "cpu.held_up").status == "clean"
+    assert ask(delayed(set(range(40))), "cpu.held_up").status == "clean"  # each call is as long as usual
+
+
+def test_the_optimizer_over_whole_tables_is_dense_gradients() -> None:
+    rank = host()
+    table = [20_000, 32]
+    for step in range(3):
+        at = 100_000.0 * step
+        rank.operator("aten::embedding", at, 10_000, dims=[table, [2_000]], types=["float", "long int"])
+        rank.annotation("Optimizer.step#Adam.step", at + 40_000, 60_000)
+        for place, name in enumerate(("aten::lerp_", "aten::mul_", "aten::addcdiv_")):
+            rank.operator(name, at + 40_000 + 20_000 * place, 20_000, dims=[table, table], types=FLOAT)
+        rank.step(step, at, at + 100_000)
+    profile = profile_of(rank)
+    (finding,) = ask(profile, "computation.memory_bound").findings
+    assert (finding.cause, finding.mechanism) == ("memory_bound", "dense_embedding_gradients")
+    assert [fact.value for fact in finding.claim.facts] == [pytest.approx(60.0), pytest.approx(10.0)]
+    assert [each.factor for each in finding.change] == [pytest.approx(0.1)]
+
+
+def test_long_steps_at_one_distance_are_found_under_a_drifting_level_and_outliers() -> None:
+    walls = [100.0 + 60.0 * (20 <= step < 35) + 110.0 * (step % 5 == 4) for step in range(80)]
+    walls[26] = walls[57] = 340.0
+    found = periodic_stalls(StepSeries(np.arange(80), np.array(walls)), 10.0)
+    assert found is not None
+    assert found.period == 5
+    assert found.cost_ms == pytest.approx(22.0, rel=0.15)
+    assert found.excess_ms == pytest.approx(110.0, rel=0.15)
+    alternating = list(itertools.islice(itertools.cycle((60.0, 829.0)), 40))
+    assert periodic_stalls(StepSeries(np.arange(40), np.array(alternating)), 10.0) is None
