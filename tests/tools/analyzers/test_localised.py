@@ -67,7 +67,7 @@ def test_a_pause_without_frames_is_a_lead_and_no_cause() -> None:
         ("aten::add_", "aten::detach"),
     )
     assert lead.impact_ms == pytest.approx(60.75)
-    assert [each.cause for each in lead.candidates][0] == "garbage_collection"
+    assert lead.candidates[0].cause == "garbage_collection"
     assert sum(each.likelihood for each in lead.candidates) <= 1.0
     assert "with_stack" in lead.decide_by
 
