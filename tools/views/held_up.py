@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from tools.intervals import length
 from tools.run.links import parents
 from tools.views.profile import Profile, memoized
 
 SEVERAL = 5  # calls of one operator and shape that show what is usual
 SLICE_NS = 1_000_000  # no scheduler hands out shorter slices on a busy core
 TIMES_USUAL = 1.5
+MOSTLY, LITTLE = 0.6, 0.2  # of the delay in one kind of operator, and of the work that it does
 
 
 @memoized
@@ -43,6 +45,25 @@ def held_up(profile: Profile, rank: int) -> pd.DataFrame:
     late = (over >= SLICE_NS) & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"]) & (calls["size"] >= SEVERAL)
     found: pd.DataFrame = calls.loc[late, ["row", "own_ns", "usual_ns"]].reset_index(drop=True)
     return found
+
+
+@memoized
+def one_operator(profile: Profile, rank: int) -> bool:
+    """Whether most of the delay is in one kind of operator that does little of the work.
+
+    Who takes a core away strikes whatever runs on it, the longer it runs the more often.
+    """
+    view, calls = profile.rank(rank), held_up(profile, rank)
+    if calls.empty:
+        return False
+    delay = (calls["own_ns"] - calls["usual_ns"]).groupby(view.names(calls["row"].to_numpy(np.int64))).sum()
+    worst = str(delay.index[int(delay.to_numpy().argmax())])
+    rows = view.in_steps(view.host_compute_rows)
+    of_kind = rows[np.array(view.names(rows)) == worst]
+    delayed_ns = float(calls["own_ns"].sum())
+    usual_ns = float((view.end[of_kind] - view.start[of_kind]).sum()) - float(delay.max())
+    work_ns = float(length(view.covered(rows))) - delayed_ns
+    return float(delay.max() / delay.sum()) >= MOSTLY and usual_ns < LITTLE * max(work_ns, 1.0)
 
 
 def _own_ns(start: np.ndarray, end: np.ndarray) -> np.ndarray:

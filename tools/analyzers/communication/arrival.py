@@ -98,7 +98,7 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
 
 def _unsure(profile: Profile, rank: int, own: tuple[Excess, ...]) -> str:
     """Why what makes the rank late is not known although it is seen where: a sentence, "" where nothing is open."""
-    if not own:
+    if not own or profile.run.has_device:
         return ""
     if own[0].part == "compute" and even_share(profile, rank) < HELD_UP:
         return TAKEN

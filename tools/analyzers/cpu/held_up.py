@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from tools.analyzers.cpu.contention import contention
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.figures import measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure
-from tools.views.held_up import held_up
+from tools.views.held_up import held_up, one_operator
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
@@ -23,9 +24,9 @@ UNSEEN = "A trace does not show what ran meanwhile: other processes, more thread
     causes=("cpu_contention",),
 )
 def operators_held_up(profile: Profile) -> Check | Finding | None:
-    """Calls of operators that exceed their own usual time by a scheduler's slice; the monitor's records know better."""
-    records = profile.host_records
-    if profile.run.has_device or (records is not None and any(records.sampled_s(rank) for rank in records.ranks)):
+    """Calls of operators that exceed their own usual time by a scheduler's slice, unless records say who has the cores."""
+    waiting = contention.answer(profile)
+    if profile.run.has_device or (waiting is not None and waiting.status == "found"):
         return None
     ranks = profile.run.rank_numbers
     if not any(len(profile.rank(rank).host_compute_rows) for rank in ranks):
@@ -35,6 +36,11 @@ def operators_held_up(profile: Profile) -> Check | Finding | None:
     share = shares[worst]
     if share.value < limit:
         return clean(say("Operators that take far longer than usual cost {0} of the step at most.", share))
+    if one_operator(profile, worst):
+        text = (
+            "Operators that take far longer than usual cost {0} of the step, nearly all of it in one kind of operator."
+        )
+        return clean(say(text, share))
     count = measure(profile, "delayed_calls_count", rank=worst)
     chosen = affected(shares, profile.thresholds["noted_pct"])
     text = (
