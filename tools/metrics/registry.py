@@ -21,7 +21,7 @@ from tools.views.profile import Profile
 
 NAME_LIMIT = 80
 HYPHENATED = ("all_reduce", "all_gather", "all_to_all", "reduce_scatter")
-RECORDED = ("name", "group", "before", "after")  # argument values that a run's own files name: untrusted text
+RECORDED = ("name", "group")  # argument values that a run's own files name: untrusted text
 
 
 def label_of(metric: Metric, arguments: Mapping[str, Argument]) -> str:

@@ -132,43 +132,58 @@ def covering(profile: Profile, rank: int) -> Cover:
     return cover(profile.rank(rank), pauses(profile, rank))
 
 
-def at_place(profile: Profile, rank: int, before: str, after: str) -> pd.DataFrame:
-    """The rows of ``pause_places`` between these operators; all of them where none is named."""
+@memoized
+def places(profile: Profile, rank: int) -> pd.DataFrame:
+    """The places of a rank's pauses, longest in all first: columns before, after, ns."""
     table = pause_places(profile, rank)
-    chosen = ((table["before"] == before) | (not before)) & ((table["after"] == after) | (not after))
-    found: pd.DataFrame = table[chosen]
-    if (before or after) and found.empty:
-        raise UsageError(f"rank {rank} has no pause of the host between {before} and {after}")
+    spent = (
+        table.assign(ns=table["end_ns"] - table["start_ns"]).groupby(["before", "after"], as_index=False)["ns"].sum()
+    )
+    ordered: pd.DataFrame = spent.sort_values(
+        ["ns", "before", "after"], ascending=[False, True, True], ignore_index=True
+    )
+    return ordered
+
+
+def at_place(profile: Profile, rank: int, place: int) -> pd.DataFrame:
+    """The rows of ``pause_places`` at the n-th of ``places``, counted from 1; all of them for 0."""
+    table, known = pause_places(profile, rank), places(profile, rank)
+    if not place:
+        return table
+    if not 1 <= place <= len(known):
+        raise UsageError(f"rank {rank} has {len(known)} places at which its host pauses; there is no place {place}")
+    before, after, _ = known.iloc[place - 1]
+    found: pd.DataFrame = table[(table["before"] == before) & (table["after"] == after)]
     return found
 
 
 @metric("ms", "host pause time per step", "How long does a step wait for pauses of the host?")
-def host_pause_ms(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+def host_pause_ms(profile: Profile, rank: int, place: int = 0) -> Measurement:
     """Pauses of the host that the rank waits for, per step over all its steps; at one place or at all."""
-    table = at_place(profile, rank, before, after)
+    table = at_place(profile, rank, place)
     value = float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / max(len(profile.rank(rank).steps), 1)
     return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
 
 
 @metric("%", "host pause share of the step", "How much of the step are pauses of the host?")
-def host_pause_pct(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+def host_pause_pct(profile: Profile, rank: int, place: int = 0) -> Measurement:
     """The same as a share of the rank's steps."""
-    table = at_place(profile, rank, before, after)
+    table = at_place(profile, rank, place)
     value = 100.0 * float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / profile.rank(rank).wall_ms.sum()
     return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
 
 
 @metric("ms", "duration of one host pause", "How long is a pause of the host at a place?")
-def host_pause_each_ms(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+def host_pause_each_ms(profile: Profile, rank: int, place: int = 0) -> Measurement:
     """The median over the steps that have such pauses."""
-    table = at_place(profile, rank, before, after)
+    table = at_place(profile, rank, place)
     each = (table["end_ns"] - table["start_ns"]).groupby(table["step"]).sum()
     value = float(each.median()) / 1e6 if len(each) else 0.0
     return of_rank(profile.rank(rank), value, lambda: table, "pauses of one step, the median step that has some")
 
 
 @metric("steps", "number of steps with a host pause", "In how many steps does the host pause at a place?")
-def host_pause_steps(profile: Profile, rank: int, before: str = "", after: str = "") -> Measurement:
+def host_pause_steps(profile: Profile, rank: int, place: int = 0) -> Measurement:
     """Steps of the rank with a pause of the host at the place."""
-    table = at_place(profile, rank, before, after)
+    table = at_place(profile, rank, place)
     return of_rank(profile.rank(rank), float(table["step"].nunique()), lambda: table, "steps with such pauses")
