@@ -10,6 +10,7 @@ import pytest
 from tests.collective_runs import RING
 from tests.synthetic import A100, H100, V100, RankBuilder, profile_of
 from tools.judgement.ranking import Ranking, ranking
+from tools.judgement.verdict import UNSEEN_HOST
 from tools.run.model import Device, Layout
 from tools.views.profile import Profile
 
@@ -125,15 +126,21 @@ def large(known: Ranking) -> list[tuple[str, float]]:
         pytest.param(lambda: jittery(0, 3), id="jitter over three steps"),
         pytest.param(lambda: jittery(1, 12), id="jitter over twelve steps"),
         pytest.param(lambda: jittery(2, 1), id="jitter in one step"),
-        pytest.param(lambda: on_cpu(1), id="one rank without a device"),
-        pytest.param(lambda: on_cpu(8), id="eight ranks without a device"),
-        pytest.param(lambda: on_cpu(8, steps=1), id="eight ranks without a device, one step"),
     ],
 )
 def test_a_healthy_run_is_called_healthy(make: Callable[[], Profile]) -> None:
     known = ranking(make())
     assert large(known) == []
     assert known.verdict == "healthy"
+
+
+@pytest.mark.parametrize(("ranks", "steps"), [(1, STEPS), (8, STEPS), (8, 1)])
+def test_a_run_on_processors_is_not_called_healthy_where_nobody_saw_who_had_the_cores(ranks: int, steps: int) -> None:
+    known = ranking(on_cpu(ranks, steps))
+    assert large(known) == []
+    assert (known.verdict, known.why) == ("inconclusive", UNSEEN_HOST)
+    assert [lead.place.part for lead in known.leads] == ["compute"]
+    assert "monitor" in known.leads[0].decide_by
 
 
 @pytest.mark.parametrize("seed", range(4))

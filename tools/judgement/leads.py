@@ -11,7 +11,7 @@ from tools.findings import Sentence
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import EXPLAINING, Judgement, families, part_pct, unexplained_parts, worth_pct
 from tools.knowledge.tables import table
-from tools.metrics.host.pauses import STEP_BEGIN, covering, pause_places
+from tools.metrics.host.pauses import STEP_BEGIN, at_place, covering, places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
@@ -91,11 +91,7 @@ def _pauses(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
         rank = view.rank.rank
         if covering(profile, rank).framed:
             continue
-        places = pause_places(profile, rank)
-        spent = places.assign(ns=places["end_ns"] - places["start_ns"]).groupby(["before", "after"], as_index=False)[
-            "ns"
-        ]
-        for before, after, ns in spent.sum().itertuples(index=False, name=None):
+        for before, after, ns in places(profile, rank).itertuples(index=False, name=None):
             share = 100.0 * ns / 1e6 / view.wall_ms.sum()
             if share >= profile.thresholds["cause_share_pct"]:
                 sharing.setdefault((before, after), []).append(rank)
@@ -108,11 +104,12 @@ def _pauses(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
 
 
 def _pause(profile: Profile, before: str, after: str, rank: int, ranks: tuple[int, ...]) -> Lead:
-    view, places = profile.rank(rank), pause_places(profile, rank)
-    mine = places[(places["before"] == before) & (places["after"] == after)]
-    steps = steps_text(sorted(set(mine["step"])), view.steps["number"].tolist())
+    known = places(profile, rank)
+    number = 1 + int(((known["before"] == before) & (known["after"] == after)).to_numpy().argmax())
+    numbers = sorted(set(at_place(profile, rank, number)["step"]))
+    steps = steps_text(numbers, profile.rank(rank).steps["number"].tolist())
     cost, share, each = (
-        measure(profile, name, rank=rank, before=before, after=after)
+        measure(profile, name, rank=rank, place=number)
         for name in ("host_pause_ms", "host_pause_pct", "host_pause_each_ms")
     )
     where = f"In {steps} the host of rank {rank} pauses between {{n0}} and {{n1}}"

@@ -99,10 +99,13 @@ def test_the_bundled_run_is_traced_to_the_loader_of_rank_1(diagnosed: Diagnose) 
     assert low <= 2.052 <= high, "the measured speedup of the fixed twin"
 
 
-def test_the_fixed_twin_is_healthy(diagnosed: Diagnose) -> None:
+def test_the_fixed_twin_shows_no_problem_in_what_was_recorded(diagnosed: Diagnose) -> None:
     diagnosis = diagnosed(demo_fixed_run())
     assert_sound(diagnosis)
-    assert diagnosis.verdict == "healthy"
+    assert diagnosis.verdict == "inconclusive"
+    assert "no problem is visible" in diagnosis.answer[1]
+    assert not diagnosis.causes
+    assert diagnosis.leads
 
 
 def test_the_pair_of_bundled_runs_can_be_compared(diagnosed: Diagnose) -> None:

@@ -43,10 +43,12 @@ def with_idle_cores(
     *,
     cores: int = 2,
     kind: str = "all_reduce",
+    waiting_us: float = 0.0,
 ) -> Profile:
-    """The same with records of the machine's cores."""
+    """The same with records of the machine's cores, and of the wait for one in each second."""
     steps = [step_rows(rank, [(compute_us + transfer_us) / 1e3] * 40) for rank in (0, 1)]
-    rates = {rank: {"cpu_total_ticks": 100.0 * cores, "cpu_idle_ticks": idle_pct * cores} for rank in (0, 1)}
+    ticks = {"cpu_total_ticks": 100.0 * cores, "cpu_idle_ticks": idle_pct * cores}
+    rates = {rank: {**ticks, "run_delay_us": waiting_us} for rank in (0, 1)}
     return recorded_profile(
         records_of(steps, rates), lambda rank: _rank(rank, compute_us, transfer_us, megabytes, kind)
     )
@@ -187,9 +189,13 @@ def test_three_idle_cores_of_sixty_four_are_enough_for_two_ranks() -> None:
 
 @pytest.mark.parametrize(("idle_pct", "status"), [(2.0, "cannot_answer"), (80.0, "found")])
 def test_a_low_bandwidth_next_to_busy_cores_is_not_put_down_to_the_link(idle_pct: float, status: str) -> None:
-    answer = check(with_idle_cores(60_000.0, 30_000.0, 1.8, idle_pct), "transfer")
+    answer = check(with_idle_cores(60_000.0, 30_000.0, 1.8, idle_pct, waiting_us=400_000.0), "transfer")
     assert answer.status == status
     assert ("no core was free" in answer.reason) == (status == "cannot_answer")
+
+
+def test_threads_that_hardly_waited_for_a_core_waited_for_the_link() -> None:
+    assert check(with_idle_cores(60_000.0, 30_000.0, 1.8, 2.0, waiting_us=20_000.0), "transfer").status == "found"
 
 
 def test_the_link_is_not_blamed_between_ranks_of_one_machine() -> None:

@@ -136,13 +136,9 @@ def covering(profile: Profile, rank: int) -> Cover:
 def places(profile: Profile, rank: int) -> pd.DataFrame:
     """The places of a rank's pauses, longest in all first: columns before, after, ns."""
     table = pause_places(profile, rank)
-    spent = (
-        table.assign(ns=table["end_ns"] - table["start_ns"]).groupby(["before", "after"], as_index=False)["ns"].sum()
-    )
-    ordered: pd.DataFrame = spent.sort_values(
-        ["ns", "before", "after"], ascending=[False, True, True], ignore_index=True
-    )
-    return ordered
+    spent = table.assign(ns=table["end_ns"] - table["start_ns"])[["before", "after", "ns"]]
+    summed = spent.groupby(["before", "after"]).sum().reset_index()
+    return summed.sort_values(["ns", "before", "after"], ascending=[False, True, True], ignore_index=True)
 
 
 def at_place(profile: Profile, rank: int, place: int) -> pd.DataFrame:

@@ -15,9 +15,9 @@ analyze = asking(*COMPUTATION)
 
 
 def test_every_question_is_asked_once_and_none_silently() -> None:
-    for profile in (profile_of(one_kernel(SGEMM, 500)), profile_of(_host_run("float"))):
+    for profile, asked in ((profile_of(one_kernel(SGEMM, 500)), 8), (profile_of(_host_run("float")), 9)):
         names = [each.name for each in analyze(profile)]
-        assert len(names) == len(set(names)) == 8
+        assert len(names) == len(set(names)) == asked
         assert all(name.startswith("computation.") for name in names)
 
 
@@ -74,6 +74,7 @@ def test_without_a_device_its_questions_cannot_be_answered() -> None:
     assert answers.pop("computation.fp64").status == "clean"
     assert answers.pop("computation.memory_bound").status == "clean"
     assert "one rank" in answers.pop("computation.slow_device").reason
+    assert "shapes" in answers.pop("computation.achieved_rate").reason
     assert {answer.status for answer in answers.values()} == {"cannot_answer"}
     assert {answer.reason for answer in answers.values()} == {"no device work is recorded"}
 
