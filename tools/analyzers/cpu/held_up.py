@@ -24,7 +24,7 @@ UNSEEN = "A trace does not show what ran meanwhile: other processes, more thread
     causes=("cpu_contention",),
 )
 def operators_held_up(profile: Profile) -> Check | Finding | None:
-    """Calls of operators that exceed their own usual time by a scheduler's slice, unless records say who has the cores."""
+    """Calls of operators that exceed their own usual time by a scheduler's slice, unless records show contention."""
     waiting = contention.answer(profile)
     if profile.run.has_device or (waiting is not None and waiting.status == "found"):
         return None
