@@ -16,7 +16,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from evals.case_schema import Case, CaseFile, Split, Tags
+from evals.case_schema import Case, CaseFile, Split, Tags, Verdict
 from tools.errors import InputError, UsageError
 from tools.knowledge.taxonomy import causes
 
@@ -135,7 +135,7 @@ def _made(label: Label, place: Path) -> list[Case]:
 def _case(
     name: str,
     what: str,
-    run: dict[str, str],
+    run: dict[str, Any],
     expected: dict[str, Any],
     tags: dict[str, str],
     baseline: dict[str, str] | None = None,
@@ -155,9 +155,63 @@ def load_cases(folder: Path = CASES) -> tuple[Case, ...]:
     return once(tuple(case for file in files for case in _read(file)))
 
 
-def all_cases(labs: Sequence[Path]) -> tuple[Case, ...]:
-    """The written cases and those of the recorded lab runs."""
-    return once((*load_cases(), *lab_cases(labs)))
+class OthersLabel(BaseModel):
+    """What ``labels.yaml`` says of one run that others recorded; what the evaluation does not need is ignored."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True)
+    verdict: Verdict | tuple[Verdict, ...]
+    top1: tuple[str, ...] = ()
+    top3: tuple[str, ...] = ()  # causes any of which may come first
+    mechanism: str | None = None
+    ranks: tuple[int, ...] | None = None
+    only_causes: tuple[str, ...] = ()  # healthy but for these
+    not_causes: tuple[str, ...] = ()
+    note: str = ""
+
+
+def others_cases(folder: Path) -> tuple[Case, ...]:
+    """Two cases of each run of others: with all that was recorded, and with its traces alone; () without the folder.
+
+    Raises InputError for a label file that is no such table.
+    """
+    file = folder / "labels.yaml"
+    if not file.is_file():
+        return ()
+    try:
+        entries = yaml.safe_load(file.read_text("utf-8"))
+        labels = {str(name): OthersLabel.model_validate(entry) for name, entry in entries.items()}
+    except (yaml.YAMLError, ValidationError, AttributeError) as error:
+        raise InputError(f"{file} is no table of labels ({error}); correct it or unset HERMES_RUNS") from error
+    return tuple(case for name, label in labels.items() for case in _of_others(name, label))
+
+
+def _of_others(name: str, label: OthersLabel) -> list[Case]:
+    verdicts = (label.verdict,) if isinstance(label.verdict, str) else label.verdict
+    healthy = "healthy" in verdicts
+    expected: dict[str, Any] = {"verdict": verdicts}
+    if healthy:
+        expected["not_causes"] = label.not_causes
+    else:
+        expected |= {"any_of": label.top1 or label.top3, "ranks": label.ranks}
+    if healthy and label.only_causes:  # a problem for these reasons is right as well, and which one is not scored
+        expected["not_causes"] = [name for name in label.not_causes if name not in label.only_causes]
+    kind = "cause" if not healthy else "unlabelled" if label.only_causes else "healthy"
+    tags = {"source": "others", "kind": kind, "fault": name}
+    cases = []
+    for suffix, edit in (("", {}), ("-traces", {"without_records": True})):
+        own = dict(expected)
+        if suffix and not healthy:
+            own["verdict"] = tuple(dict.fromkeys((*verdicts, "inconclusive")))  # a lead is a right answer to less data
+        run = {"others": name, "edit": edit}
+        cases.append(
+            _case(f"others-{name}{suffix}".replace("_", "-"), label.note, run, own, {**tags, "scale": suffix[1:]})
+        )
+    return cases
+
+
+def all_cases(labs: Sequence[Path], others: Path) -> tuple[Case, ...]:
+    """The written cases, those of the recorded lab runs, and those of runs that others recorded."""
+    return once((*load_cases(), *lab_cases(labs), *others_cases(others)))
 
 
 def once(cases: tuple[Case, ...]) -> tuple[Case, ...]:

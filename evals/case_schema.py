@@ -10,7 +10,7 @@ from evals.synthetic.spec import Record, SyntheticSpec
 from tools.knowledge.taxonomy import causes
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
-Source = Literal["real", "lab", "synthetic"]
+Source = Literal["real", "lab", "others", "synthetic"]
 Kind = Literal["cause", "healthy", "missing_data", "two_causes", "masked", "injected", "incomparable", "unlabelled"]
 Split = Literal["dev", "test"]
 
@@ -35,20 +35,23 @@ class RunRef(Record):
 
     traces: str | None = None  # below the folder with real traces
     lab: str | None = None  # below the folder with recorded lab runs
+    others: str | None = None  # below the folder with runs that others recorded
     demo: Literal["slow", "fixed"] | None = None
     synthetic: SyntheticSpec | None = None
     edit: RunEdit = RunEdit()
 
     @model_validator(mode="after")
     def _exactly_one(self) -> RunRef:
-        named = [name for name in ("traces", "lab", "demo", "synthetic") if getattr(self, name) is not None]
+        named = [name for name in ("traces", "lab", "others", "demo", "synthetic") if getattr(self, name) is not None]
         if len(named) != 1:
-            raise ValueError(f"a run is one of traces, lab, demo or synthetic; here are {', '.join(named) or 'none'}")
-        for path in (self.traces, self.lab):
+            raise ValueError(
+                f"a run is one of traces, lab, others, demo or synthetic; here are {', '.join(named) or 'none'}"
+            )
+        for path in (self.traces, self.lab, self.others):
             if path is not None and (path.startswith("/") or ".." in path.split("/")):
                 raise ValueError(f"{path!r} leaves its folder")
-        if not self.edit.nothing and self.lab is None and self.demo is None:
-            raise ValueError("only a recorded lab run is edited; a synthetic one is made as it has to be")
+        if not self.edit.nothing and self.lab is None and self.demo is None and self.others is None:
+            raise ValueError("only a recorded run is edited; a synthetic one is made as it has to be")
         return self
 
 

@@ -32,9 +32,10 @@ COLUMNS = (
 )
 FAULT_HEAD = ("fault", "dev first", "dev clean", "test first", "test clean")
 ABOUT = (
-    "Real runs are public traces and recordings of the lab; synthetic ones are never pooled with them. Rules and "
-    "thresholds were made with the split dev at hand; docs/evaluation.md says what of test was seen. Intervals are "
-    "95 % bootstrap intervals over cases."
+    "Real runs are public traces and recordings of the lab; runs of others were recorded by other people in other"
+    " styles of code, each judged with everything and by its traces alone. They are never pooled with each other or"
+    " with synthetic ones. Rules and thresholds were made with the split dev at hand; docs/evaluation.md says what of"
+    " test was seen. Intervals are 95 % bootstrap intervals over cases."
 )
 NO_TEST = "No real run is in the split test: the analyzers were written with these runs at hand."
 SIDE, EDGE = 260, 40

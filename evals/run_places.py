@@ -21,7 +21,7 @@ TRACE = re.compile(r"^rank(\d+)\.pt\.trace\.json(?:\.gz)?$")
 KEPT_OF_CUT_FILE = 0.6
 EVERY = 40  # one name in so many gets a hostile text
 OWN_MARKS = ("ProfilerStep#", "enumerate(", "gloo:", "nccl:", "c10d::", "Optimizer.")  # names that readers go by
-RECORDS = ("steps_rank*.jsonl*", "env.json")
+RECORDS = ("steps_rank*.jsonl*", "env.json", "*.log")
 
 
 def edited(run: Path, edit: RunEdit, target: Path) -> Path:
@@ -73,10 +73,11 @@ class Places:
     traces: Path
     labs: tuple[Path, ...]  # the first one that holds a run is taken
     own_labs: bool = False  # they were named: what they do not hold is skipped, with a message
+    others: Path = ROOT.parent / "shared" / "runs"  # runs that others recorded, with labels.yaml
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Places:
-        """HERMES_TRACES and HERMES_LAB (several folders as in PATH), by default next to and in the checkout.
+        """HERMES_TRACES, HERMES_RUNS, HERMES_LAB (several folders as in PATH); by default next to and in the checkout.
 
         Raises InputError when HERMES_LAB names what is no folder: runs that were asked for are not skipped.
         """
@@ -89,6 +90,7 @@ class Places:
             traces=Path(environment.get("HERMES_TRACES", ROOT.parent / "shared" / "traces")),
             labs=labs or tuple(folder for folder in (RECORDED,) if folder.is_dir()),
             own_labs=bool(labs),
+            others=Path(environment.get("HERMES_RUNS", cls.others)),
         )
 
 
@@ -105,6 +107,8 @@ def missing_folder(case: Case, places: Places) -> str:
     for ref in filter(None, (case.run, case.baseline)):
         if ref.traces is not None and not places.traces.is_dir():
             return "the folder with real traces is absent; set HERMES_TRACES"
+        if ref.others is not None and not places.others.is_dir():
+            return "the folder with runs of others is absent; set HERMES_RUNS"
         if ref.lab is not None and not places.labs:
             return "the folder with lab runs is absent; record them (make lab) or set HERMES_LAB"
         if ref.lab is not None and places.own_labs and not any((each / ref.lab).exists() for each in places.labs):
@@ -137,6 +141,8 @@ def locate(ref: RunRef, places: Places, scratch: Path) -> Located:
         return Located(_present([places.traces / ref.traces]))
     if ref.demo is not None:
         path = demo_run() if ref.demo == "slow" else demo_fixed_run()
+    elif ref.others is not None:
+        path = _present([places.others / ref.others])
     else:
         path = _present([folder / str(ref.lab) for folder in places.labs])
     if ref.edit.nothing:

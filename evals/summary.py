@@ -168,8 +168,8 @@ def model_totals(results: Sequence[CaseResult]) -> ModelTotals | None:
 
 
 Schema = Literal["hermes-dx/eval/2"]
-REAL, SYNTHETIC = "real runs", "synthetic"
-POOLS: Mapping[str, str] = MappingProxyType({"real": REAL, "lab": REAL, "synthetic": SYNTHETIC})
+REAL, OTHERS, SYNTHETIC = "real runs", "runs of others", "synthetic"
+POOLS: Mapping[str, str] = MappingProxyType({"real": REAL, "lab": REAL, "others": OTHERS, "synthetic": SYNTHETIC})
 SPLITS = ("", "dev", "test")  # "" is both
 DIMENSIONS = ("source", "kind", "family", "difficulty", "fault", "scale")
 
@@ -227,7 +227,7 @@ def summarise(
     """Counts, groups and details of all results."""
     scored = [result for result in cases if result.status == "scored"]
     parts: list[tuple[str, str, list[CaseResult]]] = []
-    for pool, split in product((REAL, SYNTHETIC), SPLITS):
+    for pool, split in product((REAL, OTHERS, SYNTHETIC), SPLITS):
         chosen = [r for r in scored if POOLS[r.tags.source] == pool and split in ("", r.tags.split)]
         parts += [(pool, split, chosen)] if chosen else []
     return Results(

@@ -54,13 +54,15 @@ class Lead:
     decide_by: str
 
 
-def leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgement) -> tuple[Lead, ...]:
+def leads(
+    profile: Profile, causes: Sequence[RankedCause], judged: Judgement, open_places: Sequence[RankedCause] = ()
+) -> tuple[Lead, ...]:
     """The largest leads, largest first; at least one where the verdict is inconclusive and a trace was read."""
     if not profile.traced:
         return ()
     enough = profile.thresholds["confidence"]
     sure = [each for each in causes if each.finding.confidence >= enough]
-    found = [*_pauses(profile, sure), *_parts(profile, sure)]
+    found = [*_pauses(profile, sure), *_parts(profile, sure), *_late(profile, sure, open_places)]
     if judged.verdict == "inconclusive" and not found:
         found = [_hypothesis(profile, causes[0]) if causes else _largest_part(profile)]
     return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
@@ -129,6 +131,20 @@ def _parts(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
             continue
         rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part=part, rank=each).value)
         found.append(_of_part(profile, part, rank, share))
+    return found
+
+
+def _late(profile: Profile, sure: Sequence[RankedCause], open_places: Sequence[RankedCause]) -> list[Lead]:
+    """Ranks that the others wait for, where neither a well-supported cause nor a recorded one delays them."""
+    found = []
+    for each in open_places:
+        finding, explaining = each.finding, {cause.finding.cause for cause in sure}
+        if each.impact_pct < profile.thresholds["cause_share_pct"] or explaining & set(finding.symptom_of):
+            continue
+        candidates, decide_by = _judged(profile, finding.hints["open"], finding.ranks[0])
+        steps = steps_text(finding.steps, profile.rank(finding.ranks[0]).steps["number"].tolist())
+        place = Place("exposed_communication", finding.ranks, steps)
+        found.append(Lead(place, each.impact_ms, each.impact_pct, finding.claim, candidates, decide_by))
     return found
 
 

@@ -79,17 +79,20 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     ranked = [_ranked(each, saved, step_ms, basis_ms) for each, saved in worth]
     listed = [each for each in ranked if each.impact_pct >= NOTED_PCT]
     below = [each for each in ranked if each.impact_pct < NOTED_PCT]
+    open_places = [each for each in listed if "open" in each.finding.hints]  # seen where, but not why: leads
+    listed = [each for each in listed if "open" not in each.finding.hints]
     explained = (
-        tuple(each.finding for each in below if cause.finding.cause in each.finding.symptom_of) for cause in listed
+        tuple(each.finding for each in (*open_places, *below) if cause.finding.cause in each.finding.symptom_of)
+        for cause in listed
     )
     causes = tuple(replace(cause, symptoms=own) for cause, own in zip(listed, explained, strict=True))
     if profile.traced:
         unexplained = unexplained_parts(profile, causes)
-        judged = judge(profile, causes, checks, unexplained)
+        judged = judge(profile, causes, checks, unexplained, open_places)
     else:
         unexplained, judged = (), judge_records(profile, causes)
     ordered_causes = _by_saving(causes, profile.thresholds["confidence"])
-    open_leads = leads(profile, ordered_causes, judged)
+    open_leads = leads(profile, ordered_causes, judged, open_places)
     return Ranking(ordered_causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained, open_leads)
 
 

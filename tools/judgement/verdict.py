@@ -145,7 +145,11 @@ class Judgement:
 
 
 def judge(
-    profile: Profile, causes: Sequence[RankedCause], checks: Sequence[Check], unexplained: Sequence[str]
+    profile: Profile,
+    causes: Sequence[RankedCause],
+    checks: Sequence[Check],
+    unexplained: Sequence[str],
+    open_places: Sequence[RankedCause] = (),
 ) -> Judgement:
     """The verdict on causes that are ranked already, and on the parts of the step that none of them explains."""
     limits = profile.thresholds
@@ -171,6 +175,8 @@ def judge(
     if sure or any(lost >= limits["cause_share_pct"] for lost in certain):
         why = "fixing a cause would save a noticeable share of the step, but confidence in it is low"
         return Judgement("inconclusive", why, _needed(profile, unexplained, checks))
+    if any(each.impact_pct >= limits["cause_share_pct"] for each in open_places):
+        return Judgement("inconclusive", "a rank is late, and what delays it was not recorded", HOST_RECORDS)
     return _without_cause(profile, causes, checks, unexplained)
 
 

@@ -92,7 +92,11 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
         details=_details(profile, late, own),
         against=(*(say(text) for text in sorted(unsure)), *_against(profile, late, own, explained)),
         symptom_of=tuple(dict.fromkeys(cause for each in parts for cause in EXPLAINED_BY[each.part])),
-        hints={"rank": str(late[0]), "part": max(parts, key=lambda each: each.fact.value).part if parts else ""},
+        hints={
+            **({"open": "late_rank"} if unsure else {}),
+            "rank": str(late[0]),
+            "part": max(parts, key=lambda each: each.fact.value).part if parts else "",
+        },
     )
 
 

@@ -189,6 +189,7 @@ def memory_bound(profile: Profile) -> Check | Finding:
         if not any(len(view.host_compute_rows) for view in profile.ranks):
             return cannot_answer("no operators are recorded", "a trace with ProfilerActivity.CPU")
         group, text = "elementwise_runs", "Runs of element-wise operators take {0} of the step."
+        limit = profile.thresholds["host_chain_pct"]
         where = concerned(profile, group, host=True, least_pct=limit / (1.0 - FUSED))
     elif not device_ranks(profile):
         return cannot_answer(*NO_KERNELS)
@@ -204,10 +205,7 @@ def memory_bound(profile: Profile) -> Check | Finding:
     finding = Finding(
         cause="memory_bound",
         claim=say(text.replace(" take", ", each reading and writing whole tensors, take"), where.share),
-        confidence=confidence(
-            (saved_pct, profile.thresholds["host_chain_pct"] if host else limit),
-            at_most=0.8 if host else 0.85 if moved else 0.65,
-        ),
+        confidence=confidence((saved_pct, limit), at_most=0.8 if host else 0.85 if moved else 0.65),
         details=(say("They take {0}, in {1} per step.", *where.amounts), *moved),
         signals=("chains of element-wise kernels",) if host else (),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.cpu.contention import contention
+from tools.analyzers.cpu.profiling import profiling_overhead
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.figures import measure_ranks
@@ -24,9 +25,9 @@ UNSEEN = "A trace does not show what ran meanwhile: other processes, more thread
     causes=("cpu_contention",),
 )
 def operators_held_up(profile: Profile) -> Check | Finding | None:
-    """Calls of operators that exceed their own usual time by a scheduler's slice, unless records show contention."""
-    waiting = contention.answer(profile)
-    if profile.run.has_device or (waiting is not None and waiting.status == "found"):
+    """Calls of operators that exceed their own usual time by a scheduler's slice, unless records show why."""
+    known = (contention.answer(profile), profiling_overhead.answer(profile))
+    if profile.run.has_device or any(each is not None and each.status == "found" for each in known):
         return None
     ranks = profile.run.rank_numbers
     if not any(len(profile.rank(rank).host_compute_rows) for rank in ranks):
