@@ -60,7 +60,11 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
 )
 CHECKS = tuple(spec for block in BLOCKS for spec in block)
 BY_NAME = {spec.name: spec for spec in CHECKS}
-UNWATCHED = ("offload_stall", "power_governor")  # mechanisms that the checks of their cause do not cover
+UNWATCHED = (
+    "offload_stall",
+    "power_governor",
+    "find_unused_parameters",
+)  # mechanisms that the checks of their cause do not cover
 
 
 def spec_of(name: str) -> CheckSpec:

@@ -73,7 +73,7 @@ def steps_text(present: Sequence[int], of: Sequence[int]) -> str:
     if len(present) >= EVERY * len(of):
         return "every step"
     if len(present) == 1:
-        return f"step {present[0]} of {len(of)}"
+        return f"step {present[0]} (1 of {len(of)})"
     gaps = np.diff(sorted(present))
     if len(present) >= REGULAR and len(set(gaps.tolist())) == 1 and gaps[0] > 1:
         return f"every {_ordinal(int(gaps[0]))} step"
@@ -115,7 +115,7 @@ def _pause(profile: Profile, before: str, after: str, rank: int, ranks: tuple[in
         for name in ("host_pause_ms", "host_pause_pct", "host_pause_each_ms")
     )
     where = f"In {steps} the host of rank {rank} pauses between {{n0}} and {{n1}}"
-    text = f"{where}, {{2}} each time: {{0}} per step ({{1}})."
+    text = f"{where}, {{2}} in such a step: {{0}} per step ({{1}})."
     claim = Sentence(text, (cost, share, each), (before, after))
     kind = "rare_pause" if steps != "every step" else "first_pause" if before == STEP_BEGIN else "pause"
     candidates, decide_by = _judged(profile, kind, rank)
@@ -126,11 +126,10 @@ def _parts(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
     """Large parts of the step other than host pauses for which no well-supported cause accounts."""
     found = []
     for part in unexplained_parts(profile, sure):
-        share = part_pct(profile, part)
         if part == "host" and _pauses(profile, sure):
             continue
         rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part=part, rank=each).value)
-        found.append(_of_part(profile, part, rank, share))
+        found.append(_of_part(profile, part, rank))
     return found
 
 
@@ -148,12 +147,12 @@ def _late(profile: Profile, sure: Sequence[RankedCause], open_places: Sequence[R
     return found
 
 
-def _of_part(profile: Profile, part: str, rank: int, share_pct: float) -> Lead:
+def _of_part(profile: Profile, part: str, rank: int) -> Lead:
     cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and no cause accounts for it."
     claim = Sentence(text, (cost, share))
     candidates, decide_by = _judged(profile, part, rank)
-    return Lead(Place(part, (rank,), "every step"), cost.value, share_pct, claim, candidates, decide_by)
+    return Lead(Place(part, (rank,), "every step"), cost.value, share.value, claim, candidates, decide_by)
 
 
 def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:
@@ -164,7 +163,9 @@ def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:
     steps = steps_text(finding.steps, numbers) if finding.steps else "every step"
     why = "the largest of what was found, but not well supported"
     place = Place(part, finding.ranks, steps, frame=finding.hints.get("where", ""))
-    decide_by = f"it would be disproved if {finding.disproved_by}" if finding.disproved_by else "more recorded steps"
+    decide_by = (
+        f"a run that would disprove it: {finding.disproved_by}" if finding.disproved_by else "more recorded steps"
+    )
     candidate = Candidate(finding.cause, round(finding.confidence, 2), why)
     return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, (candidate,), decide_by)
 
@@ -172,7 +173,7 @@ def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:
 def _largest_part(profile: Profile) -> Lead:
     part = max((*EXPLAINING, "compute"), key=lambda each: part_pct(profile, each))
     rank = profile.run.rank_numbers[0]
-    return _of_part(profile, part, rank, part_pct(profile, part))
+    return _of_part(profile, part, rank)
 
 
 def _accounted(profile: Profile, sure: Sequence[RankedCause], explaining: set[str]) -> float:
@@ -194,7 +195,7 @@ def _judged(profile: Profile, kind: str, rank: int) -> tuple[tuple[Candidate, ..
     entry = table("leads")[kind]
     records = profile.host_records
     excluded = {"garbage_collection"} if _collections_known(profile, rank) else set()
-    if records is not None and records.sampled_s(rank):
+    if records is not None and rank in records.ranks and records.sampled_s(rank):
         excluded.add("cpu_contention")
     chosen = [each for each in entry["candidates"] if each["cause"] not in excluded]
     whole = sum(each["likelihood"] for each in chosen) or 1.0
@@ -211,7 +212,7 @@ def _have(profile: Profile, rank: int, what: str) -> bool:
         case "stacks":
             return bool((view.kind == EventKind.PYTHON).any())
         case "monitor":
-            return profile.host_records is not None
+            return profile.host_records is not None and rank in profile.host_records.ranks
         case "all_ranks":
             return len(profile.ranks) >= (profile.run.layout.world_size or 1)
         case "shapes":

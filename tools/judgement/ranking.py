@@ -18,6 +18,7 @@ from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
 HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
 EXPLAINED_RATIO = 1.15  # up to so much more than what explains it a finding is the same loss, measured elsewhere
+EXPLAINING_SHARE = 0.5  # of a hypothesis: a sure cause that is smaller does not explain it
 MASKED_RATIO = 1.5  # a cause that saves this much more after the ones removed before it is masked by them
 
 
@@ -113,8 +114,9 @@ def _capped(cause: RankedCause, before: Sequence[RankedCause], enough: float) ->
     """A cause that another explains is not worth more than that one: within the error of both, or as a hypothesis."""
     explaining = [each for each in before if each.finding.cause in cause.finding.symptom_of]
     most = max((each.impact_pct for each in explaining), default=0.0)
-    if cause.finding.confidence < enough and any(each.finding.confidence >= enough for each in explaining):
-        most = min(most, cause.impact_pct)
+    sure = max((each.impact_pct for each in explaining if each.finding.confidence >= enough), default=0.0)
+    if cause.finding.confidence < enough and sure >= EXPLAINING_SHARE * cause.impact_pct:
+        most = min(sure, cause.impact_pct)
     elif not most < cause.impact_pct <= EXPLAINED_RATIO * most:
         return cause
     return replace(cause, impact_pct=most, impact_ms=cause.impact_ms * most / max(cause.impact_pct, 1e-9))

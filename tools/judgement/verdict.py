@@ -256,7 +256,8 @@ def _unsteady(profile: Profile, causes: Sequence[RankedCause]) -> bool:
 def _host_observed(profile: Profile) -> bool:
     """Whether the monitor sampled the processes: then waits for a core and throttling are known."""
     records = profile.host_records
-    return records is not None and any(records.sampled_s(rank) > 0.0 for rank in records.ranks)
+    traced = profile.run.rank_numbers
+    return records is not None and all(rank in records.ranks and records.sampled_s(rank) > 0.0 for rank in traced)
 
 
 def _needed(profile: Profile, unexplained: Sequence[str], checks: Sequence[Check]) -> str:

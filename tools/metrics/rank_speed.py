@@ -106,15 +106,16 @@ def host_speed(profile: Profile) -> pd.DataFrame:
         return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
     table = pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
     calls = table.groupby(["key", "rank"])["ns"]
-    means = calls.sum().to_frame("sum").assign(mean=calls.quantile(FASTEST)).reset_index()
+    means = calls.sum().to_frame("sum").assign(mean=calls.quantile(FASTEST), whole=calls.mean()).reset_index()
     means = means[means.groupby("key")["rank"].transform("nunique") == len(profile.ranks)]
     if not means.empty:
         usual = others_median(means, "mean")
-        means = means.assign(usual=usual, expected=means["sum"] * usual / means["mean"])
+        others = others_median(means, "whole")
+        means = means.assign(usual=usual, others=others, expected=means["sum"] * usual / means["mean"])
         for rank, mine in means.groupby("rank"):
             whole_ns = float(mine["sum"].sum())
             slower = float(mine.loc[mine["mean"] > mine["usual"], "sum"].sum()) / max(whole_ns, 1.0)
-            steps_slower = _steps_slower(table[table["rank"] == rank], mine.set_index("key")["usual"])
+            steps_slower = _steps_slower(table[table["rank"] == rank], mine.set_index("key")["others"])
             rows.append((int(str(rank)), whole_ns / max(float(mine["expected"].sum()), 1.0), slower, steps_slower))
     return pd.DataFrame(rows, columns=list(HOST_SPEED_COLUMNS))
 

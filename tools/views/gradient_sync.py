@@ -9,29 +9,43 @@ from tools.run.links import launch_starts
 from tools.views.collectives import collectives
 from tools.views.profile import Profile, memoized
 
-EQUAL = 0.1  # passes that exchange the same gradients differ by no more than this share of their bytes
+LEAST_BYTES = 65_536  # smaller exchanges are of metrics or flags
 
 
 @memoized
 def gradient_passes(profile: Profile, rank: int) -> pd.DataFrame:
     """The all-reduces of one rank inside its steps, by pass: from one forward of the wrapped model to the next.
 
-    Columns: row, bytes, number (of the pass), update (the optimizer step that follows). Empty where the model is not
-    wrapped in DistributedDataParallel.
+    Columns: row, bytes, number (of the pass), update (the optimizer steps that follow, as one), updates (how many these
+    are). All-reduces of a forward, and those after the last update or inside one (closures), are left out. Empty where
+    the model is not wrapped in DistributedDataParallel.
     """
     view = profile.rank(rank)
-    forwards = np.sort(view.start[view.in_steps(np.flatnonzero(view.named("data_parallel_forward")))])
+    spans = view.in_steps(np.flatnonzero(view.named("data_parallel_forward")))
+    spans = spans[np.argsort(view.start[spans], kind="stable")]
+    steps = view.outermost(np.flatnonzero(view.named("optimizer_update")))
     table = collectives(profile)
     table = table[(table["rank"] == rank) & (table["kind"] == "all_reduce") & (table["step"] >= 0)]
-    if not len(forwards) or table.empty:
-        return pd.DataFrame(columns=["row", "bytes", "number", "update"])
+    if not len(spans) or table.empty:
+        return pd.DataFrame(columns=["row", "bytes", "number", "update", "updates"])
     asked = launch_starts(view.events, table["row"].to_numpy())
-    updates = np.sort(view.end[np.flatnonzero(view.named("optimizer_update"))])
-    if not len(updates):
-        updates = view.steps["end_ns"].to_numpy()
+    forwards, ended = view.start[spans], view.end[spans]
+    begun = view.start[steps] if len(steps) else view.steps["end_ns"].to_numpy()
+    done = np.sort(view.end[steps]) if len(steps) else view.steps["end_ns"].to_numpy()
     number = np.searchsorted(forwards, asked, side="right") - 1
-    made = table.assign(number=number, update=np.searchsorted(updates, asked))
-    kept: pd.DataFrame = made.loc[number >= 0, ["row", "bytes", "number", "update"]].reset_index(drop=True)
+    place = np.maximum(number, 0)
+    # Updates that no forward separates belong to one: several models, or one with several optimizers.
+    first = np.searchsorted(np.sort(begun), forwards)  # of each pass: the next update
+    cluster = np.searchsorted(forwards, np.sort(begun), side="right")  # of each update: passes begun before it
+    sizes = np.bincount(cluster, minlength=len(forwards) + 1)
+    inside = np.searchsorted(np.sort(begun), forwards) > np.searchsorted(
+        done, forwards, side="right"
+    )  # a closure inside an update
+    known = (number >= 0) & (asked >= ended[place]) & (first[place] < len(begun)) & ~inside[place]
+    known &= np.searchsorted(np.sort(begun), asked) == first[place]  # asked before the update, not after it
+    update = cluster[np.minimum(first[place], len(begun) - 1)]
+    made = table.assign(number=number, update=update, updates=sizes[update])
+    kept: pd.DataFrame = made.loc[known, ["row", "bytes", "number", "update", "updates"]].reset_index(drop=True)
     return kept
 
 
@@ -39,18 +53,20 @@ def gradient_passes(profile: Profile, rank: int) -> pd.DataFrame:
 def repeated(profile: Profile, rank: int) -> pd.DataFrame:
     """Of ``gradient_passes`` those all-reduces that a later pass before the same optimizer step makes superfluous.
 
-    A pass counts when it exchanges as many bytes as the last one before the step: sums of gradients need one exchange.
+    A pass counts when it exchanges the same sizes as the last one before the step: sums of gradients need one exchange
+    for each update that follows.
     """
     passes = gradient_passes(profile, rank)
     if passes.empty:
         return passes
-    size = passes.groupby(["update", "number"])["bytes"].sum()
-    last = size.groupby("update").transform("last")
-    again = (size >= (1.0 - EQUAL) * last) & (size <= (1.0 + EQUAL) * last) & (last > 0)
-    latest = size.reset_index().groupby("update")["number"].transform("max").to_numpy()
-    superfluous = again.to_numpy() & (size.index.get_level_values("number") < latest)
-    chosen = size.index[superfluous]
-    kept: pd.DataFrame = passes[pd.MultiIndex.from_frame(passes[["update", "number"]]).isin(chosen)]
+    grouped = passes.sort_values(["number", "bytes"]).groupby(["update", "number"])
+    exchanged = grouped["bytes"].apply(tuple).reset_index()
+    exchanged = exchanged.merge(passes.groupby("update")["updates"].first().reset_index(), on="update")
+    again = []
+    for _, own in exchanged.groupby("update"):
+        same = own[(own["bytes"] == own["bytes"].iloc[-1]) & (own["bytes"].map(sum) >= LEAST_BYTES)]
+        again += same["number"].tolist()[: -int(own["updates"].iloc[0])]
+    kept: pd.DataFrame = passes[passes["number"].isin(again)]
     return kept
 
 

@@ -28,6 +28,7 @@ def held_up(profile: Profile, rank: int) -> pd.DataFrame:
     """
     view = profile.rank(rank)
     rows = view.in_steps(view.host_compute_rows)
+    rows = rows[~view.named("enclosing_operator")[rows]]  # their own time is that of Python, or waiting
     if view.rank.has_device or not len(rows):
         return pd.DataFrame({"row": rows[:0], "own_ns": rows[:0], "usual_ns": rows[:0]})
     calls = pd.DataFrame({"row": rows, "own_ns": 0, "name": view.events.frame["name"].cat.codes.to_numpy()[rows]})
@@ -42,7 +43,12 @@ def held_up(profile: Profile, rank: int) -> pd.DataFrame:
     groups = calls.groupby(["name", "dims"])["own_ns"]
     calls = calls.assign(usual_ns=groups.transform("median"), size=groups.transform("size"))
     over = calls["own_ns"] - calls["usual_ns"]
-    late = (over >= SLICE_NS) & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"]) & (calls["size"] >= SEVERAL)
+    late = (
+        (calls["dims"] >= 0)
+        & (over >= SLICE_NS)
+        & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"])
+        & (calls["size"] >= SEVERAL)
+    )
     found: pd.DataFrame = calls.loc[late, ["row", "own_ns", "usual_ns"]].reset_index(drop=True)
     return found
 
@@ -56,10 +62,11 @@ def one_operator(profile: Profile, rank: int) -> bool:
     view, calls = profile.rank(rank), held_up(profile, rank)
     if calls.empty:
         return False
-    delay = (calls["own_ns"] - calls["usual_ns"]).groupby(view.names(calls["row"].to_numpy(np.int64))).sum()
-    worst = str(delay.index[int(delay.to_numpy().argmax())])
+    codes = view.codes[calls["row"].to_numpy(np.int64)]
+    delay = (calls["own_ns"] - calls["usual_ns"]).groupby(codes).sum()
+    worst = int(delay.index[int(delay.to_numpy().argmax())])
     rows = view.in_steps(view.host_compute_rows)
-    of_kind = rows[np.array(view.names(rows)) == worst]
+    of_kind = rows[view.codes[rows] == worst]
     delayed_ns = float(calls["own_ns"].sum())
     usual_ns = float((view.end[of_kind] - view.start[of_kind]).sum()) - float(delay.max())
     work_ns = float(length(view.covered(rows))) - delayed_ns

@@ -52,26 +52,26 @@ def evaluation(profile: Profile, rank: int) -> Evaluation | None:
     training, without = forward_math(view)
     if not len(training) or not len(without):
         return None
-    steps, passes = view.step_of(without), np.bincount(view.step_of(training))
+    steps = view.step_of(without)
     counted = pd.Series(steps).value_counts()
-    usual = int(np.median(passes[passes > 0]))
+    usual = int(np.median(np.unique(view.step_of(training), return_counts=True)[1]))
     long = sorted(counted.index[counted >= usual].astype(int).tolist())  # at least one whole pass
     if not long or 2 * len(long) > len(view.steps) or set(steps) - set(long):
         return None
     track = int(view.track[without[0]])
-    spans = [_stretch(view, without[steps == step], track) for step in long]
+    marks = np.flatnonzero((view.named("backward_node") | view.named("optimizer")) & (view.track == track))
+    marks = np.union1d(marks, training[view.track[training] == track])
+    spans = [_stretch(view, without[steps == step], marks) for step in long]
     return Evaluation(track, tuple(long), union(*(np.array(side, dtype=np.int64) for side in zip(*spans, strict=True))))
 
 
-def _stretch(view: RankProfile, rows: Rows, track: int) -> tuple[int, int]:
+def _stretch(view: RankProfile, rows: Rows, own: Rows) -> tuple[int, int]:
     """From the end of the last training work before these operators to the begin of the next one behind them."""
     first, last = int(view.start[rows].min()), int(view.end[rows].max())
-    marks = view.named("backward_node") | view.named("optimizer")
-    own = np.flatnonzero(marks & (view.track == track))
     number = int(view.step_of(rows[:1])[0])
     step = view.rank.step(number)
     before = view.end[own][view.end[own] <= first]
     loaded = view.loader_rows[(view.start[view.loader_rows] >= last) & (view.start[view.loader_rows] < step.end_ns)]
     after = view.start[own][view.start[own] >= last]
-    ends = [step.end_ns, *view.start[loaded][:1], *after[:1]]
+    ends = [step.end_ns, *view.start[loaded][:1], *after.min(initial=step.end_ns, keepdims=True)]
     return max(step.start_ns, int(before.max(initial=step.start_ns))), int(min(ends))

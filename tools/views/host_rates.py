@@ -13,6 +13,7 @@ from tools.views.roofline import math_operators
 LEAST_FLOPS = 1e7  # below it the call itself takes much of the time
 LEAST_INTENSITY = 16.0  # FLOP per byte: below it an operator waits for memory as well as for arithmetic
 SEVERAL = 3  # calls of one operator and shape; the best of fewer may have been held up as a whole
+SLOWEST_GFLOPS = 8.0  # a small product on many cores may be far below a large one, but not below this
 PLAIN_CORE_GFLOPS = 20.0  # what one core with 256-bit vectors reaches in 32-bit matrix products, with a wide margin
 
 
@@ -62,7 +63,8 @@ def reference_gflops(rates: pd.DataFrame) -> float:
 def slow_math(profile: Profile, rank: int) -> pd.DataFrame:
     """The rows of ``host_rates`` whose best call stays below a tenth (``slow_math_ratio``) of ``reference_gflops``."""
     rates = host_rates(profile, rank)
-    slow: pd.DataFrame = rates[rates["gflops"] < reference_gflops(rates) / profile.thresholds["slow_math_ratio"]]
+    limit = min(reference_gflops(rates) / profile.thresholds["slow_math_ratio"], SLOWEST_GFLOPS)
+    slow: pd.DataFrame = rates[rates["gflops"] < limit]
     return slow
 
 

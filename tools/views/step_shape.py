@@ -182,6 +182,8 @@ ROBUST_SPREADS = 4.0  # of the usual step's scatter: a long step is no chance
 LONG_SHARE = 0.25  # of the largest excess: what is shorter is not one of the same kind
 REGULAR_SHARE = 0.8  # of the gaps must be of the period or a multiple of it; of four gaps all: three fit by chance
 LEAST_PERIOD = 3  # steps; shorter rhythms are two kinds of steps in turn, not stalls
+FOLDED_STALLS, LONGEST_PERIOD = 5, 200  # stalls that show a rhythm, and the longest one that is looked for
+BY_CHANCE = 0.01  # how likely as many long steps may fall into one phase of some period by chance
 AROUND, LOWER = 11, 0.4  # steps that show what is usual around one, and their quantile: every second may be long
 HITS, OTHERS, CLEARER = (
     0.8,
@@ -213,37 +215,34 @@ def periodic_stalls(series: StepSeries, limit_pct: float) -> Stalls | None:
 
 
 def _folded(series: StepSeries, limit_pct: float) -> Stalls | None:
-    """The phase of the shortest period in which nearly all steps are long, and hardly any other is."""
+    """The phase of a period in which nearly all steps are long, and hardly any other is: too often for chance."""
     around = pd.Series(series.ms).rolling(AROUND, center=True, min_periods=AROUND // 2).quantile(LOWER).to_numpy()
     excess = series.ms - around
     calm = excess[excess <= np.median(excess)]
     spread = SCALE * float(np.median(np.abs(calm - np.median(calm)))) if len(calm) else 0.0
     high = excess > np.maximum(limit_pct / 100.0 * around, ROBUST_SPREADS * spread)
-    best: tuple[float, int, NDArray[np.bool_]] | None = None
-    for period in range(LEAST_PERIOD, len(series) // LEAST_STALLS + 1):
-        phases = series.numbers % period
-        for phase in np.unique(phases[high]):
-            chosen = phases == phase
-            beside = (
-                np.isin((phases - phase) % period, (1, period - 1)) & ~chosen
-            )  # a pause may reach into the next step
-            rest = ~chosen & ~beside
-            others = float(high[rest].mean()) if rest.any() else 0.0
-            hits = float(high[chosen].mean())
-            enough = chosen.sum() >= LEAST_STALLS and hits >= HITS and others <= OTHERS * hits
-            clearer = best is None or hits - others > best[0] + CLEARER
-            more = best is not None and period == best[1] and hits - others >= best[0] and chosen.sum() > best[2].sum()
-            if enough and (clearer or more):
-                best = (hits - others, period, chosen)
-    if best is None:
+    chosen: NDArray[np.bool_] | None = None
+    best, period = 0.0, 0
+    tried = range(LEAST_PERIOD, min(len(series) // FOLDED_STALLS, LONGEST_PERIOD) + 1)
+    rate, phases_tried = float(high.mean()), sum(tried)
+    for candidate in tried if high.any() else ():
+        phases = series.numbers % candidate
+        of_phase, long = np.bincount(phases, minlength=candidate), np.bincount(phases[high], minlength=candidate)
+        phase = int(np.argmax(np.where(of_phase >= FOLDED_STALLS, long, -1)))
+        hits = int(long[phase])
+        sides = (phase + 1) % candidate, phase - 1  # a pause may reach into the next step
+        rest = len(series) - int(of_phase[[phase, *sides]].sum())
+        others = (int(high.sum()) - int(long[[phase, *sides]].sum())) / max(rest, 1)
+        share = hits / max(int(of_phase[phase]), 1)
+        enough = hits >= FOLDED_STALLS and share >= HITS and others <= OTHERS * share
+        if enough and share - others > best + CLEARER and rate**hits * phases_tried < BY_CHANCE:
+            best, period, chosen = share - others, candidate, phases == phase
+    if chosen is None:
         return None
-    _, period, chosen = best
     near = np.convolve(chosen, (1, 1, 1), "same") > 0
-    long = high & near
-    total = float(excess[chosen | long].sum())
-    numbers = tuple(int(number) for number in series.numbers[long])
-    stalls = int(chosen.sum())
-    return Stalls(period, numbers, total / stalls, total / len(series))
+    total = float(excess[chosen | (high & near)].sum())
+    numbers = tuple(int(number) for number in series.numbers[high & near])
+    return Stalls(period, numbers, total / int(chosen.sum()), total / len(series))
 
 
 def _spaced(series: StepSeries, limit_pct: float) -> Stalls | None:

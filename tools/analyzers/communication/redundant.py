@@ -22,7 +22,7 @@ from tools.whatif.predict import saved_ms
         "Are the same gradients exchanged several times per update?",
     ),
     causes=("redundant_synchronization",),
-    mechanisms=("accumulation_without_no_sync", "find_unused_parameters"),
+    mechanisms=("accumulation_without_no_sync",),
 )
 def redundant(profile: Profile) -> Check | Finding | None:
     """All-reduces of whole gradients in every micro-batch of an accumulation, and searches for unused parameters."""
@@ -33,7 +33,7 @@ def redundant(profile: Profile) -> Check | Finding | None:
         return cannot_answer(
             "the sizes of the all-reduces were not recorded", "a profile taken with record_shapes=True"
         )
-    rank = ranks[0]
+    rank = max(ranks, key=lambda each: (len(repeated(profile, each)), -each))
     passes = measure(profile, "passes_per_update", rank=rank)
     searched = measure(profile, "unused_searches", rank=rank)
     change = shortened_on(profile, ranks, lambda view: repeated(profile, view.rank.rank)["row"].to_numpy(np.int64), 0.0)

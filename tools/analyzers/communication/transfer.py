@@ -86,7 +86,7 @@ def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
     if below_any_network(profile, bandwidth.value):
         # Ranks of one machine need no link between machines, so none is blamed.
         low = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
-        text = f"{low}: large {{n0}} collectives reach a bandwidth of {{0}}, below usual networks; {{1}} of the step is exposed."
+        text = f"{low}: large {{n0}} collectives reach a bandwidth of {{0}}, below usual networks; {{1}} is exposed."
         times_slower = limits["host_slowest_bus_gb_s"] * 1e9 / bandwidth.value
     without = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
     return replace(

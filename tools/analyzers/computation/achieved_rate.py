@@ -44,13 +44,15 @@ def achieved_rate(profile: Profile) -> Check | Finding | None:
     precision = str(longest["precision"]) or "fp32"
     full = precision in FULL_TYPES
     rate = measure(profile, "math_gflops", which="slow", rank=worst)
-    text = "{n0} reaches {0} where other matrix operators of the run reach {1}; such operators take {2} of the step."
+    text = "{n0} reaches {0} where matrix operators on such cores reach {1} or more; such ones take {2} of the step."
     return Finding(
         cause="underutilization",
         mechanism="denormal_numbers" if full else "unsupported_dtype",
         claim=say(text, rate, fastest, shares[worst], names=(str(longest["name"]),)),
         confidence=confidence(
-            (shares[worst].value, limit), (fastest.value / max(rate.value, 1e-9), 10.0), at_most=0.9 if full else 0.8
+            (shares[worst].value, limit),
+            (fastest.value / max(rate.value, 1e-9), profile.thresholds["slow_math_ratio"]),
+            at_most=0.9 if full else 0.8,
         ),
         ranks=ranks,
         steps=shares[worst].steps,

@@ -162,8 +162,10 @@ def _anomaly_mode(profile: Profile, records: HostRecords | None) -> list[Finding
 def _checks_gradients(view: RankProfile) -> bool:
     """Whether most nodes of the backward look for NaN in their results."""
     nodes, checks = _named(view, "backward_node"), _named(view, CHECKING)
-    inside = int((enclosing(view.events, checks, nodes) >= 0).sum()) if len(nodes) and len(checks) else 0
-    return inside >= MOST_NODES * len(nodes) > 0
+    checks = checks[[name.endswith("isnan") for name in view.names(checks)]]
+    around = enclosing(view.events, checks, nodes) if len(nodes) and len(checks) else nodes[:0]
+    inside = around[around >= 0]
+    return len(inside) >= MOST_NODES * len(nodes) > 0 and len(np.unique(inside)) >= SEVERAL
 
 
 def _versions(records: HostRecords) -> list[Finding]:

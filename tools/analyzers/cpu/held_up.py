@@ -30,8 +30,8 @@ def operators_held_up(profile: Profile) -> Check | Finding | None:
     if profile.run.has_device or any(each is not None and each.status == "found" for each in known):
         return None
     ranks = profile.run.rank_numbers
-    if not any(len(profile.rank(rank).host_compute_rows) for rank in ranks):
-        return cannot_answer("no operators are recorded", "a trace with ProfilerActivity.CPU")
+    if not any(len(profile.rank(rank).events.details.operators) for rank in ranks):
+        return cannot_answer("no operators with shapes are recorded", "a trace taken with record_shapes=True")
     shares = measure_ranks(profile, ranks, "delayed_calls_pct")
     worst, limit = worst_of(shares), profile.thresholds["delayed_calls_pct"]
     share = shares[worst]
@@ -65,5 +65,7 @@ def _undisturbed(profile: Profile, rank: int) -> tuple[Scale, ...]:
     calls = held_up(profile, rank)
     if calls.empty:
         return ()
-    left = float(calls["usual_ns"].sum() / calls["own_ns"].sum())
-    return shortened(profile.rank(rank), calls["row"].to_numpy(np.int64), left)
+    view, rows = profile.rank(rank), calls["row"].to_numpy(np.int64)
+    whole_ns = float((view.end[rows] - view.start[rows]).sum())  # with the operators inside, which are as long as usual
+    left = 1.0 - float((calls["own_ns"] - calls["usual_ns"]).sum()) / max(whole_ns, 1.0)
+    return shortened(view, rows, left)

@@ -49,7 +49,10 @@ PROGRAM = Work("", "operator_dispatch", None, "runs Python code", "long host pau
 
 def work_of(found: Cover) -> Work:
     """What the frames that cover a pause are about."""
-    names = pd.Series([found.name, found.inner], dtype="category")
+    own = [name for name in (found.name, found.inner) if not name.startswith("nn.Module")]
+    names = pd.Series(
+        [name.rpartition(": ")[2] if "/torch/" not in f"/{name}" else name for name in own], dtype="category"
+    )
     return next((kind for kind in KINDS if matching(names, kind.pattern).any()), PROGRAM)
 
 
@@ -66,25 +69,26 @@ def host_pauses(profile: Profile) -> Check | Finding:
     if share.value < profile.thresholds["noted_pct"]:
         return clean(say("Pauses of the host between operators take {0} of the step at most.", share))
     found = covering(profile, worst)
-    if not found.name or not found.framed:
+    if not found.framed:
         reason = "the host pauses between operators, and no Python frames show what it does then"
         return cannot_answer(
             reason, "the same steps with with_stack=True", say("Such pauses take {0} of the step.", share)
         )
-    chosen = tuple(rank for rank in affected(shares, profile.thresholds["noted_pct"]) if covering(profile, rank).name)
+    noted = affected(shares, profile.thresholds["noted_pct"])
+    chosen = tuple(rank for rank in noted if covering(profile, rank) == found)
     work = work_of(found)
-    text = f"Between operators the host {work.doing} for {{0}} per step ({{1}}), inside {{n0}}" + (
-        ", much of it in {n1}." if found.inner else "."
-    )
+    places = [", inside {n0}"] if found.name else []
+    places += [f", much of it in {{n{len(places)}}}"] if found.inner else []
+    text = f"Between operators the host {work.doing} for {{0}} per step ({{1}})" + "".join(places) + "."
     return Finding(
         cause=work.cause,
         mechanism=work.mechanism,
-        claim=say(text, cost, share, names=(found.name, *((found.inner,) if found.inner else ()))),
+        claim=say(text, cost, share, names=tuple(filter(None, (found.name, found.inner)))),
         confidence=confidence((share.value, profile.thresholds["noted_pct"]), at_most=NAMED_CAP),
         ranks=chosen,
         steps=share.steps,
         change=tuple(Scale(rank, main_track(profile.rank(rank)), pauses(profile, rank), LEFT, 0.5) for rank in chosen),
         disproved_by="the step is as long without that call",
         signals=(work.signal,),
-        hints={"where": found.name},
+        hints={"where": found.name or found.inner},
     )

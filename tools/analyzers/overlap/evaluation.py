@@ -9,13 +9,15 @@ from tools.analyzers.support.changes import shortened
 from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
+from tools.intervals import intersect, length
 from tools.metrics.registry import measure
 from tools.views.host_phases import evaluation, forward_math
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.whatif.change import Change, Scale
 
-ONCE_CAP, SEVERAL_CAP = 0.7, 0.92  # seen in one step, its frequency is not known
+ONCE_CAP, SEVERAL_CAP = 0.6, 0.9  # seen in one step, its frequency is not known
+OTHER_CAP = 0.65  # without a data loader in it the same may be generation or a rollout
 HALVED = 0.5  # cautiously: evaluating half as often
 
 
@@ -50,7 +52,7 @@ def evaluation_stall(profile: Profile) -> Check | Finding:
     return Finding(
         cause="evaluation_stall",
         claim=say(text, steps, each, cost),
-        confidence=confidence((shares[worst], limit), at_most=SEVERAL_CAP if steps.value > 1 else ONCE_CAP),
+        confidence=confidence((shares[worst], limit), at_most=_cap(profile, worst)),
         ranks=chosen,
         steps=moments.steps if moments is not None else (),
         change=tuple(scale for rank in chosen for scale in _without(profile, rank)),
@@ -58,6 +60,12 @@ def evaluation_stall(profile: Profile) -> Check | Finding:
         disproved_by="the long steps stay with evaluation turned off",
         signals=("every n-th step far longer with forward work only and no backward",),
     )
+
+
+def _cap(profile: Profile, rank: int) -> float:
+    found, view = evaluation(profile, rank), profile.rank(rank)
+    loading = found is not None and length(intersect(view.covered(view.loader_rows), found.moments)) > 0
+    return ONCE_CAP if found is None or len(found.steps) == 1 else SEVERAL_CAP if loading else OTHER_CAP
 
 
 def _without(profile: Profile, rank: int) -> Change:

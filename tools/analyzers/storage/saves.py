@@ -24,7 +24,7 @@ UNSEEN = "That a checkpoint is what is written then is not recorded: no storage 
 BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
 WRITING = ": it is then that the process writes, as a checkpoint is saved."
 WRITING_SOMETIME = ": the process writes as much as a checkpoint to storage meanwhile."
-UNPLACED_CAP = 0.8  # samples are too far apart to show that it is written in the long steps
+UNPLACED_CAP = 0.65  # samples are too far apart to show that it is written in the long steps
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
 NAMED_PCT = 50.0  # of the pauses inside frames that save: then the cause is read, not inferred
 NAMED_CAP, FEW_CAP = 0.92, 0.6  # by frames; where too few steps show how often it happens
@@ -83,7 +83,7 @@ def periodic_stall(profile: Profile) -> Check | Finding:
         ranks=tuple(sorted(writers)) or tuple(sorted(stalls)),
         steps=stalls[worst].steps,
         saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
-        details=tuple(_written(profile, rank) for rank in sorted(writers)),
+        details=tuple(_written(profile, rank) for rank, each in sorted(writers.items()) if each.placed),
         against=() if writers else (say(UNSEEN if blocked else OPEN),),
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )

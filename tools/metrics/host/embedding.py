@@ -9,15 +9,20 @@ from numpy.typing import NDArray
 
 from tools.intervals import length
 from tools.metrics.measurement import Measurement, as_pct, metric, of_events
+from tools.run.links import enclosing
 from tools.views.operator_cost import tensor_shapes
 from tools.views.profile import Profile, memoized
+from tools.views.roofline import math_operators
 
 FEW = 0.5  # of a table's rows: a step that looks up more profits little from sparse gradients
 
 
 @memoized
 def looked_up(profile: Profile, rank: int) -> dict[tuple[int, ...], float]:
-    """Of each embedding table (by shape) the largest share of its rows that one look-up can touch."""
+    """Of each embedding table (by shape) the largest share of its rows that one look-up can touch.
+
+    Shapes that matrix operators take as well are left out: an output layer of that shape has a dense gradient anyway.
+    """
     view = profile.rank(rank)
     recorded = view.events.details.operators
     rows = view.in_steps(np.flatnonzero(view.named("embedding_lookup")))
@@ -27,7 +32,9 @@ def looked_up(profile: Profile, rank: int) -> dict[tuple[int, ...], float]:
         if len(shapes) > 1 and len(shapes[0]) == 2 and shapes[0][0] and shapes[1]:
             share = min(1.0, math.prod(shapes[1]) / shapes[0][0])
             found[tuple(shapes[0])] = max(found.get(tuple(shapes[0]), 0.0), share)
-    return {table: share for table, share in found.items() if share < FEW}
+    multiplied = math_operators(view)["dims"].astype(str).unique()
+    dense = {shape for dims in multiplied for each in tensor_shapes(dims) for shape in (tuple(each), tuple(each[::-1]))}
+    return {table: share for table, share in found.items() if share < FEW and table not in dense}
 
 
 @memoized
@@ -39,8 +46,8 @@ def table_updates(profile: Profile, rank: int) -> NDArray[np.int64]:
         return np.empty(0, dtype=np.int64)
     known = {text: tuple((tensor_shapes(str(text)) or [[]])[0]) in tables for text in recorded["dims"].cat.categories}
     chosen = recorded["row"].to_numpy()[recorded["dims"].map(known).fillna(False).to_numpy(dtype=bool)]
-    rows = np.intersect1d(chosen, view.in_steps(view.host_compute_rows))
-    return view.outermost(rows[~view.named("embedding_lookup")[rows]].astype(np.int64))
+    rows = np.intersect1d(chosen, view.in_steps(view.host_compute_rows)).astype(np.int64)
+    return view.outermost(rows[enclosing(view.events, rows, np.flatnonzero(view.named("optimizer"))) >= 0])
 
 
 @metric("ms", "time per step in passes over whole embedding tables", "How long do passes over whole tables take?")
@@ -57,7 +64,7 @@ def table_update_pct(profile: Profile, rank: int) -> Measurement:
     return as_pct(table_update_ms(profile, rank), float(profile.rank(rank).wall_ms.mean()))
 
 
-@metric("%", "largest share of an embedding table's rows read in a step", "Which share of the rows is looked up?")
+@metric("%", "largest share of an embedding table's rows in one look-up", "Which share of the rows is looked up?")
 def table_rows_pct(profile: Profile, rank: int) -> Measurement:
     """The largest share of its rows that one look-up in one of these tables can touch."""
     view = profile.rank(rank)

@@ -11,17 +11,20 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import EMPTY, IntervalSet, covered, intersect, length, union
+from tools.intervals import IntervalSet, covered, intersect, length, subtract
 from tools.metrics.idle import idle_time, long_pauses
 from tools.metrics.measurement import Measurement, metric, of_rank
 from tools.run.events import EventKind
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
 
-STEP_BEGIN, STEP_END = "the begin of the step", "the end of the step"
-WHOLE, MOST = 0.9, 0.4  # shares of the moments that a frame covers: what stands for all of it, and for most of it
+STEP_BEGIN, STEP_END = "the start of the step", "the end of the step"
+WHOLE, MOST, HALF = 0.9, 0.4, 0.5  # shares of the moments that frames cover: all of them, much, and half
+MOST_FRAMES = 20
+OWN = 0.8  # of a frame: one that is longer outside of the moments is the program around them
 WRAPPER = re.compile(
     r": (wrapper|wrapped(_f)?|inner(_f)?|_wrapped\w*|_wrapfunc|__call__|decorate_context|_fn|<lambda>)$"
 )
@@ -47,13 +50,9 @@ def pauses(profile: Profile, rank: int) -> IntervalSet:
     view = profile.rank(rank)
     if view.rank.has_device:
         return idle_time(profile, rank).sets["stall"]
-    inside = [clip for step in view.rank.steps for clip in [_inside(view.parts.host, step.start_ns, step.end_ns)]]
-    return long_pauses(view, np.concatenate([*inside, EMPTY]), profile.thresholds["dispatch_gap_us"])
-
-
-def _inside(moments: IntervalSet, start_ns: int, end_ns: int) -> IntervalSet:
-    cut = np.clip(moments, start_ns, end_ns)
-    return cut[cut[:, 1] > cut[:, 0]]
+    collecting = view.covered(np.flatnonzero(view.named("garbage_collection") & view.on_training_thread))
+    inside = intersect(view.parts.host, view.steps[["start_ns", "end_ns"]].to_numpy())
+    return long_pauses(view, subtract(inside, collecting), profile.thresholds["dispatch_gap_us"])
 
 
 @memoized
@@ -72,58 +71,67 @@ def pause_places(profile: Profile, rank: int) -> pd.DataFrame:
     after = np.searchsorted(view.start[starts], moments[:, 1], side="left")
     table = pd.DataFrame({"start_ns": moments[:, 0], "end_ns": moments[:, 1]})
     table = table.assign(step=steps["number"].to_numpy()[np.maximum(place, 0)] if len(steps) else 0)
-    names = [
-        (
-            view.names(rows[[left]])[0] if left >= 0 and view.end[rows[left]] > begin else STEP_BEGIN,
-            view.names(starts[[right]])[0] if right < len(starts) and view.start[starts[right]] < end else STEP_END,
-        )
-        for left, right, (begin, end) in zip(before, after, bounds, strict=True)
-    ]
-    return table.assign(before=[name[0] for name in names], after=[name[1] for name in names])
+    left, right = np.maximum(before, 0), np.minimum(after, max(len(starts) - 1, 0))
+    ended = (before >= 0) & (view.end[rows[left]] > bounds[:, 0]) if len(rows) else np.zeros(len(table), bool)
+    begun = (after < len(starts)) & (view.start[starts[right]] < bounds[:, 1]) if len(starts) else ended
+    names = view.categories.to_numpy(dtype=object)
+    return table.assign(
+        before=np.where(ended, names[view.codes[rows[left]]], STEP_BEGIN) if len(rows) else STEP_BEGIN,
+        after=np.where(begun, names[view.codes[starts[right]]], STEP_END) if len(starts) else STEP_END,
+    )
 
 
 def cover(view: RankProfile, moments: IntervalSet) -> Cover:
     """What covers these moments on the training threads: Python frames where recorded, else operators or spans.
 
-    Of nested activities that cover (nearly) as much the deepest says what the time is spent on; the outermost is only
-    the program. Decorators' wrappers say nothing and are passed over.
+    Of nested frames that cover (nearly) all the deepest says what the time is spent on. A frame that runs as long
+    outside of the moments is the program around them and names nothing, nor does a decorator's wrapper; then what runs
+    inside the moments alone counts, and its largest frame is named.
     """
-    framed = False
     for kind in (EventKind.RUNTIME, EventKind.OPERATOR, EventKind.PYTHON, EventKind.ANNOTATION):
         rows = np.flatnonzero((view.kind == kind) & view.on_training_thread & ~view.named("profiler_step"))
         table = _covering(view, rows, moments)
-        framed = framed or (kind == EventKind.PYTHON and len(table) > 0)
-        whole = table[table["share"] >= WHOLE]
-        if whole.empty:
-            continue
-        name = _deepest(whole)
-        deeper = table[(table["share"] >= MOST) & (table["depth"] > whole["depth"].max())]
-        inner = _deepest(deeper) if len(deeper) else ""
-        return Cover(name, inner, kind == EventKind.PYTHON)
-    return Cover("", "", framed)
+        whole = table[(table["share"] >= WHOLE) & (table["within"] >= OWN)]
+        if len(whole):
+            deeper = table[(table["share"] >= MOST) & (table["depth"] > whole["depth"].max())]
+            return Cover(_deepest(whole), _deepest(deeper) if len(deeper) else "", kind == EventKind.PYTHON)
+        if kind == EventKind.PYTHON and (largest := _running(view, rows, moments)):
+            return Cover("", largest, True)
+    return Cover("", "", False)
 
 
 def _deepest(table: pd.DataFrame) -> str:
     return str(table["name"].to_numpy()[int(table["depth"].to_numpy().argmax())])
 
 
-def _covering(view: RankProfile, rows: np.ndarray, moments: IntervalSet) -> pd.DataFrame:
-    """Names that cover much of the moments: columns name, share, depth (shorter frames lie deeper)."""
-    total, names = length(moments), view.events.frame["name"].cat
+def _running(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -> str:
+    """The frame that takes most of the moments, where frames that lie inside them fill most; "" where they do not."""
+    place = np.searchsorted(moments[:, 0], view.start[rows], side="right") - 1
+    ends = moments[np.maximum(place, 0), 1] if len(moments) else view.start[rows]
+    mine = rows[(place >= 0) & (view.end[rows] <= ends)]
+    if length(intersect(view.covered(mine), moments)) < HALF * length(moments) or not len(mine):
+        return ""
+    spent = np.bincount(view.codes[mine], weights=view.end[mine] - view.start[mine])
+    largest = (str(view.categories[int(code)]) for code in np.argsort(-spent)[:MOST_FRAMES])
+    return next((name for name in largest if not WRAPPER.search(name)), "")
+
+
+def _covering(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -> pd.DataFrame:
+    """Names that cover much of the moments: columns name, share, depth (shorter is deeper), within (part inside)."""
+    total = length(moments)
     inside = covered(moments, view.start[rows], view.end[rows]) if len(rows) and total else np.zeros(len(rows))
     rows, inside = rows[inside > 0], inside[inside > 0]
-    codes = names.codes.to_numpy()[rows]
-    sums = np.bincount(codes, weights=inside, minlength=len(names.categories))
+    codes = view.codes[rows]
+    sums = np.bincount(codes, weights=inside, minlength=len(view.categories))
     found = []
     for code in np.flatnonzero(sums >= MOST * total) if total else ():
         mine = rows[codes == code]
-        name = str(names.categories[int(code)])
-        share = length(intersect(union(view.start[mine], view.end[mine]), moments)) / total
+        name, spans = str(view.categories[int(code)]), view.covered(mine)
+        share = length(intersect(spans, moments)) / total
+        lasting = float(np.average(view.end[mine] - view.start[mine], weights=inside[codes == code]))
         if share >= MOST and not WRAPPER.search(name):
-            found.append(
-                (name, share, -float(np.average(view.end[mine] - view.start[mine], weights=inside[codes == code])))
-            )
-    return pd.DataFrame(found, columns=["name", "share", "depth"])
+            found.append((name, share, -lasting, share * total / max(length(spans), 1)))
+    return pd.DataFrame(found, columns=["name", "share", "depth", "within"])
 
 
 @memoized
@@ -169,7 +177,7 @@ def host_pause_pct(profile: Profile, rank: int, place: int = 0) -> Measurement:
     return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
 
 
-@metric("ms", "duration of one host pause", "How long is a pause of the host at a place?")
+@metric("ms", "host pause time in a step with such pauses", "How long does the host pause in such a step?")
 def host_pause_each_ms(profile: Profile, rank: int, place: int = 0) -> Measurement:
     """The median over the steps that have such pauses."""
     table = at_place(profile, rank, place)

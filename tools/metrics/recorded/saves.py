@@ -22,7 +22,7 @@ from tools.views.step_shape import Stalls
 
 # By bytes that went to storage, else by any write call: a file server is written to through a socket.
 COUNTERS = ("write_bytes", "write_chars")
-LEAST_UNPLACED_BYTES = 1e6  # where nothing shows that it is written in the stalls
+LEAST_UNPLACED_BYTES = 1e7  # where nothing shows that it is written in the stalls: no log writes as much
 LEAST_BYTES = 1e5  # fewer in one stall is a log line, not a checkpoint
 
 
