@@ -43,5 +43,5 @@ def test_taking_away_a_trace_that_is_not_there_is_an_error(tmp_path: Path) -> No
 
 
 def test_only_recorded_lab_runs_are_edited() -> None:
-    with pytest.raises(ValueError, match="only a recorded lab run"):
+    with pytest.raises(ValueError, match="only a recorded run"):
         RunRef.model_validate({"synthetic": {}, "edit": {"without_records": True}})
