@@ -52,6 +52,8 @@ ROOMS = (
     Room(causes=3, leads=1, lines=4, ranks=4, cases=2, changes=2, sentences=7),
     Room(causes=2, leads=1, lines=4, ranks=4, cases=2, changes=2, sentences=6),
     Room(causes=2, leads=1, lines=2, ranks=2, cases=1, changes=1, sentences=5),
+    Room(causes=2, leads=1, lines=2, ranks=1, cases=1, changes=1, sentences=3),
+    Room(causes=2, leads=1, lines=1, ranks=1, cases=0, changes=1, sentences=3),
     Room(causes=1, leads=1, lines=2, ranks=1, cases=1, changes=1, sentences=3),
     Room(causes=1, leads=1, lines=1, ranks=0, cases=0, changes=0, sentences=1),
 )

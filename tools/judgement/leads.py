@@ -213,6 +213,8 @@ def _have(profile: Profile, rank: int, what: str) -> bool:
             return bool((view.kind == EventKind.PYTHON).any())
         case "monitor":
             return profile.host_records is not None and rank in profile.host_records.ranks
+        case "library_threads":  # collectives of devices need no core of the host
+            return profile.run.has_device or profile.host_records is not None
         case "all_ranks":
             return len(profile.ranks) >= (profile.run.layout.world_size or 1)
         case "shapes":
