@@ -77,7 +77,7 @@ def spec_of(name: str) -> CheckSpec:
 def check_of(profile: Profile, name: str) -> Check | None:
     """The answer of one check, computed once per profile; None where the question does not arise."""
     spec = spec_of(name)
-    return profile.memo(f"check:{name}", lambda: spec.answer(profile))
+    return spec.once(profile)
 
 
 def answer_instead(profile: Profile, check: Check) -> Check:

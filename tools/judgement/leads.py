@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +64,8 @@ def leads(
         return ()
     enough = profile.thresholds["confidence"]
     sure = [each for each in causes if each.finding.confidence >= enough]
-    found = [*_pauses(profile, sure), *_parts(profile, sure), *_late(profile, sure, open_places)]
+    paused = _pauses(profile, sure)
+    found = [*paused, *_parts(profile, sure, bool(paused)), *_late(profile, sure, open_places)]
     if judged.verdict == "inconclusive" and not found:
         found = [_hypothesis(profile, causes[0]) if causes else _largest_part(profile)]
     return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
@@ -122,11 +125,11 @@ def _pause(profile: Profile, before: str, after: str, rank: int, ranks: tuple[in
     return Lead(Place("host", ranks, steps, (before, after)), cost.value, share.value, claim, candidates, decide_by)
 
 
-def _parts(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
-    """Large parts of the step other than host pauses for which no well-supported cause accounts."""
+def _parts(profile: Profile, sure: Sequence[RankedCause], paused: bool) -> list[Lead]:
+    """Large parts of the step for which no well-supported cause accounts; not the host where its pauses are leads."""
     found = []
     for part in unexplained_parts(profile, sure):
-        if part == "host" and _pauses(profile, sure):
+        if part == "host" and paused:
             continue
         rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part=part, rank=each).value)
         found.append(_of_part(profile, part, rank))
@@ -192,7 +195,7 @@ PARTS = {
 
 def _judged(profile: Profile, kind: str, rank: int) -> tuple[tuple[Candidate, ...], str]:
     """Candidates of a kind of place, without those that the run's own records speak against, and what decides."""
-    entry = table("leads")[kind]
+    entry = _kinds()[kind]
     records = profile.host_records
     excluded = {"garbage_collection"} if _collections_known(profile, rank) else set()
     if records is not None and rank in records.ranks and records.sampled_s(rank):
@@ -203,6 +206,11 @@ def _judged(profile: Profile, kind: str, rank: int) -> tuple[tuple[Candidate, ..
     scaled = [Candidate(each["cause"], round(each["likelihood"] * rest / whole, 2), each["why"]) for each in chosen]
     open_ways = (way["do"] for way in entry["decide_by"] if not _have(profile, rank, way.get("have", "")))
     return tuple(scaled), next(open_ways)
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[str, Any]:
+    return table("leads")
 
 
 def _have(profile: Profile, rank: int, what: str) -> bool:

@@ -104,7 +104,7 @@ def host_speed(profile: Profile) -> pd.DataFrame:
     rows: list[tuple[int, float, float, float]] = []
     if len(profile.ranks) < 2:
         return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
-    table = pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
+    table = _all_operators(profile)
     calls = table.groupby(["key", "rank"])["ns"]
     means = calls.sum().to_frame("sum").assign(mean=calls.quantile(FASTEST), whole=calls.mean()).reset_index()
     means = means[means.groupby("key")["rank"].transform("nunique") == len(profile.ranks)]
@@ -118,6 +118,11 @@ def host_speed(profile: Profile) -> pd.DataFrame:
             steps_slower = _steps_slower(table[table["rank"] == rank], mine.set_index("key")["others"])
             rows.append((int(str(rank)), whole_ns / max(float(mine["expected"].sum()), 1.0), slower, steps_slower))
     return pd.DataFrame(rows, columns=list(HOST_SPEED_COLUMNS))
+
+
+@memoized
+def _all_operators(profile: Profile) -> pd.DataFrame:
+    return pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
 
 
 def _steps_slower(mine: pd.DataFrame, usual: pd.Series[float]) -> float:
@@ -150,7 +155,7 @@ def even_share(profile: Profile, rank: int) -> float:
     """
     if len(profile.ranks) < 2 or profile.run.has_device:
         return 1.0
-    table = pd.concat([_operators(view) for view in profile.ranks], ignore_index=True)
+    table = _all_operators(profile)
     calls = table.groupby(["key", "rank"])["ns"]
     kinds = pd.DataFrame({"mean": calls.mean(), "fastest": calls.quantile(FASTEST), "sum": calls.sum()}).reset_index()
     kinds = kinds[kinds.groupby("key")["rank"].transform("nunique") == len(profile.ranks)].reset_index(drop=True)

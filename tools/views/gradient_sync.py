@@ -30,19 +30,17 @@ def gradient_passes(profile: Profile, rank: int) -> pd.DataFrame:
         return pd.DataFrame(columns=["row", "bytes", "number", "update", "updates"])
     asked = launch_starts(view.events, table["row"].to_numpy())
     forwards, ended = view.start[spans], view.end[spans]
-    begun = view.start[steps] if len(steps) else view.steps["end_ns"].to_numpy()
-    done = np.sort(view.end[steps]) if len(steps) else view.steps["end_ns"].to_numpy()
+    begun = view.start[steps] if len(steps) else view.steps["end_ns"].to_numpy()  # ascending, as steps and spans are
+    done = view.end[steps] if len(steps) else begun
     number = np.searchsorted(forwards, asked, side="right") - 1
     place = np.maximum(number, 0)
     # Updates that no forward separates belong to one: several models, or one with several optimizers.
-    first = np.searchsorted(np.sort(begun), forwards)  # of each pass: the next update
-    cluster = np.searchsorted(forwards, np.sort(begun), side="right")  # of each update: passes begun before it
+    first = np.searchsorted(begun, forwards)  # of each pass: the next update
+    cluster = np.searchsorted(forwards, begun, side="right")  # of each update: passes begun before it
     sizes = np.bincount(cluster, minlength=len(forwards) + 1)
-    inside = np.searchsorted(np.sort(begun), forwards) > np.searchsorted(
-        done, forwards, side="right"
-    )  # a closure inside an update
+    inside = first > np.searchsorted(done, forwards, side="right")  # a closure inside an update
     known = (number >= 0) & (asked >= ended[place]) & (first[place] < len(begun)) & ~inside[place]
-    known &= np.searchsorted(np.sort(begun), asked) == first[place]  # asked before the update, not after it
+    known &= np.searchsorted(begun, asked) == first[place]  # asked before the update, not after it
     update = cluster[np.minimum(first[place], len(begun) - 1)]
     made = table.assign(number=number, update=update, updates=sizes[update])
     kept: pd.DataFrame = made.loc[known, ["row", "bytes", "number", "update", "updates"]].reset_index(drop=True)

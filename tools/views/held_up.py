@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tools.intervals import length
-from tools.run.links import parents
 from tools.views.profile import Profile, memoized
+from tools.views.work import own_ns
 
 SEVERAL = 5  # calls of one operator and shape that show what is usual
 SLICE_NS = 1_000_000  # no scheduler hands out shorter slices on a busy core
@@ -31,15 +31,15 @@ def held_up(profile: Profile, rank: int) -> pd.DataFrame:
     rows = rows[~view.named("enclosing_operator")[rows]]  # their own time is that of Python, or waiting
     if view.rank.has_device or not len(rows):
         return pd.DataFrame({"row": rows[:0], "own_ns": rows[:0], "usual_ns": rows[:0]})
-    calls = pd.DataFrame({"row": rows, "own_ns": 0, "name": view.events.frame["name"].cat.codes.to_numpy()[rows]})
-    own = np.zeros(len(rows), dtype=np.int64)
-    for track in np.unique(view.track[rows]):
-        mine = np.flatnonzero(view.track[rows] == track)
-        own[mine] = _own_ns(view.start[rows[mine]], view.end[rows[mine]])
-    shapes = pd.Series(
-        view.events.details.operators["dims"].cat.codes.to_numpy(), index=view.events.details.operators["row"]
+    recorded = view.events.details.operators
+    calls = pd.DataFrame(
+        {
+            "row": rows,
+            "own_ns": own_ns(view.track[rows], view.start[rows], view.end[rows]),
+            "name": view.codes[rows],
+            "dims": np.append(recorded["dims"].cat.codes.to_numpy(), -1)[view.places(recorded, rows)],
+        }
     )
-    calls = calls.assign(own_ns=own, dims=shapes.reindex(rows).fillna(-1).to_numpy(np.int64))
     groups = calls.groupby(["name", "dims"])["own_ns"]
     calls = calls.assign(usual_ns=groups.transform("median"), size=groups.transform("size"))
     over = calls["own_ns"] - calls["usual_ns"]
@@ -71,10 +71,3 @@ def one_operator(profile: Profile, rank: int) -> bool:
     usual_ns = float((view.end[of_kind] - view.start[of_kind]).sum()) - float(delay.max())
     work_ns = float(length(view.covered(rows))) - delayed_ns
     return float(delay.max() / delay.sum()) >= MOSTLY and usual_ns < LITTLE * max(work_ns, 1.0)
-
-
-def _own_ns(start: np.ndarray, end: np.ndarray) -> np.ndarray:
-    upward, own = parents(start, end), end - start
-    inner = np.flatnonzero(upward >= 0)
-    np.subtract.at(own, upward[inner], (end - start)[inner])
-    return np.asarray(own)

@@ -26,7 +26,7 @@ UNSEEN = "A trace does not show what ran meanwhile: other processes, more thread
 )
 def operators_held_up(profile: Profile) -> Check | Finding | None:
     """Calls of operators that exceed their own usual time by a scheduler's slice, unless records show why."""
-    known = (contention.answer(profile), profiling_overhead.answer(profile))
+    known = (contention.once(profile), profiling_overhead.once(profile))
     if profile.run.has_device or any(each is not None and each.status == "found" for each in known):
         return None
     ranks = profile.run.rank_numbers

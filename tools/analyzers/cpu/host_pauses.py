@@ -12,6 +12,7 @@ from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.knowledge.name_patterns import matching
 from tools.metrics.host.pauses import Cover, covering, pauses
+from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.threads import main_track
@@ -70,10 +71,10 @@ def host_pauses(profile: Profile) -> Check | Finding:
         return clean(say("Pauses of the host between operators take {0} of the step at most.", share))
     found = covering(profile, worst)
     if not found.framed:
+        stacks = any((view.kind == EventKind.PYTHON).any() for view in profile.ranks)
         reason = "the host pauses between operators, and no Python frames show what it does then"
-        return cannot_answer(
-            reason, "the same steps with with_stack=True", say("Such pauses take {0} of the step.", share)
-        )
+        needs = "a `py-spy dump` of the process while it pauses" if stacks else "the same steps with with_stack=True"
+        return cannot_answer(reason, needs, say("Such pauses take {0} of the step.", share))
     noted = affected(shares, profile.thresholds["noted_pct"])
     chosen = tuple(rank for rank in noted if covering(profile, rank) == found)
     work = work_of(found)

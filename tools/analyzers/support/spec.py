@@ -50,6 +50,10 @@ class CheckSpec:
     from_records: Records
     function: Question
 
+    def once(self, profile: Profile) -> Check | None:
+        """``answer``, computed once per profile: for other checks that depend on this one as well."""
+        return profile.memo(f"check:{self.name}", lambda: self.answer(profile))
+
     def answer(self, profile: Profile) -> Check | None:
         """The check of this run; "cannot answer" where a view is missing, None where the question does not arise."""
         missing = next((gap for need in self.every_need if (gap := _gap(profile, need))), None)

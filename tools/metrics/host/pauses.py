@@ -36,7 +36,7 @@ class Cover:
 
     name: str  # "" where nothing covers as much
     inner: str  # a deeper one that covers much of them; "" where there is none
-    framed: bool  # whether Python frames were recorded in these moments
+    framed: bool  # whether Python frames account for these moments
 
 
 @memoized
