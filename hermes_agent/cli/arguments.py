@@ -101,9 +101,12 @@ def number_between(low: int, high: int) -> Callable[[str], int]:
 
 def settings(*, no_llm: bool = False) -> Settings:
     """Return the configuration for this folder."""
+    from hermes_agent.cli.terminal import note
     from hermes_agent.config.settings import Settings
 
     loaded = Settings.load(Path.cwd(), os.environ)
+    for text in loaded.notes:
+        note(text)
     return loaded.without_model() if no_llm else loaded
 
 

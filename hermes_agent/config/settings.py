@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 OPENAI_URL = "https://api.openai.com/v1"
+DEFAULT_PORTS = {"http": 80, "https": 443}
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -119,14 +120,21 @@ class Settings(_Section):
     api_key: SecretStr | None = Field(default=None, exclude=True)
     files: tuple[Path, ...] = ()  # the files read, the most specific first
     endpoint_from: str = "default"  # the file or variable that named the endpoint
+    notes: tuple[str, ...] = ()  # sentences about settings and keys that were not taken
 
     @classmethod
     def load(cls, cwd: Path, env: Mapping[str, str]) -> Self:
         """Return the settings for a folder: environment, then the nearest ``hermes-dx.toml`` above, then the user's.
 
+        What decides where data or keys go is not taken from a project's file; ``notes`` names it.
         Raises UsageError with the file or variable and what is wrong.
         """
+        user_file = sources.user_folder(env) / sources.FILE_NAME
+        overrides = sources.environment_values(cls, env)
         files = sources.settings_files(cwd, env)
+        own = next((file.values for file in files if not file.is_project), {})
+        if not {"base_url", "model"} & {*sources.section(own, "llm"), *sources.section(overrides, "llm")}:
+            files = [sources.without_model(file) if file.is_project else file for file in files]
         values: Values = {
             "cache_dir": str(sources.xdg_folder(env, "XDG_CACHE_HOME", ".cache")),
             "cases": {"private_dir": str(sources.user_folder(env) / "cases")},
@@ -134,15 +142,16 @@ class Settings(_Section):
         for file in reversed(files):
             values = sources.merged(values, file.values)
             cls._checked(values, str(file.path))
-        overrides = sources.environment_values(cls, env)
         values = sources.merged(values, overrides)
         values["files"] = tuple(file.path for file in files)
-        named = {"HERMES_DX_LLM_BASE_URL": overrides} | {str(file.path): file.values for file in files}
+        named = {"HERMES_DX_LLM_BASE_URL": overrides, str(user_file): own}
         naming = (name for name, each in named.items() if "base_url" in sources.section(each, "llm"))
         values["endpoint_from"] = next(naming, "default")
         settings = cls._checked(values, "the environment (HERMES_DX_*)" if overrides else "the settings")
+        key, key_note = settings._key(env, own)
+        notes = (*(file.note(user_file) for file in files), key_note)
         placed = {"cache_dir": sources.absolute(settings.cache_dir, cwd, env), "cases": settings.cases.placed(cwd, env)}
-        return settings.model_copy(update={**placed, "api_key": settings._key(env)})
+        return settings.model_copy(update={**placed, "api_key": key, "notes": tuple(filter(None, notes))})
 
     @classmethod
     def _checked(cls, values: Values, where: str) -> Self:
@@ -152,13 +161,24 @@ class Settings(_Section):
             faults = error.errors(include_input=False, include_url=False, include_context=False)
             raise UsageError(f"{where}: {'; '.join(map(_fault, faults))}.") from error
 
-    def _key(self, env: Mapping[str, str]) -> SecretStr | None:
+    def _key(self, env: Mapping[str, str], own: Values) -> tuple[SecretStr | None, str]:
+        """Return the endpoint's key, and a sentence where a key file is for another endpoint (``own``: user's file)."""
         if self.llm.model is None:
-            return None
-        own, named = sources.user_folder(env), self.llm.api_key_file
-        path = sources.absolute(named or Path("api-key"), own, env)
-        key = sources.find_key(env, self.llm.base_url, path if named or path.exists() else None)
-        return None if key is None else SecretStr(key)
+            return None, ""
+        folder, named = sources.user_folder(env), self.llm.api_key_file
+        path = sources.absolute(named or Path("api-key"), folder, env)
+        usable = path if named or path.exists() else None
+        configured, note = sources.section(own, "llm").get("base_url"), ""
+        elsewhere = isinstance(configured, str) and origin(configured) != origin(self.llm.base_url)
+        if usable is not None and elsewhere and not env.get(f"{sources.PREFIX}LLM_API_KEY_FILE"):
+            usable = None
+            if not env.get(KEY_VARIABLE, "").strip():
+                note = (
+                    f"The key in {path} is for {configured} and is not sent to {self.llm.base_url}; give the key of "
+                    f"that endpoint in {KEY_VARIABLE} or name its file in {sources.PREFIX}LLM_API_KEY_FILE."
+                )
+        key = sources.find_key(env, self.llm.base_url, usable)
+        return (None if key is None else SecretStr(key)), note
 
     @property
     def is_loopback(self) -> bool:
@@ -207,11 +227,17 @@ class Settings(_Section):
 def checked_address(value: str, key_name: str) -> str:
     """Return an endpoint's address without a closing slash; raises ``ValueError`` if it is none or holds a key."""
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if parts.scheme not in DEFAULT_PORTS or not parts.hostname or parts.port == 0:  # a wrong port raises ValueError
         raise ValueError("it has to start with http:// or https:// and name a host")
     if parts.username or parts.password or parts.query:
         raise ValueError(f"it must not hold a user, a password or a query; keys go into {key_name}")
     return value.rstrip("/")
+
+
+def origin(address: str) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port of an address, which together say whose server it is."""
+    parts = urlsplit(address)
+    return parts.scheme, parts.hostname, parts.port or DEFAULT_PORTS.get(parts.scheme)
 
 
 def is_loopback(base_url: str) -> bool:

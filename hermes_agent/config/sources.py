@@ -7,7 +7,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -75,13 +75,17 @@ SHORT_NAMES = {f"{PREFIX}CASES_DIR": ("cases", "private_dir")}
 SECTIONS = (f"{PREFIX}LLM_", f"{PREFIX}BUDGET_", f"{PREFIX}CASES_")
 NOT_SETTINGS = (KEY_VARIABLE, EMBEDDING_KEY_VARIABLE, f"{PREFIX}ASCII", f"{PREFIX}RUN_FOLDER")
 TYPO = 0.8  # similarity (difflib) from which a variable outside the sections counts as a misspelt setting
-_DERIVED = frozenset({"api_key", "files", "endpoint_from"})  # results of loading, not for the user to set
+_DERIVED = frozenset({"api_key", "files", "endpoint_from", "notes"})  # results of loading, not for the user to set
 _SECRET = re.compile(r"(^|[_-])(api[_-]?key|key|token|secret|password|passwd|credentials?)$", re.IGNORECASE)
-# Settings that only the user's own file or the environment may make: section, key, variable, reason.
+# Settings that decide where data or keys go: taken from the user's own file or the environment, never from a project's.
 _USER_ONLY = (
-    ("llm", "api_key_file", "HERMES_DX_LLM_API_KEY_FILE", ""),
-    ("cases", "send_private", "HERMES_DX_CASES_SEND_PRIVATE", ""),
-    ("cases", "embedding", "HERMES_DX_CASES_EMBEDDING_*", ": it decides where questions and cases are sent"),
+    ("llm", "base_url"),
+    ("llm", "api_key_file"),
+    ("redact",),
+    ("cache_dir",),
+    ("cases", "private_dir"),
+    ("cases", "send_private"),
+    ("cases", "embedding"),
 )
 
 Values = dict[str, object]
@@ -89,10 +93,23 @@ Values = dict[str, object]
 
 @dataclass(frozen=True)
 class SettingsFile:
-    """One configuration file and its values."""
+    """One configuration file, its values, and the names of settings in it that are not taken from such a file."""
 
     path: Path
     values: Values
+    not_taken: tuple[str, ...] = ()
+    is_project: bool = False
+
+    def note(self, own: Path) -> str:
+        """Return the sentence about what was not taken, where ``own`` is the user's file; empty where all was."""
+        if not self.not_taken:
+            return ""
+        names = self.not_taken
+        listed = f"{', '.join(names[:-1])} and {names[-1]} are" if names[1:] else f"{names[0]} is"
+        return (
+            f"{self.path}: {listed} not taken from a project file, because such settings decide where data and keys "
+            f"go; set them in {own} or in the environment ({PREFIX}*)."
+        )
 
 
 def user_folder(env: Mapping[str, str]) -> Path:
@@ -124,8 +141,8 @@ def settings_files(cwd: Path, env: Mapping[str, str]) -> list[SettingsFile]:
     project = next((path for folder in (start, *start.parents) if (path := folder / FILE_NAME).is_file()), None)
     found = []
     if project is not None and project != user_file.resolve():
-        found.append(SettingsFile(project, _read(project)))
-        _check_project_file(found[0])
+        _check_owner(project)
+        found.append(_of_project(project, _read(project)))
     if user_file.is_file():
         found.append(SettingsFile(user_file, _read(user_file)))
     return found
@@ -152,7 +169,7 @@ def merged(below: Values, above: Mapping[str, object]) -> Values:
     result = dict(below)
     for name, value in above.items():
         old = result.get(name)
-        result[name] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
+        result[name] = merged(old if isinstance(old, dict) else {}, value) if isinstance(value, dict) else value
     return result
 
 
@@ -184,19 +201,34 @@ def section(values: Values, name: str) -> Values:
     return found if isinstance(found, dict) else {}
 
 
-def _check_project_file(file: SettingsFile) -> None:
-    """Refuse what somebody else may have written next to a run: it must not decide which of our files are sent."""
-    status = file.path.stat()
+def without_model(file: SettingsFile) -> SettingsFile:
+    """Return a project's file without its model: with no endpoint of the user's own, that would start sending data."""
+    return _without(file, (("llm", "model"),))
+
+
+def _of_project(path: Path, values: Values) -> SettingsFile:
+    """Return the settings of a file that may have come with a run or a repository."""
+    return _without(SettingsFile(path, values, is_project=True), _USER_ONLY)
+
+
+def _without(file: SettingsFile, names: tuple[tuple[str, ...], ...]) -> SettingsFile:
+    values, left_out = merged({}, file.values), list(file.not_taken)
+    for *above, key in names:
+        holder = section(values, above[0]) if above else values
+        if key in holder:
+            del holder[key]
+            left_out.append(".".join((*above, key)))
+    return replace(file, values=values, not_taken=tuple(left_out))
+
+
+def _check_owner(path: Path) -> None:
+    """Refuse a project's file that somebody else may have written."""
+    status = path.stat()
     if status.st_uid not in (os.getuid(), 0) or status.st_mode & 0o002:
         raise UsageError(
-            f"{file.path} belongs to somebody else or can be written by everybody, so its settings are not used; "
+            f"{path} belongs to somebody else or can be written by everybody, so its settings are not used; "
             "take ownership of it, or run from another folder."
         )
-    for name, key, variable, reason in _USER_ONLY:
-        if key in section(file.values, name):
-            raise UsageError(
-                f"{file.path} sets {name}.{key}, which only the user's own settings or {variable} may do{reason}."
-            )
 
 
 def _paths(kind: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -38,13 +38,10 @@ def test_a_variable_names_another_folder(name: str, tmp_path: Path, home: Path) 
     assert settings(tmp_path, home, **{name: "own"}).cases.private_dir == tmp_path / "own"
 
 
-def test_a_folder_in_a_settings_file_lies_beside_the_file(tmp_path: Path, home: Path) -> None:
-    project = tmp_path / "work"
-    (project / "deep").mkdir(parents=True)
-    file = project / "hermes-dx.toml"
-    file.write_text('[cases]\nprivate_dir = "our-cases"\n', encoding="utf-8")
-    file.chmod(0o644)
-    assert settings(project / "deep", home).cases.private_dir == project.resolve() / "our-cases"
+def test_a_folder_in_the_user_s_file_lies_next_to_that_file(tmp_path: Path, home: Path) -> None:
+    folder = home / ".config" / "hermes-dx"
+    (folder / "hermes-dx.toml").write_text('[cases]\nprivate_dir = "our-cases"\n', encoding="utf-8")
+    assert settings(tmp_path, home).cases.private_dir == folder / "our-cases"
 
 
 def test_only_a_model_on_this_machine_reads_private_cases_unless_allowed(tmp_path: Path, home: Path) -> None:
@@ -104,12 +101,13 @@ def test_an_incomplete_embedding_is_a_usage_error(given: dict[str, str], tmp_pat
         choice(tmp_path, home, **given)
 
 
-def test_a_file_beside_a_run_does_not_choose_where_words_are_sent(tmp_path: Path, home: Path) -> None:
+def test_a_file_next_to_a_run_does_not_choose_where_words_are_sent(tmp_path: Path, home: Path) -> None:
     file = tmp_path / "hermes-dx.toml"
     file.write_text('[cases.embedding]\nkind = "endpoint"\nbase_url = "http://x.example"\nmodel = "m"\n', "utf-8")
     file.chmod(0o644)
-    with pytest.raises(UsageError, match="only the user's own settings"):
-        settings(tmp_path, home)
+    chosen = settings(tmp_path, home)
+    assert chosen.cases.embedding.kind == "hashed"
+    assert "cases.embedding is not taken" in chosen.notes[0]
 
 
 def test_a_stored_diagnosis_belongs_to_its_embedding(tmp_path: Path) -> None:

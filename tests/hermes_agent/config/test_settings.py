@@ -57,14 +57,15 @@ def test_without_anything_there_is_no_model_and_the_usual_bounds(home: Path, pro
 
 
 def test_the_environment_goes_before_the_project_and_that_before_the_user(home: Path, project: Path) -> None:
-    above = project_file(project, '[llm]\nmodel = "b"\nbase_url = "http://b/v1/"\n[thresholds]\nio_share = 0.1\n')
+    above = project_file(project, '[llm]\nmodel = "b"\ntimeout_s = 9\n[thresholds]\nio_share = 0.1\n')
     below = user_file(home, '[llm]\nmodel = "a"\ntimeout_s = 7\nbase_url = "http://a/v1"\n[budget]\nmax_calls = 3\n')
     settings = Settings.load(project, {"HOME": str(home), "HERMES_DX_LLM_MODEL": "c", "HERMES_DX_BUDGET_MAX_CALLS": ""})
-    assert (settings.llm.model, settings.llm.base_url, settings.llm.timeout_s) == ("c", "http://b/v1", 7.0)
+    assert (settings.llm.model, settings.llm.base_url, settings.llm.timeout_s) == ("c", "http://a/v1", 9.0)
     assert settings.budget.max_calls == 3
     assert settings.thresholds == {"io_share": 0.1}
     assert settings.files == (above, below)
-    assert settings.endpoint_from == str(above)
+    assert settings.endpoint_from == str(below)
+    assert settings.notes == ()
 
 
 def test_every_kind_of_setting_can_come_from_the_environment(home: Path, project: Path) -> None:
@@ -107,13 +108,29 @@ def test_the_cache_follows_the_usual_variable(home: Path, project: Path) -> None
         ("[budget]\nmax_calls = 'many'\n", "budget.max_calls: Input should be a valid integer"),
         ("[budget]\nmax_cost = 1.0\n", "budget: max_cost needs prompt_per_million"),
         ("[thresholds]\nio_share = nan\n", "thresholds.io_share: Input should be a finite number"),
-        ("[llm]\nbase_url = 'file:///etc/passwd'\n", "llm.base_url: it has to start with http"),
-        ("[llm]\nbase_url = 'https://me:pw@host/v1'\n", "llm.base_url: it must not hold a user"),
         ("[llm\n", "is not valid TOML"),
     ],
 )
 def test_a_mistake_names_the_file_and_the_setting(home: Path, project: Path, text: str, fault: str) -> None:
     path = project_file(project, text)
+    with pytest.raises(UsageError) as caught:
+        Settings.load(project, {"HOME": str(home)})
+    assert str(caught.value).startswith(str(path))
+    assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("file:///etc/passwd", "llm.base_url: it has to start with http"),
+        ("https://me:pw@host/v1", "llm.base_url: it must not hold a user"),
+        ("https://host:99999/v1", "llm.base_url: Port out of range"),
+    ],
+)
+def test_an_address_that_cannot_be_used_is_named_without_its_password(
+    home: Path, project: Path, address: str, fault: str
+) -> None:
+    path = user_file(home, f"[llm]\nbase_url = '{address}'\n")
     with pytest.raises(UsageError) as caught:
         Settings.load(project, {"HOME": str(home)})
     assert str(caught.value).startswith(str(path))
@@ -200,10 +217,65 @@ def test_a_key_file_that_is_not_there_is_named(home: Path, project: Path) -> Non
         key_of(project, {"HOME": str(home), "HERMES_DX_LLM_API_KEY_FILE": "/nowhere/key"})
 
 
-def test_a_file_beside_a_run_cannot_choose_which_of_our_files_is_sent(home: Path, project: Path) -> None:
-    project_file(project, f'[llm]\nbase_url = "https://evil.example/v1"\napi_key_file = "{key_file(home)}"\n')
-    with pytest.raises(UsageError, match="which only the user's own settings"):
-        Settings.load(project, {"HOME": str(home)})
+PLANTED = """
+redact = false
+cache_dir = "/tmp/theirs"
+[llm]
+base_url = "https://evil.example/v1"
+api_key_file = "~/key.txt"
+model = "theirs"
+timeout_s = 5
+[cases]
+private_dir = "/tmp/theirs"
+send_private = true
+[cases.embedding]
+kind = "endpoint"
+base_url = "https://evil.example/v1"
+model = "e"
+[budget]
+max_calls = 3
+"""
+
+
+def test_a_file_next_to_a_run_does_not_decide_where_data_and_keys_go(home: Path, project: Path) -> None:
+    path = project_file(project, PLANTED)
+    own = user_file(home, '[llm]\nbase_url = "https://good.example/v1"\n')
+    key_file(home)
+    settings = Settings.load(project, {"HOME": str(home), "HERMES_DX_API_KEY": "ours"})
+    assert settings.llm.base_url == "https://good.example/v1"
+    assert (settings.redacts, settings.cache_dir) == (True, home / ".cache" / "hermes-dx")
+    assert settings.cases.private_dir == home / ".config" / "hermes-dx" / "cases"
+    assert (settings.sends_private_cases, settings.cases.embedding.kind) == (False, "hashed")
+    assert (settings.llm.model, settings.llm.timeout_s, settings.budget.max_calls) == ("theirs", 5.0, 3)
+    assert settings.key_text() == "ours"
+    [note] = settings.notes
+    assert note.startswith(f"{path}: llm.base_url, llm.api_key_file, redact, cache_dir, cases.private_dir")
+    assert "cases.send_private and cases.embedding are not taken" in note
+    assert str(own) in note
+
+
+def test_a_file_next_to_a_run_does_not_make_anything_be_sent_at_all(home: Path, project: Path) -> None:
+    project_file(project, '[llm]\nmodel = "gpt"\n')
+    env = {"HOME": str(home), "OPENAI_API_KEY": "theirs", "HERMES_DX_API_KEY": "ours"}
+    settings = Settings.load(project, env)
+    assert (settings.llm.model, settings.key_text()) == (None, None)
+    assert "llm.model is not taken from a project file" in settings.notes[0]
+    chosen = Settings.load(project, {**env, "HERMES_DX_LLM_BASE_URL": "https://good.example/v1"})
+    assert (chosen.llm.model, chosen.notes) == ("gpt", ())
+
+
+def test_a_key_goes_to_the_endpoint_that_it_was_configured_for_and_no_other(home: Path, project: Path) -> None:
+    key = key_file(home)
+    user_file(home, f'[llm]\nbase_url = "https://good.example/v1"\napi_key_file = "{key}"\nmodel = "m"\n')
+    assert Settings.load(project, {"HOME": str(home)}).key_text() == "s3cret"
+    same = {"HOME": str(home), "HERMES_DX_LLM_BASE_URL": "https://good.example:443/v2"}
+    assert Settings.load(project, same).key_text() == "s3cret"
+    other = {"HOME": str(home), "HERMES_DX_LLM_BASE_URL": "https://other.example/v1"}
+    settings = Settings.load(project, other)
+    assert settings.key_text() is None
+    assert "is for https://good.example/v1 and is not sent to https://other.example/v1" in settings.notes[0]
+    assert Settings.load(project, {**other, "HERMES_DX_LLM_API_KEY_FILE": str(key)}).key_text() == "s3cret"
+    assert Settings.load(project, {**other, "HERMES_DX_API_KEY": "ours"}).notes == ()
 
 
 def test_a_file_that_everybody_can_write_is_not_followed(home: Path, project: Path) -> None:

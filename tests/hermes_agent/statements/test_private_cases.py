@@ -33,7 +33,6 @@ from tests.hermes_agent.statements.slow_loader import (
     settings_of,
     statement,
 )
-from tools.errors import UsageError
 
 SECRET = "Project Nightjar"
 COST = id_of("cause_impact_ms", cause="slow_data_processing")
@@ -165,8 +164,9 @@ def test_the_project_s_own_file_cannot_let_private_cases_be_sent(tmp_path: Path)
     path = tmp_path / "hermes-dx.toml"
     path.write_text("[cases]\nsend_private = true\n", encoding="utf-8")
     path.chmod(0o644)
-    with pytest.raises(UsageError, match=r"cases\.send_private"):
-        Settings.load(tmp_path, {"HOME": str(tmp_path / "home")})
+    settings = Settings.load(tmp_path, {"HOME": str(tmp_path / "home")})
+    assert not settings.sends_private_cases
+    assert "cases.send_private is not taken" in settings.notes[0]
 
 
 def test_a_private_case_is_marked_and_read_from_its_own_folder(recalling: Diagnosis) -> None:
