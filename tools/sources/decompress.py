@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +19,9 @@ PACKED = ".gz"
 GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31  # zlib's code for a gzip header and trailer around the largest window
 PIECE_BYTES = MIB // 4  # read and expanded at once: what is lost of a gzip stream before the place of its damage
+FIRST_BYTES = 512  # given to a new member, then twice as much each time: what a short one leaves is given again
 LARGEST_UNPACKED = 512 * MIB  # what the monitor writes into one file at most, unless set otherwise
-BEYOND = "it expands more than any such file does"
+BEYOND = "it is compressed as no such file is"
 T = TypeVar("T")
 
 
@@ -32,6 +34,7 @@ class Expansion:
         self.file_bytes = 0
         self.read_bytes = 0
         self.expanded_bytes = 0
+        self.seconds = 0.0  # of a processor, spent expanding
         self.damage = ""
 
     def __iter__(self) -> Iterator[bytes]:
@@ -57,29 +60,49 @@ class Expansion:
             yield piece
 
     def _gunzip(self, file: BinaryIO) -> Iterator[bytes]:
-        member = isal_zlib.decompressobj(wbits=GZIP_WINDOW)
-        pending = b""
+        """Expand all members; what a member ends in the middle of is given to the next one, in time linear in both."""
+        member, members = isal_zlib.decompressobj(wbits=GZIP_WINDOW), 1
+        data, at, portion = b"", 0, FIRST_BYTES
         while True:
+            if at >= len(data) - 1:  # the mark of a member has two bytes
+                data, at = data[at:] + file.read(PIECE_BYTES), 0
+                self.read_bytes = file.tell()
             if member.eof:
-                pending = member.unused_data + file.read(PIECE_BYTES)
-                if not pending.startswith(GZIP_MAGIC):
+                if not data.startswith(GZIP_MAGIC, at):
                     self.read_bytes = self.file_bytes
                     return
-                member = isal_zlib.decompressobj(wbits=GZIP_WINDOW)
-            elif not pending:
-                pending = file.read(PIECE_BYTES)
-                if not pending:
-                    self.damage = "the gzip stream ends before its end mark"
-                    return
-            self.read_bytes = file.tell()
+                member, members, portion = isal_zlib.decompressobj(wbits=GZIP_WINDOW), members + 1, FIRST_BYTES
+                self._check_members(members)
+            fed = memoryview(data)[at : at + portion]
+            started_s = time.thread_time()
             try:
-                piece = member.decompress(pending, PIECE_BYTES)
+                piece = member.decompress(fed, PIECE_BYTES)
             except isal_zlib.error as error:  # type: ignore[misc] # its stub declares an instance
                 self.damage = f"the gzip stream is damaged ({error})"
                 return
-            pending = member.unconsumed_tail
+            self._check_time(time.thread_time() - started_s)
+            at += len(fed) - len(member.unconsumed_tail) - len(member.unused_data)
+            portion = min(2 * portion, PIECE_BYTES)
             if piece:
                 yield piece
+            elif not len(fed) and not member.eof:
+                self.damage = "the gzip stream ends before its end mark"
+                return
+
+    def _check_members(self, members: int) -> None:
+        if members > self.limits.members:
+            raise InputError(
+                f"{self.path}: is made of more than {self.limits.members:,} gzip members, which no trace is; "
+                "it is not read for safety"
+            )
+
+    def _check_time(self, seconds: float) -> None:
+        self.seconds += seconds
+        if self.seconds > self.limits.expand_s:
+            raise InputError(
+                f"{self.path}: takes more than {self.limits.expand_s:g} s of a processor to expand; "
+                "it is not read for safety"
+            )
 
     def _check_growth(self) -> None:
         grown, limits = self.expanded_bytes, self.limits

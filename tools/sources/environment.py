@@ -26,7 +26,7 @@ def _read(found: Sequence[FolderFiles], anchor: Anchor) -> Contribution:
     for file in (file for each in found for file in each.files):
         try:
             read = msgspec.json.decode(beginning(file, LARGEST_BYTES).data, type=_Environment)
-        except (OSError, msgspec.DecodeError) as error:
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             notes.append(f"{file.name} was left out: it is no environment of hermes-dx env ({type(error).__name__})")
             continue
         variables |= {name: value[:LONGEST_VALUE] for name, value in read.variables.items()}

@@ -33,6 +33,8 @@ class Limits:
     expanded_bytes: int = 16 * GIB  # a trace this large holds some 60 million events, more than fits in memory
     ratio: int = 1000  # traces compress 10 to 40 times; deflate's own limit is 1032
     ratio_free_bytes: int = 64 * MIB  # below this any ratio is harmless
+    members: int = 1 << 18  # gzip members of one file; blocked gzip puts 64 KiB into each, 16 GiB into so many
+    expand_s: float = 300.0  # of a processor for one file: 16 GiB take some 20
     metadata_bytes: int = 64 * MIB  # everything in the file that is not an event
     event_bytes: int = 8 * MIB  # one event; what is damaged is searched for events in some ten times as much memory
     span_days: int = 7  # no profiler window is longer: events further from the rest carry a damaged time

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from hermes_agent.cli.env import environment
 from tests.asked import ask
 from tests.tools.sources.kineto_text import rank_info, span, write_trace
@@ -40,3 +42,22 @@ def test_a_file_that_is_no_environment_is_left_out_with_a_note(tmp_path: Path) -
     (traced(tmp_path) / "env.json").write_text('{"variables": {"A_B": 3}}')
     run = load_run([tmp_path])
     assert any("env.json was left out" in note for note in run.notes)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"variables": {"A_B": "\xff\xfe"}}',
+        "{}".encode("utf-16"),
+        b'{"other": ' + b"[" * 50_000,
+        b'{"other": ' + b'{"a":' * 50_000,
+        b"\x00",
+        b"",
+    ],
+    ids=["latin", "utf-16", "brackets", "braces", "zero", "empty"],
+)
+def test_an_environment_of_any_bytes_is_left_out_with_a_note(tmp_path: Path, content: bytes) -> None:
+    (traced(tmp_path) / "env.json").write_bytes(content)
+    run = load_run([tmp_path])
+    assert any("env.json was left out" in note for note in run.notes)
+    assert len(run.ranks[0].events) == 2
