@@ -195,12 +195,13 @@ def _scenario(workload: str, difference: dict[str, Any]) -> Scenario:
     return Scenario(
         replace(training, device=difference.pop("device", "cpu")),
         environment=tuple((name, str(value)) for name, value in environment.items()),
-        environment_faults=tuple(_environment_fault(each) for each in difference.pop("environment_faults", ())),
+        environment_faults=tuple(environment_fault(each) for each in difference.pop("environment_faults", ())),
         **difference,
     )
 
 
-def _environment_fault(entry: dict[str, dict[str, Any]]) -> EnvironmentFault:
+def environment_fault(entry: Mapping[str, dict[str, Any]]) -> EnvironmentFault:
+    """The environment fault that an entry of a table names, as in ``{BoundCores: {ranks: [0], cores: [0]}}``."""
     ((name, fields),) = entry.items()
     kinds = {kind.__name__: kind for kind in ENVIRONMENT_FAULTS}
     return cast("EnvironmentFault", _checked(kinds[name], fields))

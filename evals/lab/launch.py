@@ -67,7 +67,7 @@ def _run(plan: Plan, plan_path: Path, placements: Sequence[Placement], own: dict
     try:
         for rank, placement in enumerate(placements):
             processes.append(_start(plan, plan_path, rank, placement, own))
-        _wait(processes)
+        wait(processes, LAUNCH_LIMIT_S)
         failed = [rank for rank, process in enumerate(processes) if process.poll() not in (None, 0)]
     finally:
         for process in processes:
@@ -93,12 +93,12 @@ def _start(
         )
 
 
-def _wait(processes: list[subprocess.Popen[bytes]]) -> None:
-    """Return when all have ended or one has failed."""
-    deadline = time.monotonic() + LAUNCH_LIMIT_S
+def wait(processes: Sequence[subprocess.Popen[bytes]], limit_s: float) -> None:
+    """Return when all have ended or one has failed; raises LaunchError after ``limit_s``."""
+    deadline = time.monotonic() + limit_s
     while any(process.poll() is None for process in processes):
         if any(process.returncode not in (None, 0) for process in processes):
             return
         if time.monotonic() > deadline:
-            raise LaunchError(f"the recorded training did not end within {LAUNCH_LIMIT_S:.0f} s; is the machine busy?")
+            raise LaunchError(f"the recorded training did not end within {limit_s:.0f} s; is the machine busy?")
         time.sleep(POLL_S)
