@@ -14,6 +14,7 @@ from evals.outcome import CaseResult, NamedCause, Outcome, Refusal
 from evals.run_places import Places, check_label, locate, missing_folder
 from evals.scorers.registry import misses, score
 from evals.scorers.scores import gain, only_cause
+from evals.scorers.standing import standing
 from hermes_agent.config.settings import Settings
 from hermes_agent.model.request import Request
 from hermes_agent.session import Session
@@ -85,6 +86,7 @@ def _result(outcome: Outcome) -> CaseResult:
         tags=outcome.case.tags,
         status="scored",
         verdict=outcome.verdict or "refused",
+        standing=standing(outcome),
         expected=[*expected.any_of, *expected.all_of],
         named=[
             NamedCause.model_validate(

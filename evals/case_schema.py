@@ -10,7 +10,8 @@ from evals.synthetic.spec import Record, SyntheticSpec
 from tools.knowledge.taxonomy import causes
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
-Source = Literal["real", "lab", "others", "synthetic"]
+Source = Literal["real", "lab", "habits", "others", "synthetic"]
+Sources = Literal["all", "traces", "log", "records"]  # what of a recorded run is given
 Kind = Literal["cause", "healthy", "missing_data", "two_causes", "masked", "injected", "incomparable", "unlabelled"]
 Split = Literal["dev", "test"]
 
@@ -18,6 +19,7 @@ Split = Literal["dev", "test"]
 class RunEdit(Record):
     """Changes to a copy of a recorded run before it is diagnosed; the recording itself is never touched."""
 
+    sources: Sources = "all"
     without_traces_of: tuple[int, ...] = ()
     cut_traces_of: tuple[int, ...] = ()  # files that end in the middle, as after a full disk
     without_traces: bool = False
@@ -30,11 +32,15 @@ class RunEdit(Record):
         return self == RunEdit()
 
 
+PLACES = ("traces", "lab", "habits", "others", "demo", "synthetic")
+
+
 class RunRef(Record):
     """The place of the run: exactly one of these, and what is changed in a copy of a recorded one."""
 
     traces: str | None = None  # below the folder with real traces
     lab: str | None = None  # below the folder with recorded lab runs
+    habits: str | None = None  # below the folder with the lab's runs in other people's habits
     others: str | None = None  # below the folder with runs that others recorded
     demo: Literal["slow", "fixed"] | None = None
     synthetic: SyntheticSpec | None = None
@@ -42,15 +48,13 @@ class RunRef(Record):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> RunRef:
-        named = [name for name in ("traces", "lab", "others", "demo", "synthetic") if getattr(self, name) is not None]
+        named = [name for name in PLACES if getattr(self, name) is not None]
         if len(named) != 1:
-            raise ValueError(
-                f"a run is one of traces, lab, others, demo or synthetic; here are {', '.join(named) or 'none'}"
-            )
-        for path in (self.traces, self.lab, self.others):
+            raise ValueError(f"a run is one of {', '.join(PLACES)}; here are {', '.join(named) or 'none'}")
+        for path in (self.traces, self.lab, self.habits, self.others):
             if path is not None and (path.startswith("/") or ".." in path.split("/")):
                 raise ValueError(f"{path!r} leaves its folder")
-        if not self.edit.nothing and self.lab is None and self.demo is None and self.others is None:
+        if not self.edit.nothing and named[0] in ("traces", "synthetic"):
             raise ValueError("only a recorded run is edited; a synthetic one is made as it has to be")
         return self
 
@@ -66,11 +70,14 @@ class Expected(Record):
     ranks: tuple[int, ...] | None = None  # of the first right cause
     steps: tuple[int, ...] | None = None
     also_allowed: tuple[str, ...] = ()  # consequences that may be named too
+    only_causes: tuple[str, ...] = ()  # a healthy run is slowed down by these: naming them is right as well
+    may_abstain: bool = False  # what was recorded need not show the fault: only a wrong cause is wrong
+    when: Literal["every", "some"] | None = None  # the steps that the fault hits; None where the label does not say
     not_causes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # what a complete answer holds, in any spelling: DataLoader is "data loader"
     error: Literal["not_comparable", "unreadable"] | None = None
 
-    @field_validator("any_of", "all_of", "also_right", "also_allowed", "not_causes")
+    @field_validator("any_of", "all_of", "also_right", "also_allowed", "only_causes", "not_causes")
     @classmethod
     def _in_taxonomy(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         for name in names:
@@ -95,8 +102,8 @@ class Expected(Record):
             raise ValueError("nothing is expected: a case has to say what is right or wrong")
         if self.any_of and self.all_of:
             raise ValueError("any_of and all_of exclude each other")
-        if self.also_right and not self.any_of:
-            raise ValueError("also_right stands next to any_of")
+        if self.also_right and not self.causes:
+            raise ValueError("also_right stands next to any_of or all_of")
         return self
 
     @property
@@ -141,6 +148,8 @@ class Tags(Record):
     fault: str = ""  # what was put into the world; the same name in all variants
     workload: str = ""
     strength: str = ""
+    sources: Sources = "all"  # of a recorded run: everything, or one kind of what was recorded alone
+    run: str = ""  # the case of the same run with everything
 
 
 class Case(Record):
@@ -155,7 +164,7 @@ class Case(Record):
     facts: tuple[ExpectedFact, ...] = ()
     must_not_say: tuple[str, ...] = ()  # literal text, upper and lower case alike
     answer_must_say: tuple[str, ...] = ()
-    measured: Measured | None = None  # made by the generator for synthetic runs
+    measured: Measured | None = None  # of generated and lab runs it is known from the generator and the recording
     tags: Tags
 
     @model_validator(mode="after")

@@ -47,7 +47,7 @@ def hermes_task(selection: Sequence[str] = (), ask_model: bool = False) -> Any: 
     """An ``inspect_ai.Task`` with one sample per case; raises UsageError when inspect_ai is missing or no case fits."""
     inspect_ai, dataset = _module("inspect_ai"), _module("inspect_ai.dataset")
     places = Places.from_environment(os.environ)
-    cases = {case.id: case for case in select(all_cases(places.labs, places.others), selection)}
+    cases = {case.id: case for case in select(all_cases(places), selection)}
     samples = [_sample(dataset, case) for case in cases.values()]
     scorers = [_scorer("without_a_miss", _without_a_miss)]
     scorers += [_scorer(name, partial(_score, name)) for name in SHOWN]

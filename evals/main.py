@@ -74,7 +74,7 @@ def run(options: Options) -> int:
     """
     before = None if options.against is None else read_results(options.against)
     places = Places.from_environment(os.environ)
-    known = load_cases(options.cases) if options.cases != CASES else all_cases(places.labs, places.others)
+    known = load_cases(options.cases) if options.cases != CASES else all_cases(places)
     chosen = select(known, options.selection)
     model = None if options.model is None else model_choice(options.model, options.attempts)
     begun = time.perf_counter()

@@ -13,6 +13,7 @@ from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.session import Answer
 
 Refusal = Literal["not_comparable", "unreadable"]
+Standing = Literal["right", "lead", "no_lead", "cannot_answer", "wrong"]  # the answer to a labelled run in one word
 ASSERTED_PCT, ASSERTED_CONFIDENCE = 5.0, 0.5  # a cause above both is asserted, not merely noted
 
 
@@ -87,6 +88,7 @@ class CaseResult(Record):
     status: Literal["scored", "skipped", "failed"]
     reason: str = ""  # why it was skipped or failed
     verdict: str = ""  # or "refused"
+    standing: Standing | None = None
     expected: list[str] = Field(default_factory=list)
     named: list[NamedCause] = Field(default_factory=list)
     scores: dict[str, float] = Field(default_factory=dict)

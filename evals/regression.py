@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evals.outcome import CaseResult
 from evals.scorers.registry import LOWER_IS_BETTER
@@ -13,6 +14,15 @@ from evals.summary import Results
 from tools.errors import InputError, UsageError
 
 LEAST = 0.005  # a score has to fall by more than this; results are kept to four decimals
+
+
+class SavedCases(BaseModel):
+    """What a comparison needs of a saved run of the suite, of this version or an older one."""
+
+    model_config = ConfigDict(extra="ignore", frozen=True, populate_by_name=True)
+
+    schema_: Literal["hermes-dx/eval/2", "hermes-dx/eval/3"] = Field(alias="schema")
+    cases: list[CaseResult]
 
 
 @dataclass(frozen=True)
@@ -25,10 +35,10 @@ class Regression:
     not_compared: tuple[str, ...]
 
 
-def read_results(path: Path) -> Results:
+def read_results(path: Path) -> SavedCases:
     """A saved run; raises InputError naming the file and what is wrong."""
     try:
-        return Results.model_validate_json(path.read_text(encoding="utf-8"))
+        return SavedCases.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as saved results: {error}") from error
     except ValidationError as error:
@@ -36,7 +46,7 @@ def read_results(path: Path) -> Results:
         raise InputError(f"{path} holds no saved results ({reason}); make them with hermes-dx eval --json") from error
 
 
-def against(before: Results, now: Results) -> Regression:
+def against(before: SavedCases | Results, now: Results) -> Regression:
     """The cases that both runs scored, case by case; raises UsageError when there is none.
 
     A case that was scored before and failed now has become worse; one that was skipped in either run is not compared.

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import get_args
 
-from evals.outcome import Gain
+from evals.model_totals import ModelTotals
+from evals.origins import ORIGINS, OriginShare
+from evals.outcome import CaseResult, Standing
+from evals.pictures import calibration_svg, gains_svg
+from evals.predicted_gains import Gains
 from evals.regression import Regression
-from evals.summary import POOLS, Bin, Details, Gains, Group, Mean, ModelTotals, Results
+from evals.source_table import Sourced
+from evals.summary import Details, Group, Results
+from evals.tables import percent, table
 
 COLUMNS = (
     ("top_1", "first cause"),
@@ -30,16 +37,22 @@ COLUMNS = (
     ("numeric_fidelity", "figures"),
     ("expected_facts", "facts"),
 )
+OVERVIEW = ("top_1", "diagnosed", "healthy_false_positive", "verdict", "rank_scope", "citation_support")
 FAULT_HEAD = ("fault", "dev first", "dev clean", "test first", "test clean")
+STANDINGS: dict[Standing, str] = {
+    "right": "right",
+    "lead": "inconclusive with a lead",
+    "no_lead": "inconclusive without a lead",
+    "cannot_answer": "cannot answer",
+    "wrong": "wrong",
+}
 ABOUT = (
-    "Real runs are public traces and recordings of the lab; runs of others were recorded by other people in other"
-    " styles of code, each judged with everything and by its traces alone. They are never pooled with each other or"
-    " with synthetic ones. Rules and thresholds were made with the split dev at hand; docs/evaluation.md says what of"
-    " test was seen. Intervals are 95 % bootstrap intervals over cases."
+    "Origins are never pooled. Of recorded runs (lab, other habits, runs of others) these are the answers with all that"
+    " was recorded; the table of sources has those with one kind of it alone. Rules and thresholds were made with the"
+    " split dev at hand; docs/evaluation.md says what of test was seen. Intervals are 95 % bootstrap intervals over"
+    " cases."
 )
-NO_TEST = "No real run is in the split test: the analyzers were written with these runs at hand."
-SIDE, EDGE = 260, 40
-MOST_SPEEDUP = 4.0
+NO_TEST = "No recorded run is in the split test: the analyzers were written with these runs at hand."
 
 
 def write_report(results: Results, path: Path, command: str, regression: Regression | None = None) -> None:
@@ -47,25 +60,28 @@ def write_report(results: Results, path: Path, command: str, regression: Regress
     path.write_text(report(results, command, regression, path.stem), encoding="utf-8")
     for whole in _wholes(results):
         if whole.curve:
-            path.with_name(_picture(path.stem, whole.pool, "calibration")).write_text(calibration_svg(whole.curve))
-        known = [r.gain for r in results.cases if POOLS[r.tags.source] == whole.pool and r.gain is not None]
+            path.with_name(_picture(path.stem, whole.origin, "calibration")).write_text(calibration_svg(whole.curve))
+        known = [r.gain for r in _of_origin(results, whole.origin) if r.gain is not None]
         if known:
-            path.with_name(_picture(path.stem, whole.pool, "gains")).write_text(gains_svg(known))
+            path.with_name(_picture(path.stem, whole.origin, "gains")).write_text(gains_svg(known))
 
 
 def report(results: Results, command: str, regression: Regression | None = None, stem: str = "") -> str:
     """Return the report as Markdown, with links to its pictures where ``stem`` names them."""
     overall = [group for group in results.groups if not group.dimension]
-    lines = ["# Evaluation", "", f"Made by `{command}`; {counts_line(results)}; answers by {results.model}.", "", ABOUT]
-    lines += ["", *_scores(overall)]
+    lines = ["# Evaluation", "", *headline(results)]
+    lines += [f"Made by `{command}`; {counts_line(results)}; answers by {results.model}.", "", ABOUT, ""]
+    lines += _overview(overall)
     if not any(each.tags.source != "synthetic" and each.tags.split == "test" for each in results.cases):
         lines += [NO_TEST, ""]
     lines += [] if results.totals is None else [*(f"- {line}" for line in model_lines(results.totals)), ""]
+    lines += _sources(results.sourced)
     for whole in _wholes(results):
-        lines += [f"## {whole.pool[0].upper()}{whole.pool[1:]}", "", *_gains(results, whole, stem)]
-        lines += [*_table(FAULT_HEAD, fault_rows(results, whole.pool)), *_calibration(whole, stem)]
-        for dimension in ("source", "kind", "family", "difficulty", "scale"):
-            lines += _by_tag(results, whole.pool, dimension)
+        lines += [f"## {whole.origin[0].upper()}{whole.origin[1:]}", ""]
+        lines += [*_scores([g for g in overall if g.origin == whole.origin]), *_gains(results, whole, stem)]
+        lines += [*table(FAULT_HEAD, fault_rows(results, whole.origin)), *_calibration(whole, stem)]
+        for dimension in ("kind", "family", "difficulty", "scale"):
+            lines += _by_tag(results, whole.origin, dimension)
     lines += ["## Misses", "", *(_misses(results) or ["None."]), ""]
     if regression is not None:
         head = f"{regression.compared} cases compared, {len(regression.worse)} worse"
@@ -74,19 +90,18 @@ def report(results: Results, command: str, regression: Regression | None = None,
     return "\n".join(lines)
 
 
-def percent(value: Mean | None) -> str:
-    """Return ``85 % [70, 95] of 20``, or a dash; never 0 or 100 for what is only close to it."""
-    if value is None:
-        return "-"
-    low, middle, high = (_share(part) for part in (value.low, value.mean, value.high))
-    return f"{middle} % [{low}, {high}] of {value.cases}"
+def headline(results: Results) -> list[str]:
+    """Return the worst origin first: right first causes, and healthy runs called a problem."""
+    lines = []
+    if results.first_causes:
+        lines += [f"**Right first cause, worst origin first: {_shares(results.first_causes)}.**", ""]
+    if results.false_positives:
+        lines += [f"**Healthy runs called a problem: {_shares(results.false_positives)}.**", ""]
+    return lines
 
 
-def _share(part: float) -> str:
-    whole = f"{100 * part:.0f}"
-    if (whole == "100" and part < 1.0) or (whole == "0" and part > 0.0):
-        return f"{min(max(100 * part, 0.1), 99.9):.1f}"
-    return whole
+def _shares(shares: Sequence[OriginShare]) -> str:
+    return ", ".join(f"{s.origin} {s.reached} of {s.cases} ({100 * s.share:.0f} %)" for s in shares)
 
 
 def counts_line(results: Results) -> str:
@@ -119,11 +134,11 @@ def gains_line(gains: Gains) -> str:
     return text
 
 
-def fault_rows(results: Results, pool: str) -> list[tuple[str, ...]]:
+def fault_rows(results: Results, origin: str) -> list[tuple[str, ...]]:
     """Return per fault and split how often the cause came first, and cases without a miss (fixed twins included)."""
     found: dict[str, dict[str, Group]] = {}
     for group in results.groups:
-        if group.pool == pool and group.dimension == "fault" and group.split:
+        if group.origin == origin and group.dimension == "fault" and group.split:
             found.setdefault(group.value, {})[group.split] = group
     return [
         (fault, *_first_and_clean(of.get("dev")), *_first_and_clean(of.get("test")))
@@ -138,81 +153,67 @@ def _first_and_clean(group: Group | None) -> tuple[str, str]:
     return f"{round(first.mean * first.cases)} of {first.cases}" if first else "-", f"{group.right} of {group.cases}"
 
 
-def calibration_svg(curve: Sequence[Bin]) -> str:
-    """Return stated confidence (x) against the share that was right (y); a dot's area is the number of cases."""
-    return _frame("stated confidence", "was right", [_dot(b.confidence, b.accuracy, 3.0 + b.cases**0.5) for b in curve])
+def _overview(groups: Sequence[Group]) -> list[str]:
+    """One row for each origin and split."""
+    labels = dict(COLUMNS)
+    named = [name for name in OVERVIEW if any(name in group.scores for group in groups)]
+    head = ("origin", "without a miss", *(labels[name] for name in named))
+    return table(head, [_overview_row(group, named) for group in groups])
 
 
-def gains_svg(gains: Sequence[Gain]) -> str:
-    """Return measured speedup (x) against the predicted one with its interval (y), both from 1 to 4."""
-    marks = []
-    for gain in gains:
-        x, low, high, predicted = (
-            min(max((speedup - 1.0) / (MOST_SPEEDUP - 1.0), 0.0), 1.0)
-            for speedup in (gain.measured, gain.low, gain.high, gain.predicted)
+def _overview_row(group: Group, named: Sequence[str]) -> list[str]:
+    origin = f"{group.origin}, {group.split}" if group.split else group.origin
+    return [origin, f"{group.right} of {group.cases}", *(percent(group.scores.get(name)) for name in named)]
+
+
+def _sources(sourced: Sourced) -> list[str]:
+    """Answers with everything and with one source alone, and the runs that are right and wrong in turn."""
+    if not sourced.standings:
+        return []
+    lines = ["## Sources removed", ""]
+    for healthy, kind in ((False, "faulty runs"), (True, "healthy runs")):
+        rows = [
+            (s.origin, s.split, s.sources, s.runs, *(s.counts[each] for each in get_args(Standing)))
+            for s in sourced.standings
+            if s.healthy is healthy
+        ]
+        lines += table((kind, "split", "given", "runs", *(STANDINGS[each] for each in get_args(Standing))), rows)
+    for origin, share in sourced.agreement.items():
+        lines.append(
+            f"- {origin}: of pairs (everything, one source alone) with a right answer, {percent(share)} keep it"
         )
-        line = f'<line x1="{_x(x):.1f}" x2="{_x(x):.1f}" y1="{_y(low):.1f}" y2="{_y(high):.1f}" stroke="#88a"/>'
-        marks += [line, _dot(x, predicted, 3.0)]
-    return _frame("measured speedup, 1 to 4", "predicted", marks)
+    found = [
+        f"- `{c.run}`: {'right' if c.wrong_with == 'more data' else 'wrong'} by its {c.alone} alone,"
+        f" {'wrong' if c.wrong_with == 'more data' else 'right'} with everything"
+        for c in sourced.contradictions
+    ]
+    return [*lines, "", *found, ""]
 
 
-def _x(share: float) -> float:
-    return EDGE + share * SIDE
-
-
-def _y(share: float) -> float:
-    return EDGE / 2 + (1.0 - share) * SIDE
-
-
-def _dot(x: float, y: float, radius: float) -> str:
-    return f'<circle cx="{_x(x):.1f}" cy="{_y(y):.1f}" r="{radius:.1f}" fill="#36c" fill-opacity="0.7"/>'
-
-
-def _frame(across: str, upwards: str, marks: Sequence[str]) -> str:
-    whole = SIDE + 2 * EDGE
-    between = "\n".join(marks)
-    return f"""\
-<svg xmlns="http://www.w3.org/2000/svg" width="{whole}" height="{whole}" font-family="sans-serif" font-size="12">
-<rect x="{EDGE}" y="{EDGE / 2}" width="{SIDE}" height="{SIDE}" fill="none" stroke="#999"/>
-<line x1="{_x(0)}" y1="{_y(0)}" x2="{_x(1)}" y2="{_y(1)}" stroke="#999" stroke-dasharray="4 4"/>
-{between}
-<text x="{whole / 2}" y="{whole - 35}" text-anchor="middle">{across}</text>
-<text x="16" y="{whole / 2}" transform="rotate(-90 16 {whole / 2})" text-anchor="middle">{upwards}</text>
-</svg>
-"""
+def _of_origin(results: Results, origin: str) -> list[CaseResult]:
+    return [r for r in results.cases if ORIGINS[r.tags.source] == origin and r.tags.sources == "all"]
 
 
 def _wholes(results: Results) -> list[Details]:
     return [details for details in results.details if not details.split]
 
 
-def _picture(stem: str, pool: str, what: str) -> str:
-    return f"{stem}_{pool.replace(' ', '_')}_{what}.svg"
+def _picture(stem: str, origin: str, what: str) -> str:
+    return f"{stem}_{origin.replace(' ', '_')}_{what}.svg"
 
 
-def _link(stem: str, pool: str, what: str) -> list[str]:
-    return [f"![{what}]({_picture(stem, pool, what)})", ""] if stem else []
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """A Markdown table with aligned columns; nothing without rows."""
-    cells = [list(head), *([str(cell) for cell in row] for row in rows)]
-    if len(cells) == 1:
-        return []
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    cells.insert(1, ["-" * width for width in widths])
-    aligned = [[cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in cells]
-    return [*(f"| {' | '.join(row)} |" for row in aligned), ""]
+def _link(stem: str, origin: str, what: str) -> list[str]:
+    return [f"![{what}]({_picture(stem, origin, what)})", ""] if stem else []
 
 
 def _scores(groups: Sequence[Group]) -> list[str]:
-    head = ["score", *(f"{group.pool}, {group.split}" if group.split else group.pool for group in groups)]
+    head = ["score", *(group.split or "both splits" for group in groups)]
     right = ["without a miss", *(f"{group.right} of {group.cases}" for group in groups)]
     named = [(name, label) for name, label in COLUMNS if any(name in group.scores for group in groups)]
-    return _table(head, [right, *([label, *(percent(g.scores.get(name)) for g in groups)] for name, label in named)])
+    return table(head, [right, *([label, *(percent(g.scores.get(name)) for g in groups)] for name, label in named)])
 
 
-def _by_tag(results: Results, pool: str, dimension: str) -> list[str]:
+def _by_tag(results: Results, origin: str, dimension: str) -> list[str]:
     rows = [
         (
             g.value,
@@ -223,16 +224,16 @@ def _by_tag(results: Results, pool: str, dimension: str) -> list[str]:
             f"{g.seconds:.1f}",
         )
         for g in results.groups
-        if g.pool == pool and g.dimension == dimension and not g.split
+        if g.origin == origin and g.dimension == dimension and not g.split
     ]
-    return _table((dimension, "cases", "without a miss", "first cause", "verdict", "seconds a case"), rows)
+    return table((dimension, "cases", "without a miss", "first cause", "verdict", "seconds a case"), rows)
 
 
 def _gains(results: Results, whole: Details, stem: str) -> list[str]:
     """Predicted against measured gain of the pool and of each split."""
-    known = [each for each in results.details if each.pool == whole.pool]
+    known = [each for each in results.details if each.origin == whole.origin]
     lines = [f"- {each.split or 'both splits'}: {gains_line(each.gains)}" for each in known if each.gains is not None]
-    return [*lines, "", *_link(stem, whole.pool, "gains")] if lines else []
+    return [*lines, "", *_link(stem, whole.origin, "gains")] if lines else []
 
 
 def _calibration(whole: Details, stem: str) -> list[str]:
@@ -242,15 +243,15 @@ def _calibration(whole: Details, stem: str) -> list[str]:
             (f"{b.low:.1f} to {b.high:.1f}", f"{b.confidence:.2f}", f"{b.accuracy:.2f}", b.cases) for b in whole.curve
         ]
         lines += [f"Expected calibration error of the first cause's confidence: {whole.calibration_error:.2f}.", ""]
-        lines += _table(("stated", "mean stated", "right", "cases"), rows) + _link(stem, whole.pool, "calibration")
+        lines += table(("stated", "mean stated", "right", "cases"), rows) + _link(stem, whole.origin, "calibration")
     firsts = {
         label: ", ".join(f"{name} {count}" for name, count in counts.items())
         for label, counts in whole.confusion.items()
     }
-    return [*lines, *_table(("labelled", "came first (cases)"), firsts.items())]
+    return [*lines, *table(("labelled", "came first (cases)"), firsts.items())]
 
 
 def _misses(results: Results) -> list[str]:
-    lines = [f"- `{r.id}` ({r.tags.source}): {'; '.join(r.misses)}" for r in results.cases if r.misses]
+    lines = [f"- `{r.id}` ({ORIGINS[r.tags.source]}): {'; '.join(r.misses)}" for r in results.cases if r.misses]
     lines += [f"- `{r.id}` {r.status}: {r.reason}" for r in results.cases if r.status != "scored"]
     return [line.replace("|", "\\|") for line in lines]

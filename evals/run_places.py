@@ -6,13 +6,13 @@ import gzip
 import json
 import os
 import re
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evals.case_schema import Case, Measured, RunEdit, RunRef
+from evals.run_sources import copy_of, files_of
 from evals.synthetic.generate import fixed_step_ms, generate
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from tools.errors import InputError
@@ -21,12 +21,11 @@ TRACE = re.compile(r"^rank(\d+)\.pt\.trace\.json(?:\.gz)?$")
 KEPT_OF_CUT_FILE = 0.6
 EVERY = 40  # one name in so many gets a hostile text
 OWN_MARKS = ("ProfilerStep#", "enumerate(", "gloo:", "nccl:", "c10d::", "Optimizer.")  # names that readers go by
-RECORDS = ("steps_rank*.jsonl*", "env.json", "*.log")
 
 
 def edited(run: Path, edit: RunEdit, target: Path) -> Path:
     """A copy of the run in ``target`` with the edit made; raises InputError when it has no such trace."""
-    shutil.copytree(run, target, dirs_exist_ok=True)
+    copy_of(run, edit.sources, target)
     traces = {int(match[1]): file for file in sorted(target.iterdir()) if (match := TRACE.match(file.name))}
     for rank in (*edit.without_traces_of, *edit.cut_traces_of):
         if rank not in traces:
@@ -40,10 +39,8 @@ def edited(run: Path, edit: RunEdit, target: Path) -> Path:
     for rank in edit.cut_traces_of:
         _changed(traces[rank], lambda data: data[: int(len(data) * KEPT_OF_CUT_FILE)])
     if edit.without_records:
-        shutil.rmtree(target / "monitor", ignore_errors=True)
-        for pattern in RECORDS:
-            for file in target.glob(pattern):
-                file.unlink()
+        for file in (file for source in ("log", "records") for file in files_of(target)[source]):
+            (target / file).unlink()
     return target
 
 
@@ -64,6 +61,7 @@ def _with_names(data: bytes, names: tuple[str, ...]) -> bytes:
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "evals" / "lab" / "recorded"
+HABITS = ROOT / "evals" / "lab" / "habits" / "recorded"
 
 
 @dataclass(frozen=True)
@@ -74,6 +72,7 @@ class Places:
     labs: tuple[Path, ...]  # the first one that holds a run is taken
     own_labs: bool = False  # they were named: what they do not hold is skipped, with a message
     others: Path = ROOT.parent / "shared" / "runs"  # runs that others recorded, with labels.yaml
+    habits: tuple[Path, ...] = ()  # runs of the lab in other people's habits
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Places:
@@ -91,6 +90,7 @@ class Places:
             labs=labs or tuple(folder for folder in (RECORDED,) if folder.is_dir()),
             own_labs=bool(labs),
             others=Path(environment.get("HERMES_RUNS", cls.others)),
+            habits=tuple(folder for folder in (HABITS,) if folder.is_dir()),
         )
 
 
@@ -109,6 +109,8 @@ def missing_folder(case: Case, places: Places) -> str:
             return "the folder with real traces is absent; set HERMES_TRACES"
         if ref.others is not None and not places.others.is_dir():
             return "the folder with runs of others is absent; set HERMES_RUNS"
+        if ref.habits is not None and not places.habits:
+            return "the folder with the lab's runs in other people's habits is absent; record them"
         if ref.lab is not None and not places.labs:
             return "the folder with lab runs is absent; record them (make lab) or set HERMES_LAB"
         if ref.lab is not None and places.own_labs and not any((each / ref.lab).exists() for each in places.labs):
@@ -143,11 +145,14 @@ def locate(ref: RunRef, places: Places, scratch: Path) -> Located:
         path = demo_run() if ref.demo == "slow" else demo_fixed_run()
     elif ref.others is not None:
         path = _present([places.others / ref.others])
+    elif ref.habits is not None:
+        path = _present([folder / ref.habits for folder in places.habits])
     else:
         path = _present([folder / str(ref.lab) for folder in places.labs])
     if ref.edit.nothing:
         return Located(path, _of_pair(path))
-    return Located(edited(path, ref.edit, scratch))
+    measured = _of_pair(path) if ref.edit == RunEdit(sources=ref.edit.sources) else None
+    return Located(edited(path, ref.edit, scratch), measured)
 
 
 def _present(candidates: Sequence[Path]) -> Path:

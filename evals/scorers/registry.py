@@ -51,7 +51,7 @@ def misses(outcome: Outcome, scored: Mapping[str, float]) -> list[str]:
     """The misses, one line each; empty when the case is answered as it should be."""
     failed = [name for name, value in scored.items() if (value > 0.0 if name in LOWER_IS_BETTER else value < 1.0)]
     lines = [_line(name, outcome) for name in failed if name not in PARTIAL]
-    if outcome.refused and outcome.case.expected.error is None:
+    if outcome.refused and outcome.case.expected.error is None and not outcome.case.expected.may_abstain:
         lines.insert(0, f"refused: {outcome.refused}")
     return lines
 

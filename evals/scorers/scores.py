@@ -20,22 +20,30 @@ def _first_is_in(outcome: Outcome, causes: Sequence[str]) -> bool:
     return bool(outcome.ranked) and outcome.ranked[0].cause in causes
 
 
+def _abstains(outcome: Outcome) -> bool:
+    return outcome.case.expected.may_abstain and outcome.verdict != "problem"
+
+
+def _asked(outcome: Outcome) -> bool:
+    """Whether a cause is asked for: of what need not show the fault only where a problem is claimed."""
+    return bool(outcome.case.expected.causes) and not _abstains(outcome)
+
+
 def top_1(outcome: Outcome) -> float | None:
     """1 where the first cause is an expected one, or one that the label calls right as well."""
-    expected = outcome.case.expected
-    return float(_first_is_in(outcome, expected.accepted)) if expected.causes else None
+    return float(_first_is_in(outcome, outcome.case.expected.accepted)) if _asked(outcome) else None
 
 
 def also_right(outcome: Outcome) -> float | None:
     """1 where the first cause is right only because the label takes it as well: a part of ``top_1``, reported apart."""
-    expected = outcome.case.expected
-    return float(top_1(outcome) == 1.0 and not _first_is_in(outcome, expected.causes)) if expected.causes else None
+    own = outcome.case.expected.causes
+    return float(top_1(outcome) == 1.0 and not _first_is_in(outcome, own)) if _asked(outcome) else None
 
 
 def top_3(outcome: Outcome) -> float | None:
     """Share of what is expected (all of ``all_of``, one of ``any_of``) that is among the first three."""
     expected = outcome.case.expected
-    if not expected.causes:
+    if not _asked(outcome):
         return None
     first = {cause.cause for cause in outcome.ranked[:3]}
     if expected.any_of:
@@ -62,18 +70,31 @@ def mechanism(outcome: Outcome) -> float | None:
 def family(outcome: Outcome) -> float | None:
     """1 where the first cause belongs to the expected family."""
     wanted = outcome.case.expected.family
-    return None if wanted is None else float(bool(outcome.ranked) and outcome.ranked[0].family == wanted)
+    return (
+        None
+        if wanted is None or _abstains(outcome)
+        else float(bool(outcome.ranked) and outcome.ranked[0].family == wanted)
+    )
 
 
 def verdict(outcome: Outcome) -> float | None:
     """1 where the verdict is one of those that are right; not asked where all of them are."""
     wanted = set(outcome.case.expected.verdict)
-    return float(outcome.verdict in wanted) if wanted and len(wanted) < len(VERDICTS) else None
+    if not wanted or len(wanted) == len(VERDICTS) or (_abstains(outcome) and outcome.refused):
+        return None
+    return float(outcome.verdict in wanted or _only_as_labelled(outcome))
+
+
+def _only_as_labelled(outcome: Outcome) -> bool:
+    """Whether a healthy run is called a problem for those causes only that its label says slow it down."""
+    allowed, named = outcome.case.expected.only_causes, outcome.asserted or outcome.ranked[:1]
+    return outcome.verdict == "problem" and bool(named) and all(cause.cause in allowed for cause in named)
 
 
 def rank_scope(outcome: Outcome) -> float | None:
     """Agreement of the right cause's ranks with the labelled ones; 0 when it was not found."""
-    return _scope(outcome.case.expected.ranks, [cause.ranks for cause in outcome.ranked if _right(outcome, cause)])
+    wanted = None if _abstains(outcome) else outcome.case.expected.ranks
+    return _scope(wanted, [cause.ranks for cause in outcome.ranked if _right(outcome, cause)])
 
 
 def step_scope(outcome: Outcome) -> float | None:
@@ -96,7 +117,7 @@ def _right(outcome: Outcome, cause: CauseRecord) -> bool:
 def set_f1(outcome: Outcome) -> float | None:
     """F1 of the asserted causes against the expected ones; allowed consequences do not count."""
     expected = outcome.case.expected
-    if not expected.causes:
+    if not _asked(outcome):
         return None
     allowed = {name.partition("/")[0] for name in expected.also_allowed} - set(expected.accepted)
     named = {cause.cause for cause in outcome.asserted} - allowed
@@ -107,9 +128,9 @@ def set_f1(outcome: Outcome) -> float | None:
 
 
 def healthy_false_positive(outcome: Outcome) -> float | None:
-    """1 where a problem is claimed on a healthy run (lower is better)."""
+    """1 where a problem is claimed on a healthy run (lower is better), but for what its label admits."""
     asked = outcome.case.tags.kind == "healthy" and outcome.diagnosis is not None
-    return float(outcome.verdict == "problem") if asked else None
+    return float(outcome.verdict == "problem" and not _only_as_labelled(outcome)) if asked else None
 
 
 def abstention(outcome: Outcome) -> float | None:

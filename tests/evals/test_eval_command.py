@@ -49,14 +49,14 @@ def test_a_right_and_a_wrong_answer_are_told_apart_saved_and_compared(
     printed = capsys.readouterr().out
     assert "2 cases: 2 scored, 0 skipped, 0 failed" in printed
     assert "| without a miss " in printed
-    assert "- `wrongly-labelled` (synthetic): top_1: expected rdma_retransmission" in printed
+    assert "- `wrongly-labelled` (generated runs): top_1: expected rdma_retransmission" in printed
     results = {each["id"]: each for each in json.loads(saved.read_text(encoding="utf-8"))["cases"]}
     assert results["small-loader"]["scores"]["top_1"] == 1.0
     assert results["small-loader"]["scores"]["citation_support"] == 1.0
     assert results["small-loader"]["gain"]["measured"] > 1.2
     assert results["wrongly-labelled"]["scores"]["top_1"] == 0.0
     assert "`hermes-dx eval --json results.json --md report.md`" in report.read_text(encoding="utf-8")
-    assert (tmp_path / "report_synthetic_calibration.svg").read_text(encoding="utf-8").startswith("<svg")
+    assert (tmp_path / "report_generated_runs_calibration.svg").read_text(encoding="utf-8").startswith("<svg")
     swapped = [{**LOADER, "expected": WRONG["expected"]}]
     assert _run(tmp_path, swapped, "--against", str(saved)) == FAILED
     assert "worse small-loader: top_1 1.00 -> 0.00" in capsys.readouterr().out

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from evals.case_files import lab_cases
 from evals.case_schema import Measured, RunRef
+from evals.labels import recorded_cases
 from evals.run_places import Places, check_label, locate, missing_folder
 from tools.errors import InputError
 
@@ -45,7 +45,7 @@ def _recorded(lab: Path, place: str, label: dict[str, Any], pair: dict[str, Any]
 
 def test_a_label_makes_a_slow_a_mended_and_a_compared_case(tmp_path: Path) -> None:
     _recorded(tmp_path, "heap_one_rank/images-mild", LABEL)
-    slow, fixed, compared = lab_cases((tmp_path,))
+    slow, fixed, compared = recorded_cases((tmp_path,), "lab")
     assert (slow.id, fixed.id, compared.id) == (
         "lab-heap-one-rank-images-mild",
         "lab-heap-one-rank-images-mild-fixed",
@@ -64,14 +64,14 @@ def test_a_label_makes_a_slow_a_mended_and_a_compared_case(tmp_path: Path) -> No
 def test_the_split_comes_from_the_label_and_a_fixed_run_need_not_be_healthy(tmp_path: Path) -> None:
     label = {**LABEL, "split": "test", "workload": "tokens", "fixed_verdict": "unlabelled"}
     _recorded(tmp_path, "heap_one_rank/tokens-strong", label)
-    slow, fixed, _ = lab_cases((tmp_path,))
+    slow, fixed, _ = recorded_cases((tmp_path,), "lab")
     assert slow.tags.split == "test"
     assert (fixed.tags.kind, fixed.expected.verdict) == ("unlabelled", ())
 
 
 def test_a_healthy_recording_is_one_case_that_must_stay_healthy(tmp_path: Path) -> None:
     _recorded(tmp_path, "healthy/images-large", {"verdict": "healthy", "workload": "images", "split": "test"})
-    (only,) = lab_cases((tmp_path,))
+    (only,) = recorded_cases((tmp_path,), "lab")
     assert (only.id, only.tags.kind, only.tags.split) == ("lab-healthy-images-large", "healthy", "test")
     assert only.run.lab == "healthy/images-large/run"
 
@@ -90,7 +90,7 @@ def test_a_label_that_cannot_be_right_is_an_error_that_names_its_file(
 ) -> None:
     _recorded(tmp_path, "fault/images-mild", {**LABEL, **change})
     with pytest.raises(InputError, match=said) as caught:
-        lab_cases((tmp_path,))
+        recorded_cases((tmp_path,), "lab")
     assert "label.json" in str(caught.value)
 
 
@@ -98,7 +98,7 @@ def test_the_same_recording_in_two_folders_counts_once_and_the_first_folder_is_r
     for name in ("first", "second"):
         _recorded(tmp_path / name, "fault/images-mild", LABEL)
     folders = (tmp_path / "first", tmp_path / "second")
-    assert len(lab_cases(folders)) == 3
+    assert len(recorded_cases(folders, "lab")) == 3
     located = locate(RunRef(lab="fault/images-mild/slow"), Places(tmp_path, folders), tmp_path / "scratch")
     assert located.path == tmp_path / "first" / "fault/images-mild/slow"
     assert located.measured == Measured(
@@ -109,7 +109,7 @@ def test_the_same_recording_in_two_folders_counts_once_and_the_first_folder_is_r
 def test_a_saving_within_its_noise_is_no_label(tmp_path: Path) -> None:
     noisy = {**PAIR, "speedup": {"median": 1.5, "low": 0.98, "high": 1.9}}
     _recorded(tmp_path, "fault/images-mild", LABEL, noisy)
-    slow = lab_cases((tmp_path,))[0]
+    slow = recorded_cases((tmp_path,), "lab")[0]
     located = locate(slow.run, Places(tmp_path, (tmp_path,)), tmp_path / "scratch")
     with pytest.raises(InputError, match="within the noise"):
         check_label(slow, located.measured)
@@ -124,12 +124,12 @@ def test_a_recording_without_its_label_is_an_error_and_not_passed_over(tmp_path:
     _recorded(tmp_path, "fault/images-mild", LABEL, PAIR)
     (tmp_path / "fault/images-mild/label.json").unlink()
     with pytest.raises(InputError, match=r"fault/images-mild is a recording without label\.json"):
-        lab_cases((tmp_path,))
+        recorded_cases((tmp_path,), "lab")
 
 
 def test_of_folders_that_were_named_the_runs_they_lack_are_skipped_and_told(tmp_path: Path) -> None:
     _recorded(tmp_path, "fault/images-mild", LABEL, PAIR)
-    (slow, *_) = lab_cases((tmp_path,))
+    (slow, *_) = recorded_cases((tmp_path,), "lab")
     elsewhere = slow.model_copy(update={"run": RunRef(lab="other/images-mild/slow")})
     named = Places.from_environment({"HERMES_LAB": str(tmp_path)})
     assert missing_folder(slow, named) == ""
@@ -137,3 +137,46 @@ def test_of_folders_that_were_named_the_runs_they_lack_are_skipped_and_told(tmp_
         missing_folder(elsewhere, named) == "other/images-mild/slow is not among the recordings that HERMES_LAB names"
     )
     assert missing_folder(elsewhere, Places(tmp_path, (tmp_path,))) == ""
+
+
+def _with_sources(run: Path) -> None:
+    (run / "monitor").mkdir(parents=True, exist_ok=True)
+    names = ("rank0.pt.trace.json.gz", "steps_rank0.jsonl.gz", "env.json", "run.json", "monitor/rank0.steps.bin")
+    for name in names:
+        (run / name).write_bytes(b"")
+
+
+def test_a_run_is_judged_with_everything_and_with_each_of_its_sources_alone(tmp_path: Path) -> None:
+    folder = _recorded(tmp_path, "heap_one_rank/images-mild", {**LABEL, "sources": ["monitor"]})
+    _with_sources(folder / "slow")
+    cases = {case.tags.sources: case for case in recorded_cases((tmp_path,), "lab") if case.tags.kind == "masked"}
+    assert set(cases) == {"all", "traces", "log", "records"}
+    assert {case.tags.run for case in cases.values()} == {"lab-heap-one-rank-images-mild"}
+    assert cases["log"].id == "lab-heap-one-rank-images-mild-log"
+    assert (cases["records"].expected.verdict, cases["records"].expected.may_abstain) == (("problem",), False)
+    assert (cases["log"].expected.verdict, cases["log"].expected.may_abstain) == (("problem", "inconclusive"), True)
+    located = locate(cases["records"].run, Places(tmp_path, (tmp_path,)), tmp_path / "scratch")
+    kept = {str(file.relative_to(located.path)) for file in located.path.rglob("*") if file.is_file()}
+    assert kept == {"env.json", "monitor/rank0.steps.bin"}
+    assert located.measured is not None
+
+
+def test_a_run_with_one_source_is_judged_once(tmp_path: Path) -> None:
+    folder = _recorded(tmp_path, "heap_one_rank/images-mild", LABEL)
+    (folder / "slow" / "rank0.pt.trace.json.gz").write_bytes(b"")
+    assert len(recorded_cases((tmp_path,), "lab")) == 3
+
+
+def test_a_pair_of_two_causes_in_other_habits_expects_both(tmp_path: Path) -> None:
+    two = {**LABEL, "cause": "garbage_collection", "all_of": ["garbage_collection", "checkpoint_stall"]}
+    _recorded(tmp_path, "recommender-two", {**two, "only_causes": ["cpu_contention"], "split": "test"})
+    slow, fixed, _ = recorded_cases((tmp_path,), "habits")
+    assert (slow.id, slow.run.habits, slow.tags.source) == (
+        "habits-recommender-two",
+        "recommender-two/slow",
+        "habits",
+    )
+    assert slow.expected.all_of == ("garbage_collection", "checkpoint_stall")
+    assert (slow.tags.kind, slow.tags.split) == ("two_causes", "test")
+    assert fixed.expected.only_causes == ("cpu_contention",)
+    assert fixed.expected.not_causes == ("garbage_collection", "checkpoint_stall")

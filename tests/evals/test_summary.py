@@ -2,8 +2,14 @@ from __future__ import annotations
 
 import pytest
 
-from evals.report import calibration_svg, fault_rows, gains_line, model_lines, percent
-from evals.summary import calibration, confusion, gains, mean, means, model_totals, summarise
+from evals.calibration import calibration
+from evals.means import mean, means
+from evals.model_totals import model_totals
+from evals.pictures import calibration_svg
+from evals.predicted_gains import gains
+from evals.report import fault_rows, gains_line, headline, model_lines
+from evals.summary import confusion, summarise
+from evals.tables import percent
 from tests.evals.scored import result
 
 
@@ -87,26 +93,39 @@ def test_pass_k_asks_that_every_attempt_at_a_case_passes() -> None:
     assert model_totals([result()]) is None
 
 
-def test_sources_are_never_pooled_and_what_was_skipped_counts_for_nothing() -> None:
-    real = {"source": "real", "kind": "cause", "split": "dev"}
-    lab = {"source": "lab", "kind": "cause", "split": "test", "fault": "slow_disk"}
-    made = {"source": "synthetic", "kind": "cause", "split": "test"}
+def test_origins_are_never_pooled_and_what_was_skipped_counts_for_nothing() -> None:
+    lab = {"source": "lab", "kind": "cause", "fault": "slow_disk"}
     cases = [
-        result("a", tags=real, scores={"top_1": 1.0}),
-        result("d", tags=lab, scores={"top_1": 0.0}, misses=["top_1"]),
-        result("b", tags=made, scores={"top_1": 0.0}, misses=["top_1"]),
-        result("c", tags=real, status="skipped"),
+        result("a", tags={"source": "real", "kind": "cause"}, scores={"top_1": 1.0}),
+        result("b", tags={**lab, "split": "dev"}, scores={"top_1": 1.0}),
+        result("d", tags={**lab, "split": "test"}, scores={"top_1": 0.0}, misses=["top_1"]),
+        result("e", tags={"source": "synthetic", "kind": "cause"}, scores={"top_1": 0.0}, misses=["top_1"]),
+        result("c", tags={"source": "real", "kind": "cause"}, status="skipped"),
     ]
     found = summarise(cases, [], "templates", "1")
-    whole = {(group.pool, group.split): group for group in found.groups if not group.dimension}
-    real_runs = whole["real runs", ""]
-    assert (real_runs.cases, real_runs.right, real_runs.scores["top_1"].mean) == (2, 1, 0.5)
-    assert whole["real runs", "dev"].scores["top_1"].mean == 1.0
-    assert whole["real runs", "test"].scores["top_1"].mean == 0.0
-    assert (whole["synthetic", ""].cases, whole["synthetic", ""].right) == (1, 0)
-    assert ("synthetic", "dev") not in whole
-    assert found.counts == {"cases": 4, "scored": 3, "skipped": 1}
-    assert fault_rows(found, "real runs") == [("slow_disk", "-", "-", "0 of 1", "0 of 1")]
+    whole = {(group.origin, group.split): group for group in found.groups if not group.dimension}
+    assert (whole["lab", ""].cases, whole["lab", ""].right, whole["lab", ""].scores["top_1"].mean) == (2, 1, 0.5)
+    assert whole["lab", "dev"].scores["top_1"].mean == 1.0
+    assert whole["lab", "test"].scores["top_1"].mean == 0.0
+    assert (whole["public traces", ""].cases, whole["generated runs", ""].right) == (1, 0)
+    assert ("generated runs", "test") not in whole
+    assert found.counts == {"cases": 5, "scored": 4, "skipped": 1}
+    assert fault_rows(found, "lab") == [("slow_disk", "1 of 1", "1 of 1", "0 of 1", "0 of 1")]
+
+
+def test_the_headline_is_the_worst_origin_with_its_counts_and_no_pool() -> None:
+    lab, others = ({"source": source, "kind": "cause"} for source in ("lab", "others"))
+    healthy = {"source": "lab", "kind": "healthy"}
+    alone = {**others, "sources": "log", "run": "o0"}
+    cases = [
+        *(result(f"l{at}", tags=lab, scores={"top_1": 1.0}) for at in range(8)),
+        *(result(f"o{at}", tags=others, scores={"top_1": right}) for at, right in enumerate((1.0, 0.0))),
+        result("o0-log", tags=alone, scores={"top_1": 0.0}),
+        *(result(f"h{at}", tags=healthy, scores={"healthy_false_positive": wrong}) for at, wrong in enumerate((0, 1))),
+    ]
+    first, _, healthy_line, _ = headline(summarise(cases, [], "templates", "1"))
+    assert first == "**Right first cause, worst origin first: runs of others 1 of 2 (50 %), lab 8 of 8 (100 %).**"
+    assert healthy_line == "**Healthy runs called a problem: lab 1 of 2 (50 %).**"
 
 
 def test_what_is_only_close_to_all_is_never_printed_as_all() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from evals.case_files import lab_cases
 from evals.lab.__main__ import main
 from evals.lab.job import jobs_of_faults, relabel
+from evals.labels import recorded_cases
 from tools.errors import InputError
 
 DEBUG = "distributed_debug/images-strong"
@@ -58,6 +58,6 @@ def test_a_folder_without_recordings_is_an_error(tmp_path: Path, capsys: pytest.
 def test_a_mended_world_with_another_loss_is_no_healthy_case(tmp_path: Path) -> None:
     recorded(tmp_path, DEBUG, "{}")
     relabel(tmp_path)
-    _, fixed, _ = lab_cases((tmp_path,))
+    _, fixed, _ = recorded_cases((tmp_path,), "lab")
     assert (fixed.tags.kind, fixed.expected.verdict) == ("unlabelled", ())
     assert fixed.expected.not_causes == ("environment_configuration",)

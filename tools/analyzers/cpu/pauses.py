@@ -32,7 +32,8 @@ NOT_COUNTED = "no trace was read, and the records count no compilation worth not
 
 def _exposed(profile: Profile, pattern: str) -> dict[int, Fact]:
     """Share of the step that recorded spans of these names hold up, on the ranks that have some."""
-    ranks = [view.rank.rank for view in profile.ranks if len(span_rows(view, pattern))]
+    views = profile.ranks if profile.traced else ()
+    ranks = [view.rank.rank for view in views if len(span_rows(view, pattern))]
     return measure_ranks(profile, ranks, "host_span_exposed_pct", pattern=pattern)
 
 
