@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
+from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.model.display import PART_TITLES, cause_heading, counted, rank_list
 from hermes_agent.report.sections import (
@@ -200,7 +201,7 @@ class _Page:
         if item.predicted_step_ms is not None and item.predicted_speedup is not None and item.interval:
             low, high = item.interval
             faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
-            gain = f" Predicted step: {item.predicted_step_ms:.3g} ms, {faster}."
+            gain = f" Predicted step: {written(item.predicted_step_ms, 'ms')}, {faster}."
         lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
         return [*lines, *(f"{INDENT}{line}" for line in masked(cause))]
 
