@@ -86,22 +86,23 @@ def _summary(kernels: pd.DataFrame) -> tuple[float, int, float]:
     return float(ordered["ratio"].iloc[middle]), len(ordered), slower
 
 
-HOST_SPEED_COLUMNS = ("rank", "ratio", "slower_share", "steps_slower")
+HOST_SPEED_COLUMNS = ("rank", "ratio", "slower_share", "steps_slower", "slowed")
 FASTEST = 0.25  # of the calls of a kind: a slow processor slows these as well, one that is taken away seldom does
 LEAST_NS = 20_000  # shorter operators are measured by the profiler's own cost as much as by the processor's speed
 
 
 @memoized
 def host_speed(profile: Profile) -> pd.DataFrame:
-    """One row per rank: columns rank, ratio, slower_share, steps_slower.
+    """One row per rank: columns rank, ratio, slower_share, steps_slower, slowed.
 
     An operator is the same on two ranks when name and recorded shapes are equal. ``ratio`` is the rank's time in the
     operators that it shares with others over what the median of the others takes for the same, by the fastest quarter
     of the calls: single calls are held up by others on the core, a slow processor slows all. ``slower_share`` is the
     part of that time in kinds of operators that are slower there; ``steps_slower`` the share of the steps in which
-    the rank takes longer for them. Operators during which a collective runs are left out, because it takes cores.
+    the rank takes longer for them. ``slowed`` is the ratio by all calls, the held-up ones included: what the rank's
+    step is longer by. Operators during which a collective runs are left out, because it takes cores.
     """
-    rows: list[tuple[int, float, float, float]] = []
+    rows: list[tuple[int, float, float, float, float]] = []
     if len(profile.ranks) < 2:
         return pd.DataFrame(columns=list(HOST_SPEED_COLUMNS))
     table = _all_operators(profile)
@@ -116,7 +117,9 @@ def host_speed(profile: Profile) -> pd.DataFrame:
             whole_ns = float(mine["sum"].sum())
             slower = float(mine.loc[mine["mean"] > mine["usual"], "sum"].sum()) / max(whole_ns, 1.0)
             steps_slower = _steps_slower(table[table["rank"] == rank], mine.set_index("key")["others"])
-            rows.append((int(str(rank)), whole_ns / max(float(mine["expected"].sum()), 1.0), slower, steps_slower))
+            slowed = whole_ns / max(float((mine["sum"] * mine["others"] / mine["whole"]).sum()), 1.0)
+            ratio = whole_ns / max(float(mine["expected"].sum()), 1.0)
+            rows.append((int(str(rank)), ratio, slower, steps_slower, slowed))
     return pd.DataFrame(rows, columns=list(HOST_SPEED_COLUMNS))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tools.run.links import launch_starts
 from tools.views.collectives import collectives
@@ -21,8 +22,7 @@ def gradient_passes(profile: Profile, rank: int) -> pd.DataFrame:
     the model is not wrapped in DistributedDataParallel.
     """
     view = profile.rank(rank)
-    spans = view.in_steps(np.flatnonzero(view.named("data_parallel_forward")))
-    spans = spans[np.argsort(view.start[spans], kind="stable")]
+    spans = _forwards(profile, rank)
     steps = view.outermost(np.flatnonzero(view.named("optimizer_update")))
     table = collectives(profile)
     table = table[(table["rank"] == rank) & (table["kind"] == "all_reduce") & (table["step"] >= 0)]
@@ -66,6 +66,33 @@ def repeated(profile: Profile, rank: int) -> pd.DataFrame:
         again += same["number"].tolist()[: -int(own["updates"].iloc[0])]
     kept: pd.DataFrame = passes[passes["number"].isin(again)]
     return kept
+
+
+@memoized
+def repeated_broadcasts(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Rows of the broadcasts of buffers in forwards right after a repeated pass: without its exchange there are none.
+
+    DistributedDataParallel broadcasts buffers in a forward only where the pass before it exchanged gradients.
+    """
+    again = repeated(profile, rank)
+    table = collectives(profile)
+    table = table[(table["rank"] == rank) & (table["kind"] == "broadcast")]
+    if again.empty or table.empty:
+        return np.empty(0, dtype=np.int64)
+    view = profile.rank(rank)
+    spans = _forwards(profile, rank)
+    asked = launch_starts(view.events, table["row"].to_numpy())
+    number = np.searchsorted(view.start[spans], asked, side="right") - 1
+    inside = (number >= 0) & (asked < view.end[spans][np.maximum(number, 0)])
+    after = np.isin(number - 1, again["number"].to_numpy(np.int64))
+    return np.asarray(table["row"].to_numpy(np.int64)[inside & after])
+
+
+def _forwards(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Rows of the wrapped model's forwards inside the steps, by start."""
+    view = profile.rank(rank)
+    spans = view.in_steps(np.flatnonzero(view.named("data_parallel_forward")))
+    return np.asarray(spans[np.argsort(view.start[spans], kind="stable")])
 
 
 def passes_per_update(profile: Profile, rank: int) -> float:

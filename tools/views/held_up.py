@@ -16,6 +16,8 @@ from tools.views.work import own_ns
 SEVERAL = 5  # calls of one operator and shape that show what is usual
 SLICE_NS = 1_000_000  # no scheduler hands out shorter slices on a busy core
 TIMES_USUAL = 1.5
+FASTEST = 0.25  # of the calls of a kind are taken to be undisturbed where others take the core now and then
+CALLS = ("row", "own_ns", "name", "dims", "usual_ns", "size")
 MOSTLY, LITTLE = 0.6, 0.2  # of the delay in one kind of operator, and of the work that it does
 
 
@@ -26,11 +28,26 @@ def held_up(profile: Profile, rank: int) -> pd.DataFrame:
     ``own_ns`` is a call's time without the operators inside it, ``usual_ns`` the median over calls of the same name
     and recorded shapes. Empty for ranks with a device, whose operators wait for other reasons.
     """
+    calls = _calls(profile, rank)
+    over = calls["own_ns"] - calls["usual_ns"]
+    late = (
+        (calls["dims"] >= 0)
+        & (over >= SLICE_NS)
+        & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"])
+        & (calls["size"] >= SEVERAL)
+    )
+    found: pd.DataFrame = calls.loc[late, ["row", "own_ns", "usual_ns"]].reset_index(drop=True)
+    return found
+
+
+@memoized
+def _calls(profile: Profile, rank: int) -> pd.DataFrame:
+    """All calls of the rank's operators: columns row, own_ns, name, dims (-1 unknown), usual_ns, size (of its kind)."""
     view = profile.rank(rank)
     rows = view.in_steps(view.host_compute_rows)
     rows = rows[~view.named("enclosing_operator")[rows]]  # their own time is that of Python, or waiting
     if view.rank.has_device or not len(rows):
-        return pd.DataFrame({"row": rows[:0], "own_ns": rows[:0], "usual_ns": rows[:0]})
+        return pd.DataFrame({name: rows[:0] for name in CALLS})
     recorded = view.events.details.operators
     calls = pd.DataFrame(
         {
@@ -41,16 +58,25 @@ def held_up(profile: Profile, rank: int) -> pd.DataFrame:
         }
     )
     groups = calls.groupby(["name", "dims"])["own_ns"]
-    calls = calls.assign(usual_ns=groups.transform("median"), size=groups.transform("size"))
-    over = calls["own_ns"] - calls["usual_ns"]
-    late = (
-        (calls["dims"] >= 0)
-        & (over >= SLICE_NS)
-        & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"])
-        & (calls["size"] >= SEVERAL)
-    )
-    found: pd.DataFrame = calls.loc[late, ["row", "own_ns", "usual_ns"]].reset_index(drop=True)
-    return found
+    return calls.assign(usual_ns=groups.transform("median"), size=groups.transform("size"))
+
+
+@memoized
+def undisturbed_shares(profile: Profile, rank: int) -> tuple[float, float]:
+    """Of their time, what the held-up calls and all other host time of the rank would keep undisturbed.
+
+    Undisturbed is a call as short as the shortest quarter of the calls with its name and shapes. Others also take
+    less than a slice, or take it between operators, where nothing shows it but the operators around.
+    """
+    view, calls = profile.rank(rank), _calls(profile, rank)
+    calls = calls[(calls["dims"] >= 0) & (calls["size"] >= SEVERAL)]
+    late = calls["row"].isin(held_up(profile, rank)["row"])
+    best_ns = np.minimum(calls.groupby(["name", "dims"])["own_ns"].transform("quantile", FASTEST), calls["own_ns"])
+    rows = calls.loc[late, "row"].to_numpy(np.int64)
+    excess_ns = float((calls["own_ns"] - best_ns)[late].sum())
+    held = 1.0 - excess_ns / max(float((view.end[rows] - view.start[rows]).sum()), 1.0)
+    rest = float(best_ns[~late].sum()) / max(float(calls.loc[~late, "own_ns"].sum()), 1.0)
+    return min(max(held, 0.0), 1.0), min(rest, 1.0)
 
 
 @memoized

@@ -62,7 +62,8 @@ def build(profile: Profile, window: Window) -> Graph:
     op, arrival, transfer = (shared[name].to_numpy() for name in ("op", "arrival", "transfer"))
     longer = (shared["end_ns"] - shared["last_ns"] - shared["transfer_ns"]).to_numpy()
     meeting = link(arrival, transfer, EdgeKind.COLLECTIVE)
-    return settle(window, nodes, meeting.joined(link(transfer, op, EdgeKind.COLLECTIVE, longer), *links))
+    alone = link(arrival, op, EdgeKind.COLLECTIVE)  # binds where a change leaves the collective out
+    return settle(window, nodes, meeting.joined(link(transfer, op, EdgeKind.COLLECTIVE, longer), alone, *links))
 
 
 def _shared(profile: Profile, parts: list[RankGraph], first: Rows) -> pd.DataFrame:

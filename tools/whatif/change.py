@@ -42,13 +42,34 @@ class Unblock:
 
     def cautious(self) -> Unblock:
         """The same change for all but ``cautious_share`` of the rows."""
-        number = np.arange(len(self.rows) + 1)
-        freed = np.diff(np.floor(number * (1.0 - self.cautious_share))) > 0
-        return replace(self, rows=np.sort(self.rows)[freed])
+        return replace(self, rows=_part(self.rows, 1.0 - self.cautious_share))
 
     def hopeful(self) -> Unblock:
         """The same change: no more than all of the rows can be freed."""
         return self
 
 
-Change: TypeAlias = tuple[Scale | Unblock, ...]
+@dataclass(frozen=True, eq=False)
+class Omit:
+    """These collectives of one rank no longer take place: no transfer, and no waiting for the other ranks in them."""
+
+    rank: int
+    rows: NDArray[np.int64]
+    cautious_share: float = 0.5  # of them may have to stay
+
+    def cautious(self) -> Omit:
+        """The same change for all but ``cautious_share`` of the rows."""
+        return replace(self, rows=_part(self.rows, 1.0 - self.cautious_share))
+
+    def hopeful(self) -> Omit:
+        """The same change: no more than all of the rows can go."""
+        return self
+
+
+def _part(rows: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+    """That share of the rows, evenly spread."""
+    freed = np.diff(np.floor(np.arange(len(rows) + 1) * share)) > 0
+    return np.sort(rows)[freed]
+
+
+Change: TypeAlias = tuple[Scale | Unblock | Omit, ...]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tools.views.profile import Profile
-from tools.whatif.change import Change, Scale, Unblock
+from tools.whatif.change import Change, Omit, Scale, Unblock
 from tools.whatif.graph import EdgeKind, Graph, NodeKind
 from tools.whatif.operations import Rows
 
@@ -70,12 +70,15 @@ def changed(profile: Profile, graph: Graph, change: Change) -> Times:
     for part in change:
         if isinstance(part, Scale):
             tracks.setdefault((part.rank, part.track), []).append((part.intervals, part.factor))
-        else:
+        elif isinstance(part, Unblock):
             _unblock(profile, graph, part, lag)
     shares = np.ones(len(own))
     for (rank, track), scales in tracks.items():
         if any(len(intervals) for intervals, _ in scales):
             _scale(graph, rank, track, clock_of(scales), own, lag, shares)
+    for part in change:
+        if isinstance(part, Omit):
+            _omit(graph, part, own, lag)
     return Times(_transfers(graph, own, shares), lag)
 
 
@@ -127,6 +130,15 @@ def _unblock(profile: Profile, graph: Graph, part: Unblock, lag: Rows) -> None:
         place = np.searchsorted(rank.start[spans], nodes.begin_ns[mine], side="right") - 1
         chosen[mine] = (place >= 0) & (nodes.end_ns[mine] <= reach[np.maximum(place, 0)])
     lag[(graph.edges.kind == EdgeKind.SYNC) & chosen[graph.edges.target]] = NEVER_NS
+
+
+def _omit(graph: Graph, part: Omit, own: Rows, lag: Rows) -> None:
+    """The rank passes these collectives at once: it waits for its own arrival only. ``own`` and ``lag`` are changed."""
+    nodes, edges = graph.nodes, graph.edges
+    mine = (nodes.rank == part.rank) & np.isin(nodes.row, part.rows)
+    own[mine & (nodes.kind == NodeKind.DEVICE)] = 0
+    passed = mine & (nodes.kind == NodeKind.DONE)
+    lag[passed[edges.target] & (nodes.kind[edges.source] == NodeKind.TRANSFER)] = NEVER_NS
 
 
 # The loop is sequential by nature. It runs over plain lists in an order found once, with at most two edges per place:

@@ -15,9 +15,12 @@ from tools.judgement.ranking import ranking
 from tools.metrics.host.pauses import STEP_BEGIN, pause_places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
+from tools.views.gradient_sync import repeated_broadcasts
+from tools.views.held_up import undisturbed_shares
 from tools.views.profile import Profile
 from tools.views.step_shape import StepSeries, periodic_stalls
-from tools.whatif.change import Scale
+from tools.whatif.change import Omit, Scale
+from tools.whatif.predict import predict
 
 LARGE = [[512, 512], [512, 512]]  # 0.27 GFLOP
 FLOAT = ["float", "float"]
@@ -201,8 +204,11 @@ def test_forward_passes_without_gradients_in_every_step_are_training() -> None:
     assert ask(evaluating(100), "overlap.evaluation").findings  # in one step only
 
 
-def accumulating(exchanges: int, passes: int = 4, steps: int = 2) -> Profile:
-    """Two ranks that accumulate over passes and exchange gradients in the last ``exchanges`` of them."""
+def accumulating(exchanges: int, passes: int = 4, steps: int = 2, buffers: bool = False) -> Profile:
+    """Two ranks that accumulate over passes and exchange gradients in the last ``exchanges`` of them.
+
+    With ``buffers`` every forward broadcasts a buffer in its second millisecond.
+    """
     ranks = []
     for number in range(2):
         rank, at = host(number), 0.0
@@ -212,6 +218,9 @@ def accumulating(exchanges: int, passes: int = 4, steps: int = 2) -> Profile:
             for place in range(passes):
                 rank.annotation("DistributedDataParallel.forward", at, 5_000)
                 rank.operator("aten::mm", at, 5_000)
+                if buffers:
+                    span = rank.annotation("gloo:broadcast", at + 1_000, 500, track=work)
+                    rank.detail("operators", span, dims="[[100]]", types='["float"]')
                 at += 5_000
                 if place >= passes - exchanges:
                     rank.operator("c10d::allreduce_", at, 100)
@@ -235,6 +244,15 @@ def test_the_same_exchange_in_every_pass_before_one_update_is_redundant() -> Non
     assert measure(profile, "passes_per_update", rank=0).value == 4
     assert measure(profile, "repeated_exchange_ms", rank=0).value == pytest.approx(24.0)
     assert measure(profile, "pass_bytes", rank=0).value == 4_000_000
+    assert predict(profile, finding.change).saving_ms == pytest.approx(24.0)
+
+
+def test_buffers_are_broadcast_only_after_a_pass_that_exchanged() -> None:
+    profile = accumulating(exchanges=4, buffers=True)
+    begun = profile.rank(0).start[repeated_broadcasts(profile, 0)] / 1e6
+    assert begun.tolist() == pytest.approx([pass_ms + 1.0 for pass_ms in (14.1, 28.2, 42.3, 72.5, 86.6, 100.7)])
+    (finding,) = ask(profile, "communication.redundant").findings
+    assert [len(part.rows) for part in finding.change if isinstance(part, Omit)] == [2 * (3 + 3)] * 2
 
 
 def test_one_exchange_for_each_update_is_not() -> None:
@@ -262,6 +280,8 @@ def test_calls_that_exceed_their_usual_time_by_a_slice_are_contention() -> None:
     lost = 4 * 4.5
     assert measure(profile, "delayed_calls_pct", rank=0).value == pytest.approx(100 * lost / (40 * 0.5 + lost))
     assert measure(profile, "delayed_calls_count", rank=0).value == 1
+    assert undisturbed_shares(profile, 0) == (pytest.approx(0.5 / 5.0), 1.0)
+    assert predict(profile, finding.change).saving_ms == pytest.approx(4.5)
     assert ask(delayed(set()), "cpu.held_up").status == "clean"
     assert ask(delayed(set(range(40))), "cpu.held_up").status == "clean"  # each call is as long as usual
 
@@ -272,6 +292,9 @@ def test_the_optimizer_over_whole_tables_is_dense_gradients() -> None:
     for step in range(3):
         at = 100_000.0 * step
         rank.operator("aten::embedding", at, 10_000, dims=[table, [2_000]], types=["float", "long int"])
+        rank.operator("aten::embedding_dense_backward", at + 20_000, 10_000, dims=[[2_000, 32], [2_000]])
+        rank.operator("aten::zero_", at + 21_000, 4_000, dims=[table], types=FLOAT[:1])
+        rank.operator("aten::embedding_dense_backward", at + 31_000, 2_000, dims=[[64, 32], [64]])  # of a small one
         rank.annotation("Optimizer.step#Adam.step", at + 40_000, 60_000)
         for place, name in enumerate(("aten::lerp_", "aten::mul_", "aten::addcdiv_")):
             rank.operator(name, at + 40_000 + 20_000 * place, 20_000, dims=[table, table], types=FLOAT)
@@ -279,7 +302,7 @@ def test_the_optimizer_over_whole_tables_is_dense_gradients() -> None:
     profile = profile_of(rank)
     (finding,) = ask(profile, "computation.memory_bound").findings
     assert (finding.cause, finding.mechanism) == ("memory_bound", "dense_embedding_gradients")
-    assert [fact.value for fact in finding.claim.facts] == [pytest.approx(60.0), pytest.approx(10.0)]
+    assert [fact.value for fact in finding.claim.facts] == [pytest.approx(60.0 + 10.0), pytest.approx(10.0)]
     assert [each.factor for each in finding.change if isinstance(each, Scale)] == [pytest.approx(0.1)]
 
 

@@ -171,7 +171,7 @@ def test_many_page_faults_in_each_step_are_memory_handed_back() -> None:
     (finding,) = page_faults(profile)[0].findings
     faults, cost = finding.claim.facts
     assert faults.value == pytest.approx(5000.0)
-    assert cost.value == pytest.approx(7.5)
+    assert cost.value == pytest.approx(5000 * 0.002)
     assert page_faults(recorded_profile(records_of([step_rows(0, [50.0] * 40)])))[0].status == "clean"
 
 

@@ -9,7 +9,7 @@ from tests.synthetic import RankBuilder, profile_of, to_ns
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.whatif.build import graph_of
-from tools.whatif.change import Scale
+from tools.whatif.change import Omit, Scale
 from tools.whatif.graph import EdgeKind, Graph
 from tools.whatif.predict import predict
 
@@ -150,7 +150,7 @@ def straggling_pair(late_us: float = 400.0) -> tuple[RankBuilder, RankBuilder]:
 
 def test_without_its_own_excess_the_late_rank_no_longer_holds_the_others() -> None:
     profile = profile_of(*straggling_pair())
-    assert (graph_of(profile).edges.kind == EdgeKind.COLLECTIVE).sum() == 16
+    assert (graph_of(profile).edges.kind == EdgeKind.COLLECTIVE).sum() == 4 * (2 + 2 + 2)  # to, from, around
     excess = spans(1, 0, *[(step * 600.0 + 50, step * 600.0 + 450) for step in range(4)])
     assert predict(profile, (excess,)).saving_ms == pytest.approx(0.4, abs=1e-3)
 
@@ -165,6 +165,24 @@ def test_a_faster_transfer_serves_all_ranks() -> None:
     profile = profile_of(*straggling_pair())
     transfer = spans(0, 2, *[(step * 600.0 + 510, step * 600.0 + 560) for step in range(4)], factor=0.2)
     assert predict(profile, (transfer,)).saving_ms == pytest.approx(0.04, abs=1e-3)
+
+
+def test_ranks_do_not_wait_for_each_other_in_a_collective_that_is_left_out() -> None:
+    profile = profile_of(*straggling_pair())
+    moving = [np.flatnonzero(profile.rank(rank).kind == EventKind.KERNEL) for rank in (0, 1)]
+    # The late rank binds: its 50 us of transfer go, its own 400 us stay.
+    both = predict(profile, tuple(Omit(rank, rows) for rank, rows in enumerate(moving)))
+    assert both.saving_ms == pytest.approx(0.05, abs=3e-3)
+    excess = spans(1, 0, *[(step * 600.0 + 50, step * 600.0 + 450) for step in range(3)])  # the last one stays
+    alone = predict(profile, (excess,)).saving_ms
+    apart = predict(profile, (excess, *(Omit(rank, rows) for rank, rows in enumerate(moving)))).saving_ms
+    assert (alone, apart) == (pytest.approx(0.3, abs=3e-3), pytest.approx(0.35, abs=3e-3))
+
+
+def test_the_cautious_view_leaves_half_of_the_collectives_out() -> None:
+    part = Omit(0, np.array([4, 8, 2, 6])).cautious()
+    assert part.rows.tolist() == [4, 8]
+    assert part.hopeful() is part
 
 
 def gloo_pair() -> tuple[RankBuilder, RankBuilder]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
-from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure
-from tools.views.gradient_sync import gradient_passes, repeated
+from tools.views.gradient_sync import gradient_passes, repeated, repeated_broadcasts
 from tools.views.profile import Profile
+from tools.whatif.change import Change, Omit
 from tools.whatif.predict import saved_ms
 
 
@@ -36,7 +36,7 @@ def redundant(profile: Profile) -> Check | Finding | None:
     rank = max(ranks, key=lambda each: (len(repeated(profile, each)), -each))
     passes = measure(profile, "passes_per_update", rank=rank)
     searched = measure(profile, "unused_searches", rank=rank)
-    change = shortened_on(profile, ranks, lambda view: repeated(profile, view.rank.rank)["row"].to_numpy(np.int64), 0.0)
+    change = _without(profile, ranks)
     if not change:
         also = (say("It searches for unused parameters {0} per step.", searched),) if searched.value else ()
         return clean(say("Gradients are exchanged in {0} per optimizer step.", passes), *also)
@@ -59,3 +59,12 @@ def redundant(profile: Profile) -> Check | Finding | None:
         disproved_by="`no_sync()` around all but the last micro-batch leaves the step time as it is",
         signals=("several all-reduces of the same elements per optimizer step",),
     )
+
+
+def _without(profile: Profile, ranks: list[int]) -> Change:
+    """The repeated exchanges, and the broadcasts of buffers that go with them, no longer take place."""
+    rows = {
+        rank: np.concatenate((repeated(profile, rank)["row"].to_numpy(np.int64), repeated_broadcasts(profile, rank)))
+        for rank in ranks
+    }
+    return tuple(Omit(rank, chosen) for rank, chosen in rows.items() if len(chosen))

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tools.analyzers.overlap.idle import waiting_ms
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, worst_of
-from tools.analyzers.support.changes import device_ranks, shortened
+from tools.analyzers.support.changes import device_ranks, host_shortened, shortened
 from tools.analyzers.support.figures import measure_all, measured
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
+from tools.intervals import length
 from tools.metrics.rank_speed import HOST_SPEED_COLUMNS as SPEED_COLUMNS
 from tools.metrics.rank_speed import device_speed, host_speed, launching_rows, operator_speed
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.roofline import group_rows
+from tools.whatif.change import Change
 
 AGREEING = 0.6  # share of the compared time that is slower, below which content rather than speed differs
 SURE = 1.5  # times the limit: in a few steps one of two equal ranks may happen to be slower
@@ -70,21 +74,27 @@ def _on_hosts(profile: Profile) -> Check | Finding:
     if table.empty:
         return cannot_answer("the ranks share no operators of equal names and shapes", "ranks that run the same model")
     place = int(table["ratio"].to_numpy().argmax())
-    worst, ratio, share, steps = (table[name].to_numpy()[place].item() for name in SPEED_COLUMNS)
+    worst, _, share, steps, slowed = (table[name].to_numpy()[place].item() for name in SPEED_COLUMNS)
     fact, limit = measure(profile, "host_slowdown_pct", rank=worst), profile.thresholds["host_slowdown_pct"]
     if fact.value < limit or share < AGREEING or steps < 1.0:
         return clean(say("The slowest rank's operators take {0} longer than the same ones on the other ranks.", fact))
-    view = profile.rank(worst)
     text = f"In every recorded step the operators of rank {worst} take {{0}} longer than on the other ranks."
     return Finding(
         cause="slow_device",
         claim=say(text, fact),
         confidence=confidence((fact.value, SURE * limit), (share, AGREEING), at_most=0.8),
         ranks=(worst,),
-        change=shortened(view, view.outermost(view.in_steps(view.host_compute_rows)), 1.0 / ratio),
+        change=_as_fast_as_others(profile, worst, min(1.0, 1.0 / slowed)),
         against=(say("What else ran on that rank's cores is not in the trace."),),
         symptom_of=("cpu_contention", "garbage_collection"),
     )
+
+
+def _as_fast_as_others(profile: Profile, rank: int, left: float) -> Change:
+    """Operators keep ``left``, and the program between them too, but no less than it takes on the other ranks."""
+    spent_ns = {view.rank.rank: float(length(view.parts.host)) for view in profile.ranks}
+    usual_ns = float(np.median([each for other, each in spent_ns.items() if other != rank]))
+    return host_shortened(profile.rank(rank), left, min(1.0, max(left, usual_ns / max(spent_ns[rank], 1.0))))
 
 
 @check(

@@ -7,12 +7,12 @@ import numpy as np
 from tools.analyzers.cpu.contention import contention
 from tools.analyzers.cpu.profiling import profiling_overhead
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
-from tools.analyzers.support.changes import shortened
+from tools.analyzers.support.changes import host_shortened, shortened
 from tools.analyzers.support.figures import measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure
-from tools.views.held_up import held_up, one_operator
+from tools.views.held_up import held_up, one_operator, undisturbed_shares
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
@@ -65,7 +65,5 @@ def _undisturbed(profile: Profile, rank: int) -> tuple[Scale, ...]:
     calls = held_up(profile, rank)
     if calls.empty:
         return ()
-    view, rows = profile.rank(rank), calls["row"].to_numpy(np.int64)
-    whole_ns = float((view.end[rows] - view.start[rows]).sum())  # with the operators inside, which are as long as usual
-    left = 1.0 - float((calls["own_ns"] - calls["usual_ns"]).sum()) / max(whole_ns, 1.0)
-    return shortened(view, rows, left)
+    view, (late, rest) = profile.rank(rank), undisturbed_shares(profile, rank)
+    return (*shortened(view, calls["row"].to_numpy(np.int64), late), *host_shortened(view, rest, rest))

@@ -19,6 +19,7 @@ from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 from tools.views.roofline import group_rows
 from tools.whatif.change import Change, Scale
+from tools.whatif.threads import main_track
 
 
 def shortened(
@@ -30,6 +31,12 @@ def shortened(
     return tuple(
         Scale(view.rank.rank, track, union(view.start[mine], view.end[mine]), left, kept) for track, mine in by_track
     )
+
+
+def host_shortened(view: RankProfile, left: float, between: float) -> tuple[Scale, ...]:
+    """The computing operators of a rank keep ``left`` of their time, the host program between them ``between``."""
+    operators = shortened(view, view.outermost(view.in_steps(view.host_compute_rows)), left)
+    return (*operators, Scale(view.rank.rank, main_track(view), view.parts.host, between, 0.5 * (1.0 + between)))
 
 
 def shortened_on(

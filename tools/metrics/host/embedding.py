@@ -1,4 +1,4 @@
-"""Dense gradients of embedding tables: the optimizer passes over whole tables of which a step reads few rows."""
+"""Dense gradients of embedding tables: passes over whole tables, of which a step reads few rows, to make and apply."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ def looked_up(profile: Profile, rank: int) -> dict[tuple[int, ...], float]:
 
 @memoized
 def table_updates(profile: Profile, rank: int) -> NDArray[np.int64]:
-    """Outermost operators in the optimizer's steps whose first operand has the shape of such a table."""
+    """Outermost operators that make a gradient of such a table's shape, or whose first operand in the optimizer has it.
+
+    A dense gradient is made by filling a tensor of the table's shape with zeros and adding the rows that were read.
+    """
     view, tables = profile.rank(rank), looked_up(profile, rank)
     recorded = view.events.details.operators
     if not tables:
@@ -47,7 +50,9 @@ def table_updates(profile: Profile, rank: int) -> NDArray[np.int64]:
     known = {text: tuple((tensor_shapes(str(text)) or [[]])[0]) in tables for text in recorded["dims"].cat.categories}
     chosen = recorded["row"].to_numpy()[recorded["dims"].map(known).fillna(False).to_numpy(dtype=bool)]
     rows = np.intersect1d(chosen, view.in_steps(view.host_compute_rows)).astype(np.int64)
-    return view.outermost(rows[enclosing(view.events, rows, np.flatnonzero(view.named("optimizer"))) >= 0])
+    applied = rows[enclosing(view.events, rows, np.flatnonzero(view.named("optimizer"))) >= 0]
+    made = enclosing(view.events, rows, np.flatnonzero(view.named("dense_embedding_gradient")))
+    return view.outermost(np.union1d(applied, made[made >= 0]))
 
 
 @metric("ms", "time per step in passes over whole embedding tables", "How long do passes over whole tables take?")
@@ -55,7 +60,7 @@ def table_update_ms(profile: Profile, rank: int) -> Measurement:
     """Time per step in operators over whole embedding tables of which a look-up touches less than half of the rows."""
     view, rows = profile.rank(rank), table_updates(profile, rank)
     value = length(view.covered(rows)) / 1e6 / len(view.steps)
-    return of_events(view, value, rows, "operators whose first operand has the shape of an embedding table")
+    return of_events(view, value, rows, "operators on tensors of the shape of an embedding table")
 
 
 @metric("%", "share of the step in passes over whole embedding tables", "How much of the step do they take?")
