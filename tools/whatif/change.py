@@ -69,7 +69,7 @@ class Omit:
 def _part(rows: NDArray[np.int64], share: float) -> NDArray[np.int64]:
     """That share of the rows, evenly spread."""
     freed = np.diff(np.floor(np.arange(len(rows) + 1) * share)) > 0
-    return np.sort(rows)[freed]
+    return np.asarray(np.sort(rows)[freed])
 
 
 Change: TypeAlias = tuple[Scale | Unblock | Omit, ...]
