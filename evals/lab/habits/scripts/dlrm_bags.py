@@ -115,7 +115,8 @@ def main():
 
         watch = Monitor(OUT, rank=RANK)
         watch.begin()
-    table = csv.writer(open(os.path.join(OUT, f"metrics_{RANK}.csv"), "w", newline=""))
+    metrics = open(os.path.join(OUT, f"metrics_{RANK}.csv"), "w", newline="")
+    table = csv.writer(metrics)
     table.writerow(["iteration", "loss", "auc"])
     profiler = profile(
         schedule=schedule(wait=args.start_profile, warmup=1, active=4, repeat=1),
@@ -153,6 +154,7 @@ def main():
             sys.stdout.flush()
         profiler.step()
     profiler.stop()
+    metrics.close()
     if watch is not None:
         watch.close()
     if WORLD > 1:
