@@ -85,7 +85,7 @@ def main():
     p.add_argument("--hidden", type=int, default=256)
     p.add_argument("--hots", type=int, default=4)
     p.add_argument("--batch", type=int, default=512)
-    p.add_argument("--steps", type=int, default=80)
+    p.add_argument("--steps", type=int, default=60)
     p.add_argument("--sparse", action="store_true")
     p.add_argument("--text", action="store_true")
     p.add_argument("--average", choices=("flat", "each"), default="flat")
@@ -93,7 +93,7 @@ def main():
     p.add_argument("--shapes", action="store_true")
     p.add_argument("--stack", action="store_true")
     p.add_argument("--monitor", action="store_true")
-    p.add_argument("--start-profile", type=int, default=50)
+    p.add_argument("--start-profile", type=int, default=46)
     args = p.parse_args()
 
     if WORLD > 1:

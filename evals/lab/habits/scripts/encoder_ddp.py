@@ -52,7 +52,7 @@ def make_index(count):
 
 def main():
     ap = argparse.ArgumentParser()
-    ap.add_argument("--steps", type=int, default=60)
+    ap.add_argument("--steps", type=int, default=46)
     ap.add_argument("--batch", type=int, default=8)
     ap.add_argument("--length", type=int, default=64)
     ap.add_argument("--dim", type=int, default=128)
@@ -67,7 +67,7 @@ def main():
     ap.add_argument("--index-rank", type=int, default=0)
     ap.add_argument("--collect-every", type=int, default=0)
     ap.add_argument("--threads", type=int, default=0)
-    ap.add_argument("--profile-wait", type=int, default=40)
+    ap.add_argument("--profile-wait", type=int, default=34)
     ap.add_argument("--active", type=int, default=3)
     ap.add_argument("--with-stack", action="store_true")
     ap.add_argument("--monitor", action="store_true")

@@ -89,7 +89,7 @@ def main():
     parser.add_argument("--depth", type=int, default=4)
     parser.add_argument("--fan", type=int, default=10)
     parser.add_argument("--batch", type=int, default=512)
-    parser.add_argument("--iters", type=int, default=70)
+    parser.add_argument("--iters", type=int, default=56)
     parser.add_argument("--double", action="store_true")
     parser.add_argument("--looped", action="store_true")
     parser.add_argument("--sampler", choices=("array", "list"), default="array")

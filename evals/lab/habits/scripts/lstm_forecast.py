@@ -67,7 +67,7 @@ def mape(prediction, target, history):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
-    parser.add_argument("--iterations", type=int, default=70)
+    parser.add_argument("--iterations", type=int, default=52)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--shortest", type=int, default=96)

@@ -94,7 +94,7 @@ def build_model(width, classes):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--epochs", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=50, help="steps per epoch")
+    parser.add_argument("--steps", type=int, default=42, help="steps per epoch")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--accumulate", type=int, default=1)
     parser.add_argument("--sync-last-only", action="store_true")
@@ -107,7 +107,7 @@ def main():
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--find-unused", action="store_true")
     parser.add_argument("--stacks", action="store_true")
-    parser.add_argument("--profile-at", type=int, default=30)
+    parser.add_argument("--profile-at", type=int, default=29)
     parser.add_argument("--monitor", action="store_true")
     args = parser.parse_args()
 

@@ -68,7 +68,7 @@ def main():
     p.add_argument("--width", type=int, default=192)
     p.add_argument("--blocks", type=int, default=6)
     p.add_argument("--batch", type=int, default=256)
-    p.add_argument("--steps", type=int, default=90)
+    p.add_argument("--steps", type=int, default=60)
     p.add_argument("--reduce", choices=("flat", "each"), default="flat")
     p.add_argument("--unit", type=float, default=1.0)
     p.add_argument("--first-gain", type=float, default=1.0)
@@ -80,7 +80,7 @@ def main():
     p.add_argument("--save-every", type=int, default=0)
     p.add_argument("--moments", type=int, default=0, help="million further values in a checkpoint")
     p.add_argument("--active", type=int, default=4)
-    p.add_argument("--wait", type=int, default=50)
+    p.add_argument("--wait", type=int, default=46)
     p.add_argument("--monitor", action="store_true")
     args = p.parse_args()
 

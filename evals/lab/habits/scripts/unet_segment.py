@@ -82,7 +82,7 @@ if __name__ == "__main__":
     parser.add_argument("--side", type=int, default=96)
     parser.add_argument("--batch", type=int, default=4)
     parser.add_argument("--width", type=int, default=12)
-    parser.add_argument("--iterations", type=int, default=50)
+    parser.add_argument("--iterations", type=int, default=42)
     parser.add_argument("--own", nargs="*", default=[], choices=("norm", "mish"))
     parser.add_argument("--rerun", action="store_true", help="recompute activations in the backward pass")
     parser.add_argument("--hard-pixels", type=float, default=0.0)
