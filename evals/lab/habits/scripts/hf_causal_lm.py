@@ -29,6 +29,7 @@ class ScriptArguments:
     vocab: int = field(default=4000)
     block: int = field(default=64)
     rows: int = field(default=2000)
+    eval_rows: int = field(default=48)
     tokenize: str = field(default="ahead", metadata={"help": "ahead or live"})
     words: int = field(default=120, metadata={"help": "words of a raw text"})
     grad_norms: bool = field(default=False, metadata={"help": "log the norm of every gradient"})
@@ -145,7 +146,7 @@ def main():
         model=model,
         args=training_args,
         train_dataset=Texts(args, args.rows, 1),
-        eval_dataset=Texts(args, 128, 2),
+        eval_dataset=Texts(args, args.eval_rows, 2),
         callbacks=callbacks,
     )
     with prof:

@@ -112,8 +112,8 @@ class Tidy(L.Callback):
 if __name__ == "__main__":
     parser = argparse.ArgumentParser()
     parser.add_argument("--max-steps", type=int, default=56)
-    parser.add_argument("--batch-size", type=int, default=64)
-    parser.add_argument("--width", type=int, default=24)
+    parser.add_argument("--batch-size", type=int, default=96)
+    parser.add_argument("--width", type=int, default=40)
     parser.add_argument("--side", type=int, default=32)
     parser.add_argument("--elastic", type=int, default=0)
     parser.add_argument("--workers", type=int, default=0)
