@@ -129,8 +129,12 @@ def keep(folders: Folders, target: Path) -> None:
             packed = place if place.suffix == ".gz" else place.with_name(f"{place.name}.gz")
             scrub_trace(file, packed)
             _replace(packed, folders)
+            continue
+        text = _clean(file.read_text(encoding="utf-8", errors="replace"), folders)
+        if place.parent == target / "monitor":
+            write_packed(place, text.encode())
         else:
-            write_packed(place, _clean(file.read_text(encoding="utf-8", errors="replace"), folders).encode())
+            place.write_text(text, encoding="utf-8")
     if steps := list((folders.run / "monitor").glob("*.steps")):
         scrub_steps(steps, target / "monitor")
 
