@@ -95,7 +95,7 @@ def main():
     prof = profile(
         activities=[ProfilerActivity.CPU],
         schedule=schedule(wait=args.profile_wait, warmup=1, active=args.active, repeat=1),
-        on_trace_ready=tensorboard_trace_handler(str(run_dir / "tb" / f"rank{rank}")),
+        on_trace_ready=tensorboard_trace_handler(str(run_dir / "tb")),
         record_shapes=True,
         with_stack=args.with_stack,
     )
