@@ -34,9 +34,10 @@ class Profiler(Protocol):
 
 
 class TorchProfiler:
-    """torch.profiler with shapes; steps carry the training's own numbers."""
+    """torch.profiler with shapes and, unless ``stacks`` is False, Python frames; steps carry the training's numbers."""
 
-    def __init__(self) -> None:
+    def __init__(self, stacks: bool = True) -> None:
+        self._stacks = stacks
         self._profile: Any = None
 
     def start(self, first_step: int, steps: int) -> None:
@@ -50,7 +51,12 @@ class TorchProfiler:
 
         kinds = (ProfilerActivity.CPU, getattr(ProfilerActivity, "CUDA", None), getattr(ProfilerActivity, "XPU", None))
         activities = [kind for kind in kinds if kind in supported_activities()]
-        self._profile = profile(activities=activities, record_shapes=True, schedule=lambda _: ProfilerAction.RECORD)
+        self._profile = profile(
+            activities=activities,
+            record_shapes=True,
+            with_stack=self._stacks,
+            schedule=lambda _: ProfilerAction.RECORD,
+        )
         self._profile.step_num = first_step
         self._profile.start()
 

@@ -52,9 +52,11 @@ FIRST = 4  # warm-up is likely in it
 class StepRecord(NamedTuple):
     """One step of one rank, from one ``step()`` to the next; times in whole microseconds.
 
-    ``data_wait_us`` is spent in a loader's ``next``, ``own_us`` until the last gradient was ready, ``waiting_us`` in
-    declared waiting. CPU time is the training thread's; switches and faults are ``UNKNOWN_US``, samples have them.
-    Queue depths are those at the last fetch, ``UNKNOWN_DEPTH`` where there is no queue.
+    ``data_wait_us`` is spent in a loader's ``next``, ``waiting_us`` in declared waiting. ``own_us`` is all but the time
+    between the last gradient and the optimizer's step, in which ranks wait for each other and exchange gradients; where
+    no optimizer of torch stepped it ends with the last gradient. CPU time is the training thread's; switches and faults
+    are ``UNKNOWN_US``, samples have them. Queue depths are those at the last fetch, ``UNKNOWN_DEPTH`` where there is no
+    queue.
     """
 
     sequence: int
@@ -91,7 +93,8 @@ ANSWER = struct.Struct("<QIq96s")  # id of the request, an ``Answer``, step, rea
 class RawStep(NamedTuple):
     """One slot of a ring; times in ns, sums since the start of the monitor, ``gc_longest`` of this step only.
 
-    ``ready`` is the clock at the last gradient; ``depths`` the queue depths plus one at the last fetch, 0 unknown.
+    ``ready`` is the clock at the last gradient, ``updating`` at the begin of the optimizer's last step; ``depths`` the
+    queue depths plus one at the last fetch, 0 unknown.
     """
 
     sequence: int
@@ -108,8 +111,8 @@ class RawStep(NamedTuple):
     gc_longest: int
     depths: int
     flags: int
+    updating: int = 0
     spare: int = 0
-    also_spare: int = 0
 
 
 WORDS = len(RawStep._fields)
@@ -128,7 +131,7 @@ _OF_CODE = {"Q": (0, LARGEST_WORD), "q": (-LARGEST_WORD, LARGEST_WORD), "I": (0,
 BOUNDS = tuple((0, UNKNOWN_US) if name in _MAY_BE_UNKNOWN else _OF_CODE[code] for name, code in FIELDS)
 
 # Places in the running sums that the hooks of one process share.
-DATA, WAITING, GC, GC_RUNS, FETCHES, READY, GC_LONGEST, DEPTHS, FLAGS = range(TOTALS := 9)
+DATA, WAITING, GC, GC_RUNS, FETCHES, READY, UPDATING, GC_LONGEST, DEPTHS, FLAGS = range(TOTALS := 10)
 
 
 class Answer:
@@ -189,7 +192,24 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
     unpacked = RAW.iter_unpack(rows)
     last, _, clock_0, cpu_0, _, data_0, waiting_0, gc_0, runs_0, fetches_0, *_ = next(unpacked)
     for row in unpacked:
-        number, step, clock, cpu, samples, data, waiting, gc, runs, fetches, ready, longest, depths, flags, _, _ = row
+        (
+            number,
+            step,
+            clock,
+            cpu,
+            samples,
+            data,
+            waiting,
+            gc,
+            runs,
+            fetches,
+            ready,
+            longest,
+            depths,
+            flags,
+            updating,
+            _,
+        ) = row
         if number == last + 1:
             one = two = three = UNKNOWN_DEPTH
             if depths and fetches > fetches_0:
@@ -198,7 +218,10 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
                 three = (depths >> 2 * DEPTH_BITS & DEPTH_MASK) - 1
             wall_us, data_us = (clock - clock_0) // 1000 or 1, (data - data_0) // 1000
             waiting_us = (waiting - waiting_0) // 1000
-            own_us = min((ready - clock_0) // 1000, LARGEST_US) if ready > clock_0 else UNKNOWN_US
+            own_us = UNKNOWN_US
+            if ready > clock_0:
+                since_update = clock - updating if updating > ready else 0
+                own_us = min((ready - clock_0 + since_update) // 1000, LARGEST_US)
             gc_us, longest_us, cpu_us = (gc - gc_0) // 1000, longest // 1000, (cpu - cpu_0) // 1000
             more_runs, more_fetches = runs - runs_0, fetches - fetches_0
             times = (wall_us, data_us, own_us, waiting_us, gc_us, longest_us, more_runs, cpu_us)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import wraps
 from time import perf_counter_ns, time_ns
 from typing import Any, Generic, Protocol, TypeVar
@@ -16,6 +18,7 @@ from hermes_agent.monitor.format import UNKNOWN_DEPTH
 
 NOTED_NS = 1_000_000  # shorter pauses are in the step's sum only
 MOST_NOTED = 1000
+MOST_WATCHED = 16  # hooks on parameters and optimizers
 
 
 class GarbageWatch:
@@ -73,23 +76,59 @@ class Model(Protocol):
     def parameters(self) -> Iterable[Parameter]: ...
 
 
+class Optimizer(Protocol):
+    """An optimizer as torch has it."""
+
+    @property
+    def param_groups(self) -> list[dict[str, Any]]: ...
+
+
 class GradientWatch:
-    """Records when the last gradient is ready, in host time also on an accelerator; the hook changes nothing."""
+    """Records when the last gradient is ready and when the optimizer begins its step, in host time also on an
+    accelerator. Between the two ranks wait for each other and exchange gradients; the rest of a step is a rank's own.
+    """
 
     def __init__(self, totals: list[int]) -> None:
         self._totals = totals
+        self._thread = threading.get_ident()
         self._hooks: list[Handle] = []
+        self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
+        self._hooked = False
 
     def watch(self, model: Model) -> None:
         """Watch the first parameter that is trained, which gets its gradient last."""
-        first = next((each for each in model.parameters() if each.requires_grad), None)
-        if first is not None:
-            self._hooks.append(first.register_post_accumulate_grad_hook(self._ready))
+        self._watch_first(model.parameters())
+
+    def hook_torch(self) -> bool:
+        """Watch every optimizer of torch in this process, when torch's are loaded; call it on the training thread."""
+        register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_pre_hook", None)
+        if register is not None and not self._hooked:
+            self._hooked = True
+            self._hooks.append(register(self._updating))
+        return self._hooked
 
     def stop(self) -> None:
         """Remove the hooks."""
         while self._hooks:
             self._hooks.pop().remove()
+
+    def _watch_first(self, parameters: Iterable[Parameter]) -> None:
+        first = next((each for each in parameters if each.requires_grad), None)
+        if first is not None and len(self._hooks) < MOST_WATCHED:
+            self._hooks.append(first.register_post_accumulate_grad_hook(self._ready))
+
+    def _updating(self, optimizer: Optimizer, *_: object) -> None:
+        """Note the begin of an optimizer's step. Whichever of its groups gets its gradients last is not known:
+        the first parameter of each is watched from its first step on, and the last one counts."""
+        if threading.get_ident() != self._thread:
+            return
+        self._totals[layout.UPDATING] = perf_counter_ns()
+        if optimizer in self._optimizers:
+            return
+        with suppress(Exception):  # the boundary to the user's script: parameters that take no hook are left alone
+            self._optimizers.add(optimizer)
+            for group in optimizer.param_groups:
+                self._watch_first(group["params"])
 
     def _ready(self, _: object) -> None:
         self._totals[layout.READY] = perf_counter_ns()

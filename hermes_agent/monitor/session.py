@@ -32,6 +32,7 @@ class Options:
     plan: FlushPlan = field(default_factory=FlushPlan)
     limits: CaptureLimits = field(default_factory=CaptureLimits)
     watch_loaders: bool = True  # time every torch DataLoader without wrapping it
+    watch_optimizers: bool = True  # record a rank's own time by torch's optimizers, without ``watch_model``
     profiler: Callable[[], Profiler] = TorchProfiler
     host: str | None = None  # name of the machine in the records, its own where None
     end_limit_s: float = 30.0  # what ending may wait for files and traces
@@ -102,6 +103,8 @@ class Monitor:
         os.register_at_fork(after_in_child=lambda: (ours() or (lambda: None))())
         if options.watch_loaders:
             self._data.hook_torch()
+        if options.watch_optimizers:
+            self._gradients.hook_torch()
         self._garbage.start()
         self._totals[FLAGS] = layout.FIRST
         self._view, self._slots, self._request = self._ring.view, self._ring.slots, self._captures.seen
@@ -119,7 +122,7 @@ class Monitor:
             self._step = step = self._step + 1 if step is None else step
             if view[REQUEST_WORD] != self._request or self._captures.busy:
                 self._between(step)
-            data, waiting, gc, gc_runs, fetches, ready, longest, depths, flags = self._totals
+            data, waiting, gc, gc_runs, fetches, ready, updating, longest, depths, flags = self._totals
             at = RECORDS_WORD + number % self._slots * WORDS
             view[at] = number
             view[at + 1] = step
@@ -135,11 +138,14 @@ class Monitor:
             view[at + 11] = longest
             view[at + 12] = depths
             view[at + 13] = flags
+            view[at + 14] = updating
             view[WRITTEN_WORD] = self._number = number + 1
             if longest or flags:
                 self._totals[GC_LONGEST] = self._totals[FLAGS] = 0
                 if flags:
                     self._environment.note_threads()  # what the script set after the monitor's start
+                    if self._options.watch_optimizers:
+                        self._gradients.hook_torch()  # the script may have loaded torch after the monitor's start
         except Exception as error:  # the boundary to the user's script: training goes on
             self._fail("a step could not be recorded", error)
 
@@ -171,7 +177,7 @@ class Monitor:
             self._totals[WAITING] += perf_counter_ns() - begun_ns
 
     def watch_model(self, model: Model) -> None:
-        """Record when the model's last gradient is ready (host time): until then a rank's time is its own."""
+        """Record when the model's last gradient is ready (host time), where no optimizer of torch leads to it."""
         if self.on:
             with self._guarded("the model cannot be watched"):
                 self._gradients.watch(model)
@@ -228,6 +234,7 @@ class Monitor:
         """A child (a loader's worker) records nothing: it has no flushing thread, and the ring has one writer."""
         self.on = self._data.on = False
         self._garbage.stop()
+        self._gradients.stop()
         self._sampler.close()
 
     def _fail(self, what: str, error: Exception) -> None:

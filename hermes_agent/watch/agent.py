@@ -12,14 +12,16 @@ from socket import gethostname
 from hermes_agent.monitor.format import StepRecord, anomalies_file
 from hermes_agent.monitor.ring import RankState
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Foreign, Suspect, foreign_processes
+from hermes_agent.watch.core_wait import CoreWait
 from hermes_agent.watch.group import GroupWatch
 from hermes_agent.watch.journal import Neighbours, append, line_of
-from hermes_agent.watch.rings import CaptureRequests, RequestedCapture, RequestLimits, RunRings
+from hermes_agent.watch.rings import CaptureRequests, RequestedCapture, RequestLimits, RunRings, WantedCapture
 from hermes_agent.watch.series import DEFAULT, WatchThresholds
+from hermes_agent.watch.suspicions import Present, Suspicions
 
 MOST_NAMED = 8
-CAPTURED_KINDS = frozenset({AnomalyKind.CHANGE, AnomalyKind.DRIFT, AnomalyKind.STALL, AnomalyKind.SLOW_RANK})
-EXPLAINED = frozenset({AnomalyKind.RECOVERY, AnomalyKind.SILENT})  # no other process is to be looked for
+# No other process is to be looked for: spikes are over when they are reported.
+EXPLAINED = frozenset({AnomalyKind.RECOVERY, AnomalyKind.SILENT, AnomalyKind.SPIKE})
 MOST_UNCLEAR = 2  # ranks profiled when none is suspect
 MOST_NOTICED = 100
 SLOWEST_POLL_S = 0.5
@@ -66,6 +68,7 @@ class Noticed:
     anomaly: Anomaly
     foreign: tuple[Foreign, ...]
     capture: RequestedCapture | None
+    noticed_before: bool = False  # only the capture is new: it had to wait
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,7 @@ class Snapshot:
     noticed: tuple[Noticed, ...]
     counts: dict[str, int]
     lost_steps: int
+    spikes: Deviation | None  # those that no line has reported yet
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,8 @@ class NodeAgent:
         self._hang = HangWatch(self._options.thresholds)
         self._requests = CaptureRequests(run_folder, self._rings, self._options.limits)
         self._journal = anomalies_file(run_folder, gethostname())
+        self._suspicions = Suspicions(self._options.thresholds)
+        self._core_wait = CoreWait()
         self._neighbours = Neighbours(run_folder, gethostname())
         self._last: dict[int, RankNow] = {}
         self._noticed: list[Noticed] = []
@@ -125,21 +131,18 @@ class NodeAgent:
         states = {rank: self._rings.state(rank) for rank in self._rings.ranks()}
         new = self._rings.new()  # after the states: a rank that has ended writes no more
         self.seen_any = self.seen_any or bool(new)
-        anomalies: list[Anomaly] = []
-        for rank, records in new.items():
-            if records and rank in self._last:
-                self._lost_steps += max(records[0].sequence - self._last[rank].record.sequence - 1, 0)
-            for record in records:
-                anomalies += self._group.feed(rank, record)
-                self._last[rank] = RankNow(record, True)
-        anomalies += self._ended(states)
+        anomalies = self._judged(new) + self._ended(states)
+        if self.seen_any and not self.alive:
+            anomalies += self._group.rest()
         alive = {rank: now.record.step for rank, now in self._last.items() if now.alive}
         anomalies += self._hang.look(self._neighbours.exchange(alive, now_s), self._group.usual_ms, now_s)
-        captures = [self._capture(anomaly, now_s) for anomaly in anomalies]
-        # Looked up after the requests: it takes a moment, in which ranks would go on unprofiled.
+        wanted, capture = self._capture(anomalies, now_s)
+        # Looked up after the request: it takes a moment, in which ranks would go on unprofiled.
         puzzling = any(each.deviation.kind not in EXPLAINED for each in anomalies)
-        foreign = self._options.foreign(self._rings.pids()) if puzzling else ()
-        noticed = [Noticed(anomaly, foreign, each) for anomaly, each in zip(anomalies, captures, strict=True)]
+        foreign = self._options.foreign(set(self._rings.pids().values())) if puzzling else ()
+        noticed = [Noticed(each, foreign, capture if each is wanted else None) for each in anomalies]
+        if wanted is not None and capture is not None and wanted not in anomalies and not capture.refused:
+            noticed.append(Noticed(wanted, (), capture, noticed_before=True))
         for anomaly in anomalies:
             self._counts[str(anomaly.deviation.kind)] += 1
             append(self._journal, line_of(anomaly, time.time_ns(), foreign))
@@ -149,7 +152,8 @@ class NodeAgent:
     def snapshot(self) -> Snapshot:
         """The present view."""
         usual_ms, counts = self._group.usual_ms, dict(self._counts)
-        return Snapshot(dict(self._last), usual_ms, tuple(self._noticed), counts, self._lost_steps)
+        spikes = self._group.spikes.present
+        return Snapshot(dict(self._last), usual_ms, tuple(self._noticed), counts, self._lost_steps, spikes)
 
     @property
     def alive(self) -> bool:
@@ -179,12 +183,38 @@ class NodeAgent:
             self._group.leave(rank)
         return silent
 
-    def _capture(self, anomaly: Anomaly, now_s: float) -> RequestedCapture | None:
-        if not self._options.capture or anomaly.deviation.kind not in CAPTURED_KINDS:
-            return None
+    def _judged(self, new: Mapping[int, list[StepRecord]]) -> list[Anomaly]:
+        """What the new records show; what a rank waited for a core is spread evenly over its new steps."""
+        waited_ms = self._core_wait.since_last_ms(self._rings.pids())
+        found: list[Anomaly] = []
+        for rank, records in new.items():
+            if records and rank in self._last:
+                self._lost_steps += max(records[0].sequence - self._last[rank].record.sequence - 1, 0)
+            for record in records:
+                found += self._group.feed(rank, record, waited_ms.get(rank, 0.0) / len(records))
+                self._last[rank] = RankNow(record, True)
+        return found
+
+    def _capture(self, anomalies: list[Anomaly], now_s: float) -> tuple[Anomaly | None, RequestedCapture | None]:
+        """Request the capture of the strongest suspicion, or retry one that had to wait."""
+        for each in anomalies:
+            self._suspicions.add(each)
+        step_ms = self._group.present_ms()
+        if not self._options.capture or step_ms is None:
+            return None, None
+        present = Present(self._group.last_step, step_ms, self._group.lead_ms())
+        if (suspicion := self._suspicions.strongest(present)) is None:
+            return None, None
         here = self._rings.ranks()
-        ranks = [rank for rank in ([anomaly.rank] if anomaly.suspect else here[:MOST_UNCLEAR]) if rank in here]
+        compared = present.ahead or here[:MOST_UNCLEAR]
+        # The suspect is compared with the rank that has the least own time: the one that waits for it longest.
+        wanted = (suspicion.rank, *compared[-1:]) if suspicion.suspect else compared
+        ranks = tuple(dict.fromkeys(rank for rank in wanted if rank in here and rank in self._last))
         if not ranks:
-            return None
-        last_step = max(self._last[rank].record.step for rank in ranks if rank in self._last)
-        return self._requests.by_itself(ranks, last_step, anomaly.deviation.cost_ms, now_s)
+            return None, None
+        last_step = max(self._last[rank].record.step for rank in ranks)
+        request = WantedCapture(ranks, suspicion.cost_ms, suspicion.suspect is not None)
+        capture = self._requests.by_itself(request, last_step, now_s)
+        if not capture.refused:
+            self._suspicions.settle(suspicion)
+        return suspicion, capture

@@ -19,6 +19,7 @@ class AnomalyKind(StrEnum):
     DRIFT = "drift"
     STALL = "periodic_stall"
     SLOW_RANK = "slow_rank"
+    RANK_CHANGE = "rank_change"
     SILENT = "silent_rank"
     HANG = "hang"
 
@@ -36,6 +37,8 @@ class Deviation:
     usual_ms: float
     seen_ms: float
     every: int = 0  # steps between stalls
+    count: int = 1  # spikes from ``step`` to ``noticed``
+    longest_ms: float = 0.0  # of several spikes; ``seen_ms`` is their median
 
     @property
     def excess_ms(self) -> float:
@@ -69,6 +72,7 @@ class Anomaly:
     deviation: Deviation
     suspect: Suspect | None
     why_no_suspect: str = ""
+    contention: bool = False  # waiting for a free core explains it: another job on the machine, not this training
 
     @property
     def rank(self) -> int:
@@ -76,11 +80,21 @@ class Anomaly:
         return self.suspect.rank if self.suspect else NO_RANK
 
     @property
+    def cost_ms(self) -> float:
+        """The excess per step, that of the suspect's own time where a rank is compared with others."""
+        if self.suspect is not None and self.deviation.kind is AnomalyKind.RANK_CHANGE:
+            return self.suspect.excess_ms
+        return self.deviation.cost_ms
+
+    @property
     def claim(self) -> str:
         """One sentence."""
         seen = self.deviation
         times = {"usual": seen.usual_ms, "seen": seen.seen_ms, "seen_s": seen.seen_ms / 1e3, "share": seen.excess_pct}
-        begin = _BEGINNINGS[seen.kind].format(step=seen.step, every=seen.every, **times)
+        where = {"step": seen.step, "noticed": seen.noticed, "every": seen.every, "count": seen.count}
+        begin = (_SPIKES if seen.count > 1 else _BEGINNINGS[seen.kind]).format(
+            **where, **times, longest=seen.longest_ms
+        )
         if self.suspect is None:
             return f"{begin}; {self.why_no_suspect}" if self.why_no_suspect else begin
         if seen.kind is AnomalyKind.SILENT:
@@ -97,10 +111,16 @@ _BEGINNINGS = {
     AnomalyKind.DRIFT: "steps grew slowly from {usual:.1f} to {seen:.1f} ms ({share:.0f} %) until step {step}",
     AnomalyKind.STALL: "every {every} steps one takes {seen:.1f} ms instead of {usual:.1f} ms, last at step {step}",
     AnomalyKind.SLOW_RANK: "one rank delays the others: {seen:.1f} against {usual:.1f} ms of own time at step {step}",
+    AnomalyKind.RANK_CHANGE: "since step {step} one rank's own time is {seen:.1f} ms per step, before {usual:.1f} ms, "
+    "the others' did not grow as much",
     AnomalyKind.SILENT: "a rank is silent since step {step}",
     AnomalyKind.HANG: "no step has ended for {seen_s:.0f} s while the processes live, step {step} is open, "
     "usually it takes {usual:.1f} ms",
 }
+_SPIKES = (
+    "{count} single long steps from step {step} to {noticed}: {seen:.1f} ms at the median, {longest:.1f} ms at most, "
+    "usually {usual:.1f} ms"
+)
 
 
 WINDOW_S = 0.3

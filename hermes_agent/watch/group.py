@@ -1,53 +1,26 @@
 """The ranks of a synchronous group: anomalies of their common step time, and the rank that each comes from.
 
-Every rank's step takes equally long, whoever is slow; what differs is a rank's own time: until its last gradient is
-ready, or all but its declared waiting, or at least data wait and collections. Without a difference no rank is named.
+Every rank's step takes equally long, whoever is slow; what differs is a rank's own time: all but what lies between its
+last gradient and the optimizer's step, or all but its declared waiting, or at least data wait and collections. A rank
+is compared over several steps with itself before and with the others. Without a difference no rank is named, and what
+all ranks waited for a core is not blamed on any.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass
 from statistics import median
 
-from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIRST, UNKNOWN_US, StepRecord
-from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Suspect
+from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIRST, StepRecord
+from hermes_agent.watch.anomaly import NO_RANK, Anomaly, AnomalyKind, Deviation, Suspect
+from hermes_agent.watch.parts import WHOLE_STEP, Parts, contrasts, parts_of, usual_shares
+from hermes_agent.watch.ranks import Growth, RankWatch
 from hermes_agent.watch.series import DEFAULT, DriftWatch, SeriesWatch, WatchThresholds
+from hermes_agent.watch.spikes import SpikeSummary
 
 MOST_OPEN = 256  # steps that wait for a rank to report them
-OTHER_WORK = "other work of its own"
-
-
-@dataclass(frozen=True)
-class Parts:
-    """One rank's step in ms; ``own_ms`` is None where only data wait and collection are known to be its own."""
-
-    wall_ms: float
-    data_wait_ms: float
-    gc_ms: float
-    own_ms: float | None
-
-    @property
-    def share_ms(self) -> dict[str, float]:
-        """The rank's own time, by part."""
-        named = {"data wait": self.data_wait_ms, "garbage collection": self.gc_ms}
-        if self.own_ms is not None:
-            named[OTHER_WORK] = max(self.own_ms - self.data_wait_ms - self.gc_ms, 0.0)
-        return named
-
-    @property
-    def known_ms(self) -> float:
-        """All that is known to be the rank's own."""
-        return sum(self.share_ms.values())
-
-
-def parts_of(record: StepRecord) -> Parts:
-    """Return the parts of a record."""
-    own_ms = None if record.own_us == UNKNOWN_US else record.own_us / 1e3
-    if own_ms is None and record.waiting_us:
-        own_ms = (record.wall_us - record.waiting_us) / 1e3
-    # A collection may lie inside the data wait; counted twice it would only blur, not invent.
-    return Parts(record.wall_us / 1e3, record.data_wait_us / 1e3, record.gc_us / 1e3, own_ms)
+NEW_LEVEL = frozenset({AnomalyKind.CHANGE, AnomalyKind.RECOVERY})
+UNKNOWN_OWN = "the ranks' own time is not recorded; `monitor.watch_model(model)` records it"
 
 
 class GroupWatch:
@@ -56,12 +29,15 @@ class GroupWatch:
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
         self._series, self._drift = SeriesWatch(thresholds), DriftWatch(thresholds)
-        self._open: dict[int, dict[int, StepRecord]] = {}
-        self._before: dict[int, deque[Parts]] = {}
+        self._rank_watch, self.spikes = RankWatch(thresholds), SpikeSummary(thresholds)
+        self._open: dict[int, dict[int, Parts]] = {}
+        self._flags: dict[int, int] = {}
+        self._before: deque[dict[int, Parts]] = deque(maxlen=thresholds.history // 2)
         self._window: deque[dict[int, Parts]] = deque(maxlen=thresholds.rank_window)
-        self._reported_rank = -1
+        self._reported_rank = NO_RANK
         self.ranks: set[int] = set()
         self.unmatched = 0
+        self.last_step = -1
 
     @property
     def usual_ms(self) -> float | None:
@@ -69,68 +45,124 @@ class GroupWatch:
         usual = self._series.usual
         return usual.middle_ms if usual else None
 
-    def feed(self, rank: int, record: StepRecord) -> list[Anomaly]:
-        """Anomalies that this record makes clear."""
+    def present_ms(self) -> float | None:
+        """Return the median step of the last window; None before there is one."""
+        steps = list(self._window)[-self._at.window :]
+        return median(max(each.wall_ms for each in parts.values()) for parts in steps) if steps else None
+
+    def lead_ms(self) -> dict[int, float]:
+        """Return by how much each rank's own time is above the others', as the median of the last window."""
+        steps = [contrasts(parts) for parts in list(self._window)[-self._at.window :]]
+        if not steps:
+            return {}
+        return {rank: median(each[rank] for each in steps if rank in each) for rank in steps[-1]}
+
+    def feed(self, rank: int, record: StepRecord, core_wait_ms: float = 0.0) -> list[Anomaly]:
+        """Anomalies that this record makes clear; ``core_wait_ms`` is what its step waited for a core."""
         self.ranks.add(rank)
-        self._open.setdefault(record.step, {})[rank] = record
+        step = record.step
+        self._open.setdefault(step, {})[rank] = parts_of(record, core_wait_ms)
+        self._flags[step] = self._flags.get(step, 0) | record.flags
         while len(self._open) > MOST_OPEN:
-            del self._open[min(self._open)]
+            oldest = min(self._open)
+            del self._open[oldest], self._flags[oldest]
             self.unmatched += 1
-        complete = len(self._open.get(record.step, ())) == len(self.ranks)
-        return self._look(record.step, self._open.pop(record.step)) if complete else []
+        complete = len(self._open.get(step, ())) == len(self.ranks)
+        return self._look(step, self._open.pop(step), self._flags.pop(step)) if complete else []
 
     def leave(self, rank: int) -> None:
         """The rank has ended."""
         self.ranks.discard(rank)
-        self._before.pop(rank, None)
+        self._rank_watch.leave(rank)
+        self._window.clear()
+        self._before.clear()
 
-    def _look(self, step: int, records: dict[int, StepRecord]) -> list[Anomaly]:
-        if any(each.flags & (CAPTURED | CAPTURE_ENDED | FIRST) for each in records.values()):
-            return []
-        parts = {rank: parts_of(record) for rank, record in records.items()}
+    def rest(self) -> list[Anomaly]:
+        """Return the spikes that are not reported yet, at the end of the run."""
+        return [Anomaly(each, None) for each in self.spikes.rest()]
+
+    def _look(self, step: int, parts: dict[int, Parts], flags: int) -> list[Anomaly]:
+        self.last_step = step
+        summaries = [Anomaly(each, None) for each in self.spikes.due(step)]
+        if flags & (CAPTURED | CAPTURE_ENDED | FIRST):
+            return summaries
         wall_ms = max(each.wall_ms for each in parts.values())
+        self._window.append(parts)
         deviations = self._series.feed(step, wall_ms)
-        if any(each.kind in (AnomalyKind.CHANGE, AnomalyKind.RECOVERY) for each in deviations):
+        new_level = any(each.kind in NEW_LEVEL for each in deviations)
+        if new_level:
             self._drift.restart()
         deviations = deviations + self._drift.feed(step, wall_ms)
-        found = [self._explained(deviation, parts) for deviation in deviations]
-        self._remember(parts, wall_ms, deviations)
-        return found + self._uneven(step, parts)
+        for each in deviations:
+            if each.kind is AnomalyKind.SPIKE:
+                self.spikes.add(each)
+        found = [self._explained(each) for each in deviations if each.kind is not AnomalyKind.SPIKE]
+        grown = self._rank_watch.feed(step, contrasts(parts), self.usual_ms or wall_ms)
+        found += [change for growth in grown if (change := self._rank_change(growth, step)) is not None]
+        self._remember(parts, wall_ms, new_level)
+        return summaries + found + self._uneven(step, parts)
 
-    def _remember(self, parts: dict[int, Parts], wall_ms: float, deviations: list[Deviation]) -> None:
+    def _remember(self, parts: dict[int, Parts], wall_ms: float, new_level: bool) -> None:
         """Keep the parts of usual steps; a new level starts them again."""
-        new_level = any(each.kind in (AnomalyKind.CHANGE, AnomalyKind.RECOVERY) for each in deviations)
         if new_level:
             self._before.clear()
         slow = self.usual_ms is not None and wall_ms > (1 + self._at.slow_share) * self.usual_ms
         if new_level or not slow:
-            for rank, each in parts.items():
-                self._before.setdefault(rank, deque(maxlen=self._at.history // 2)).append(each)
+            self._before.append(parts)
 
-    def _explained(self, deviation: Deviation, now: dict[int, Parts]) -> Anomaly:
+    def _compared(self, steps: int) -> tuple[list[dict[int, Parts]], list[dict[int, Parts]]]:
+        """The steps of the usual level and the last ``steps``, without those that are among both."""
+        now = list(self._window)[-steps:]
+        recent = {id(each) for each in now}
+        before = [each for each in self._before if id(each) not in recent]
+        return before, now
+
+    def _explained(self, deviation: Deviation) -> Anomaly:
         """The deviation, with the rank whose own time grew by most of the excess."""
         if deviation.kind is AnomalyKind.RECOVERY:
             return Anomaly(deviation, None)
-        grown = {rank: self._growth(rank, parts) for rank, parts in now.items() if self._before.get(rank)}
-        if not grown:
+        before, now = self._compared(1 if deviation.kind is AnomalyKind.STALL else self._at.window)
+        ranks = now[-1].keys() if now else set()
+        before = [each for each in before if each.keys() == ranks]
+        now = [each for each in now if each.keys() == ranks]
+        if not before or not now:
             return Anomaly(deviation, None, "no earlier steps to compare its ranks with")
+        least_ms = self._at.suspect_share * deviation.excess_ms
+        waited_ms = max(_core_wait_ms(now, rank) - _core_wait_ms(before, rank) for rank in ranks)
+        grown = {rank: _growth(before, now, rank) for rank in ranks}
         excess = sorted(((sum(parts.values()), rank) for rank, parts in grown.items()), key=lambda pair: -pair[0])
         largest_ms, first = excess[0]
-        if largest_ms < self._at.suspect_share * deviation.excess_ms:
-            return Anomaly(deviation, None, "what is known of the ranks' own time does not explain it")
+        if waited_ms >= self._at.core_wait_share * deviation.excess_ms and waited_ms > largest_ms:
+            why = f"its ranks wait up to {waited_ms:.1f} ms more per step for a free core"
+            return Anomaly(deviation, None, why, contention=True)
+        if largest_ms < least_ms:
+            unknown = any(each.own_ms is None for each in now[-1].values())
+            why = UNKNOWN_OWN if unknown else "the ranks' own time does not explain it"
+            return Anomaly(deviation, None, why)
         if len(excess) > 1 and excess[1][0] * self._at.suspect_lead > largest_ms:
             return Anomaly(deviation, None, "several ranks' own time grew alike")
         part = max(grown[first], key=lambda name: grown[first][name])
         return Anomaly(deviation, Suspect(first, part, grown[first][part]))
 
-    def _growth(self, rank: int, now: Parts) -> dict[str, float]:
-        before = self._before[rank]
-        usual = {name: median(each.share_ms.get(name, 0.0) for each in before) for name in now.share_ms}
-        return {name: max(value - usual[name], 0.0) for name, value in now.share_ms.items()}
+    def _rank_change(self, growth: Growth, step: int) -> Anomaly | None:
+        """The growth of one rank, unless it is the others whose own time fell."""
+        before, now = self._compared(self._at.window)
+        before = [each for each in before if growth.rank in each]
+        now = [each for each in now if growth.rank in each]
+        if not before or not now:
+            return None
+        grown = _growth(before, now, growth.rank)
+        if sum(grown.values()) < self._at.suspect_share * growth.excess_ms:
+            return None
+        usual_ms = median(each[growth.rank].known_ms for each in before)
+        seen_ms = median(each[growth.rank].known_ms for each in now)
+        part = max(grown, key=lambda name: grown[name])
+        self._reported_rank = growth.rank
+        seen = Deviation(AnomalyKind.RANK_CHANGE, growth.since, step, usual_ms, seen_ms)
+        return Anomaly(seen, Suspect(growth.rank, part, grown[part]))
 
     def _uneven(self, step: int, parts: dict[int, Parts]) -> list[Anomaly]:
         """The same rank's own time is the longest nearly always, by enough to matter."""
-        self._window.append(parts)
         together = [each for each in self._window if each.keys() == parts.keys()]
         if len(parts) < 2 or len(together) < self._at.rank_window:
             return []
@@ -143,7 +175,7 @@ class GroupWatch:
         others = median(value for rank, value in usual.items() if rank != slowest)
         ahead = usual[slowest] - others > self._at.rank_share * max(wall.values())
         if not ahead or count < self._at.rank_constancy * len(together):
-            self._reported_rank = -1 if votes[self._reported_rank] == 0 else self._reported_rank
+            self._reported_rank = NO_RANK if votes[self._reported_rank] == 0 else self._reported_rank
             return []
         if self._reported_rank == slowest:
             return []
@@ -152,10 +184,21 @@ class GroupWatch:
         return [Anomaly(seen, _ahead(slowest, together, seen.excess_ms if by_wall else None))]
 
 
+def _core_wait_ms(steps: list[dict[int, Parts]], rank: int) -> float:
+    """The mean wait for a core: it comes in slices, so a median may miss it."""
+    return sum(each[rank].core_wait_ms for each in steps) / len(steps)
+
+
+def _growth(before: list[dict[int, Parts]], now: list[dict[int, Parts]], rank: int) -> dict[str, float]:
+    """By part, how much of the rank's own time is new."""
+    usual, seen = (usual_shares(each[rank] for each in steps) for steps in (before, now))
+    return {name: max(value - usual.get(name, 0.0), 0.0) for name, value in seen.items()}
+
+
 def _ahead(slowest: int, steps: list[dict[int, Parts]], whole_ms: float | None) -> Suspect:
     """The part in which the slowest rank is furthest ahead of the others, or the whole step."""
     if whole_ms is not None:
-        return Suspect(slowest, "the whole step", whole_ms)
+        return Suspect(slowest, WHOLE_STEP, whole_ms)
     more: dict[str, list[float]] = {}
     for parts in steps:
         others = [each.share_ms for rank, each in parts.items() if rank != slowest]

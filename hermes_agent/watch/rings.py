@@ -78,9 +78,9 @@ class RunRings:
         """The state of one rank."""
         return self._rings[rank].state()
 
-    def pids(self) -> set[int]:
-        """The processes of the ranks."""
-        return {int(ring.description["pid"]) for ring in self._rings.values()}
+    def pids(self) -> dict[int, int]:
+        """The processes of the ranks, by rank."""
+        return {rank: int(ring.description["pid"]) for rank, ring in self._rings.items()}
 
     def __getitem__(self, rank: int) -> RingReader:
         """Return the ring of a rank."""
@@ -119,6 +119,7 @@ class RunRings:
         ring.close()
 
 
+HOUR_S = 3600.0
 AHEAD = 2  # steps between the request and its begin, so that all ranks profile the same ones
 
 
@@ -128,8 +129,9 @@ class RequestLimits:
 
     steps: int = 3
     per_hour: int = 4
-    apart_s: float = 60.0
+    apart_s: float = 15.0  # after the first capture, twice as long after each further one within the hour
     worse: float = 1.5  # times the cost of the last one: so much worse need not wait
+    unclear_per_hour: int = 2  # of them without a suspect: the others are kept for a rank that can be named
     total_bytes: int = 1 << 30
 
 
@@ -143,32 +145,54 @@ class RequestedCapture:
     refused: str = ""
 
 
+@dataclass(frozen=True)
+class WantedCapture:
+    """The ranks to profile, what the anomaly costs per step, and whether a rank is suspect of it."""
+
+    ranks: tuple[int, ...]
+    cost_ms: float
+    named: bool
+
+
+@dataclass(frozen=True)
+class _Made:
+    at_s: float
+    wanted: WantedCapture
+
+
 class CaptureRequests:
     """The capture requests of one run folder; times are seconds of a monotonic clock."""
 
     def __init__(self, run_folder: Path, rings: RunRings, limits: RequestLimits) -> None:
         self._folder, self._rings, self._limits = run_folder, rings, limits
-        self._made: deque[float] = deque()
+        self._made: deque[_Made] = deque()
         self._last_id = 0
-        self._last_cost_ms = 0.0
 
-    def by_itself(self, ranks: Sequence[int], last_step: int, cost_ms: float, now_s: float) -> RequestedCapture:
-        """Request the capture for an anomaly of that cost, within the limits."""
+    def by_itself(self, wanted: WantedCapture, last_step: int, now_s: float) -> RequestedCapture:
+        """Request a capture for an anomaly, within the limits."""
         limits = self._limits
-        while self._made and now_s - self._made[0] > 3600:
+        while self._made and now_s - self._made[0].at_s > HOUR_S:
             self._made.popleft()
-        refused = ""
+        if refused := self._objection(wanted, now_s):
+            return RequestedCapture(0, wanted.ranks, limits.steps, refused)
+        self._made.append(_Made(now_s, wanted))
+        return self.by_hand(wanted.ranks, limits.steps, last_step)
+
+    def _objection(self, wanted: WantedCapture, now_s: float) -> str:
+        limits = self._limits
         if len(self._made) >= limits.per_hour:
-            refused = f"{limits.per_hour} captures were made within the hour"
-        elif self._made and now_s - self._made[-1] < limits.apart_s and cost_ms < limits.worse * self._last_cost_ms:
-            refused = f"the last capture was less than {limits.apart_s:.0f} s ago"
-        elif layout.captured_bytes(self._folder) >= limits.total_bytes:
-            refused = f"the captures fill {limits.total_bytes} bytes"
-        if refused:
-            return RequestedCapture(0, tuple(ranks), limits.steps, refused)
-        self._made.append(now_s)
-        self._last_cost_ms = cost_ms
-        return self.by_hand(ranks, limits.steps, last_step)
+            return f"{limits.per_hour} captures were made within the hour"
+        if not wanted.named and sum(not each.wanted.named for each in self._made) >= limits.unclear_per_hour:
+            return f"{limits.unclear_per_hour} captures without a suspect were made within the hour"
+        if self._made:
+            last = self._made[-1]
+            pause_s = limits.apart_s * 2.0 ** (len(self._made) - 1)
+            stronger = wanted.cost_ms >= limits.worse * last.wanted.cost_ms or wanted.named > last.wanted.named
+            if now_s - last.at_s < pause_s and not stronger:
+                return f"the last capture was less than {pause_s:.0f} s ago"
+        if layout.captured_bytes(self._folder) >= limits.total_bytes:
+            return f"the captures fill {limits.total_bytes} bytes"
+        return ""
 
     def by_hand(self, ranks: Sequence[int], steps: int, last_step: int) -> RequestedCapture:
         """Request a capture for a person; only the ranks' own limits hold."""

@@ -27,6 +27,15 @@ class WatchThresholds:
     cusum_slack: float = 0.5  # of a standard deviation per step: half the smallest shift of interest (Page, 1954)
     cusum_limit: float = 18.0  # eight steps at the clip: a shorter run of slow steps is left to the window above
     cusum_clip: float = 3.0  # no single step may decide
+    contrast_slack: float = (
+        0.75  # of a deviation per step: half of the 1.5 that a rank's fault of 10 % is in noise of 7 %
+    )
+    # With normal noise one false alarm in 3e8 steps of a rank (Siegmund, 1985: exp(2 k b) / 2 k^2, b = limit + 1.166);
+    # noise that lasts (other jobs) is what remains, hence ``rank_share`` on top.
+    contrast_limit: float = 12.0
+    spike_stretch: int = 100  # steps whose spikes are reported in one line
+    core_wait_share: float = 0.5  # of an excess: so much waiting for a core explains it, and no capture is spent on it
+    confirm: int = 20  # steps that a change without a suspect must last before a capture is spent on it
     least_change_share: float = 0.05  # smaller shifts are not worth a capture
     drift_block: int = 50
     drift_blocks: int = 6
@@ -36,7 +45,7 @@ class WatchThresholds:
     stall_count: int = 5  # spikes at one distance; four even gaps hardly come by chance
     stall_tolerance: float = 0.1  # of the distance, rounded down: below 10 steps it must be exact
     rank_share: float = 0.10  # of the step; a trace is judged at 5 %, what costs a capture only well above it
-    rank_window: int = 20
+    rank_window: int = 40  # a rank that was slow from the start; one that gets slow is noticed sooner by its change
     rank_constancy: float = 0.8  # share of steps in which the same rank was the slowest
     hang_times: float = 20.0  # usual steps without one ending
     hang_least_s: float = 30.0  # an evaluation or a checkpoint between two steps is no standstill

@@ -13,7 +13,7 @@ from hermes_agent.locations.fetch import opened
 from hermes_agent.locations.places import without_credentials
 from hermes_agent.monitor.format import CAPTURED, CAPTURES, RECORDS, UNKNOWN_DEPTH, UNKNOWN_US, StepRecord
 from hermes_agent.watch.agent import Noticed, RankNow, Snapshot
-from hermes_agent.watch.anomaly import AnomalyKind
+from hermes_agent.watch.anomaly import Anomaly, AnomalyKind
 from tools.errors import InputError, UsageError
 
 FINISHED = (f"{RECORDS}/rank*.steps", f"{RECORDS}/rank*.events.jsonl", f"{RECORDS}/anomalies-*.jsonl")
@@ -68,7 +68,7 @@ FIGURES: dict[str, tuple[str, str, Callable[[StepRecord], float | None]]] = {
     "data wait ms": ("data_wait_seconds", "Wait for data in the last step", lambda row: row.data_wait_us / 1e3),
     "own ms": (
         "own_seconds",
-        "The rank's own time in the last step, until its last gradient was ready",
+        "The rank's own time in the last step, without waiting for other ranks",
         lambda row: None if row.own_us == UNKNOWN_US else row.own_us / 1e3,
     ),
     "GC ms": ("gc_seconds", "Garbage collection in the last step", lambda row: row.gc_us / 1e3),
@@ -98,6 +98,8 @@ def picture(snapshot: Snapshot) -> Group:
         status = "ended" if not now.alive else "profiling" if now.record.flags & CAPTURED else ""
         table.add_row(*map(Text, (str(rank), *cells, status)))
     lines = [Text(line_of(each)) for each in snapshot.noticed[-LAST_SHOWN:]]
+    if snapshot.spikes is not None:
+        lines.append(Text(f"so far {Anomaly(snapshot.spikes, None).claim}"))
     return Group(table, *(lines or [Text("nothing noticed so far")]))
 
 
@@ -114,8 +116,10 @@ def line_of(noticed: Noticed) -> str:
         parts.append("other processes: " + ", ".join(f"{one.name} {one.cpu_pct:.0f} %" for one in noticed.foreign))
     if (capture := noticed.capture) is not None:
         ranks = ("rank " if len(capture.ranks) == 1 else "ranks ") + ", ".join(map(str, capture.ranks))
-        refused = f"no capture: {capture.refused}"
+        refused = f"no capture yet: {capture.refused}"
         parts.append(refused if capture.refused else f"capture {capture.request} of {ranks} requested")
+    if noticed.noticed_before:
+        parts[0] = f"still there: {parts[0]}"
     return "; ".join(parts)
 
 

@@ -1,0 +1,63 @@
+"""One rank's step by what it is spent on: the rank's own time by part, and what it waited for a core."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import median
+
+from hermes_agent.monitor.format import UNKNOWN_US, StepRecord
+
+OTHER_WORK = "other work of its own"
+WHOLE_STEP = "the whole step"  # of ranks that do not wait for each other
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One rank's step in ms; ``own_ms`` is None where only data wait and collection are known to be its own.
+
+    ``core_wait_ms`` is what the training thread was ready to run and no core was free; it is no part of the own time.
+    """
+
+    wall_ms: float
+    data_wait_ms: float
+    gc_ms: float
+    own_ms: float | None
+    core_wait_ms: float = 0.0
+
+    @property
+    def share_ms(self) -> dict[str, float]:
+        """The rank's own time, by part."""
+        named = {"data wait": self.data_wait_ms, "garbage collection": self.gc_ms}
+        if self.own_ms is not None:
+            named[OTHER_WORK] = max(self.own_ms - self.data_wait_ms - self.gc_ms - self.core_wait_ms, 0.0)
+        return named
+
+    @property
+    def known_ms(self) -> float:
+        """All that is known to be the rank's own."""
+        return sum(self.share_ms.values())
+
+
+def parts_of(record: StepRecord, core_wait_ms: float = 0.0) -> Parts:
+    """Return the parts of a record."""
+    own_ms = None if record.own_us == UNKNOWN_US else record.own_us / 1e3
+    if own_ms is None and record.waiting_us:
+        own_ms = (record.wall_us - record.waiting_us) / 1e3
+    # A collection may lie inside the data wait; counted twice it would only blur, not invent.
+    return Parts(record.wall_us / 1e3, record.data_wait_us / 1e3, record.gc_us / 1e3, own_ms, core_wait_ms)
+
+
+def usual_shares(steps: Iterable[Parts]) -> dict[str, float]:
+    """Return the medians of the own time's parts over some steps, in ms."""
+    shares = [each.share_ms for each in steps]
+    names = sorted({name for each in shares for name in each})
+    return {name: median(each.get(name, 0.0) for each in shares) for name in names}
+
+
+def contrasts(parts: dict[int, Parts]) -> dict[int, float]:
+    """Return by how many ms each rank's own time is above the median of the others'."""
+    known = {rank: each.known_ms for rank, each in parts.items()}
+    if len(known) < 2:
+        return {}
+    return {rank: own - median(each for other, each in known.items() if other != rank) for rank, own in known.items()}

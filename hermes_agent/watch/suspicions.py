@@ -1,0 +1,74 @@
+"""The anomalies that wait for a capture: the strongest is captured as soon as a capture is allowed, while it lasts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hermes_agent.watch.anomaly import NO_RANK, Anomaly, AnomalyKind
+from hermes_agent.watch.parts import WHOLE_STEP
+from hermes_agent.watch.series import DEFAULT, WatchThresholds
+
+CAPTURED_KINDS = frozenset(
+    {AnomalyKind.CHANGE, AnomalyKind.DRIFT, AnomalyKind.STALL, AnomalyKind.SLOW_RANK, AnomalyKind.RANK_CHANGE}
+)
+STILL_SHARE = 0.5  # of the excess that must still be there when a capture is allowed
+
+
+@dataclass(frozen=True)
+class Present:
+    """The last steps of the group in ms: their median, and by how much each rank's own time is above the others'."""
+
+    step: int
+    step_ms: float
+    lead_ms: Mapping[int, float]
+
+    @property
+    def ahead(self) -> tuple[int, int] | None:
+        """The ranks with the most and the least own time; None where they are not known."""
+        if not self.lead_ms:
+            return None
+        order = sorted(self.lead_ms, key=lambda rank: self.lead_ms[rank])
+        return order[-1], order[0]
+
+
+class Suspicions:
+    """One suspicion for each rank, and one without a rank: a later and stronger one takes the place of the older."""
+
+    def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
+        self._at = thresholds
+        self._open: dict[int, Anomaly] = {}
+
+    def add(self, anomaly: Anomaly) -> None:
+        """Note an anomaly that a capture may explain; waiting for a core is none."""
+        if anomaly.deviation.kind not in CAPTURED_KINDS or anomaly.contention:
+            return
+        older = self._open.get(anomaly.rank)
+        if older is None or anomaly.cost_ms >= older.cost_ms:
+            self._open[anomaly.rank] = anomaly
+
+    def strongest(self, present: Present) -> Anomaly | None:
+        """Return what costs most of the suspicions with a rank, else one without that has lasted; drop what ended."""
+        self._open = {rank: each for rank, each in self._open.items() if _lasts(each, present)}
+        ready = [each for each in self._open.values() if each.suspect or self._confirmed(each, present)]
+        return max(ready, key=lambda each: (each.suspect is not None, each.cost_ms), default=None)
+
+    def settle(self, anomaly: Anomaly) -> None:
+        """Forget a suspicion that is captured; one without a rank is settled by the capture of any rank."""
+        self._open.pop(anomaly.rank, None)
+        self._open.pop(NO_RANK, None)
+
+    def _confirmed(self, anomaly: Anomaly, present: Present) -> bool:
+        return present.step - anomaly.deviation.noticed >= self._at.confirm
+
+
+def _lasts(anomaly: Anomaly, present: Present) -> bool:
+    """Return whether the excess is still there. What comes in intervals or slowly does not go away by itself."""
+    seen = anomaly.deviation
+    if seen.kind in (AnomalyKind.STALL, AnomalyKind.DRIFT):
+        return True
+    if anomaly.suspect is not None and anomaly.suspect.part != WHOLE_STEP and anomaly.rank in present.lead_ms:
+        return present.lead_ms[anomaly.rank] >= STILL_SHARE * anomaly.suspect.excess_ms
+    if seen.kind is AnomalyKind.CHANGE:
+        return present.step_ms - seen.usual_ms >= STILL_SHARE * seen.excess_ms
+    return True
