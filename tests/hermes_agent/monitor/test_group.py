@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
@@ -57,7 +58,7 @@ def test_an_even_group_is_left_in_peace() -> None:
 def test_a_rank_whose_own_time_is_unknown_is_not_guessed() -> None:
     (change,) = [each for each in run(2, 200, known=False) if each.deviation.kind is AnomalyKind.CHANGE]
     assert change.suspect is None
-    assert "does not explain it" in change.claim
+    assert "`monitor.watch_model(model)` records it" in change.claim
 
 
 def test_data_wait_alone_names_the_rank_where_own_time_is_unknown() -> None:
@@ -121,3 +122,69 @@ def test_a_second_fault_is_blamed_on_its_own_rank_and_not_on_the_first() -> None
     assert [(each.deviation.step, each.rank) for each in changes] == [(100, 2), (125, 0)]
     assert changes[1].suspect is not None
     assert changes[1].suspect.excess_ms == pytest.approx(50)
+
+
+def noisy_pair(
+    fault: Callable[[int], float], core_wait: Callable[[int], float] = lambda _: 0.0, steps: int = 500, seed: int = 3
+) -> list[Anomaly]:
+    """Two ranks whose own time is 18 ms with a noise of 2 ms each, as measured on a shared machine of two cores; rank 1
+    has a fault, and both wait for a core. The step lasts as long as the slower rank and 18 ms of exchange."""
+    draw = random.Random(seed)
+    group = GroupWatch()
+    group.ranks.update((0, 1))
+    found: list[Anomaly] = []
+    for step in range(steps):
+        waits = {rank: max(draw.gauss(1.0, 0.3), 0.0) * core_wait(step) for rank in (0, 1)}
+        own = {rank: 18 + abs(draw.gauss(0, 2)) + waits[rank] + (fault(step) if rank == 1 else 0.0) for rank in (0, 1)}
+        wall = max(own.values()) + 18
+        for rank in (0, 1):
+            found += group.feed(rank, record(step, wall, 0.3, own[rank]), waits[rank])
+    return found
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_fault_of_15_percent_on_one_rank_is_noticed_within_30_steps_and_its_rank_named(seed: int) -> None:
+    found = noisy_pair(lambda step: 5.5 if step >= 300 else 0.0, seed=seed)
+    change = next(each for each in found if each.suspect is not None)
+    assert change.deviation.kind in (AnomalyKind.RANK_CHANGE, AnomalyKind.CHANGE)  # whichever is clear first
+    assert change.rank == 1
+    assert 285 <= change.deviation.step <= 306
+    assert 300 <= change.deviation.noticed < 330
+    assert change.suspect is not None
+    assert change.suspect.excess_ms == pytest.approx(5.5, rel=0.35)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_even_ranks_are_never_named_also_while_other_jobs_take_their_cores(seed: int) -> None:
+    found = noisy_pair(lambda _: 0.0, lambda step: 15.0 if 200 <= step < 300 else 0.0, steps=1500, seed=seed)
+    assert [each for each in found if each.suspect is not None] == []
+    changes = [each for each in found if each.deviation.kind is AnomalyKind.CHANGE]
+    assert changes
+    assert all(each.contention for each in changes)
+    assert "more per step for a free core" in changes[0].claim
+
+
+def test_a_fault_while_other_jobs_take_the_cores_is_still_named() -> None:
+    found = noisy_pair(lambda step: 5.5 if step >= 300 else 0.0, lambda step: 15.0 if 250 <= step < 450 else 0.0)
+    named = [each for each in found if each.suspect is not None]
+    assert {each.rank for each in named} == {1}
+    assert named[0].deviation.noticed < 340
+
+
+def test_a_rank_whose_own_time_falls_makes_no_suspect_of_the_other() -> None:
+    found = noisy_pair(lambda step: 10.0 if step < 300 else 0.0)
+    assert {each.rank for each in found if each.suspect is not None} == {1}  # slow from the start, and nobody later
+
+
+def test_single_long_steps_are_reported_in_one_line() -> None:
+    group = GroupWatch()
+    group.ranks.add(0)
+    found: list[Anomaly] = []
+    for step in range(300):
+        found += group.feed(0, record(step, 150.0 if step in (120, 131, 177) else 160.0 if step == 150 else 100.0))
+    (spikes,) = found
+    assert (spikes.deviation.kind, spikes.deviation.count) == (AnomalyKind.SPIKE, 4)
+    assert spikes.claim == (
+        "4 single long steps from step 120 to 177: 150.0 ms at the median, 160.0 ms at most, usually 100.0 ms"
+    )
+    assert group.rest() == []

@@ -25,6 +25,7 @@ STEP_BEGIN, STEP_END = "the start of the step", "the end of the step"
 WHOLE, MOST, HALF = 0.9, 0.4, 0.5  # shares of the moments that frames cover: all of them, much, and half
 MOST_FRAMES = 20
 OWN = 0.8  # of a frame: one that is longer outside of the moments is the program around them
+BUILT_IN = "<built-in"  # as the profiler names functions without a line of Python
 WRAPPER = re.compile(
     r": (wrapper|wrapped(_f)?|inner(_f)?|_wrapped\w*|_wrapfunc|__call__|decorate_context|_fn|<lambda>)$"
 )
@@ -93,8 +94,10 @@ def cover(view: RankProfile, moments: IntervalSet) -> Cover:
         table = _covering(view, rows, moments)
         whole = table[(table["share"] >= WHOLE) & (table["within"] >= OWN)]
         if len(whole):
-            deeper = table[(table["share"] >= MOST) & (table["depth"] > whole["depth"].max())]
-            return Cover(_deepest(whole), _deepest(deeper) if len(deeper) else "", kind == EventKind.PYTHON)
+            written = whole[~whole["name"].str.startswith(BUILT_IN)]  # the program's own line, not what it calls there
+            named = written if len(written) else whole
+            deeper = table[(table["share"] >= MOST) & (table["depth"] > named["depth"].max())]
+            return Cover(_deepest(named), _deepest(deeper) if len(deeper) else "", kind == EventKind.PYTHON)
         if kind == EventKind.PYTHON and (largest := _running(view, rows, moments)):
             return Cover("", largest, True)
     return Cover("", "", False)
