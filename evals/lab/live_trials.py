@@ -3,7 +3,7 @@
 ``python -m evals.lab.live_trials --out FOLDER`` (extra ``lab``) starts trainings of ``evals.lab.live_training``, whose
 script calls ``monitor.step()`` and nothing else, watches each with ``hermes-dx monitor`` and diagnoses the last capture
 that was made while the fault was there. Every kind of fault has the same number of mild and strong trials; healthy ones
-of the same length count false alarms and captures spent on nothing. Trials whose result is in FOLDER are not repeated.
+of the same length count false alarms and captures spent on nothing. Trials that are recorded in FOLDER stay.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -25,10 +26,11 @@ from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
 
 RANKS, FAULTY_RANK = 2, 1
-STEPS, FAULT_AT = 450, 250
+STEPS, FAULT_AT = 400, 220
 STRENGTHS = {"mild": 0.15, "strong": 0.60}  # of the usual step
 HEALTHY = "healthy"
 LIMIT_S = 180.0
+RUN, LINES = "run", "anomalies.json"
 COLUMNS = (
     *("fault", "trials", "noticed", "steps until then", "captured", "right rank", "right place"),
     *("wrong ranks named", "captures of nothing"),
@@ -64,32 +66,34 @@ class Trial:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Carry out the trials that are missing, at most ``--at-most`` of them, and print a table of all."""
+    """Record the trials that are missing, at most ``--at-most`` of them, and print a table of all."""
     parser = argparse.ArgumentParser(prog="python -m evals.lab.live_trials", description=__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--trials", type=int, default=5, help="of each fault and strength (5)")
-    parser.add_argument("--at-most", type=int, default=1000, metavar="N", help="carry out at most N now")
+    parser.add_argument("--at-most", type=int, default=1000, metavar="N", help="record at most N now")
+    parser.add_argument("--record-only", action="store_true", help="leave the diagnoses to a later call")
     parser.add_argument("--python", default=sys.executable, help="interpreter with torch that runs the trainings")
     args = parser.parse_args(argv)
-    wanted = [Trial(HEALTHY, "", number) for number in range(args.trials)]
-    wanted += [
-        Trial(fault, strength, number) for number in range(args.trials) for fault in PLACES for strength in STRENGTHS
-    ]
-    missing = [each for each in wanted if not (args.out / each.name / "trial.json").exists()]
-    for trial in missing[: args.at_most]:
+    faults = [(HEALTHY, ""), *((fault, strength) for fault in PLACES for strength in STRENGTHS)]
+    wanted = [Trial(*fault, number) for number in range(args.trials) for fault in faults]
+    unrecorded = [each for each in wanted if not (args.out / each.name / LINES).exists()]
+    for trial in unrecorded[: args.at_most]:
         folder = args.out / trial.name
-        folder.mkdir(parents=True, exist_ok=True)
-        lines = record(folder / "run", trial, args.python)
-        (folder / "anomalies.json").write_text(json.dumps(lines, indent=1), encoding="utf-8")
-        result = judged(trial, folder, lines)
-        (folder / "trial.json").write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
-    print(table([read(args.out / each.name) for each in wanted if (args.out / each.name / "trial.json").exists()]))
+        shutil.rmtree(folder, ignore_errors=True)  # of a recording that was cut off
+        (folder / RUN).mkdir(parents=True)
+        lines = record(folder / RUN, trial, args.python)
+        (folder / LINES).write_text(json.dumps(lines, indent=1), encoding="utf-8")
+    if args.record_only:
+        return 0
+    recorded = [each for each in wanted if (args.out / each.name / LINES).exists()]
+    trials = [judged(each, args.out / each.name) for each in recorded]
+    (args.out / "trials.json").write_text(json.dumps([asdict(each) for each in trials], indent=1), encoding="utf-8")
+    print(table(trials))
     return 0
 
 
 def record(run: Path, trial: Trial, python: str) -> list[dict[str, Any]]:
     """Train on two ranks under watch and return the agent's lines."""
-    run.mkdir()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])
@@ -111,13 +115,14 @@ def record(run: Path, trial: Trial, python: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in agent.stdout.splitlines()]
 
 
-def judged(trial: Trial, folder: Path, lines: list[dict[str, Any]]) -> Trial:
+def judged(trial: Trial, folder: Path) -> Trial:
     """Compare what the agent and the diagnosis said with the fault."""
+    lines: list[dict[str, Any]] = json.loads((folder / LINES).read_text(encoding="utf-8"))
     faulty = trial.fault != HEALTHY
     named = [line for line in lines if line["rank"] >= 0 and line["kind"] != "silent_rank"]
     right = [each for each in named if faulty and each["rank"] == FAULTY_RANK and each["noticed_step"] >= FAULT_AT]
     asked = [line["capture"] for line in lines if line["capture"] and not line["capture"]["refused"]]
-    made = [(first, each) for each in asked if (first := first_step(folder / "run", each["request"])) is not None]
+    made = [(first, each) for each in asked if (first := first_step(folder / RUN, each["request"])) is not None]
     useful = [pair for pair in made if faulty and pair[0] >= FAULT_AT and FAULTY_RANK in pair[1]["ranks"]]
     result = {
         **asdict(trial),
@@ -129,7 +134,7 @@ def judged(trial: Trial, folder: Path, lines: list[dict[str, Any]]) -> Trial:
         "step_ms": median([line["usual_ms"] for line in lines if line["kind"] in ("spike", "change")] or [0.0]),
     }
     if useful:
-        capture = folder / "run" / f"capture-{useful[-1][1]['request']:04d}"
+        capture = folder / RUN / f"capture-{useful[-1][1]['request']:04d}"
         answer = diagnose(Request(paths=(capture,)), lambda _: None)
         (folder / "diagnosis.json").write_text(answer.model_dump_json(indent=1), encoding="utf-8")
         result |= read_answer(answer, trial.fault)
@@ -160,12 +165,6 @@ def first_step(run: Path, request: int) -> int | None:
             if event["event"] == "capture" and event["request"] == request:
                 return int(event["first_step"])
     return None
-
-
-def read(folder: Path) -> Trial:
-    """Return a trial that was carried out."""
-    fields = json.loads((folder / "trial.json").read_text(encoding="utf-8"))
-    return Trial(**{**fields, "first_ranks": tuple(fields["first_ranks"])})
 
 
 def table(trials: list[Trial]) -> str:
