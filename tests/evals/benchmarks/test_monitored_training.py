@@ -21,6 +21,7 @@ pytest.importorskip("torch", reason="torch is not installed (extra `lab`)")
 
 FAULT_AT = 200
 STEPS = 300
+CHANGES = (AnomalyKind.CHANGE, AnomalyKind.RANK_CHANGE)
 # What a rank that prepares its data in the training process can be said to suffer from.
 SLOW_DATA = {"slow_data_processing", "data_skew"}
 # What other work on the machine that runs this test does to it, rightly named next to the fault.
@@ -42,20 +43,19 @@ def test_slow_data_on_rank_1_is_seen_within_ten_steps_captured_without_a_restart
         noticed += agent.poll()
         time.sleep(agent.pause_s)
     assert training.wait(10) == 0
-    changes = [each for each in noticed if each.anomaly.deviation.kind is AnomalyKind.CHANGE]
+    changes = [each for each in noticed if each.anomaly.deviation.kind in CHANGES]
     late = [each for each in changes if each.anomaly.deviation.noticed >= FAULT_AT and each.anomaly.rank == 1]
     assert late, [each.anomaly.claim for each in noticed]
     assert late[0].anomaly.deviation.noticed < FAULT_AT + 10
     assert late[0].anomaly.suspect is not None
     assert late[0].anomaly.suspect.part == "data wait"
-    assert late[0].capture is not None
     records = read_monitor(folder)
     # Where other work makes this rank suspect at the same time, its capture may be the one that is granted.
     asked = {each.capture.request for each in noticed if each.anomaly.rank == 1 and each.capture is not None}
     captures = records.captures[(records.captures["first_step"] > FAULT_AT) & records.captures["request"].isin(asked)]
-    assert set(captures["rank"]) == {1}
+    assert set(captures["rank"]) == {0, 1}  # the suspect, and the other rank to compare it with
     capture = folder / f"capture-{captures['request'].iloc[0]:04d}"
-    assert [path.name for path in capture.iterdir()] == ["rank1.pt.trace.json.gz"]
+    assert sorted(each.name for each in capture.iterdir()) == [f"rank{rank}.pt.trace.json.gz" for rank in (0, 1)]
     assert all(each.attempt == 0 and each.steps == STEPS and each.ended_in_order for each in records.ranks)
     diagnosis = diagnose(Request(paths=(capture,), cache_dir=tmp_path / "cache"), ignore)
     of_the_training = [each.cause for each in diagnosis.causes if each.cause not in OF_THE_MACHINE]
