@@ -10,11 +10,14 @@ from pathlib import Path
 
 from evals.case_schema import Case
 from evals.models import AnswerSource, together
+from evals.observations import present
 from evals.outcome import CaseResult, NamedCause, Outcome, Refusal
 from evals.run_places import Places, check_label, locate, missing_folder
-from evals.scorers.registry import misses, score
-from evals.scorers.scores import gain, only_cause
+from evals.scorers.gains import gain, only_cause
+from evals.scorers.misses import misses
+from evals.scorers.registry import score
 from evals.scorers.standing import standing
+from evals.scorers.two_causes import shared_saving
 from hermes_agent.config.settings import Settings
 from hermes_agent.model.request import Request
 from hermes_agent.session import Session
@@ -65,7 +68,8 @@ def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResul
     if case.question is not None:  # always asked without a model: it is compared on the diagnosis's answer only
         with Session(request, Settings(cache_dir=conditions.cache_dir), diagnosis) as session:
             answer = session.ask(case.question, lambda _: None)
-    outcome = Outcome(case, diagnosis, answer, measured=measured if only_cause(case) else None)
+    held = present(located.path) if diagnosis.leads else frozenset()
+    outcome = Outcome(case, diagnosis, answer, measured=measured, present=held)
     if (model := conditions.model) is None:
         return _result(outcome)
     # The result is that of the first attempt, with what all attempts took and how many had no miss.
@@ -76,7 +80,8 @@ def _carried_out(case: Case, conditions: Conditions, scratch: Path) -> CaseResul
 
 
 def _result(outcome: Outcome) -> CaseResult:
-    scores, expected, measured = score(outcome), outcome.case.expected, outcome.measured
+    scores, expected = score(outcome), outcome.case.expected
+    measured = outcome.measured if only_cause(outcome.case) else None
     saving_pct = None if measured is None else round(100.0 * (1.0 - measured.after_ms / measured.before_ms), 2)
     predicted, missed = gain(outcome), misses(outcome, scores)
     if measured is not None and predicted is None and any(c.cause in expected.accepted for c in outcome.ranked):
@@ -101,6 +106,7 @@ def _result(outcome: Outcome) -> CaseResult:
         scores={name: round(value, 4) for name, value in scores.items()},
         misses=missed,
         gain=predicted,
+        shared=shared_saving(outcome),
         measured_saving_pct=saving_pct,
     )
 

@@ -72,7 +72,7 @@ class Expected(Record):
     also_allowed: tuple[str, ...] = ()  # consequences that may be named too
     only_causes: tuple[str, ...] = ()  # a healthy run is slowed down by these: naming them is right as well
     may_abstain: bool = False  # what was recorded need not show the fault: only a wrong cause is wrong
-    when: Literal["every", "some"] | None = None  # the steps that the fault hits; None where the label does not say
+    some_steps: bool = False  # the fault hits some steps only
     not_causes: tuple[str, ...] = ()
     names: tuple[str, ...] = ()  # what a complete answer holds, in any spelling: DataLoader is "data loader"
     error: Literal["not_comparable", "unreadable"] | None = None

@@ -60,7 +60,7 @@ class Label(BaseModel):
     must_name: tuple[str, ...] = ()
     not_causes: tuple[str, ...] = ()
     only_causes: tuple[str, ...] = ()  # healthy but for these, and a faulty run may name them too
-    sources: tuple[str, ...] | None = None  # where the fault leaves a mark; None where nobody said so
+    sources: tuple[str, ...] = ()  # where the fault leaves a mark; () where nobody said so
     injected: str = ""
     fixed_verdict: Literal["healthy", "unlabelled"] = "healthy"
 
@@ -135,7 +135,7 @@ def _made(label: Label, folder: Path, place: str, origin: str) -> list[Case]:
         what = label.injected or f"healthy run of the workload {label.workload or folder.name}"
         expected = {"verdict": ("healthy",), "only_causes": label.only_causes, "not_causes": label.not_causes}
         run = {origin: f"{place}/run"}
-        return _by_sources(folder / "run", _fields(name, what, run, expected, {**tags, "kind": "healthy"}), None)
+        return _by_sources(folder / "run", _fields(name, what, run, expected, {**tags, "kind": "healthy"}))
     slow, fixed = {origin: f"{place}/slow"}, {origin: f"{place}/fixed"}
     own = [each.partition("/")[0] for each in label.causes]
     known = causes().get(own[0])
@@ -149,7 +149,7 @@ def _made(label: Label, folder: Path, place: str, origin: str) -> list[Case]:
         "also_allowed": (*(symptom.cause for symptom in label.symptoms), *label.only_causes),
         "not_causes": label.not_causes,
         "names": label.must_name,
-        "when": None if label.all_of else "some" if label.steps else "every",
+        "some_steps": bool(label.steps) and not label.all_of,
     }
     kind = "two_causes" if label.all_of else "masked" if label.symptoms else "cause"
     gone: dict[str, Any] = {"not_causes": [cause for cause in own if cause not in label.only_causes]}
@@ -161,7 +161,7 @@ def _made(label: Label, folder: Path, place: str, origin: str) -> list[Case]:
     )
     return [
         *_by_sources(folder / "slow", _fields(name, what, slow, faulty, {**tags, "kind": kind}), label.sources),
-        *_by_sources(folder / "fixed", _fields(f"{name}-fixed", f"fixed: {what}", fixed, calm, calm_tags), None),
+        *_by_sources(folder / "fixed", _fields(f"{name}-fixed", f"fixed: {what}", fixed, calm, calm_tags)),
         Case.model_validate({**against, "baseline": slow}),
     ]
 
@@ -194,7 +194,7 @@ def _of_others(name: str, label: OthersLabel, folder: Path) -> list[Case]:
         expected |= {"verdict": verdicts, "any_of": wanted, "ranks": label.ranks, "also_allowed": label.only_causes}
     tags = {"source": "others", "kind": "healthy" if healthy else "cause", "fault": name}
     fields = _fields(f"others-{name}".replace("_", "-"), label.note, {"others": name}, expected, tags)
-    return _by_sources(folder, fields | {"measured": _slowdown(label)}, None)
+    return _by_sources(folder, fields | {"measured": _slowdown(label)})
 
 
 def _has(cause: str, mechanism: str | None) -> bool:
@@ -216,7 +216,7 @@ def _fields(
     return {"id": name, "what": what, "run": run, "expected": expected, "tags": tags}
 
 
-def _by_sources(folder: Path, fields: dict[str, Any], marks: Sequence[str] | None) -> list[Case]:
+def _by_sources(folder: Path, fields: dict[str, Any], marks: Sequence[str] = ()) -> list[Case]:
     """The case with everything, and with each source of the run alone, where less can be asked."""
     name = fields["id"]
     cases = [Case.model_validate(fields | {"tags": {**fields["tags"], "run": name}})]
@@ -231,12 +231,12 @@ def _by_sources(folder: Path, fields: dict[str, Any], marks: Sequence[str] | Non
     return cases
 
 
-def _less(expected: Mapping[str, Any], sources: Sources, marks: Sequence[str] | None) -> dict[str, Any]:
+def _less(expected: Mapping[str, Any], sources: Sources, marks: Sequence[str]) -> dict[str, Any]:
     """What is right by one source alone: ``inconclusive`` as well, but where the fault left its mark in that source.
 
     Where nobody said which sources show the fault, the first cause is asked of the traces alone and not of the others.
     """
-    shown = None if marks is None else bool(MARKS[sources] & set(marks))
+    shown = bool(MARKS[sources] & set(marks)) if marks else None
     less = {**expected, "names": ()}
     if "verdict" in expected and not shown:
         less["verdict"] = tuple(dict.fromkeys((*expected["verdict"], "inconclusive")))

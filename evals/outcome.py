@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from evals.case_schema import Case, Measured, Tags
+from evals.observations import Observation
 from evals.synthetic.spec import Record
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
 from hermes_agent.session import Answer
@@ -27,6 +28,7 @@ class Outcome:
     refused: str = ""
     refusal: Refusal | None = None
     measured: Measured | None = None
+    present: frozenset[Observation] = frozenset()  # what the run holds; asked only where there are leads
 
     @property
     def ranked(self) -> list[CauseRecord]:
@@ -66,6 +68,16 @@ class Gain(Record):
     error_pct: float
     covered: bool  # the interval holds the measured speedup
     meets: bool | None = None  # the interval and that of the measurement share some value
+    signed_pct: float | None = None  # the predicted saving less the measured one, in % of the step
+
+
+class SharedSaving(Record):
+    """What several causes promise together, in % of the step, and what fixing all of them saved."""
+
+    promised_pct: float  # by the expected causes
+    listed_pct: float  # by all causes of the answer
+    measured_pct: float
+    most_pct: float  # upper end of the measured saving
 
 
 class ModelUse(Record):
@@ -94,6 +106,7 @@ class CaseResult(Record):
     scores: dict[str, float] = Field(default_factory=dict)
     misses: list[str] = Field(default_factory=list)
     gain: Gain | None = None
+    shared: SharedSaving | None = None
     measured_saving_pct: float | None = None  # of a pair with one cause: what fixing saved, in % of the step
     model: ModelUse | None = None
     seconds: float = 0.0

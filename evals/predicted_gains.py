@@ -1,4 +1,4 @@
-"""Predicted against measured gains over pairs with one cause."""
+"""Predicted against measured gains: over pairs with one cause, cause by cause, and of several causes together."""
 
 from __future__ import annotations
 
@@ -30,6 +30,25 @@ class Gains(Record):
     median_error_all_pct: float | None = None
 
 
+class CauseGains(Record):
+    """The pairs of one labelled cause. Errors are in % of the step; a negative bias is predicted too low."""
+
+    cause: str  # with its mechanism, where the label names one
+    pairs: int  # with a prediction
+    unpredicted: int
+    median_error_pct: float | None
+    bias_pct: float | None  # median of predicted less measured saving
+    covered: int
+
+
+class SharedGains(Record):
+    """Runs with several causes: what these promise together against what fixing all of them saved."""
+
+    cases: int
+    median_error_pct: float
+    most_promised_pct: float  # the largest sum over all listed causes of one answer
+
+
 def gains(results: Sequence[CaseResult]) -> Gains | None:
     """Errors and coverage of the predicted gains; None without any."""
     known = [result.gain for result in results if result.gain is not None]
@@ -45,4 +64,38 @@ def gains(results: Sequence[CaseResult]) -> Gains | None:
         met=mean([float(each.meets) for each in known if each.meets is not None]),
         unpredicted=len(missing),
         median_error_all_pct=float(np.median([*errors, *missing])),
+    )
+
+
+def gains_by_cause(results: Sequence[CaseResult]) -> list[CauseGains]:
+    """The pairs of each labelled cause, by name."""
+    pairs: dict[str, list[CaseResult]] = {}
+    for result in results:
+        if result.measured_saving_pct is not None and result.expected:
+            pairs.setdefault(result.expected[0], []).append(result)
+    return [_of_cause(cause, pairs[cause]) for cause in sorted(pairs)]
+
+
+def _of_cause(cause: str, results: Sequence[CaseResult]) -> CauseGains:
+    known = [result.gain for result in results if result.gain is not None]
+    signed = [each.signed_pct for each in known if each.signed_pct is not None]
+    return CauseGains(
+        cause=cause,
+        pairs=len(known),
+        unpredicted=len(results) - len(known),
+        median_error_pct=float(np.median([each.error_pct for each in known])) if known else None,
+        bias_pct=float(np.median(signed)) if signed else None,
+        covered=sum(each.covered for each in known),
+    )
+
+
+def shared_gains(results: Sequence[CaseResult]) -> SharedGains | None:
+    """Promises of several causes at once; None without such a run."""
+    known = [result.shared for result in results if result.shared is not None]
+    if not known:
+        return None
+    return SharedGains(
+        cases=len(known),
+        median_error_pct=float(np.median([abs(each.promised_pct - each.measured_pct) for each in known])),
+        most_promised_pct=max(each.listed_pct for each in known),
     )

@@ -36,8 +36,17 @@ COLUMNS = (
     ("citation_support", "citations support"),
     ("numeric_fidelity", "figures"),
     ("expected_facts", "facts"),
+    ("both_named", "both causes named"),
+    ("shared_honestly", "both promise no more than measured"),
 )
 OVERVIEW = ("top_1", "diagnosed", "healthy_false_positive", "verdict", "rank_scope", "citation_support")
+LEADS = (
+    ("lead_given", "inconclusive with a lead"),
+    ("lead_place", "right place"),
+    ("lead_candidate", "right cause in first 2"),
+    ("lead_observation", "asks for what is not there yet"),
+)
+GAINS_HEAD = ("labelled", "pairs", "median error, % of the step", "bias", "covered", "without a prediction")
 FAULT_HEAD = ("fault", "dev first", "dev clean", "test first", "test clean")
 STANDINGS: dict[Standing, str] = {
     "right": "right",
@@ -75,7 +84,7 @@ def report(results: Results, command: str, regression: Regression | None = None,
     if not any(each.tags.source != "synthetic" and each.tags.split == "test" for each in results.cases):
         lines += [NO_TEST, ""]
     lines += [] if results.totals is None else [*(f"- {line}" for line in model_lines(results.totals)), ""]
-    lines += _sources(results.sourced)
+    lines += [*_sources(results.sourced), *_leads(results.sourced)]
     for whole in _wholes(results):
         lines += [f"## {whole.origin[0].upper()}{whole.origin[1:]}", ""]
         lines += [*_scores([g for g in overall if g.origin == whole.origin]), *_gains(results, whole, stem)]
@@ -190,6 +199,12 @@ def _sources(sourced: Sourced) -> list[str]:
     return [*lines, "", *found, ""]
 
 
+def _leads(sourced: Sourced) -> list[str]:
+    """Scores of leads on faulty runs; the last one is of all runs with leads."""
+    rows = [(s.origin, s.sources, *(percent(s.scores.get(name)) for name, _ in LEADS)) for s in sourced.leads]
+    return ["## Leads", "", *table(("origin", "given", *(label for _, label in LEADS)), rows)] if rows else []
+
+
 def _of_origin(results: Results, origin: str) -> list[CaseResult]:
     return [r for r in results.cases if ORIGINS[r.tags.source] == origin and r.tags.sources == "all"]
 
@@ -233,7 +248,20 @@ def _gains(results: Results, whole: Details, stem: str) -> list[str]:
     """Predicted against measured gain of the pool and of each split."""
     known = [each for each in results.details if each.origin == whole.origin]
     lines = [f"- {each.split or 'both splits'}: {gains_line(each.gains)}" for each in known if each.gains is not None]
-    return [*lines, "", *_link(stem, whole.origin, "gains")] if lines else []
+    if shared := whole.shared:
+        lines.append(
+            f"- several causes at once: their promises together are off by {shared.median_error_pct:.1f} % of the step"
+            f" (median of {shared.cases}); one answer promises {shared.most_promised_pct:.1f} % at most"
+        )
+    rows = [
+        (g.cause, g.pairs, _figure(g.median_error_pct), _figure(g.bias_pct), f"{g.covered} of {g.pairs}", g.unpredicted)
+        for g in whole.gains_by_cause
+    ]
+    return [*lines, "", *table(GAINS_HEAD, rows), *_link(stem, whole.origin, "gains")] if lines else []
+
+
+def _figure(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
 
 
 def _calibration(whole: Details, stem: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, get_args
 
 from evals.case_schema import Sources, Split
-from evals.means import Mean, mean
+from evals.means import Mean, mean, means
 from evals.origins import ORIGINS
 from evals.outcome import CaseResult, Standing
 from evals.synthetic.spec import Record
@@ -36,6 +36,14 @@ class Contradiction(Record):
     wrong_with: Literal["more data", "less data"]
 
 
+class LeadScores(Record):
+    """Scores of leads over the runs of one origin by these sources; a score is absent where no case asks for it."""
+
+    origin: str
+    sources: Sources
+    scores: dict[str, Mean]
+
+
 class Sourced(Record):
     """The whole of it. ``agreement``: of the pairs (everything, one source alone) with a right answer, those without a
     wrong one, by origin."""
@@ -43,6 +51,7 @@ class Sourced(Record):
     standings: list[Standings]
     agreement: dict[str, Mean]
     contradictions: list[Contradiction]
+    leads: list[LeadScores]
 
 
 def by_sources(results: Sequence[CaseResult]) -> Sourced:
@@ -67,7 +76,18 @@ def by_sources(results: Sequence[CaseResult]) -> Sourced:
             )
             for whole, part in wrong
         ],
+        leads=_leads(results),
     )
+
+
+def _leads(results: Sequence[CaseResult]) -> list[LeadScores]:
+    found = []
+    for source, origin in ORIGINS.items():
+        for sources in get_args(Sources):
+            chosen = [r for r in results if (r.tags.source, r.tags.sources) == (source, sources)]
+            scores = {name: value for name, value in means(chosen).items() if name.startswith("lead_")}
+            found += [LeadScores(origin=origin, sources=sources, scores=scores)] if scores else []
+    return found
 
 
 def _pairs(judged: Sequence[CaseResult]) -> list[tuple[CaseResult, CaseResult]]:

@@ -15,7 +15,7 @@ from evals.means import Mean, means
 from evals.model_totals import ModelTotals, model_totals
 from evals.origins import ORIGINS, OriginShare, by_origin
 from evals.outcome import CaseResult
-from evals.predicted_gains import Gains, gains
+from evals.predicted_gains import CauseGains, Gains, SharedGains, gains, gains_by_cause, shared_gains
 from evals.source_table import Sourced, by_sources
 from evals.synthetic.spec import Record
 
@@ -47,6 +47,8 @@ class Details(Record):
     calibration_error: float | None
     confusion: dict[str, dict[str, int]]
     gains: Gains | None
+    gains_by_cause: list[CauseGains]
+    shared: SharedGains | None
 
 
 class Results(Record):
@@ -121,6 +123,7 @@ def _group(origin: str, split: str, dimension: str, value: str, results: Sequenc
 def _details(origin: str, split: str, results: Sequence[CaseResult]) -> Details:
     curve, error = calibration(results)
     found = {"curve": curve, "calibration_error": error, "confusion": confusion(results), "gains": gains(results)}
+    found |= {"gains_by_cause": gains_by_cause(results), "shared": shared_gains(results)}
     return Details.model_validate({"origin": origin, "split": split, **found})
 
 

@@ -1,4 +1,4 @@
-"""The scores of one outcome, each None where the case does not ask for it: causes, restraint, texts, predicted gain."""
+"""The scores of one outcome, each None where the case does not ask for it: causes, restraint and texts."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import get_args
 
-from evals.case_schema import Case, ExpectedFact, Verdict
-from evals.outcome import Gain, Outcome
+from evals.case_schema import ExpectedFact, Verdict
+from evals.outcome import Outcome
 from hermes_agent.evidence.citations import cited_figures, cited_ids, is_figure_of, sentences, wrong_citations
 from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.model.diagnosis import CauseRecord, EvidenceRecord
@@ -70,11 +70,9 @@ def mechanism(outcome: Outcome) -> float | None:
 def family(outcome: Outcome) -> float | None:
     """1 where the first cause belongs to the expected family."""
     wanted = outcome.case.expected.family
-    return (
-        None
-        if wanted is None or _abstains(outcome)
-        else float(bool(outcome.ranked) and outcome.ranked[0].family == wanted)
-    )
+    if wanted is None or _abstains(outcome):
+        return None
+    return float(bool(outcome.ranked) and outcome.ranked[0].family == wanted)
 
 
 def verdict(outcome: Outcome) -> float | None:
@@ -246,34 +244,3 @@ def _agrees(fact: ExpectedFact, record: EvidenceRecord) -> bool:
     if record.metric != fact.metric or any(record.arguments.get(k) != v for k, v in fact.arguments.items()):
         return False
     return abs(record.value - fact.value) <= abs(fact.value) * fact.tolerance_pct / 100.0
-
-
-def gain(outcome: Outcome) -> Gain | None:
-    """The first advice for the first right cause against what fixing brought; None where either is missing."""
-    measured = outcome.measured
-    if measured is None or outcome.diagnosis is None or not only_cause(outcome.case):
-        return None
-    for item in outcome.diagnosis.advice:
-        if item.for_ in outcome.case.expected.accepted and item.predicted_speedup is not None and item.interval:
-            true = measured.before_ms / measured.after_ms
-            low, high = item.interval
-            least, most = measured.speedup_low or true, measured.speedup_high or true
-            return Gain(
-                predicted=item.predicted_speedup,
-                low=low,
-                high=high,
-                measured=true,
-                error_pct=abs(_saving_pct(item.predicted_speedup) - _saving_pct(true)),
-                covered=low <= true <= high,
-                meets=low <= most and least <= high,
-            )
-    return None
-
-
-def only_cause(case: Case) -> bool:
-    """Return whether one cause alone is expected: only then is the pair's saving that of one change."""
-    return len(set(case.expected.causes)) == 1
-
-
-def _saving_pct(speedup: float) -> float:
-    return 100.0 * (1.0 - 1.0 / speedup)

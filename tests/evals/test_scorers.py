@@ -4,7 +4,9 @@ import pytest
 
 from evals.case_schema import Measured
 from evals.scorers import scores
-from evals.scorers.registry import misses, score
+from evals.scorers.gains import gain
+from evals.scorers.misses import misses
+from evals.scorers.registry import score
 from tests.evals.scored import case, diagnosis, outcome
 
 LOADER = ("slow_data_processing", 0.9, 30.0)
@@ -106,12 +108,12 @@ def test_the_gain_is_held_against_what_was_measured_in_percent_of_the_step() -> 
     }  # fmt: skip
     of = case(expected={"any_of": ["slow_data_processing"]})
     found = diagnosis("problem", LOADER, advice=[advice])
-    scored = scores.gain(outcome(of, found, measured=Measured(before_ms=100, after_ms=70)))
+    scored = gain(outcome(of, found, measured=Measured(before_ms=100, after_ms=70)))
     assert scored is not None
     assert scored.error_pct == pytest.approx(10.0)
     assert scored.measured == pytest.approx(100 / 70)
     assert not scored.covered
-    assert scores.gain(outcome(of, found)) is None
+    assert gain(outcome(of, found)) is None
 
 
 def test_text_that_must_not_appear_is_found_in_any_sentence() -> None:

@@ -5,8 +5,9 @@ import pytest
 from evals.calibration import calibration
 from evals.means import mean, means
 from evals.model_totals import model_totals
+from evals.outcome import CaseResult
 from evals.pictures import calibration_svg
-from evals.predicted_gains import gains
+from evals.predicted_gains import gains, gains_by_cause, shared_gains
 from evals.report import fault_rows, gains_line, headline, model_lines
 from evals.summary import confusion, summarise
 from evals.tables import percent
@@ -81,6 +82,27 @@ def test_a_pair_without_a_prediction_counts_as_if_no_gain_had_been_predicted() -
     assert (found.covered.mean, found.met.mean if found.met else None) == (0.0, 1.0)
     assert "(it claims 80 %)" in gains_line(found)
     assert "1 pairs without a prediction, with them 26.0 %" in gains_line(found)
+
+
+def test_gains_are_listed_by_labelled_cause_with_their_bias() -> None:
+    def pair(cause: str, signed: float | None) -> CaseResult:
+        gain = {"predicted": 1.1, "low": 1.0, "high": 1.2, "measured": 1.1, "covered": True}
+        known = None if signed is None else {**gain, "error_pct": abs(signed), "signed_pct": signed}
+        return result(expected=[cause], gain=known, measured_saving_pct=9.1)
+
+    pairs = [pair("memory_bound/elementwise_chain", signed) for signed in (-6.0, -2.0, 1.0, None)]
+    chains, small = gains_by_cause([*pairs, pair("operator_dispatch", None)])
+    assert (chains.cause, chains.pairs, chains.unpredicted) == ("memory_bound/elementwise_chain", 3, 1)
+    assert (chains.median_error_pct, chains.bias_pct, chains.covered) == (2.0, -2.0, 3)
+    assert (small.pairs, small.unpredicted, small.median_error_pct) == (0, 1, None)
+
+
+def test_several_causes_are_held_together_against_what_fixing_all_of_them_saved() -> None:
+    shared = {"promised_pct": 35.0, "listed_pct": 48.0, "measured_pct": 40.0, "most_pct": 42.0}
+    found = shared_gains([result(shared=shared), result()])
+    assert found is not None
+    assert (found.cases, found.median_error_pct, found.most_promised_pct) == (1, 5.0, 48.0)
+    assert shared_gains([result()]) is None
 
 
 def test_pass_k_asks_that_every_attempt_at_a_case_passes() -> None:
