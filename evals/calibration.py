@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evals.outcome import CaseResult
 from evals.synthetic.spec import Record
 
 EDGES = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+Values = NDArray[np.float64]
 
 
 class Bin(Record):
@@ -23,18 +25,20 @@ class Bin(Record):
     cases: int
 
 
-def calibration(results: Sequence[CaseResult]) -> tuple[list[Bin], float | None]:
-    """The curve of the first causes' confidence against being right, and the expected calibration error.
+def answered(results: Sequence[CaseResult]) -> tuple[Values, Values]:
+    """The first causes' confidence, and 1 where it was right.
 
     Counted are cases that label a cause and healthy ones, where any cause named first is wrong.
     """
     asked = [r for r in results if r.named and ("top_1" in r.scores or r.tags.kind == "healthy")]
-    if not asked:
-        return [], None
-    stated = np.array([r.named[0].confidence for r in asked])
-    right = np.array([r.scores.get("top_1", 0.0) for r in asked])
+    stated = np.array([r.named[0].confidence for r in asked], dtype=float)
+    return stated, np.array([r.scores.get("top_1", 0.0) for r in asked], dtype=float)
+
+
+def curve_of(stated: Values, right: Values) -> list[Bin]:
+    """The bins that hold cases, lowest first."""
     place = np.digitize(stated, EDGES[1:-1])
-    curve = [
+    return [
         Bin(
             low=low,
             high=high,
@@ -45,5 +49,14 @@ def calibration(results: Sequence[CaseResult]) -> tuple[list[Bin], float | None]
         for at, (low, high) in enumerate(pairwise(EDGES))
         if (place == at).any()
     ]
-    error = sum(each.cases * abs(each.confidence - each.accuracy) for each in curve) / len(asked)
-    return curve, float(error)
+
+
+def calibration_error(stated: Values, right: Values) -> float:
+    """The expected calibration error: mean distance of stated and true share over the cases of the bins."""
+    return sum(each.cases * abs(each.confidence - each.accuracy) for each in curve_of(stated, right)) / len(stated)
+
+
+def calibration(results: Sequence[CaseResult]) -> tuple[list[Bin], float | None]:
+    """The curve of the first causes' confidence against being right, and the expected calibration error."""
+    stated, right = answered(results)
+    return (curve_of(stated, right), calibration_error(stated, right)) if len(stated) else ([], None)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
+from evals.held_out import HeldOut
 from evals.model_totals import ModelTotals
 from evals.origins import ORIGINS, OriginShare
 from evals.outcome import CaseResult, Standing
@@ -73,6 +74,8 @@ def write_report(results: Results, path: Path, command: str, regression: Regress
         known = [r.gain for r in _of_origin(results, whole.origin) if r.gain is not None]
         if known:
             path.with_name(_picture(path.stem, whole.origin, "gains")).write_text(gains_svg(known))
+    for row in results.held_out:
+        path.with_name(_picture(path.stem, row.origin, "held_out")).write_text(calibration_svg(row.curve))
 
 
 def report(results: Results, command: str, regression: Regression | None = None, stem: str = "") -> str:
@@ -84,7 +87,7 @@ def report(results: Results, command: str, regression: Regression | None = None,
     if not any(each.tags.source != "synthetic" and each.tags.split == "test" for each in results.cases):
         lines += [NO_TEST, ""]
     lines += [] if results.totals is None else [*(f"- {line}" for line in model_lines(results.totals)), ""]
-    lines += [*_sources(results.sourced), *_leads(results.sourced)]
+    lines += [*_sources(results.sourced), *_leads(results.sourced), *_held_out(results.held_out, stem)]
     for whole in _wholes(results):
         lines += [f"## {whole.origin[0].upper()}{whole.origin[1:]}", ""]
         lines += [*_scores([g for g in overall if g.origin == whole.origin]), *_gains(results, whole, stem)]
@@ -203,6 +206,23 @@ def _leads(sourced: Sourced) -> list[str]:
     """Scores of leads on faulty runs; the last one is of all runs with leads."""
     rows = [(s.origin, s.sources, *(percent(s.scores.get(name)) for name, _ in LEADS)) for s in sourced.leads]
     return ["## Leads", "", *table(("origin", "given", *(label for _, label in LEADS)), rows)] if rows else []
+
+
+def _held_out(rows: Sequence[HeldOut], stem: str) -> list[str]:
+    """What a map of confidence that was fitted on the other origins would give, next to what is stated."""
+    if not rows:
+        return []
+    head = ("held out", "cases", "calibration error stated", "mapped", "Brier score stated", "mapped")
+    cells = [
+        (r.origin, r.cases, *(f"{v:.3f}" for v in (r.error_stated, r.error_mapped, r.brier_stated, r.brier_mapped)))
+        for r in rows
+    ]
+    about = "A map of confidence fitted on the other origins (split dev), judged on the one that was held out:"
+    return ["## Confidence, one origin held out", "", about, "", *table(head, cells), *_pictures(rows, stem)]
+
+
+def _pictures(rows: Sequence[HeldOut], stem: str) -> list[str]:
+    return [line for row in rows for line in _link(stem, row.origin, "held_out")]
 
 
 def _of_origin(results: Results, origin: str) -> list[CaseResult]:

@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import ConfigDict, Field
 
 from evals.calibration import Bin, calibration
+from evals.held_out import HeldOut, held_out
 from evals.means import Mean, means
 from evals.model_totals import ModelTotals, model_totals
 from evals.origins import ORIGINS, OriginShare, by_origin
@@ -68,6 +69,7 @@ class Results(Record):
     groups: list[Group]
     details: list[Details]
     sourced: Sourced  # everything else is of runs with all of their sources
+    held_out: list[HeldOut]
     totals: ModelTotals | None = None
     cases: list[CaseResult]
 
@@ -99,6 +101,7 @@ def summarise(
         groups=[group for part in parts for group in _groups(*part)],
         details=[_details(*part) for part in parts],
         sourced=by_sources(scored),
+        held_out=held_out(whole),
         totals=model_totals(scored),
         cases=list(cases),
     )
@@ -123,8 +126,8 @@ def _group(origin: str, split: str, dimension: str, value: str, results: Sequenc
 def _details(origin: str, split: str, results: Sequence[CaseResult]) -> Details:
     curve, error = calibration(results)
     found = {"curve": curve, "calibration_error": error, "confusion": confusion(results), "gains": gains(results)}
-    found |= {"gains_by_cause": gains_by_cause(results), "shared": shared_gains(results)}
-    return Details.model_validate({"origin": origin, "split": split, **found})
+    causes = {"gains_by_cause": gains_by_cause(results), "shared": shared_gains(results)}
+    return Details.model_validate({"origin": origin, "split": split, **found, **causes})
 
 
 def confusion(results: Sequence[CaseResult]) -> dict[str, dict[str, int]]:
