@@ -16,7 +16,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evals.case_schema import Case, Measured, Sources, Split, Verdict
-from evals.run_sources import alone
+from evals.run_sources import alone, monitored, step_logged
 from tools.errors import InputError
 from tools.knowledge.taxonomy import causes
 
@@ -218,27 +218,31 @@ def _fields(
 
 def _by_sources(folder: Path, fields: dict[str, Any], marks: Sequence[str] = ()) -> list[Case]:
     """The case with everything, and with each source of the run alone, where less can be asked."""
-    name = fields["id"]
-    cases = [Case.model_validate(fields | {"tags": {**fields["tags"], "run": name}})]
+    name, expected = fields["id"], fields["expected"]
+    if "healthy" in expected.get("verdict", ()) and not monitored(folder):  # nobody can say so of an unseen host
+        expected = {**expected, "verdict": ("healthy", "inconclusive")}
+    whole = {"expected": expected, "tags": {**fields["tags"], "run": name}}
+    cases = [Case.model_validate(fields | whole)]
     for sources in alone(folder):
+        shown = None if not marks else bool(MARKS[sources] & set(marks))
         part = {
             "id": f"{name}-{sources}",
             "run": {**fields["run"], "edit": {"sources": sources}},
-            "expected": _less(fields["expected"], sources, marks),
+            "expected": _less(expected, sources, False if sources == "log" and not step_logged(folder) else shown),
             "tags": {**fields["tags"], "run": name, "sources": sources},
         }
         cases.append(Case.model_validate(fields | part))
     return cases
 
 
-def _less(expected: Mapping[str, Any], sources: Sources, marks: Sequence[str]) -> dict[str, Any]:
-    """What is right by one source alone: ``inconclusive`` as well, but where the fault left its mark in that source.
+def _less(expected: Mapping[str, Any], sources: Sources, shown: bool | None) -> dict[str, Any]:
+    """What is right by one source alone: ``inconclusive`` as well, but where the fault is shown in that source.
 
-    Where nobody said which sources show the fault, the first cause is asked of the traces alone and not of the others.
+    Where nobody said so (None), the first cause is asked of the traces alone and not of the others.
     """
-    shown = bool(MARKS[sources] & set(marks)) if marks else None
+    verdicts = expected.get("verdict", ())
     less = {**expected, "names": ()}
-    if "verdict" in expected and not shown:
-        less["verdict"] = tuple(dict.fromkeys((*expected["verdict"], "inconclusive")))
-        less["may_abstain"] = shown is False or sources != "traces" or "healthy" in expected["verdict"]
-    return less
+    if shown:
+        return less
+    less["may_abstain"] = "problem" not in verdicts or shown is False or sources != "traces"
+    return less | {"verdict": tuple(dict.fromkeys((*verdicts, "inconclusive"))) if verdicts else ()}

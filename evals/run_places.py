@@ -76,22 +76,27 @@ class Places:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Places:
-        """HERMES_TRACES, HERMES_RUNS, HERMES_LAB (several folders as in PATH); by default next to and in the checkout.
+        """HERMES_TRACES, HERMES_RUNS, HERMES_LAB and HERMES_HABITS (the latter two hold several folders as in PATH).
 
-        Raises InputError when HERMES_LAB names what is no folder: runs that were asked for are not skipped.
+        By default they lie next to and in the checkout. Raises InputError when one of the latter two names what is no
+        folder: runs that were asked for are not skipped.
         """
-        wanted = environment.get("HERMES_LAB", "")
-        labs = tuple(Path(folder) for folder in wanted.split(os.pathsep) if folder)
-        for folder in labs:
-            if not folder.is_dir():
-                raise InputError(f"{folder} is no folder with lab runs; correct HERMES_LAB or unset it")
+        labs, habits = (_named(environment, name) for name in ("HERMES_LAB", "HERMES_HABITS"))
         return cls(
             traces=Path(environment.get("HERMES_TRACES", ROOT.parent / "shared" / "traces")),
             labs=labs or tuple(folder for folder in (RECORDED,) if folder.is_dir()),
             own_labs=bool(labs),
             others=Path(environment.get("HERMES_RUNS", cls.others)),
-            habits=tuple(folder for folder in (HABITS,) if folder.is_dir()),
+            habits=habits or tuple(folder for folder in (HABITS,) if folder.is_dir()),
         )
+
+
+def _named(environment: Mapping[str, str], name: str) -> tuple[Path, ...]:
+    folders = tuple(Path(folder) for folder in environment.get(name, "").split(os.pathsep) if folder)
+    for folder in folders:
+        if not folder.is_dir():
+            raise InputError(f"{folder} is no folder with recorded runs; correct {name} or unset it")
+    return folders
 
 
 @dataclass(frozen=True)

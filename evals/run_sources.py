@@ -12,6 +12,7 @@ from tools.sources.decompress import unpacked_name
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.inventory import is_trace_file
 from tools.sources.monitor.source import MONITOR
+from tools.sources.step_log import STEP_LOG
 
 ALONE: tuple[Sources, ...] = ("traces", "log", "records")
 NOTES = re.compile(r"(run|label|measured|metadata)\.json\Z")  # about the recording, no part of what a user has
@@ -41,8 +42,17 @@ def alone(run: Path) -> tuple[Sources, ...]:
     present = [sources for sources in ALONE if have[sources]]
     if len(present) < 2:
         return ()
-    monitored = any(file.parent.name == MONITOR.folder for file in have["records"])
-    return tuple(sources for sources in present if sources != "records" or monitored)
+    return tuple(sources for sources in present if sources != "records" or monitored(run))
+
+
+def monitored(run: Path) -> bool:
+    """Return whether monitor records show what the host did: without them nobody saw who else had its cores."""
+    return any(file.parent.name == MONITOR.folder for file in files_of(run)["records"])
+
+
+def step_logged(run: Path) -> bool:
+    """Return whether one of the logs has the form that is read: of other logs nothing can be asked."""
+    return any(STEP_LOG.names.match(unpacked_name(file)) for file in files_of(run)["log"])
 
 
 def copy_of(run: Path, sources: Sources, target: Path) -> Path:

@@ -55,7 +55,7 @@ def test_a_label_makes_a_slow_a_mended_and_a_compared_case(tmp_path: Path) -> No
     assert slow.expected.accepted == ("garbage_collection", "straggler")
     assert (slow.expected.ranks, slow.expected.names, slow.tags.kind) == ((1,), ("rank 1",), "masked")
     assert (slow.tags.split, slow.tags.fault, slow.tags.difficulty) == ("dev", "heap_one_rank", "hard")
-    assert (fixed.expected.verdict, fixed.tags.kind) == (("healthy",), "healthy")
+    assert (fixed.expected.verdict, fixed.tags.kind) == (("healthy", "inconclusive"), "healthy"), "no monitor records"
     assert fixed.expected.not_causes == ("garbage_collection",)
     assert compared.baseline is not None
     assert compared.baseline.lab == "heap_one_rank/images-mild/slow"
@@ -149,6 +149,9 @@ def _with_sources(run: Path) -> None:
 def test_a_run_is_judged_with_everything_and_with_each_of_its_sources_alone(tmp_path: Path) -> None:
     folder = _recorded(tmp_path, "heap_one_rank/images-mild", {**LABEL, "sources": ["monitor"]})
     _with_sources(folder / "slow")
+    _with_sources(folder / "fixed")
+    fixed = recorded_cases((tmp_path,), "lab")[4]
+    assert (fixed.id[-5:], fixed.expected.verdict) == ("fixed", ("healthy",)), "its monitor shows the host"
     cases = {case.tags.sources: case for case in recorded_cases((tmp_path,), "lab") if case.tags.kind == "masked"}
     assert set(cases) == {"all", "traces", "log", "records"}
     assert {case.tags.run for case in cases.values()} == {"lab-heap-one-rank-images-mild"}
@@ -180,3 +183,12 @@ def test_a_pair_of_two_causes_in_other_habits_expects_both(tmp_path: Path) -> No
     assert (slow.tags.kind, slow.tags.split) == ("two_causes", "test")
     assert fixed.expected.only_causes == ("cpu_contention",)
     assert fixed.expected.not_causes == ("garbage_collection", "checkpoint_stall")
+
+
+def test_of_a_log_that_no_reader_knows_nothing_is_asked(tmp_path: Path) -> None:
+    folder = _recorded(tmp_path, "evaluation", {**LABEL, "sources": ["trace", "steps"]})
+    for name in ("rank0.pt.trace.json.gz", "train.log"):
+        (folder / "slow" / name).write_bytes(b"")
+    cases = {case.tags.sources: case.expected for case in recorded_cases((tmp_path,), "habits")[:3]}
+    assert cases["log"].may_abstain
+    assert (cases["traces"].verdict, cases["traces"].may_abstain) == (("problem",), False)
