@@ -24,6 +24,7 @@ PART_TITLES = {
     "host": "host",
     "idle": "idle with queued kernels",
 }
+PLACE_TITLES = {**PART_TITLES, "step": "whole step"}  # of leads: records alone do not show the parts of a step
 
 
 def plain(identifier: str) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
-from hermes_agent.model.display import PART_TITLES, cause_heading, counted, rank_list
+from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_list
 from hermes_agent.report.sections import (
     BEFORE_BREAKDOWN,
     COLUMNS,
@@ -174,7 +174,7 @@ class _Page:
             figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %")
             ranks = "" if len(self.diagnosis.run.ranks) < 2 else f", {rank_list(lead.place.ranks)}"
             lines.append(
-                self._columns(f"{lead.id} {PART_TITLES[lead.place.part]}, {lead.place.steps}{ranks}", *figures)
+                self._columns(f"{lead.id} {PLACE_TITLES[lead.place.part]}, {lead.place.steps}{ranks}", *figures)
             )
             lines.append(self._wrap(lead.claim, INDENT))
             lines.append(self._wrap(f"Likely: {likely_causes(lead)}. Decided by: {lead.decide_by}.", INDENT))

@@ -10,6 +10,7 @@ from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
 from tools.judgement.leads import Lead, leads
 from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.record_leads import record_leads
 from tools.judgement.series_doubt import doubted
 from tools.judgement.verdict import Verdict, judge, judge_records, unexplained_parts
 from tools.views.profile import Profile
@@ -94,6 +95,7 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
         unexplained, judged = (), judge_records(profile, causes)
     ordered_causes = _by_saving(causes, profile.thresholds["confidence"])
     open_leads = leads(profile, ordered_causes, judged, open_places)
+    open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged)
     return Ranking(ordered_causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained, open_leads)
 
 

@@ -1,0 +1,43 @@
+"""Leads of runs without a trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.request import Request
+from hermes_agent.workflow.diagnose import diagnose
+
+
+def _diagnosed(folder: Path, *ranks_ms: Sequence[float]) -> Diagnosis:
+    folder.mkdir()
+    for rank, walls in enumerate(ranks_ms):
+        lines = (json.dumps({"step": step, "wall_ms": wall}) for step, wall in enumerate(walls))
+        (folder / f"steps_rank{rank}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return diagnose(Request(paths=(folder,), cache_dir=folder.parent / "cache"), lambda _: None)
+
+
+def test_a_log_of_even_steps_leads_to_the_whole_step_and_asks_for_a_trace(tmp_path: Path) -> None:
+    found = _diagnosed(tmp_path / "run", [100.0 + step % 3 for step in range(60)])
+    (lead,) = found.leads
+    assert (found.verdict, lead.place.part, lead.place.steps, lead.place.ranks) == (
+        "inconclusive",
+        "step",
+        "every step",
+        [0],
+    )
+    assert lead.impact_ms_per_step == pytest.approx(101.0, abs=0.2)
+    assert "hermes-dx monitor profile" in lead.decide_by
+    assert "straggler" not in [each.cause for each in lead.candidates], "one rank waits for nobody"
+
+
+def test_a_rhythm_in_the_log_is_the_lead_with_the_steps_that_it_hits(tmp_path: Path) -> None:
+    found = _diagnosed(tmp_path / "run", [400.0 if step % 6 == 5 else 60.0 for step in range(90)])
+    (lead,) = found.leads
+    assert (found.verdict, lead.place.part, lead.place.steps) == ("inconclusive", "host", "every 6th step")
+    assert [each.cause for each in lead.candidates] == ["checkpoint_stall"]
+    assert lead.impact_ms_per_step == pytest.approx(340.0 / 6, rel=0.05)

@@ -1,0 +1,82 @@
+"""The lead of a run without a trace: the largest part of a step that records show, and the trace that would decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from tools.errors import UsageError
+from tools.findings import Fact, Sentence
+from tools.judgement.leads import Candidate, Lead, Place, steps_text
+from tools.judgement.ranked_cause import RankedCause
+from tools.judgement.verdict import Judgement
+from tools.knowledge.tables import table
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+from tools.views.series import RunSeries
+
+# Parts of a step that records hold, and what they are called in a trace.
+PARTS: Mapping[str, str] = MappingProxyType({"waiting": "exposed_communication", "data_wait": "data_wait"})
+# Where a cause of a family shows, in the parts of a trace; of the others records do not say so.
+OF_FAMILY: Mapping[str, str] = MappingProxyType(
+    {"io": "data_wait", "cpu": "host", "storage": "host", "memory": "host", "communication": "exposed_communication"}
+)
+SAID: Mapping[str, str] = MappingProxyType(
+    {
+        "waiting": "Every rank waits at least {0} of each {1} step for others or for transfers.",
+        "data_wait": "Rank {n0} waits {0} of each {1} step for data.",
+        "step": "A step takes {0} on average, and without a trace nobody sees what it consists of.",
+    }
+)
+
+
+def record_leads(profile: Profile, causes: Sequence[RankedCause], judged: Judgement) -> tuple[Lead, ...]:
+    """The lead of an inconclusive verdict on records alone: its largest hypothesis, else its largest recorded part."""
+    series = profile.series
+    if series is None or judged.verdict != "inconclusive":
+        return ()
+    return (_hypothesis(series, causes[0], judged) if causes else _largest_part(profile, series, judged),)
+
+
+def _hypothesis(series: RunSeries, cause: RankedCause, judged: Judgement) -> Lead:
+    finding = cause.finding
+    steps = steps_text(finding.steps, series.numbers()) if finding.steps else "every step"
+    why = "the largest of what the records show, but not well supported"
+    candidate = Candidate(finding.cause, round(finding.confidence, 2), why)
+    place = Place(OF_FAMILY.get(finding.family, "step"), finding.ranks, steps)
+    return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, (candidate,), judged.needs)
+
+
+def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lead:
+    """Waiting or data wait where it is noticeable, else the step as a whole, on the slowest rank."""
+    step = measure(profile, "series_step_ms", statistic="mean")
+    known = {part: facts for part in PARTS if (facts := _by_rank(profile, series, part))}
+    # What every rank waits in collectives is no waiting for another rank; data may hold up one rank alone.
+    least = {"waiting": min, "data_wait": max}
+    sizes = {part: least[part](facts, key=lambda each: each.value) for part, facts in known.items()}
+    part = max(sizes, key=lambda each: sizes[each].value, default="step")
+    size = sizes.get(part, step)
+    share_pct = 100.0 * size.value / series.mean_ms
+    if share_pct < profile.thresholds["unexplained_part_pct"]:
+        part, size, share_pct = "step", step, 100.0
+    ranks = series.ranks if part == "waiting" else size.ranks
+    claim = Sentence(SAID[part], (size, step) if part in PARTS else (step,), tuple(map(str, size.ranks)))
+    kind = PARTS.get(part, "unseen")
+    place = Place(PARTS.get(part, "step"), ranks, "every step")
+    return Lead(place, size.value, share_pct, claim, _candidates(profile, kind), judged.needs)
+
+
+def _by_rank(profile: Profile, series: RunSeries, part: str) -> list[Fact]:
+    """The mean of the part on each rank; nothing where some rank's records do not hold it."""
+    try:
+        return [measure(profile, "series_part_ms", part=part, rank=rank, statistic="mean") for rank in series.ranks]
+    except UsageError:
+        return []
+
+
+def _candidates(profile: Profile, kind: str) -> tuple[Candidate, ...]:
+    """The causes that would look like this, less a wait for a core that the monitor would have recorded."""
+    seen = {"cpu_contention"} if profile.host_records is not None else set()
+    seen |= {"straggler"} if len(profile.rank_numbers) < 2 else set()
+    entries = [each for each in table("leads")[kind]["candidates"] if each["cause"] not in seen]
+    return tuple(Candidate(each["cause"], each["likelihood"], each["why"]) for each in entries)
