@@ -22,7 +22,7 @@ ASKED: Mapping[Observation, re.Pattern[str]] = MappingProxyType(
         "stacks": re.compile(r"with_stack"),
         "shapes": re.compile(r"record_shapes"),
         "synchronization": re.compile(r"enable_cuda_sync_events"),
-        "monitor": re.compile(r"hermes_agent\.monitor|under the monitor"),
+        "monitor": re.compile(r"hermes_agent\.monitor|steps under the monitor"),
     }
 )
 # What the events of a Kineto trace hold when the option was on.

@@ -23,7 +23,10 @@ def _trace(folder: Path, rank: int, *events: dict[str, Any], world_size: int = 1
         ("the same steps with `with_stack=True`: the frames name what runs", {"stacks"}),
         ("`hermes_agent.monitor` in the training", {"monitor"}),
         ("the traces of all ranks for the same steps, with record_shapes=True", {"all_ranks", "shapes"}),
-        ("record a trace: `hermes-dx monitor profile RUN`", {"trace"}),
+        (
+            "a trace of a few steps: `hermes-dx monitor profile RUN` while the training runs under the monitor",
+            {"trace"},
+        ),
         ("`py-spy dump` of the process while it pauses", set()),
     ],
 )
