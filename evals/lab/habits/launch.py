@@ -12,6 +12,7 @@ from pathlib import Path
 
 from evals.lab.environment_faults.placement import REPOSITORY, surrounded
 from evals.lab.environment_faults.store import ADDRESS
+from evals.lab.habits.quiet_machine import alone
 from evals.lab.habits.table import SCRIPTS, Entry, Start
 from evals.lab.launch import LaunchError, wait
 
@@ -50,7 +51,12 @@ def variables(entry: Entry, start: Start) -> dict[str, str]:
 
 
 def launch(entry: Entry, start: Start, folders: Folders) -> None:
-    """Run it once to its end; raises LaunchError when a process fails or hangs."""
+    """Run it once to its end; raises LaunchError when a process fails or hangs, or other programs took the cores."""
+    with alone():
+        _run(entry, start, folders)
+
+
+def _run(entry: Entry, start: Start, folders: Folders) -> None:
     for name in (entry.script, "clock.py"):
         shutil.copy(SCRIPTS / name, folders.work)
     command = [sys.executable, "-W", "ignore", entry.script, *map(str, (*entry.arguments, *start.arguments))]

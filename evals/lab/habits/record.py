@@ -10,7 +10,6 @@ import re
 import shutil
 import socket
 import tempfile
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
@@ -106,8 +105,6 @@ def relabel(entry: Entry, folder: Path) -> None:
 
 def one_launch(entry: Entry, start: Start, target: Path | None, run: Launch) -> list[float]:
     """Step times in ms of one launch in folders of its own; with ``target``, its run is kept there."""
-    if run is launch:
-        _wait_until_quiet()
     with tempfile.TemporaryDirectory(prefix="job-") as name:
         folders = Folders.below(Path(name))
         run(entry, start, folders)
@@ -181,15 +178,3 @@ def _versions(packages: Sequence[str]) -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
-
-
-def _wait_until_quiet() -> None:
-    """Wait until no other program runs, but not for ever."""
-    deadline = time.monotonic() + QUIET_WAIT_S
-    while _running() > 1 and time.monotonic() < deadline:
-        time.sleep(QUIET_POLL_S)
-
-
-def _running() -> int:
-    """Processes that run or wait for a core at this moment, this one among them."""
-    return int(Path("/proc/loadavg").read_text(encoding="ascii").split()[3].partition("/")[0])

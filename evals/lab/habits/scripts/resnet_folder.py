@@ -172,6 +172,7 @@ def main():
                 profiler.step()
     if watch is not None:
         watch.close()
+    del loader
     if WORLD > 1:
         dist.barrier()
     os._exit(0)
