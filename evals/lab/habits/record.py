@@ -38,7 +38,7 @@ from hermes_agent.cli.env import environment
 
 RECORDED = HERE / "recorded"
 MILD_SPEEDUP = 1.25  # a slow-down below it is near the threshold
-QUIET_WAIT_S, QUIET_POLL_S = 6.0, 1.0
+QUIET_WAIT_S, QUIET_POLL_S = 2.0, 1.0
 PACKAGES = ("torch", "transformers", "lightning", "numpy")
 TRACE_HEAD_BYTES = 1 << 12
 
