@@ -63,8 +63,21 @@ class UnprofiledStepTime(Record):
     evidence: list[str] = Field(default_factory=list)
 
 
+class StepGroupRecord(Record):
+    """A group of traced steps of about the same length; ``cost_ms_per_step``: its excess times its frequency."""
+
+    steps: list[int]
+    which: str
+    median: float
+    cost_ms_per_step: float
+    evidence: list[str] = Field(default_factory=list)
+
+
 class StepTime(Record):
-    """Step time over the traced steps, the slowest rank of each; ``unprofiled`` over the others, where known."""
+    """Step time over the traced steps, the slowest rank of each; ``unprofiled`` over the others, where known.
+
+    ``groups``, shortest first, where the traced steps fall into groups.
+    """
 
     median: float
     p95: float
@@ -72,6 +85,7 @@ class StepTime(Record):
     steps: int
     evidence: list[str] = Field(default_factory=list)
     unprofiled: UnprofiledStepTime | None = None
+    groups: list[StepGroupRecord] = Field(default_factory=list)
 
 
 class BreakdownRow(Record):

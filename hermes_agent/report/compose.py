@@ -31,6 +31,7 @@ from tools.judgement.ranking import Ranking
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
 from tools.views.profile import Profile
+from tools.views.step_modes import step_modes, steps_text
 
 PLACES = ("call", "kernel", "collective", "variable", "interface", "where")  # hints that say where, inner to outer
 
@@ -103,7 +104,24 @@ class _Composer:
             steps = len(series.slowest_ms)
             of_series, cited = self._statistics("series_step_ms")
             unprofiled = record.UnprofiledStepTime(**of_series, steps=steps, source=series.source, evidence=cited)
-        return record.StepTime(**figures, steps=len(self.profile.step_ms), evidence=evidence, unprofiled=unprofiled)
+        steps, groups = len(self.profile.step_ms), self._step_groups() if self.profile.traced else []
+        return record.StepTime(**figures, steps=steps, evidence=evidence, unprofiled=unprofiled, groups=groups)
+
+    def _step_groups(self) -> list[record.StepGroupRecord]:
+        numbers = [int(number) for number in self.profile.step_ms.index]
+        found = []
+        for mode, group in enumerate(step_modes(self.profile), start=1):
+            median, cost = (self._measure(name, mode=mode) for name in ("step_mode_ms", "step_mode_cost_ms"))
+            found.append(
+                record.StepGroupRecord(
+                    steps=list(group.steps),
+                    which=steps_text(group.steps, numbers),
+                    median=median.value,
+                    cost_ms_per_step=cost.value,
+                    evidence=[self.ledger.cite(median), self.ledger.cite(cost)],
+                )
+            )
+        return found
 
     def _statistics(self, metric: str) -> tuple[dict[str, float], list[str]]:
         """Mean, median and 95th percentile of a step time, and their ids."""

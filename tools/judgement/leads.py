@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from tools.findings import Sentence
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import EXPLAINING, Judgement, families, part_pct, unexplained_parts, worth_pct
@@ -17,9 +15,9 @@ from tools.metrics.host.pauses import STEP_BEGIN, at_place, covering, places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.profile import Profile
+from tools.views.step_modes import steps_text
 
 MOST = 3  # leads of one diagnosis
-EVERY, REGULAR = 0.8, 3  # share of the steps that counts as all of them, and steps that show a distance
 EXPLAINED = 0.5  # of a lead: with so much accounted for by a well-supported cause it is none
 
 
@@ -69,23 +67,6 @@ def leads(
     if judged.verdict == "inconclusive" and not found:
         found = [_hypothesis(profile, causes[0]) if causes else _largest_part(profile)]
     return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
-
-
-def steps_text(present: Sequence[int], of: Sequence[int]) -> str:
-    """Which steps: ``every step``, ``every 5th step``, ``step 4 of 7``, ``3 of 7 steps``."""
-    if len(present) >= EVERY * len(of):
-        return "every step"
-    if len(present) == 1:
-        return f"step {present[0]} (1 of {len(of)})"
-    gaps = np.diff(sorted(present))
-    if len(present) >= REGULAR and len(set(gaps.tolist())) == 1 and gaps[0] > 1:
-        return f"every {_ordinal(int(gaps[0]))} step"
-    return f"{len(present)} of {len(of)} steps"
-
-
-def _ordinal(number: int) -> str:
-    ending = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    return f"{number}{ending}"
 
 
 def _pauses(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:

@@ -11,7 +11,7 @@ from string import Formatter
 from typing import Any
 
 from tools.findings import Argument, Fact
-from tools.metrics import attribution, computation, idle, io, memory, named_time, rank_speed, step_time
+from tools.metrics import attribution, computation, idle, io, memory, named_time, rank_speed, step_modes, step_time
 from tools.metrics.communication import collectives, gradients, pipeline, rank_work, transfers
 from tools.metrics.host import compiled, embedding, evaluation, launches, pauses, program, rates
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
@@ -76,7 +76,7 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    *(attribution, computation, idle, io, memory, named_time, rank_speed, step_time),
+    *(attribution, computation, idle, io, memory, named_time, rank_speed, step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates),
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(own_time, samples, saves, series),

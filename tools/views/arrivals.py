@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tools.intervals import covered, intersect, union
 from tools.views.collectives import collectives
 from tools.views.profile import Profile, memoized
+from tools.views.step_modes import step_modes
 
 # Dixon's Q (gap over range of the lowest value) at 95 % confidence, two-sided, for 3 to 10 values (Rorabacher, Anal.
 # Chem. 63, 1991). A group of ten or fewer can never hold a value three standard deviations from its mean.
@@ -103,14 +104,24 @@ def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -
 
 
 def steadiness(profile: Profile, late: tuple[int, ...]) -> float:
-    """Mean over standard error of how much longer the others wait than the stragglers; infinite without an error."""
+    """Mean over standard error of how much longer the others wait than the stragglers; infinite without an error.
+
+    Where the steps fall into groups, of the group in which that is steadiest: a rank that is late in every other step
+    is late steadily in those.
+    """
     columns = {
         view.rank.rank: pd.Series(exposed_wait_ns(profile, view.rank.rank), index=view.steps["number"].to_numpy())
         for view in profile.ranks
     }
     table = pd.DataFrame(columns)
     is_late = table.columns.isin(late)
-    lead = (table.loc[:, ~is_late].mean(axis=1) - table.loc[:, is_late].mean(axis=1)).dropna().to_numpy()
+    lead = (table.loc[:, ~is_late].mean(axis=1) - table.loc[:, is_late].mean(axis=1)).dropna()
+    grouped = [lead[lead.index.isin(group.steps)] for group in step_modes(profile)]
+    found = [_steady(group.to_numpy()) for group in grouped if len(group) >= STEADY_STEPS and group.mean() > 0]
+    return max([_steady(lead.to_numpy()), *found])
+
+
+def _steady(lead: NDArray[np.float64]) -> float:
     error = float(lead.std(ddof=1)) / np.sqrt(len(lead)) if len(lead) >= STEADY_STEPS else 0.0
     return float(lead.mean()) / error if error > 0 else float("inf")
 

@@ -10,7 +10,6 @@ import pytest
 from tests.asked import ask
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
-from tools.judgement.leads import steps_text
 from tools.judgement.ranking import ranking
 from tools.metrics.host.pauses import STEP_BEGIN, pause_places
 from tools.metrics.registry import measure
@@ -18,6 +17,7 @@ from tools.run.events import EventKind
 from tools.views.gradient_sync import repeated_broadcasts
 from tools.views.held_up import undisturbed_shares
 from tools.views.profile import Profile
+from tools.views.step_modes import steps_text
 from tools.views.step_shape import StepSeries, periodic_stalls
 from tools.whatif.change import Omit, Scale
 from tools.whatif.predict import predict

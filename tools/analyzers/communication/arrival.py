@@ -46,7 +46,7 @@ def late_ranks(profile: Profile) -> tuple[int, ...]:
 def _wait_pct(profile: Profile) -> float:
     """Share of the step that the most patient rank waits for others."""
     waiting_ms = max(measure(profile, "exposed_wait_ms", rank=rank).value for rank in profile.run.rank_numbers)
-    return 100.0 * waiting_ms / profile.median_step_ms
+    return 100.0 * waiting_ms / profile.mean_step_ms
 
 
 def _waiting_is_noted(profile: Profile) -> bool:
@@ -68,18 +68,18 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
     named = f"rank {late[0]}" if len(late) == 1 else f"ranks {', '.join(map(str, late[:-1]))} and {late[-1]}"
     claim = _claim(profile, late, named.capitalize())
     waiting, limits = claim.facts[0], profile.thresholds
-    led = int(blame(profile)["steps"].loc[list(late)].sum())
+    caused = float(blame(profile)["share"].loc[list(late)].sum())  # of all waiting, by its milliseconds
     own = {rank: excesses(profile, rank) for rank in late}
     explained = all(sum(each.fact.value for each in own[rank]) >= EXPLAINED * waiting.value for rank in late)
     parts = [each for rank in late for each in own[rank]]
     change = tuple(scale for rank in late for scale in removal(profile, rank, own[rank])) if explained else ()
-    cap = CAP_BY_STEPS.get(len(profile.step_ms), 0.95) * led / len(profile.step_ms)
+    cap = CAP_BY_STEPS.get(len(profile.step_ms), 0.95) * caused
     unsure = {text for rank in late if (text := _unsure(profile, rank, own[rank]))}
     return Finding(
         cause="straggler",
         claim=claim,
         confidence=confidence(
-            (100.0 * waiting.value / profile.median_step_ms, limits["cause_share_pct"]),
+            (100.0 * waiting.value / profile.mean_step_ms, limits["cause_share_pct"]),
             (measure(profile, "collective_wait_pct").value, limits["collective_wait_pct"]),
             (steadiness(profile, late), limits["straggler_steadiness"]),
             at_most=min(cap, UNSURE_CAP) if unsure else cap,

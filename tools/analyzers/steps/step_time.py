@@ -8,6 +8,7 @@ from functools import partial
 import numpy as np
 
 from tools.analyzers.communication.arrival import slowest_by_waiting
+from tools.analyzers.steps.step_groups import groups
 from tools.analyzers.support.answers import cannot_answer, clean, say, symptom, values, worst_of
 from tools.analyzers.support.figures import by_rank, measure_all
 from tools.analyzers.support.spec import check
@@ -126,17 +127,20 @@ def level(profile: Profile) -> Check:
 
 @coarse("step_time.fluctuation", "Step-time variation", "Does the step time vary from step to step?")
 def fluctuation(profile: Profile) -> Check:
-    """Single steps far above the median; in a trace with the part that took longer."""
+    """Single steps far above the median, or groups of steps; in a trace with the part that took longer."""
     asked = _asked(profile)
     if asked.series is not None:
         facts = measure_all(profile, "series_variation_pct", "series_long_steps")
         sentence = say(f"The {asked.word}step time varies by {{0}}; {{1}} are far above the median.", *facts)
-        return symptom(sentence) if facts[1].value else clean(sentence)
+        of_trace = groups(profile) if profile.traced else ()
+        return symptom(sentence, *of_trace) if facts[1].value or of_trace else clean(sentence)
     if len(asked.steps) < SPIKE_STEPS:
         return cannot_answer("too few steps were recorded", "three steps or more, better a series of step times")
     spikes = asked.steps.fluctuating(profile.thresholds["fluctuation_pct"])
     facts = measure_all(profile, "step_variation_pct", "fluctuating_steps")
     variation = say("The step time varies by {0}; {1} steps are far above the median.", *facts)
+    if found := groups(profile):
+        return symptom(variation, *found)
     if not len(spikes):
         return clean(variation)
     if asked.steps.usual_share(profile.thresholds["fluctuation_pct"]) < USUAL_SHARE:
