@@ -41,7 +41,7 @@ def exposed_uploads(view: RankProfile) -> IntervalSet:
 def loader_span_ms(profile: Profile, rank: int, statistic: str = "mean") -> Measurement:
     """Time per step in which a training thread asks its loader, hidden or not."""
     view = profile.rank(rank)
-    value = over_steps(view.per_step_ms(loader_spans(view)), statistic)
+    value = over_steps(view.host_per_step_ms(loader_spans(view)), statistic)
     return of_events(view, value, view.in_steps(view.loader_rows), "data-loader spans")
 
 
@@ -93,7 +93,7 @@ def loader_workers_least(profile: Profile, rank: int) -> Measurement:
     rows = view.in_steps(view.loader_rows)
     if not len(rows) or not view.named("single_process_loader")[rows].all():
         raise UsageError(f"how long making a batch takes is not recorded on rank {rank}")
-    batch_ms = over_steps(view.per_step_ms(loader_spans(view)), "mean")
+    batch_ms = over_steps(view.host_per_step_ms(loader_spans(view)), "mean")
     rest_ms = float(view.wall_ms.mean()) - batch_ms
     if rest_ms <= 0:
         raise UsageError(f"the steps of rank {rank} hold nothing but loading")

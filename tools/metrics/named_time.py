@@ -47,7 +47,7 @@ def rank_kernel_count(profile: Profile, rank: int, name: str) -> Measurement:
 def host_name_ms(profile: Profile, rank: int, name: str) -> Measurement:
     """Time per step in which at least one host event of exactly this name is open; 0 where only others have them."""
     view, rows = _named(profile, rank, name, "host event", host_rows)
-    return of_events(view, float(view.per_step_ms(view.covered(rows)).mean()), rows, HOST_EVENTS)
+    return of_events(view, float(view.host_per_step_ms(view.covered(rows)).mean()), rows, HOST_EVENTS)
 
 
 @metric("calls", "host events named {name} per step", "How often do events of this name occur?")

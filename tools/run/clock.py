@@ -66,7 +66,7 @@ def _step_of(rank: Rank, moments: NDArray[np.int64]) -> NDArray[np.int64]:
     """The number of the profiler's step that each moment lies in; ``NO_STEP`` where steps are not numbered alike."""
     if rank.step_origin != "profiler_step":
         return np.full(len(moments), NO_STEP, dtype=np.int64)
-    steps = step_frame(rank)
+    steps = step_frame(rank.steps)
     at = np.searchsorted(steps["start_ns"].to_numpy(), moments, side="right") - 1
     return np.where(at >= 0, steps["number"].to_numpy()[np.maximum(at, 0)], NO_STEP)
 
@@ -122,8 +122,11 @@ def _on_axis(rank: Rank, clock: ClockOffset, origin_ns: int) -> Rank:
     by_ns = clock.offset_ns - origin_ns
     if not by_ns:
         return replace(rank, clock=clock)
-    steps = tuple(Step(step.number, step.start_ns + by_ns, step.end_ns + by_ns) for step in rank.steps)
-    return replace(rank, events=rank.events.moved(by_ns), steps=steps, clock=clock)
+    steps, marks = (
+        tuple(Step(step.number, step.start_ns + by_ns, step.end_ns + by_ns) for step in each)
+        for each in (rank.steps, rank.marks)
+    )
+    return replace(rank, events=rank.events.moved(by_ns), steps=steps, marks=marks, clock=clock)
 
 
 def estimate(ranks: Sequence[Rank]) -> dict[int, ClockOffset]:

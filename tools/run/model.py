@@ -105,6 +105,7 @@ class Rank:
     host: str = ""
     clock: ClockOffset = ClockOffset()
     metadata: dict[str, str] = field(default_factory=dict)  # with_stack, record_shapes, profile_memory, versions
+    marks: tuple[Step, ...] = ()  # the host's steps, where it runs ahead of the device and ``steps`` are the device's
 
     @property
     def has_device(self) -> bool:
@@ -163,14 +164,21 @@ class Run:
         if steps is None:
             return replace(self, ranks=tuple(chosen))
         first, last = steps
-        narrowed = [replace(r, steps=tuple(s for s in r.steps if first <= s.number <= last)) for r in chosen]
+        narrowed = [
+            replace(rank, steps=_between(rank.steps, first, last), marks=_between(rank.marks, first, last))
+            for rank in chosen
+        ]
         if not any(rank.steps for rank in narrowed):
             have = sorted({step.number for rank in chosen for step in rank.steps})
             raise UsageError(f"no step in {first}:{last}; the run has steps {have[0]} to {have[-1]}")
         return replace(self, ranks=tuple(rank for rank in narrowed if rank.steps))
 
 
-def step_frame(rank: Rank) -> pd.DataFrame:
-    """The steps of a rank as columns number, start_ns, end_ns."""
-    rows = [(step.number, step.start_ns, step.end_ns) for step in rank.steps]
+def _between(steps: Sequence[Step], first: int, last: int) -> tuple[Step, ...]:
+    return tuple(step for step in steps if first <= step.number <= last)
+
+
+def step_frame(steps: Sequence[Step]) -> pd.DataFrame:
+    """Steps as columns number, start_ns, end_ns."""
+    rows = [(step.number, step.start_ns, step.end_ns) for step in steps]
     return pd.DataFrame(rows, columns=["number", "start_ns", "end_ns"]).astype("int64")

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.run.events import DEVICE_WORK, EventKind, EventTable, name_mask
-from tools.run.links import launch_starts
+from tools.run.links import launch_starts, launching_calls
 from tools.run.model import Step, StepOrigin
 
 PROFILER_STEP = re.compile(r"ProfilerStep#(\d+)\Z")
@@ -25,6 +25,7 @@ PAUSE_RATIO_AFTER_SKIP = 0.1
 
 # Device work left at the last mark, as a share of it: more than this was built up over steps before, not in this one.
 BACKLOG_RATIO = 0.25
+NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class StepList:
 
     steps: tuple[Step, ...]
     origin: StepOrigin
+    marks: tuple[Step, ...] = ()  # the host's steps, where ``steps`` are the device's
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,16 @@ def find_steps(table: EventTable) -> StepList:
 
     A step lasts until the next begins. The last one, and one before a pause of the profiler, lasts until its mark
     ends and the device has finished what was launched during it; but where the host had run ahead over several steps,
-    the device's backlog belongs to none of them, and the step ends with its mark.
+    the device's backlog belongs to none of them, and the step ends with its mark. Where the device begins the work of
+    every step only after the host has left that step, marks show how fast the host runs ahead and not how long a step
+    takes: a step is then the device's, from its first work to that of the next.
     """
     annotations = table.of_kind(EventKind.ANNOTATION)
     annotations = annotations[table.tracks["device"].to_numpy()[annotations["track"].to_numpy()] < 0]
     if (marks := _profiler_marks(annotations)) is not None:
-        return StepList(_steps(marks, table), "profiler_step")
+        return _marked(marks, table, "profiler_step")
     if (marks := _repeating_marks(annotations)) is not None:
-        return StepList(_steps(marks, table), "annotation")
+        return _marked(marks, table, "annotation")
     if steps := _optimizer_steps(annotations, table):
         return StepList(steps, "optimizer")
     return StepList((_window(table),), "window")
@@ -98,8 +102,23 @@ def _marks(rows: pd.DataFrame) -> _Marks:
     return _Marks(number, start[free], end[free])
 
 
-def _steps(marks: _Marks, table: EventTable) -> tuple[Step, ...]:
-    finished = _device_finish(marks, table)
+def _marked(marks: _Marks, table: EventTable, origin: StepOrigin) -> StepList:
+    begun, finished = _device_work(marks, table)
+    ahead = _ended(marks)
+    if len(begun) > 1 and bool((begun >= ahead).all() and (np.diff(begun) > 0).all() and (begun < finished).all()):
+        ends = np.append(begun[1:], finished[-1])
+        columns = zip(marks.number.tolist(), begun.tolist(), ends.tolist(), strict=True)
+        own = zip(marks.number.tolist(), marks.start_ns.tolist(), ahead.tolist(), strict=True)
+        return StepList(tuple(Step(*step) for step in columns), origin, tuple(Step(*step) for step in own))
+    return StepList(_steps(marks, finished), origin)
+
+
+def _ended(marks: _Marks) -> NDArray[np.int64]:
+    """Where the host's steps end: at the next mark, the last one with its own."""
+    return np.append(marks.start_ns[1:], marks.end_ns[-1])
+
+
+def _steps(marks: _Marks, finished: NDArray[np.int64]) -> tuple[Step, ...]:
     length = marks.end_ns - marks.start_ns
     if len(length) > 1:
         hole = marks.start_ns[1:] - marks.end_ns[:-1]
@@ -114,8 +133,9 @@ def _steps(marks: _Marks, table: EventTable) -> tuple[Step, ...]:
     return tuple(Step(number, start, stop) for number, start, stop in columns)
 
 
-def _device_finish(marks: _Marks, table: EventTable) -> NDArray[np.int64]:
-    """For each mark, when it had ended and the device had done what host calls during the mark launched."""
+def _device_work(marks: _Marks, table: EventTable) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each mark, when the device began what host calls during it launched (its start where nothing did),
+    and when the mark had ended and the device had done that work."""
     frame = table.frame
     kind = frame["kind"].to_numpy()
     device = np.flatnonzero(np.isin(kind, [int(k) for k in DEVICE_WORK]))
@@ -124,7 +144,10 @@ def _device_finish(marks: _Marks, table: EventTable) -> NDArray[np.int64]:
     inside = (mark >= 0) & (launched < marks.end_ns[np.maximum(mark, 0)])
     finish = marks.end_ns.copy()
     np.maximum.at(finish, mark[inside], end_ns[inside])
-    return finish
+    begin = np.full(len(finish), NEVER)
+    called = inside & (launching_calls(table, device) >= 0)  # what was launched before the recording is of no mark
+    np.minimum.at(begin, mark[called], frame["start_ns"].to_numpy()[device][called])
+    return np.where(begin == NEVER, marks.start_ns, begin), finish
 
 
 def _optimizer_steps(annotations: pd.DataFrame, table: EventTable) -> tuple[Step, ...]:

@@ -120,6 +120,7 @@ def _rank(own: Sequence[Part], shift_ns: int, variables: Mapping[str, str]) -> R
         events=table,
         steps=steps.steps,
         step_origin=steps.origin,
+        marks=steps.marks,
         devices=join_devices(traces),
         host=host_of(traces[0].path),
         metadata={**variables, **traces[0].facts.metadata.plain},

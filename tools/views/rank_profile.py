@@ -52,7 +52,12 @@ class RankProfile:
     @cached_property
     def steps(self) -> pd.DataFrame:
         """Columns number, start_ns, end_ns."""
-        return step_frame(self.rank)
+        return step_frame(self.rank.steps)
+
+    @cached_property
+    def host_steps(self) -> pd.DataFrame:
+        """The same of the host: earlier than ``steps`` where it runs whole steps ahead of the device."""
+        return step_frame(self.rank.marks or self.rank.steps)
 
     @cached_property
     def kernels(self) -> NDArray[np.int64]:
@@ -87,7 +92,7 @@ class RankProfile:
     @cached_property
     def backlog_ns(self) -> int:
         """Time from the first step's start for which the device still worked on earlier launches."""
-        begin_ns = self.rank.steps[0].start_ns
+        begin_ns = int(self.host_steps["start_ns"].iloc[0])
         own = self.launches[self.launches["call_start_ns"] >= begin_ns]
         if own.empty:
             return 0
@@ -170,11 +175,11 @@ class RankProfile:
         return place[rows]
 
     def step_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each row the number of the step in which it starts, -1 outside of all."""
-        starts, ends = self.steps["start_ns"].to_numpy(), self.steps["end_ns"].to_numpy()
-        place = np.searchsorted(starts, self.start[rows], side="right") - 1
-        inside = (place >= 0) & (self.start[rows] < ends[np.maximum(place, 0)])
-        return np.where(inside, self.steps["number"].to_numpy()[np.maximum(place, 0)], -1)
+        """For each row the number of the step in which it starts, -1 outside of all; host events by ``host_steps``."""
+        if not self.rank.marks:
+            return _step_of(self.steps, self.start[rows])
+        on_device = self.events.tracks["device"].to_numpy()[self.track[rows]] >= 0
+        return np.where(on_device, *(_step_of(steps, self.start[rows]) for steps in (self.steps, self.host_steps)))
 
     def _host_computing(self) -> IntervalSet:
         """Time in computing operators; what only encloses others (autograd's nodes) may be waiting for a collective."""
@@ -197,6 +202,11 @@ class RankProfile:
         """Nanoseconds of the interval set in each step."""
         return covered(moments, self.steps["start_ns"].to_numpy(), self.steps["end_ns"].to_numpy())
 
+    def host_per_step_ms(self, moments: IntervalSet) -> NDArray[np.float64]:
+        """Milliseconds of the interval set in each step of the host."""
+        steps = self.host_steps
+        return covered(moments, steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()) / 1e6
+
     def per_step_ms(self, moments: IntervalSet) -> NDArray[np.float64]:
         """Milliseconds of the interval set in each step."""
         return self.per_step_ns(moments) / 1e6
@@ -205,3 +215,10 @@ class RankProfile:
     def wall_ms(self) -> NDArray[np.float64]:
         """Duration of each step in ms."""
         return (self.steps["end_ns"] - self.steps["start_ns"]).to_numpy() / 1e6
+
+
+def _step_of(steps: pd.DataFrame, moments: NDArray[np.int64]) -> NDArray[np.int64]:
+    starts, ends = steps["start_ns"].to_numpy(), steps["end_ns"].to_numpy()
+    place = np.maximum(np.searchsorted(starts, moments, side="right") - 1, 0)
+    inside = (moments >= starts[0]) & (moments < ends[place]) if len(starts) else np.zeros(len(moments), dtype=bool)
+    return np.where(inside, steps["number"].to_numpy()[place], -1) if len(starts) else np.full(len(moments), -1)

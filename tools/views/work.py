@@ -22,8 +22,8 @@ def host_calls(profile: Profile, rank: int) -> pd.DataFrame:
     view = profile.rank(rank)
     host = np.isin(view.kind, [int(kind) for kind in HOST_WORK]) & ~view.named("profiler_step")
     rows = view.in_steps(np.flatnonzero(host & view.on_training_thread))
-    step = np.searchsorted(view.steps["start_ns"].to_numpy(), view.start[rows], side="right") - 1
-    end = np.minimum(view.end[rows], view.steps["end_ns"].to_numpy()[step])
+    step = np.searchsorted(view.host_steps["start_ns"].to_numpy(), view.start[rows], side="right") - 1
+    end = np.minimum(view.end[rows], view.host_steps["end_ns"].to_numpy()[step])
     return _table(view, rows, own_ns(view.track[rows], view.start[rows], end, _around))
 
 

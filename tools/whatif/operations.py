@@ -71,9 +71,13 @@ class Operations(Columns):
 
 
 def operations(rank: RankProfile, start_ns: int, end_ns: int) -> Operations:
-    """The operations launched in the window, and those launched earlier that still run in it."""
+    """The operations launched in the window, and those launched earlier that still run in it.
+
+    Where the host runs whole steps ahead, no call holds an operation back: they count as launched when they start.
+    """
     launch_row = np.full(len(rank.kind), NONE, dtype=np.int64)
-    launch_row[rank.launches["device_row"].to_numpy()] = rank.launches["launch_row"].to_numpy()
+    if not rank.rank.marks:
+        launch_row[rank.launches["device_row"].to_numpy()] = rank.launches["launch_row"].to_numpy()
     work = np.flatnonzero(np.isin(rank.kind, [int(kind) for kind in DEVICE_WORK]))
     calls = launch_row[work]
     called = np.where(calls >= 0, rank.start[np.maximum(calls, 0)], rank.start[work])

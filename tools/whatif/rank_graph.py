@@ -130,8 +130,8 @@ class RankGraph:
 
 
 def rank_graph(rank: RankProfile, start_ns: int, end_ns: int) -> RankGraph:
-    """The rank's graph in the window."""
-    main = main_track(rank)
+    """The rank's graph in the window; without host threads where they run whole steps ahead and hold nothing back."""
+    main, ahead = main_track(rank), bool(rank.rank.marks)
     has_device = rank.rank.has_device
     ops = operations(rank, start_ns, end_ns) if has_device else host_operations(rank, main, start_ns, end_ns)
     previous = stream_predecessors(ops)
@@ -142,11 +142,11 @@ def rank_graph(rank: RankProfile, start_ns: int, end_ns: int) -> RankGraph:
     waits = device_waits(rank, ops, start_ns, end_ns) if has_device else host_waits(rank, ops, main, start_ns, end_ns)
     handed = handovers(rank, main, others, start_ns, end_ns)
     # Waits inside the window, first those for the device, then the hand-overs that do not overlap them.
-    waits = waits.taken((waits.start_ns >= start_ns) & (waits.end_ns <= end_ns))
-    handed = handed.taken(~_overlapping(handed, waits) & (handed.end_ns > handed.start_ns))
+    waits = waits.taken((waits.start_ns >= start_ns) & (waits.end_ns <= end_ns) & (not ahead))
+    handed = handed.taken(~_overlapping(handed, waits) & (handed.end_ns > handed.start_ns) & (not ahead))
     spans = Spans(waits.track, waits.start_ns, waits.end_ns)
     spans = spans.joined(Spans(handed.track, handed.start_ns, handed.end_ns))
-    ends = {main: end_ns}
+    ends = {main: start_ns if ahead else end_ns}
     anchor = np.where(ops.host_track == main, np.minimum(ops.anchor_ns, end_ns), ops.anchor_ns)
     stretches = cut_threads([main, *others], start_ns, ends, spans, _marks(ops, anchor, handed))
     own, row = _own(stretches, waits, handed, ops)

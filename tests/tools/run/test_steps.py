@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, span, write_trace
+from tools.run.events import EventKind
 from tools.run.model import StepOrigin
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
+from tools.views.profile import Profile
 
 StepRow = tuple[int, float, float]
 
@@ -53,6 +56,25 @@ def test_a_backlog_of_several_steps_is_not_counted_to_the_last(tmp_path: Path) -
     ]
 
     assert steps(tmp_path, events)[1] == [(1, 10, 100), (2, 100, 200)]
+
+
+def test_a_host_that_runs_whole_steps_ahead_leaves_the_steps_to_the_device(tmp_path: Path) -> None:
+    events = [
+        mark("ProfilerStep#1", 1010, 90),
+        launch(1020, 5, 1),
+        kernel("of step 1", 1310, 150, 1),
+        mark("ProfilerStep#2", 1100, 100),
+        launch(1110, 5, 2),
+        kernel("of step 2", 1470, 160, 2),
+        kernel("launched before the recording", 1030, 250, 99),
+    ]
+
+    assert steps(tmp_path, events) == ("profiler_step", [(1, 310, 470), (2, 470, 630)])
+    view = Profile(load_run([tmp_path / "t.json"], LoadOptions(workers=1))).ranks[0]
+    assert view.host_steps.to_numpy().tolist() == [[1, 10_000, 100_000], [2, 100_000, 200_000]]
+    assert view.names(view.in_steps(view.kernels)) == ["of step 1", "of step 2"]
+    assert view.step_of(np.flatnonzero(view.kind == EventKind.RUNTIME)).tolist() == [1, 2]
+    assert view.backlog_ns == 270_000
 
 
 def test_a_single_step_lasts_until_its_work_is_done_however_far_behind_the_device_is(tmp_path: Path) -> None:

@@ -119,6 +119,11 @@ def level(profile: Profile) -> Check:
     behind = max(profile.ranks, key=lambda view: view.backlog_ns).rank.rank
     backlog = measure(profile, "device_backlog_ms", rank=behind)
     text = f"On rank {behind} the device began {{0}} behind the host: the last step and the mean include earlier work."
+    if profile.rank(behind).rank.marks:
+        text = (
+            f"On rank {behind} the host runs whole steps ahead of the device, {{0}} at first: steps last from the"
+            " device's first work of one to that of the next, and work after the last mark is counted."
+        )
     shown = backlog.value * 100.0 >= usual.value * profile.thresholds["fluctuation_pct"]
     ranks = "" if len(profile.ranks) == 1 else ", by the slowest rank of each step"
     median = say(f"The median step takes {{0}}{ranks}.", usual)

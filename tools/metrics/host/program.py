@@ -36,7 +36,7 @@ def starved(view: RankProfile) -> IntervalSet:
 def host_span_ms(profile: Profile, rank: int, pattern: str, statistic: str = "mean") -> Measurement:
     """Time per step in host spans of that kind."""
     view, rows = profile.rank(rank), span_rows(profile.rank(rank), pattern)
-    value = over_steps(view.per_step_ms(view.covered(rows)), statistic)
+    value = over_steps(view.host_per_step_ms(view.covered(rows)), statistic)
     return of_events(view, value, rows, f"host spans named like {pattern}")
 
 
@@ -182,7 +182,7 @@ def _short_operators(profile: Profile, rank: int, value_ms: float) -> Measuremen
 
 
 def _per_step_ms(profile: Profile, rank: int) -> NDArray[np.float64]:
-    return profile.rank(rank).per_step_ms(host_dispatch(profile, rank).repeated_moments)
+    return profile.rank(rank).host_per_step_ms(host_dispatch(profile, rank).repeated_moments)
 
 
 def _usual_ms(profile: Profile, rank: int, per_step: NDArray[np.float64]) -> float:
