@@ -108,7 +108,9 @@ def _taxonomy(cause: str) -> str:
 
 
 def _advice(row: Optimization) -> str:
-    where = f" (`{row.mechanism}`)" if row.mechanism else ""
+    about = [f"`{row.mechanism}`"] if row.mechanism else []
+    about += [f"on {' or '.join(row.hardware)}"] if row.hardware else []
+    where = f" ({', '.join(about)})" if about else ""
     effort = EFFORTS.get(row.effort, "unknown")
     return f"- **{row.title()}**{where}: {row.how}.\n  Effort: {effort}. Risk: {row.risk}. To check: {row.verify}."
 

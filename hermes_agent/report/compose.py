@@ -30,6 +30,7 @@ from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
+from tools.views.device_kind import device_kind
 from tools.views.profile import Profile
 from tools.views.step_modes import step_modes, steps_text
 
@@ -199,11 +200,11 @@ class _Composer:
 
     def _advice(self) -> list[record.AdviceRecord]:
         """Changes in the order of what they save, the easier one first where they fix the same cause."""
-        capability = _capability(self.profile)
+        capability, kind = _capability(self.profile), device_kind(self.profile)
         rows = [
             (place, ranked, optimization)
             for place, ranked in enumerate(self.ranking.causes)
-            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, capability)
+            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, capability, kind)
         ]
         rows.sort(key=lambda row: (-_speedup(row[1]), row[0], row[2].effort))
         return [self._advice_record(f"A{number}", *row) for number, row in enumerate(rows, start=1)]

@@ -33,13 +33,16 @@ class Optimization:
     mechanism: str | None = None
     from_capability: float | None = None  # compute capability of the device it fits, and above
     below_capability: float | None = None
+    hardware: tuple[str, ...] = ()  # kinds of hardware it fits: host, nvidia, amd, accelerator; () is any
 
     def title(self, ranks: str = "the late rank") -> str:
         """The heading, for the ranks concerned."""
         return self.optimization.replace("{ranks}", ranks)
 
-    def fits(self, capability: float | None) -> bool:
-        """Return whether it suits a device of that compute capability; an unknown one rules nothing out."""
+    def fits(self, capability: float | None, kind: str | None = None) -> bool:
+        """Return whether it suits hardware of that kind and compute capability; what is unknown rules nothing out."""
+        if kind is not None and self.hardware and kind not in self.hardware:
+            return False
         if capability is None:
             return True
         above = self.from_capability is None or capability >= self.from_capability
@@ -89,7 +92,7 @@ def causes() -> dict[str, Cause]:
             tuple(entry["signals"]),
             tuple(entry["optimizations"]),
             {each: _name(row) for each, row in entry.get("mechanisms", {}).items()},
-            tuple(Optimization(**row) for row in entry["advice"]),
+            tuple(Optimization(**row | {"hardware": tuple(row.get("hardware", ()))}) for row in entry["advice"]),
             {check: Appearance(**row) for check, row in entry.get("found_by", {}).items()},
         )
         for name, entry in table("causes")["causes"].items()
@@ -106,9 +109,11 @@ def family_of(cause: str) -> str:
     return causes()[cause].family
 
 
-def optimizations(cause: str, mechanism: str | None, capability: float | None = None) -> tuple[Optimization, ...]:
-    """Return the changes for this cause: those for its mechanism that suit the device, else those for any."""
+def optimizations(
+    cause: str, mechanism: str | None, capability: float | None = None, kind: str | None = None
+) -> tuple[Optimization, ...]:
+    """Return the changes for this cause: those for its mechanism that suit the hardware, else those for any."""
     known = causes().get(cause)
-    rows = tuple(row for row in known.advice if row.fits(capability)) if known else ()
+    rows = tuple(row for row in known.advice if row.fits(capability, kind)) if known else ()
     exact = tuple(row for row in rows if mechanism is not None and row.mechanism == mechanism)
     return exact or tuple(row for row in rows if row.mechanism is None)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tools.knowledge.taxonomy import causes, optimizations
@@ -29,6 +31,34 @@ def test_a_title_names_the_ranks_where_they_are_known() -> None:
     (row,) = optimizations("straggler", None)
     assert row.title("rank 7") == "Find what delays rank 7"
     assert row.title() == "Find what delays the late rank"
+
+
+KINDS = ("host", "nvidia", "amd", "accelerator")
+OF_DEVICES = re.compile(r"nvidia-smi|CUDA|NCCL|nccl|cuda|tensor core")
+ONLY_THERE = ("launch_blocking", "host_synchronization", "no_tensor_core", "shape_alignment")  # found on devices only
+ONLY_ON_DEVICES = ("slow_data_fetching",)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("cause", sorted(causes()))
+def test_every_kind_of_hardware_gets_advice_of_its_own(cause: str, kind: str) -> None:
+    for mechanism in (None, *causes()[cause].mechanisms):
+        rows = optimizations(cause, mechanism, kind=kind)
+        assert rows, f"{cause}/{mechanism} has no advice on {kind}"
+        assert len({row.optimization for row in rows}) == len(rows)
+
+
+@pytest.mark.parametrize("cause", sorted(set(causes()) - set(ONLY_ON_DEVICES)))
+def test_a_run_on_processors_is_not_sent_to_the_tools_of_devices(cause: str) -> None:
+    for mechanism in (None, *causes()[cause].mechanisms):
+        if mechanism not in (*ONLY_THERE, "allocator_retry", "socket_fallback", "no_gpu_direct", "wrong_interface"):
+            for row in optimizations(cause, mechanism, kind="host"):
+                assert not OF_DEVICES.search(row.how), f"{cause}/{mechanism}: {row.how}"
+
+
+def test_dense_embedding_gradients_become_sparse_before_anything_is_fused() -> None:
+    (first, *_) = optimizations("memory_bound", "dense_embedding_gradients", kind="host")
+    assert "sparse=True" in first.how
 
 
 @pytest.mark.parametrize("cause", sorted(causes()))

@@ -57,10 +57,13 @@ def against_roofline(profile: Profile) -> Check | Finding:
     if below is not None and _far_below(profile, below):
         reached, low = measure(profile, "roofline_pct", rank=below.worst), profile.thresholds["low_roofline_pct"]
         left = min(1.0, reached.value / low)
-        text = "Operators far below the roofline run {0} of the step; at the peaks they would need {1} of their time."
+        text = (
+            "Operators far below the roofline run {0} of the step, {n0} longest; at the peaks they would need {1} of"
+            " their time."
+        )
         finding = Finding(
             cause="underutilization",
-            claim=say(text, below.share, reached),
+            claim=say(text, below.share, reached, names=(_longest(profile, below.worst),)),
             confidence=confidence(
                 (below.share.value, profile.thresholds["cause_share_pct"]), (low, max(reached.value, 1e-3)), at_most=0.7
             ),
@@ -68,6 +71,14 @@ def against_roofline(profile: Profile) -> Check | Finding:
         )
         return concerning(profile, below, "underutilized", finding, left, max(0.8, (1.0 + left) / 2))
     return clean(*_bounds(profile))
+
+
+def _longest(profile: Profile, rank: int) -> str:
+    """The operator with most device time among those far from both limits."""
+    calls = roofline(profile, rank)
+    calls = calls[calls["bound"] == "underutilized"]
+    code = int(calls.groupby("name")["device_ns"].sum().idxmax())
+    return str(profile.rank(rank).categories[code])
 
 
 def _far_below(profile: Profile, where: Concerned) -> bool:

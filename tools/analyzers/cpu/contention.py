@@ -107,12 +107,13 @@ def _bound(profile: Profile, records: HostRecords, rank: int) -> Reading | None:
     if len(sets) < len(records.neighbours(rank)) or busy is None:
         return None
     usable = set().union(*sets)
-    idle = cores - busy.value
-    if len(usable) >= cores or idle < profile.thresholds["foreign_cores"]:
+    idle = cores - busy.value >= profile.thresholds["foreign_cores"]
+    crowded = len(sets) > len(usable)  # more ranks than cores they may use: they wait for each other, whoever else runs
+    if len(usable) >= cores or not (idle or crowded):
         return None
     allowed = measure(profile, "sampled_level", rank=rank, field="allowed_cores")
-    text = "The rank may use {0} of the machine's cores, and so may the others; {1} are busy while others are idle."
-    sentence = say(text, allowed, busy)
+    meanwhile = "{1} are busy while others are idle." if idle else "{1} are busy in all."
+    sentence = say(f"The rank may use {{0}} of the machine's cores, and so may the others; {meanwhile}", allowed, busy)
     return Reading("affinity", (sentence,), 0.95, ("processes bound to few cores while others are idle",))
 
 

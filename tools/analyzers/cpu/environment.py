@@ -52,8 +52,8 @@ def _with_node(rank: RankProfile, track: int) -> NDArray[np.int64]:
 
 @check(
     *("cpu.environment", "Environment settings", "Do recorded settings slow training?"),
-    causes=("environment_configuration",),
-    mechanisms=("debug_variable", "log_level", "version_mismatch"),
+    causes=("environment_configuration", "profiling_overhead"),
+    mechanisms=("debug_variable", "log_level", "version_mismatch", "anomaly_detection"),
     from_records="host",
 )
 def environment(profile: Profile) -> Check:
@@ -148,6 +148,7 @@ def _anomaly_mode(profile: Profile, records: HostRecords | None) -> list[Finding
     return [
         Finding(
             cause="profiling_overhead",
+            mechanism="anomaly_detection",
             claim=say("Anomaly detection of autograd is switched on while the training runs."),
             confidence=confidence((2.0, 1.0), at_most=0.9),
             ranks=ranks,

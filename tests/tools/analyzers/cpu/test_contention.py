@@ -67,6 +67,15 @@ def test_idle_cores_that_the_ranks_may_not_use_are_an_affinity() -> None:
     assert finding.mechanism == "affinity"
 
 
+def test_more_ranks_than_cores_that_they_may_use_are_an_affinity_whoever_has_the_other_cores() -> None:
+    steps = [step_rows(rank, STEPS) for rank in (0, 1)]
+    rates = {rank: contended(process_cpu_us=0.5e6, cpu_idle_ticks=0.0) for rank in (0, 1)}
+    levels = {rank: {"allowed_cores": 1.0} for rank in (0, 1)}
+    environments = [environment_of(rank, allowed_cores=(0,)) for rank in (0, 1)]
+    finding = contention(recorded_profile(records_of(steps, rates, levels, environments)))
+    assert finding.mechanism == "affinity"
+
+
 def test_more_own_threads_than_cores_are_oversubscription() -> None:
     steps = [step_rows(rank, STEPS) for rank in (0, 1)]
     rates = {rank: contended(run_delay_us=3e6, process_cpu_us=0.9e6) for rank in (0, 1)}
