@@ -63,7 +63,6 @@ BY_NAME = {spec.name: spec for spec in CHECKS}
 UNWATCHED = (
     "offload_stall",
     "power_governor",
-    "find_unused_parameters",
 )  # mechanisms that the checks of their cause do not cover
 
 

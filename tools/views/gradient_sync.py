@@ -10,6 +10,7 @@ from tools.run.links import launch_starts
 from tools.views.collectives import collectives
 from tools.views.profile import Profile, memoized
 
+BITMAP_BYTES = 4  # of each parameter in the bitmap
 LEAST_BYTES = 65_536  # smaller exchanges are of metrics or flags
 
 
@@ -99,3 +100,28 @@ def passes_per_update(profile: Profile, rank: int) -> float:
     """How many passes with an all-reduce come before one optimizer step, on average."""
     passes = gradient_passes(profile, rank)
     return float(passes.groupby("update")["number"].nunique().mean()) if len(passes) else 0.0
+
+
+@memoized
+def needless_bitmaps(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Rows of the all-reduces that exchange which parameters were used (``find_unused_parameters``) where all were.
+
+    The bitmap has one 32-bit number for each parameter, and each gradient that reaches a parameter is one event: where
+    a pass has as many of them as the bitmap has numbers, every parameter of the wrapped model got a gradient.
+    """
+    view, passes = profile.rank(rank), gradient_passes(profile, rank)
+    if passes.empty or not len(unused_searches(profile, rank)):
+        return np.empty(0, dtype=np.int64)
+    spans = view.in_steps(np.flatnonzero(view.named("data_parallel_forward")))
+    begun = np.sort(view.start[spans])
+    given = view.in_steps(np.flatnonzero(view.named("gradient_accumulated")))
+    place = np.maximum(np.searchsorted(begun, view.start[given], side="right") - 1, 0)
+    parameters = np.bincount(place, minlength=len(begun))[passes["number"].to_numpy(np.int64)]
+    needless: NDArray[np.bool_] = passes["bytes"].to_numpy() == BITMAP_BYTES * parameters
+    return np.asarray(passes["row"].to_numpy()[needless], dtype=np.int64)
+
+
+def unused_searches(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Rows of the searches for unused parameters inside steps."""
+    view = profile.rank(rank)
+    return view.in_steps(np.flatnonzero(view.named("unused_parameter_search")))

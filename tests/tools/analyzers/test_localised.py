@@ -204,10 +204,13 @@ def test_forward_passes_without_gradients_in_every_step_are_training() -> None:
     assert ask(evaluating(100), "overlap.evaluation").findings  # in one step only
 
 
-def accumulating(exchanges: int, passes: int = 4, steps: int = 2, buffers: bool = False) -> Profile:
+def accumulating(
+    exchanges: int, passes: int = 4, steps: int = 2, buffers: bool = False, bitmap: int = 0, given: int = 0
+) -> Profile:
     """Two ranks that accumulate over passes and exchange gradients in the last ``exchanges`` of them.
 
-    With ``buffers`` every forward broadcasts a buffer in its second millisecond.
+    With ``buffers`` every forward broadcasts a buffer in its second millisecond. With ``bitmap`` each exchange also
+    looks for unused parameters among so many, of which ``given`` get a gradient.
     """
     ranks = []
     for number in range(2):
@@ -227,6 +230,13 @@ def accumulating(exchanges: int, passes: int = 4, steps: int = 2, buffers: bool 
                     span = rank.annotation("gloo:all_reduce", at + 100, 8_000, track=work)
                     rank.detail("operators", span, dims="[[1000000]]", types='["float"]')
                     at += 8_100
+                    if bitmap:
+                        rank.operator("torch.distributed.ddp.reducer::search_unused_parameters", at, 500)
+                        for each in range(given):
+                            rank.operator("torch::autograd::AccumulateGrad", at + 500 + each, 1)
+                        span = rank.annotation("gloo:all_reduce", at + 600, 3_000, track=work)
+                        rank.detail("operators", span, dims=f"[[{bitmap}]]", types='["int"]')
+                        at += 3_600
                 rank.operator("aten::detach", at, 1_000)
                 at += 1_000
             rank.annotation("Optimizer.step#SGD.step", at, 2_000)
@@ -258,6 +268,19 @@ def test_buffers_are_broadcast_only_after_a_pass_that_exchanged() -> None:
 def test_one_exchange_for_each_update_is_not() -> None:
     assert ask(accumulating(exchanges=1), "communication.redundant").status == "clean"
     assert ask(accumulating(exchanges=1, passes=1), "communication.redundant").status == "clean"
+
+
+def test_a_search_for_unused_parameters_is_redundant_where_each_parameter_gets_a_gradient() -> None:
+    profile = accumulating(exchanges=1, passes=1, bitmap=20, given=20)
+    (finding,) = ask(profile, "communication.redundant").findings
+    assert (finding.cause, finding.mechanism) == ("redundant_synchronization", "find_unused_parameters")
+    assert measure(profile, "unused_searches", rank=0).value == 1
+    assert measure(profile, "unused_search_ms", rank=0).value == pytest.approx(3.5)
+    assert ranking(profile).causes[0].impact_ms == pytest.approx(3.5, abs=0.2)
+
+
+def test_a_search_that_finds_unused_parameters_is_none() -> None:
+    assert ask(accumulating(exchanges=1, passes=1, bitmap=20, given=17), "communication.redundant").status == "clean"
 
 
 def delayed(late: set[int], late_us: float = 5_000) -> Profile:

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.analyzers.support.answers import cannot_answer, clean, confidence, say
+from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say
+from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.figures import measure_all
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Finding
+from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.views.gradient_sync import gradient_passes, repeated, repeated_broadcasts
+from tools.views.gradient_sync import (
+    gradient_passes,
+    needless_bitmaps,
+    repeated,
+    repeated_broadcasts,
+    unused_searches,
+)
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Omit
 from tools.whatif.predict import saved_ms
+
+SEARCH_CAP = 0.8
+OTHER_STEPS = "Steps that were not recorded may leave parameters unused."
 
 
 @check(
@@ -22,46 +32,105 @@ from tools.whatif.predict import saved_ms
         "Are the same gradients exchanged several times per update?",
     ),
     causes=("redundant_synchronization",),
-    mechanisms=("accumulation_without_no_sync",),
+    mechanisms=("accumulation_without_no_sync", "find_unused_parameters"),
 )
-def redundant(profile: Profile) -> Check | Finding | None:
+def redundant(profile: Profile) -> Check | None:
     """All-reduces of whole gradients in every micro-batch of an accumulation, and searches for unused parameters."""
-    ranks = [rank for rank in profile.run.rank_numbers if len(gradient_passes(profile, rank))]
+    ranks = tuple(rank for rank in profile.run.rank_numbers if len(gradient_passes(profile, rank)))
     if not ranks:
         return None
     if not any(gradient_passes(profile, rank)["bytes"].gt(0).any() for rank in ranks):
         return cannot_answer(
             "the sizes of the all-reduces were not recorded", "a profile taken with record_shapes=True"
         )
-    rank = max(ranks, key=lambda each: (len(repeated(profile, each)), -each))
-    passes = measure(profile, "passes_per_update", rank=rank)
+    findings = [*_repeated(profile, ranks), *_searching(profile, ranks)]
+    if findings:
+        return found(*findings)
+    rank = ranks[0]
+    also = _counted(profile, rank)
+    return clean(say("Gradients are exchanged in {0} per optimizer step.", _passes(profile, rank)), *also)
+
+
+def _passes(profile: Profile, rank: int) -> Fact:
+    """How many backward passes with an all-reduce come before an update."""
+    return measure(profile, "passes_per_update", rank=rank)
+
+
+def _counted(profile: Profile, rank: int) -> tuple[Sentence, ...]:
+    """That the run searches for unused parameters, and what it costs where all are used."""
     searched = measure(profile, "unused_searches", rank=rank)
+    if not searched.value:
+        return ()
+    if not len(needless_bitmaps(profile, rank)):
+        return (say("It searches for unused parameters {0} per step.", searched),)
+    cost = measure(profile, "unused_search_ms", rank=rank)
+    text = "It also looks for unused parameters: {0} per step find none; they are under way for {1}."
+    return (say(text, searched, cost),)
+
+
+def _repeated(profile: Profile, ranks: tuple[int, ...]) -> tuple[Finding, ...]:
+    """Gradients that are exchanged in every micro-batch."""
+    rank = max(ranks, key=lambda each: (len(repeated(profile, each)), -each))
     change = _without(profile, ranks)
     if not change:
-        also = (say("It searches for unused parameters {0} per step.", searched),) if searched.value else ()
-        return clean(say("Gradients are exchanged in {0} per optimizer step.", passes), *also)
+        return ()
+    passes = _passes(profile, rank)
     exchange, again = measure_all(profile, "pass_bytes", "repeated_exchange_ms", rank=rank)
     limit, saved_pct = profile.thresholds["noted_pct"], 100.0 * saved_ms(profile, change) / profile.mean_step_ms
     text = (
         "All-reduces of the same {1} of gradients run in {0} before each optimizer step, where one exchange of the"
         " accumulated gradients is enough; the others are under way for {2} per step."
     )
-    search = say("Every backward pass also searches for unused parameters: {0} per step.", searched)
-    return Finding(
-        cause="redundant_synchronization",
-        mechanism="accumulation_without_no_sync",
-        claim=say(text, passes, exchange, again),
-        confidence=confidence((max(saved_pct, limit), limit), (passes.value, 1.2), at_most=0.92),
-        ranks=tuple(ranks),
-        steps=passes.steps,
-        change=change,
-        details=(search,) if searched.value else (),
-        disproved_by="`no_sync()` around all but the last micro-batch leaves the step time as it is",
-        signals=("several all-reduces of the same elements per optimizer step",),
+    return (
+        Finding(
+            cause="redundant_synchronization",
+            mechanism="accumulation_without_no_sync",
+            claim=say(text, passes, exchange, again),
+            confidence=confidence((max(saved_pct, limit), limit), (passes.value, 1.2), at_most=0.92),
+            ranks=ranks,
+            steps=passes.steps,
+            change=change,
+            details=_counted(profile, rank),
+            disproved_by="`no_sync()` around all but the last micro-batch leaves the step time as it is",
+            signals=("several all-reduces of the same elements per optimizer step",),
+        ),
     )
 
 
-def _without(profile: Profile, ranks: list[int]) -> Change:
+def _searching(profile: Profile, ranks: tuple[int, ...]) -> tuple[Finding, ...]:
+    """A search for unused parameters in every pass although each parameter gets a gradient."""
+    searching = tuple(rank for rank in ranks if len(needless_bitmaps(profile, rank)))
+    if not searching:
+        return ()
+    rank = max(searching, key=lambda each: measure(profile, "unused_search_ms", rank=each).value)
+
+    bitmaps = tuple(Omit(number, needless_bitmaps(profile, number)) for number in searching)
+    change = (*bitmaps, *shortened_on(profile, searching, lambda view: unused_searches(profile, view.rank.rank), 0.0))
+    limit, saved_pct = profile.thresholds["noted_pct"], 100.0 * saved_ms(profile, change) / profile.mean_step_ms
+    if saved_pct < limit:
+        return ()
+    searched, cost = measure_all(profile, "unused_searches", "unused_search_ms", rank=rank)
+    text = (
+        "{0} per step look for parameters without a gradient and exchange the result, for {1}; every parameter gets a"
+        " gradient."
+    )
+    return (
+        Finding(
+            cause="redundant_synchronization",
+            mechanism="find_unused_parameters",
+            claim=say(text, searched, cost),
+            confidence=confidence((saved_pct, limit), at_most=SEARCH_CAP),
+            ranks=searching,
+            steps=searched.steps,
+            change=change,
+            against=(say(OTHER_STEPS),),
+            disproved_by="`find_unused_parameters=False` leaves the step time as it is",
+            signals=("a small bitmap all-reduce per backward",),
+        ),
+    )
+
+
+def _without(profile: Profile, ranks: tuple[int, ...]) -> Change:
     """The repeated exchanges, and the broadcasts of buffers that go with them, no longer take place."""
     rows = {
         rank: np.concatenate((repeated(profile, rank)["row"].to_numpy(np.int64), repeated_broadcasts(profile, rank)))

@@ -41,6 +41,14 @@ def repeated_exchange_ms(profile: Profile, rank: int) -> Measurement:
 @metric("searches", "searches for unused parameters per step", "How often does DDP search unused parameters?")
 def unused_searches(profile: Profile, rank: int) -> Measurement:
     """Searches for parameters without a gradient per step (``find_unused_parameters``)."""
-    view = profile.rank(rank)
-    rows = view.in_steps(np.flatnonzero(view.named("unused_parameter_search")))
+    view, rows = profile.rank(rank), gradient_sync.unused_searches(profile, rank)
     return of_events(view, len(rows) / len(view.steps), rows, "reducer::search_unused_parameters")
+
+
+@metric("ms", "time per step in needless searches for unused parameters", "How long do these searches take?")
+def unused_search_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step in which a search is open or its bitmap's all-reduce under way, where all parameters are used."""
+    view, bitmaps = profile.rank(rank), gradient_sync.needless_bitmaps(profile, rank)
+    rows = np.union1d(bitmaps, gradient_sync.unused_searches(profile, rank)) if len(bitmaps) else bitmaps
+    value = length(view.covered(rows)) / 1e6 / len(view.steps)
+    return of_events(view, value, rows, "reducer::search_unused_parameters and all-reduces of 4 bytes per parameter")
