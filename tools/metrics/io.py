@@ -9,6 +9,7 @@ from tools.errors import UsageError
 from tools.intervals import IntervalSet, intersect, length, merge, subtract
 from tools.metrics.measurement import Measurement, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import EventKind
+from tools.views.loader_restarts import restarts
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 
@@ -84,6 +85,31 @@ def upload_exposed_pct(profile: Profile, rank: int) -> Measurement:
     view = profile.rank(rank)
     value = np.median(100.0 * view.per_step_ms(exposed_uploads(view)) / view.wall_ms)
     return of_events(view, value, upload_rows(view), "host-to-device copies without a kernel")
+
+
+@metric("ms", "time per step in restarts of loader workers", "How long do restarts of loader workers take?")
+def worker_restart_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step, over all steps, from the end of an epoch to the first batch of new workers."""
+    view, table = profile.rank(rank), restarts(profile, rank)
+    value = float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / len(view.steps)
+    return of_rank(view, value, lambda: table, "loader calls without training between them, and what lies between")
+
+
+@metric("ms", "time of one restart of loader workers", "How long does one restart of loader workers take?")
+def worker_restart_each_ms(profile: Profile, rank: int) -> Measurement:
+    """The median restart."""
+    view, table = profile.rank(rank), restarts(profile, rank)
+    if table.empty:
+        raise UsageError(f"no loader worker is started again inside the steps of rank {rank}")
+    value = float((table["end_ns"] - table["start_ns"]).median()) / 1e6
+    return of_rank(view, value, lambda: table, "loader calls without training between them, and what lies between")
+
+
+@metric("restarts", "restarts of loader workers in the recorded steps", "How often are loader workers started again?")
+def worker_restarts(profile: Profile, rank: int) -> Measurement:
+    """Ends of epochs at which the workers' processes are stopped and new ones started."""
+    table = restarts(profile, rank)
+    return of_rank(profile.rank(rank), len(table), lambda: table, "loader calls without training between them")
 
 
 @metric("workers", "fewest loader workers that keep up", "How many loader workers are needed at least?")

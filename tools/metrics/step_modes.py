@@ -49,12 +49,9 @@ def difference(profile: Profile, mode: int) -> Difference:
     table = part_differences(profile, mode)
     own = table.drop(columns="exposed_communication")
     amounts = own if own.to_numpy().max() >= HALF * table.to_numpy().max() else table
-    row, column = np.unravel_index(int(amounts.to_numpy().argmax()), amounts.shape)
-    rank, part, least_ms = (
-        int(amounts.index[row]),
-        str(amounts.columns[column]),
-        HALF * float(amounts.iloc[row, column]),
-    )
+    row, column = divmod(int(amounts.to_numpy().argmax()), amounts.shape[1])
+    rank, part = int(amounts.index[row]), str(amounts.columns[column])
+    least_ms = HALF * float(amounts.to_numpy().max())
     if part not in ("compute", "host"):
         return Difference(rank, part)
     where = "device" if part == "compute" and profile.rank(rank).rank.has_device else "host"
@@ -125,7 +122,7 @@ def step_mode_cost_ms(profile: Profile, mode: int) -> Measurement:
 @metric("ms", "extra {part} in group {mode} of the steps", "Which part is longer in these steps?")
 def step_mode_part_ms(profile: Profile, mode: int, part: str, rank: int) -> Measurement:
     """Median of a part of the rank's step over the group, minus that over the shortest group."""
-    value = float(part_differences(profile, mode).loc[profile.rank(rank).rank.rank, choice("part", part, PARTS)])
+    value = float(part_differences(profile, mode)[choice("part", part, PARTS)].loc[profile.rank(rank).rank.rank])
     table = profile.breakdown[profile.breakdown["rank"] == rank]
     return of_ranks(profile, value, table, f"breakdown part {part}", rank, _pair(profile, mode)[0].steps)
 

@@ -6,15 +6,19 @@ from tools.analyzers.io.loader_records import loader_reading, recorded_data_wait
 from tools.analyzers.overlap.idle import removal
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
 from tools.analyzers.support.changes import shortened_on
-from tools.analyzers.support.figures import measure_ranks
+from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.io import upload_rows
 from tools.metrics.registry import measure
 from tools.views.blocking import upload_calls
+from tools.views.loader_restarts import restarts
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+from tools.whatif.change import Scale
+from tools.whatif.threads import main_track
 
+RESTART_CAP = 0.9  # how long an epoch is outside of the recorded steps is open
 EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is what the loader does
 KIND_NAMES = {
     "single": "data loader, which works in the training process itself,",
@@ -31,7 +35,7 @@ INSIDE = (
 @check(
     *("io.data_loader", "Data loader", "Does the step wait for the data loader?"),
     causes=("slow_data_reading", "slow_data_processing"),
-    mechanisms=("too_few_workers", "heavy_transform", "process_binding"),
+    mechanisms=("too_few_workers", "heavy_transform", "process_binding", "workers_restarted"),
     from_records="steps",
 )
 def data_loader(profile: Profile) -> Check | Finding:
@@ -50,12 +54,49 @@ def data_loader(profile: Profile) -> Check | Finding:
             "no data-loader span is recorded on a training thread",
             "the loop over the DataLoader inside the profiled steps, or a record_function span around fetching a batch",
         )
+    if restarting := _restarting(profile, ranks):
+        return restarting
     shares = measure_ranks(profile, ranks, "part_pct", part="data_wait")
     worst, chosen = worst_of(values(shares)), affected(values(shares), profile.thresholds["noted_pct"])
     if chosen:
         return _finding(profile, chosen, worst)
     text = "The step waits {0} for its data loader ({1}); the loader's spans last {2}, hidden or not."
     return clean(say(text, _wait_ms(profile, worst), shares[worst], measure(profile, "loader_span_ms", rank=worst)))
+
+
+def _restarting(profile: Profile, ranks: list[int]) -> Finding | None:
+    """Workers that are started again for each epoch, where that is most of what the run waits for its loader."""
+    costs = measure_ranks(profile, ranks, "worker_restart_ms")
+    worst = worst_of(values(costs))
+    share_pct = 100.0 * costs[worst].value / float(profile.rank(worst).wall_ms.mean())
+    limits = profile.thresholds
+    if share_pct < limits["noted_pct"] or costs[worst].value < EVIDENT_PCT / 100.0 * _wait_ms(profile, worst).value:
+        return None
+    chosen = tuple(rank for rank in ranks if len(restarts(profile, rank)))
+    count, each = measure_all(profile, "worker_restarts", "worker_restart_each_ms", rank=worst)
+    text = "At {0} in the recorded steps the data loader stops its workers and starts new ones: {1} each, {2} per step."
+    return Finding(
+        cause="slow_data_processing",
+        mechanism="workers_restarted",
+        claim=say(text, count, each, costs[worst]),
+        confidence=confidence((share_pct, limits["data_wait_pct"]), at_most=RESTART_CAP),
+        ranks=chosen,
+        steps=tuple(sorted(int(step) for rank in chosen for step in restarts(profile, rank)["step"].unique())),
+        change=tuple(scale for rank in chosen for scale in _kept_workers(profile, rank)),
+        details=(say("The loader's spans last {0} per step.", measure(profile, "loader_span_ms", rank=worst)),),
+        against=(say("How long an epoch is outside of the recorded steps is not known."),),
+        disproved_by="`persistent_workers=True` leaves the mean step time as it is",
+        signals=("loader calls without a batch that last milliseconds", "long first batch of each epoch"),
+        hints={"loader": "workers"},
+    )
+
+
+def _kept_workers(profile: Profile, rank: int) -> tuple[Scale, ...]:
+    """Of each restart the time of a usual call stays."""
+    table, track = restarts(profile, rank), main_track(profile.rank(rank))
+    spans = table[["start_ns", "end_ns"]].to_numpy()
+    left = min(1.0, float(table["usual_ns"].sum()) / max(float((spans[:, 1] - spans[:, 0]).sum()), 1.0))
+    return (Scale(rank, track, spans, left, 0.5 * (1.0 + left)),) if len(spans) else ()
 
 
 def _wait_ms(profile: Profile, rank: int) -> Fact:
