@@ -13,13 +13,15 @@ from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
 from tools.findings import Check
+from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.metrics.attribution import ROLES, priority_attribution
-from tools.run.model import Run, Source
+from tools.run.model import Rank, Run, Source
 from tools.views.kernels import kernel_table
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
 LONGEST_NAME = 80
+UNNAMED = "accelerator of unknown model"
 LONGEST_NOTE = 1000
 MOST_SPANS = 1000  # a log of every tenth step has as many spans as steps
 
@@ -74,7 +76,7 @@ def run_record(run: Run) -> record.RunRecord:
         ranks=list(run.rank_numbers),
         steps=sorted({step.number for rank in run.ranks for step in rank.steps}),
         step_origin=", ".join(sorted({rank.step_origin for rank in run.ranks})),
-        devices=sorted({printable(each.name) for rank in run.ranks if rank.has_device for each in rank.devices}),
+        devices=sorted({name for rank in run.ranks for name in _devices(rank, run.layout.backend)}),
         layout={
             "world_size": layout.world_size,
             "backend": None if layout.backend is None else printable(layout.backend, LONGEST_NAME),
@@ -95,6 +97,16 @@ def run_record(run: Run) -> record.RunRecord:
         notes=clean_notes(run.notes),
         recorded=recorded_record(run),
     )
+
+
+def _devices(rank: Rank, backend: str | None) -> list[str]:
+    """The names of a rank's devices, and words for those without a name or without work; [] where it has none."""
+    names = [printable(device.name) for device in rank.devices]
+    if rank.has_device:
+        return names or [UNNAMED]
+    if not names and backend not in DEVICE_BACKENDS:
+        return []
+    return [f"{name} (none of its work is recorded)" for name in names or [UNNAMED]]
 
 
 def breakdown_rows(profile: Profile) -> list[record.BreakdownRow]:

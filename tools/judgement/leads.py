@@ -14,6 +14,7 @@ from tools.knowledge.tables import table
 from tools.metrics.host.pauses import STEP_BEGIN, at_place, covering, places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
+from tools.views.collectives import main_group
 from tools.views.profile import Profile
 from tools.views.step_modes import steps_text
 
@@ -126,9 +127,17 @@ def _late(profile: Profile, sure: Sequence[RankedCause], open_places: Sequence[R
             continue
         candidates, decide_by = _judged(profile, finding.hints["open"], finding.ranks[0])
         steps = steps_text(finding.steps, profile.rank(finding.ranks[0]).steps["number"].tolist())
-        place = Place("exposed_communication", finding.ranks, steps)
+        part = finding.hints.get("part") or "exposed_communication"
+        between = _longest_pause(profile, finding.ranks[0]) if part == "host" else None
+        place = Place(part, finding.ranks, steps, between, group=main_group(profile, finding.ranks[0]))
         found.append(Lead(place, each.impact_ms, each.impact_pct, finding.claim, candidates, decide_by))
     return found
+
+
+def _longest_pause(profile: Profile, rank: int) -> tuple[str, str] | None:
+    """The operators around the pauses in which the rank's host spends most time."""
+    known = places(profile, rank)
+    return None if known.empty else (str(known["before"].iloc[0]), str(known["after"].iloc[0]))
 
 
 def _of_part(profile: Profile, part: str, rank: int) -> Lead:
@@ -136,7 +145,8 @@ def _of_part(profile: Profile, part: str, rank: int) -> Lead:
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and no cause accounts for it."
     claim = Sentence(text, (cost, share))
     candidates, decide_by = _judged(profile, part, rank)
-    return Lead(Place(part, (rank,), "every step"), cost.value, share.value, claim, candidates, decide_by)
+    group = main_group(profile, rank) if part == "exposed_communication" else ""
+    return Lead(Place(part, (rank,), "every step", group=group), cost.value, share.value, claim, candidates, decide_by)
 
 
 def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:

@@ -60,6 +60,17 @@ def bus_factor(kind: str, group_size: int) -> float:
     return (2.0 if kind == "all_reduce" else 1.0) * (group_size - 1) / group_size
 
 
+def main_group(profile: Profile, rank: int) -> str:
+    """The group in whose collectives a rank spends most time: its description, else its name; "" where unknown."""
+    table = collectives(profile)
+    mine = table[(table["rank"] == rank) & (table["step"] >= 0) & (table["group"] != "")]
+    if mine.empty:
+        return ""
+    name = str((mine["end_ns"] - mine["start_ns"]).groupby(mine["group"].to_numpy()).sum().idxmax())
+    described = {group.name: group.description for group in profile.run.layout.groups}
+    return described.get(name, "") or name
+
+
 PLACE = ["group", "members", "kind", "step"]  # what, with the sequence number, names one collective
 SAME_BYTES = ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "reduce")  # other kinds differ by rank
 PARTIAL = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")  # a rank has its own part

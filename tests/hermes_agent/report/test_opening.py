@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from hermes_agent.model.diagnosis import Diagnosis, SourceRecord
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
-from tests.synthetic import RankBuilder, profile_of, run_of
+from tests.synthetic import V100, RankBuilder, profile_of, run_of
 from tools.analyzers.registry import all_checks
 from tools.judgement.ranking import ranking
 from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
+from tools.run.model import Device, Layout
 from tools.views.profile import Profile
 from tools.whatif.claim import COVERS_PCT
 
@@ -106,3 +109,27 @@ def test_nothing_recorded_without_marks_asks_for_marks() -> None:
     diagnosis = diagnosed(Profile(replace(run, ranks=tuple(replace(each, step_origin="window") for each in run.ranks))))
     assert diagnosis.headline.startswith("The recording, start-up included, takes 1.00 ms")
     assert diagnosis.next_measurements[0] == MARKED_STEPS
+
+
+@pytest.mark.parametrize(
+    ("device", "works", "backend", "title"),
+    [
+        (None, False, "gloo", "CPU only"),
+        (None, False, "nccl", "accelerator of unknown model (none of its work is recorded)"),
+        (None, True, "gloo", "accelerator of unknown model"),
+        (V100, True, "nccl", V100.name),
+    ],
+)
+def test_the_title_says_cpu_only_where_nothing_else_is_known(
+    device: Device | None, works: bool, backend: str, title: str
+) -> None:
+    rank = RankBuilder(device=device)
+    rank.operator("aten::mm", 0, 90)
+    if works:
+        rank.kernel("work", 20, 50, call_us=10, stream=rank.device_stream(3))
+        rank.kernel("work", 75, 20, call_us=30, stream=rank.device_stream(5))
+    rank.step(0, 0, 100)
+    diagnosis = diagnosed(Profile(replace(run_of(rank), layout=Layout(backend=backend))))
+    source = SourceRecord(path="t.json", format="kineto", ranks=[0], status="complete")
+    whole = diagnosis.model_copy(update={"run": diagnosis.run.model_copy(update={"sources": [source]})})
+    assert render_text(whole).splitlines()[0].endswith(f"· {title}")
