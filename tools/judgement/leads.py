@@ -152,7 +152,8 @@ def _of_part(profile: Profile, part: str, rank: int) -> Lead:
 def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:
     """The largest cause of an inconclusive verdict, as a lead: what was found, and what would refute it."""
     finding = cause.finding
-    part = next((part for part, explaining in EXPLAINING.items() if finding.family in explaining), "compute")
+    possible = [part for part, explaining in EXPLAINING.items() if families(cause) & set(explaining)]
+    part = max(possible, key=lambda each: part_pct(profile, each), default="compute")
     numbers = profile.rank(profile.run.rank_numbers[0]).steps["number"].tolist()
     steps = steps_text(finding.steps, numbers) if finding.steps else "every step"
     why = "the largest of what was found, but not well supported"

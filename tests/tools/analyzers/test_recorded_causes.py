@@ -308,7 +308,7 @@ def test_anomaly_detection_and_unequal_versions_are_reported() -> None:
     ]
     check = ask(recorded_profile(records_of(steps, None, None, environments)), "cpu.environment")
     assert {(each.cause, each.mechanism, each.ranks) for each in check.findings} == {
-        ("profiling_overhead", None, (0,)),
+        ("profiling_overhead", "anomaly_detection", (0,)),
         ("environment_configuration", "version_mismatch", (0, 1)),
     }
     debug = [environment_of(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]

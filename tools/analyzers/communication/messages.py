@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from tools.analyzers.communication.limit import holds_waiting
 from tools.analyzers.communication.transfer import ONE_RANK, ONE_RANK_CAP
 from tools.analyzers.cpu.environment import settings
@@ -19,6 +21,7 @@ from tools.whatif.change import Scale
 MANY = 20.0  # small collectives per step from which merging them is a question at all
 SHARED_CORE = 0.5  # of the time that overlaps with compute: two threads on one core get half of it each
 LEAST, MOST = 0.5, 1.3  # of the estimate: what the merged messages expose, and how many cores are free, is not known
+UNSIZED = "The sizes of the messages were not recorded; large ones would take as long in one."
 FREE_CORES = say("A part of it overlaps with compute, and costs less where cores are free.")
 
 
@@ -57,6 +60,42 @@ def small_on_host(profile: Profile) -> Check | Finding | None:
     )
 
 
+def one_for_each_parameter(profile: Profile) -> Finding | None:
+    """An all-reduce for every gradient, where sizes are not recorded: one of all gradients carries as many bytes."""
+    table, limits = collectives(profile), profile.thresholds
+    table = table[(table["step"] >= 0) & (table["kind"] == "all_reduce")]
+    if table.empty or not transfers(profile).empty:
+        return None
+    for view in profile.ranks:
+        given = view.step_of(np.flatnonzero(view.named("gradient_accumulated")))
+        asked = table.loc[table["rank"] == view.rank.rank, "step"].to_numpy()
+        if sorted(given[given >= 0].tolist()) != sorted(asked.tolist()):
+            return None
+    first = profile.run.rank_numbers[0]
+    count, exposed = measure(profile, "accumulated_gradients", rank=first), measure(profile, "exposed_transfer_ms")
+    step_ms, saved_ms = profile.mean_step_ms, exposed.value * (1.0 - 1.0 / max(count.value, 1.0))
+    saved_pct = 100.0 * saved_ms / step_ms
+    if count.value < MANY or saved_pct < limits["cause_share_pct"]:
+        return None
+    text = "A step runs an all-reduce for each of its {0}; they are exposed for {1}, where one can carry all of them."
+    return Finding(
+        cause="small_packet",
+        claim=say(text, count, exposed),
+        confidence=confidence((saved_pct, limits["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8),
+        ranks=profile.run.rank_numbers,
+        steps=count.steps,
+        saving=Saving(
+            step_ms=step_ms,
+            saved_ms=saved_ms,
+            least_ms=LEAST * saved_ms,
+            most_ms=min(MOST * saved_ms, step_ms),
+            method="exposed time of one all-reduce per gradient, less that of a single one",
+        ),
+        signals=("many collectives per step",),
+        against=(say(UNSIZED),),
+    )
+
+
 @check(
     *("communication.small_packet", "Many small messages", "Do many small collectives cost more than their data?"),
     causes=("small_packet",),
@@ -68,6 +107,8 @@ def small_packet(profile: Profile) -> Check | Finding | None:
     on_host = small_on_host(profile)
     if on_host is not None:
         return on_host
+    if (each := one_for_each_parameter(profile)) is not None:
+        return each
     usable = [fit for fit in fits(profile) if 100.0 * fit.error <= profile.thresholds["fit_error_pct"]]
     if not usable:
         return _many_short(profile)

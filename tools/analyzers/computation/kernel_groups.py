@@ -204,6 +204,7 @@ def memory_bound(profile: Profile) -> Check | Finding:
     moved = () if host else _bandwidth(profile, where.worst)
     finding = Finding(
         cause="memory_bound",
+        mechanism="elementwise_chain",
         claim=say(text.replace(" take", ", each reading and writing whole tensors, take"), where.share),
         confidence=confidence((saved_pct, limit), at_most=0.8 if host else 0.85 if moved else 0.65),
         details=(say("They take {0}, in {1} per step.", *where.amounts), *moved),

@@ -58,6 +58,8 @@ def data_loader(profile: Profile) -> Check | Finding:
         return restarting
     shares = measure_ranks(profile, ranks, "part_pct", part="data_wait")
     worst, chosen = worst_of(values(shares)), affected(values(shares), profile.thresholds["noted_pct"])
+    most = shares[worst].value / profile.thresholds["straggler_lead"]
+    chosen = tuple(rank for rank in chosen if shares[rank].value > most)  # one that waits far less waits for others
     if chosen:
         return _finding(profile, chosen, worst)
     text = "The step waits {0} for its data loader ({1}); the loader's spans last {2}, hidden or not."

@@ -38,6 +38,14 @@ def repeated_exchange_ms(profile: Profile, rank: int) -> Measurement:
     return of_events(view, value, rows, "all-reduces before the last pass of an optimizer step")
 
 
+@metric("gradients", "gradients that reach parameters per step", "How many parameters get a gradient per step?")
+def accumulated_gradients(profile: Profile, rank: int) -> Measurement:
+    """Parameters that get a gradient, per step; a parameter counts in each backward pass."""
+    view = profile.rank(rank)
+    rows = view.in_steps(np.flatnonzero(view.named("gradient_accumulated")))
+    return of_events(view, len(rows) / len(view.steps), rows, "torch::autograd::AccumulateGrad")
+
+
 @metric("searches", "searches for unused parameters per step", "How often does DDP search unused parameters?")
 def unused_searches(profile: Profile, rank: int) -> Measurement:
     """Searches for parameters without a gradient per step (``find_unused_parameters``)."""
