@@ -140,6 +140,8 @@ def test_a_thread_blocked_in_the_scripts_own_calls_in_every_step_may_be_logging(
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx(30.0)
     assert finding.confidence <= 0.65
+    collecting = [step_rows(0, [80.0] * 40, thread_cpu_ms=50.0, gc_ms=25.0)]
+    assert checkpoint(recorded_profile(records_of(collecting), hesitating))[1].status == "clean"
     written = records_of(steps, {0: {"write_bytes": 1e6}})
     (finding,) = checkpoint(recorded_profile(written, hesitating))[1].findings
     assert finding.confidence > 0.65

@@ -107,7 +107,10 @@ def blocked_ms(profile: Profile, records: HostRecords, rank: int) -> float:
         if profile.rank(rank).rank.has_device:
             waited_ns = float(bursts(profile, rank)["waited_ns"].sum())
             device_ms = waited_ns / 1e6 / max(len(profile.rank(rank).steps), 1)
-    explained = _part(profile, "data_wait", rank) + max(exposed_ms, _part(profile, "waiting", rank)) + device_ms
+    # Ranks in step wait for the one that collects longest.
+    collected = max((_part(profile, "gc", other) for other in records.ranks), default=0.0) - _part(profile, "gc", rank)
+    explained = _part(profile, "data_wait", rank) + device_ms
+    explained += max(exposed_ms, _part(profile, "waiting", rank), collected)
     return max(off.value - explained, 0.0)
 
 
@@ -165,5 +168,6 @@ def _steadily_blocked_ms(profile: Profile, records: HostRecords, rank: int) -> f
     stalls = rank_stalls(profile).get(rank)
     blocked = blocked_ms(profile, records, rank) - interpreter_wait_ms(profile, records, rank)
     blocked -= 0.0 if stalls is None else stalls.cost_ms
-    between = measure(profile, "part_ms", part="host", rank=rank).value
-    return max(blocked, 0.0) if between >= BETWEEN * blocked else 0.0
+    # A collection runs on the core: what it takes between operators is no time off it.
+    between = measure(profile, "part_ms", part="host", rank=rank).value - _part(profile, "gc", rank)
+    return max(min(blocked, between), 0.0) if between >= BETWEEN * blocked else 0.0
