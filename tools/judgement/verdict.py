@@ -132,6 +132,7 @@ UNSEEN_HOST = (
     " cores: contention, the interpreter lock and throttling were not observed"
 )
 HOST_RECORDS = "some steps with `hermes_agent.monitor`, which records the wait for a core"
+MORE_SAMPLES = "a longer run under the monitor: it took no sample of the processes in steps without a profiler"
 MARKED_STEPS = "steps marked with the profiler's step(), after a warm-up"
 
 
@@ -194,7 +195,7 @@ def _without_cause(
         why = "no check could be answered from this data"
         return Judgement("inconclusive", why, _needed(profile, (), checks))
     if not profile.run.has_device and not _host_observed(profile):
-        return Judgement("inconclusive", UNSEEN_HOST, HOST_RECORDS)
+        return Judgement("inconclusive", UNSEEN_HOST, HOST_RECORDS if profile.run.records is None else MORE_SAMPLES)
     return Judgement("healthy", "computation fills the step and fixing no cause would save a noticeable share")
 
 
