@@ -173,7 +173,6 @@ class _Page:
         for lead in shown:
             figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %")
             ranks = "" if len(self.diagnosis.run.ranks) < 2 else f", {rank_list(lead.place.ranks)}"
-            part = PART_TITLES.get(lead.place.part, "whole step")
             lines.append(
                 self._columns(f"{lead.id} {PLACE_TITLES[lead.place.part]}, {lead.place.steps}{ranks}", *figures)
             )

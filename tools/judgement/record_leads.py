@@ -7,13 +7,14 @@ from types import MappingProxyType
 
 from tools.errors import UsageError
 from tools.findings import Fact, Sentence
-from tools.judgement.leads import Candidate, Lead, Place, steps_text
+from tools.judgement.leads import Candidate, Lead, Place
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
 from tools.views.profile import Profile
 from tools.views.series import RunSeries
+from tools.views.step_modes import steps_text
 
 # Parts of a step that records hold, and what they are called in a trace.
 PARTS: Mapping[str, str] = MappingProxyType({"waiting": "exposed_communication", "data_wait": "data_wait"})
