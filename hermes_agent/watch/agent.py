@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from socket import gethostname
 
-from hermes_agent.monitor.format import StepRecord, anomalies_file
+from hermes_agent.monitor.format import Answer, StepRecord, anomalies_file
 from hermes_agent.monitor.ring import RankState
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Foreign, Suspect, foreign_processes
 from hermes_agent.watch.core_wait import CoreWait
@@ -22,6 +22,7 @@ from hermes_agent.watch.suspicions import Present, Suspicions
 MOST_NAMED = 8
 # No other process is to be looked for: spikes are over when they are reported.
 EXPLAINED = frozenset({AnomalyKind.RECOVERY, AnomalyKind.SILENT, AnomalyKind.SPIKE})
+NOT_MADE = (Answer.REFUSED, Answer.FAILED)
 MOST_UNCLEAR = 2  # ranks profiled when none is suspect
 MOST_NOTICED = 100
 SLOWEST_POLL_S = 0.5
@@ -114,6 +115,7 @@ class NodeAgent:
         self._journal = anomalies_file(run_folder, gethostname())
         self._suspicions = Suspicions(self._options.thresholds)
         self._core_wait = CoreWait()
+        self._asked: tuple[Anomaly, RequestedCapture] | None = None  # the last capture that was requested
         self._neighbours = Neighbours(run_folder, gethostname())
         self._last: dict[int, RankNow] = {}
         self._noticed: list[Noticed] = []
@@ -199,6 +201,7 @@ class NodeAgent:
         """Request the capture of the strongest suspicion, or retry one that had to wait."""
         for each in anomalies:
             self._suspicions.add(each)
+        self._reopen_refused()
         step_ms = self._group.present_ms()
         if not self._options.capture or step_ms is None:
             return None, None
@@ -217,4 +220,16 @@ class NodeAgent:
         capture = self._requests.by_itself(request, last_step, now_s)
         if not capture.refused:
             self._suspicions.settle(suspicion)
+            self._asked = suspicion, capture
         return suspicion, capture
+
+    def _reopen_refused(self) -> None:
+        """Take up the last suspicion again where its first rank made no capture."""
+        if self._asked is None:
+            return
+        suspicion, capture = self._asked
+        here = self._rings.ranks()
+        answers = [self._rings[rank].answer() for rank in capture.ranks[:1] if rank in here]
+        if any(about == capture.request and answer in NOT_MADE for about, answer, *_ in answers):
+            self._suspicions.reopen(suspicion)
+            self._asked = None

@@ -13,6 +13,7 @@ CAPTURED_KINDS = frozenset(
     {AnomalyKind.CHANGE, AnomalyKind.DRIFT, AnomalyKind.STALL, AnomalyKind.SLOW_RANK, AnomalyKind.RANK_CHANGE}
 )
 STILL_SHARE = 0.5  # of the excess that must still be there when a capture is allowed
+WORSE = 1.5  # times what the captured anomaly of a rank cost: less than that is the same fault
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,14 @@ class Suspicions:
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
         self._open: dict[int, Anomaly] = {}
+        self._captured_ms: dict[int, float] = {}  # by rank, what its captured anomaly cost
 
     def add(self, anomaly: Anomaly) -> None:
-        """Note an anomaly that a capture may explain; waiting for a core is none."""
+        """Note an anomaly that a capture may explain; waiting for a core is none, nor is what is captured already."""
+        if anomaly.deviation.kind is AnomalyKind.RECOVERY:
+            self._captured_ms.clear()
+        if anomaly.suspect and anomaly.cost_ms < WORSE * self._captured_ms.get(anomaly.rank, 0.0):
+            return
         if anomaly.deviation.kind not in CAPTURED_KINDS or anomaly.contention:
             return
         older = self._open.get(anomaly.rank)
@@ -57,6 +63,12 @@ class Suspicions:
         """Forget a suspicion that is captured; one without a rank is settled by the capture of any rank."""
         self._open.pop(anomaly.rank, None)
         self._open.pop(NO_RANK, None)
+        self._captured_ms[anomaly.rank] = anomaly.cost_ms
+
+    def reopen(self, anomaly: Anomaly) -> None:
+        """Note a suspicion again whose capture a rank refused or failed to make."""
+        self._captured_ms.pop(anomaly.rank, None)
+        self._open.setdefault(anomaly.rank, anomaly)
 
     def _confirmed(self, anomaly: Anomaly, present: Present) -> bool:
         return present.step - anomaly.deviation.noticed >= self._at.confirm

@@ -12,7 +12,7 @@ from hermes_agent.watch.agent import AgentOptions, NodeAgent, Noticed
 from hermes_agent.watch.anomaly import AnomalyKind, Foreign
 from hermes_agent.watch.rings import RequestLimits
 from hermes_agent.watch.view import line_of, picture
-from tests.hermes_agent.monitor.monitored import options, start_script
+from tests.hermes_agent.monitor.monitored import BrokenProfiler, options, start_script
 from tools.sources.monitor.reader import read_monitor
 
 # Two processes that wait for each other after every step; rank 1's data gets slow at step 200.
@@ -113,6 +113,47 @@ def test_captures_are_not_asked_for_more_often_than_allowed(run_folder: Path) ->
     assert len(made) == 1
     assert {each.refused for each in asked if each.refused} <= {"1 captures were made within the hour"}
     assert len(asked) >= 2
+
+
+def test_a_capture_that_has_to_wait_is_requested_when_the_pause_is_over_and_the_change_is_still_there(
+    run_folder: Path,
+) -> None:
+    clock = [100.0]
+    limits = RequestLimits(apart_s=15.0, worse=1000.0)
+    agent = NodeAgent(run_folder, AgentOptions(limits=limits, foreign=nobody, clock=lambda: clock[0]))
+    with Monitor(run_folder, rank=0, options=options()) as monitor:
+        steady(monitor, 50, 0.001)
+        steady(monitor, 40, 0.01)
+        first = [each.capture for each in agent.poll() if each.capture]
+        steady(monitor, 40, 0.04)
+        clock[0] += 5
+        waiting = agent.poll()
+        clock[0] += 11
+        steady(monitor, 3, 0.04)
+        retried = agent.poll()
+    assert [each.refused for each in first] == [""]
+    refused = [each.capture.refused for each in waiting if each.capture]
+    assert refused == ["the last capture was less than 15 s ago"]
+    (late,) = [each for each in retried if each.capture is not None]
+    assert late.noticed_before
+    assert late.capture is not None
+    assert (late.capture.request, late.capture.refused) == (2, "")
+    assert line_of(late).startswith("still there: change: since step ")
+    journal = next((run_folder / "monitor").glob("anomalies-*.jsonl")).read_text(encoding="utf-8").splitlines()
+    assert len(journal) == sum(not each.noticed_before for each in (*agent.snapshot().noticed,))
+
+
+def test_a_capture_that_the_rank_cannot_make_is_tried_again(run_folder: Path) -> None:
+    clock = [100.0]
+    agent = NodeAgent(run_folder, AgentOptions(foreign=nobody, clock=lambda: clock[0]))
+    asked: list[int] = []
+    with Monitor(run_folder, rank=0, options=options(profiler=BrokenProfiler)) as monitor:
+        steady(monitor, 50, 0.001)
+        for _ in range(3):
+            steady(monitor, 40, 0.01)
+            asked += [each.capture.request for each in agent.poll() if each.capture and not each.capture.refused]
+            clock[0] += 61
+    assert asked == [1, 2]  # the last two would be without a suspect: so many are allowed in an hour
 
 
 def test_a_rank_that_is_killed_is_reported_once_and_one_that_ends_is_not(run_folder: Path) -> None:

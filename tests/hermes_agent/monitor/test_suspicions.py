@@ -49,3 +49,22 @@ def test_waiting_for_a_core_and_spikes_call_for_no_capture() -> None:
     suspicions.add(Anomaly(Deviation(AnomalyKind.CHANGE, 1, 1, 40.0, 80.0), None, "waits", contention=True))
     suspicions.add(Anomaly(Deviation(AnomalyKind.SPIKE, 1, 1, 40.0, 80.0), None))
     assert suspicions.strongest(Present(130, 80.0, {})) is None
+
+
+def test_a_captured_fault_is_not_captured_again_unless_it_gets_worse_or_the_capture_failed() -> None:
+    suspicions, present = Suspicions(), Present(130, 80.0, {0: -9.0, 1: 9.0})
+    first = of_rank(1, 6.0)
+    suspicions.add(first)
+    suspicions.settle(first)
+    suspicions.add(of_rank(1, 8.0))
+    assert suspicions.strongest(present) is None
+    suspicions.add(of_rank(1, 9.0))
+    assert suspicions.strongest(present) is not None
+    suspicions.settle(of_rank(1, 9.0))
+    assert suspicions.strongest(present) is None
+    suspicions.reopen(first)
+    assert suspicions.strongest(present) is first
+    suspicions.settle(first)
+    suspicions.add(Anomaly(Deviation(AnomalyKind.RECOVERY, 140, 140, 46.0, 40.0), None))
+    suspicions.add(of_rank(1, 6.0))
+    assert suspicions.strongest(present) is not None
