@@ -94,6 +94,7 @@ class GradientWatch:
         self._hooks: list[Handle] = []
         self._optimizers: weakref.WeakSet[Optimizer] = weakref.WeakSet()
         self._hooked = False
+        self._compiling: Callable[[], bool] = bool
 
     def watch(self, model: Model) -> None:
         """Watch the first parameter that is trained, which gets its gradient last."""
@@ -104,6 +105,7 @@ class GradientWatch:
         register = getattr(sys.modules.get("torch.optim.optimizer"), "register_optimizer_step_pre_hook", None)
         if register is not None and not self._hooked:
             self._hooked = True
+            self._compiling = getattr(sys.modules.get("torch.compiler"), "is_compiling", self._compiling)
             self._hooks.append(register(self._updating))
         return self._hooked
 
@@ -120,8 +122,8 @@ class GradientWatch:
     def _updating(self, optimizer: Optimizer, *_: object) -> None:
         """Note the begin of an optimizer's step. Whichever of its groups gets its gradients last is not known:
         the first parameter of each is watched from its first step on, and the last one counts."""
-        if threading.get_ident() != self._thread:
-            return
+        if self._compiling() or threading.get_ident() != self._thread:
+            return  # an optimizer's step that torch.compile traces is left as it is
         self._totals[layout.UPDATING] = perf_counter_ns()
         if optimizer in self._optimizers:
             return

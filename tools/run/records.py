@@ -81,7 +81,7 @@ class MonitoredRank:
 class MonitorRecords:
     """All records of a run folder. Every table has the columns rank and attempt; times in ms unless named otherwise.
 
-    steps:     step, end_unix_ns, wall_ms, data_wait_ms, own_ms (NaN when no model was watched), waiting_ms, gc_ms,
+    steps:     step, end_unix_ns, wall_ms, data_wait_ms, own_ms (NaN when it was not recorded), waiting_ms, gc_ms,
                gc_longest_ms, thread_cpu_ms, gc_runs, fetches, samples, in_flight, result_queue,
                pinned_queue (NaN where there is no such queue),
                captured, written (a profiler was ended or its trace written), first (bool), samples_per_s, mfu (NaN
