@@ -143,12 +143,14 @@ class EndpointEmbedding(_Batched):
         self._client: OpenAI | None = None
 
     def _vectors(self, texts: list[str]) -> Vector:
-        from openai import OpenAI, OpenAIError
+        from openai import OpenAIError
+
+        from case_library.endpoint_client import endpoint_client
 
         choice, mask = self._choice, self._choice.mask
         where = f"The embedding endpoint {choice.base_url}"
-        self._client = self._client or OpenAI(
-            base_url=choice.base_url, api_key=choice.key or "none", timeout=TIMEOUT_S, max_retries=RETRIES
+        self._client = self._client or endpoint_client(
+            choice.base_url, choice.key, timeout_s=TIMEOUT_S, retries=RETRIES, proxies=True, fault=EmbeddingError
         )
         outward = [(mask(text) if mask else text)[:MAX_LETTERS] or " " for text in texts]
         try:
@@ -156,6 +158,8 @@ class EndpointEmbedding(_Batched):
             rows = [entry.embedding for entry in sorted(answer.data, key=lambda entry: entry.index)]
             vectors = np.array(rows, dtype=np.float32)
         except OpenAIError as error:
+            if isinstance(error.__cause__, EmbeddingError):
+                raise error.__cause__ from None
             raise EmbeddingError(f"{where} gave no vectors ({type(error).__name__}); check the settings.") from error
         except (AttributeError, TypeError, ValueError) as error:
             raise EmbeddingError(f"{where} gave an answer of another form; check that it serves embeddings.") from error

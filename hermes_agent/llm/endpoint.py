@@ -28,16 +28,12 @@ from hermes_agent.llm.wire import Body, StreamedReply, encode
 from tools.errors import ModelError
 
 if TYPE_CHECKING:
-    from httpx2 import Response
     from openai import APIError, OpenAI, Stream
     from openai.types.chat import ChatCompletionChunk
 
 Chunk: TypeAlias = Mapping[str, object]
 
 POLL_S = 0.05
-CONNECT_TIMEOUT_S = 10.0
-MAX_BODY_BYTES = 64 * 1024 * 1024  # of one response, errors included
-NO_KEY = "none"  # the client insists on one; servers without keys ignore it
 
 
 class EndpointModel:
@@ -129,44 +125,20 @@ class EndpointModel:
                 raise ModelError(f"{where} streamed something that is no chunk of an answer; ask again.") from error
 
     def _connected(self) -> OpenAI:
-        """The client, made at the first call; nothing meant for OpenAI is sent to anyone else."""
+        """The client, made at the first call; the run's data goes to the address that the user wrote down."""
         if self._client is None:
-            import openai
+            from case_library.endpoint_client import endpoint_client
 
-            # No redirects: the run's data goes to the address that the user wrote down and nowhere else.
-            http = openai.DefaultHttpxClient(
-                follow_redirects=False,
-                trust_env=not self._endpoint.loopback,
-                headers={"accept-encoding": "identity"},  # a small compressed body can fill the memory
-                event_hooks={"response": [self._bound]},
+            endpoint = self._endpoint
+            self._client = endpoint_client(
+                endpoint.base_url,
+                endpoint.api_key,
+                timeout_s=endpoint.timeout_s,
+                retries=0,
+                proxies=not endpoint.loopback,
+                fault=ModelError,
             )
-            client = openai.OpenAI(
-                base_url=self._endpoint.base_url,
-                api_key=self._endpoint.api_key or NO_KEY,
-                timeout=openai.Timeout(self._endpoint.timeout_s, connect=CONNECT_TIMEOUT_S),
-                max_retries=0,
-                http_client=http,
-            )
-            # Read from the environment by the client, whoever the endpoint belongs to.
-            client.organization = client.project = client.admin_api_key = None
-            self._client = client
         return self._client
-
-    def _bound(self, response: Response) -> None:
-        """Refuse a compressed body, and stop reading one that does not end."""
-        where, read = self._endpoint.base_url, response.iter_bytes
-        if response.headers.get("content-encoding", "identity") != "identity":
-            raise ModelError(f"{where} compressed its answer, which it was asked not to do; choose another endpoint.")
-
-        def bounded(chunk_size: int | None = None) -> Iterator[bytes]:
-            size = 0
-            for part in read(chunk_size):
-                size += len(part)
-                if size > MAX_BODY_BYTES:
-                    raise ModelError(f"The answer of {where} is larger than {MAX_BODY_BYTES:,} bytes; ask again.")
-                yield part
-
-        response.iter_bytes = bounded  # type: ignore[method-assign]
 
 
 def _interruptible(produce: Callable[[], Iterator[Chunk]], cancelled: Callable[[], bool]) -> Iterator[Chunk | None]:

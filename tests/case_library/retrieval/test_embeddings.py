@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,6 +21,7 @@ from case_library.retrieval.recall import CaseIndex, CaseQuery
 from tests.case_library.embedding_server import EmbeddingServer, embedding_server
 from tests.case_library.own_cases import draft, put
 from tests.case_library.toy_weights import toy_weights
+from tests.hermes_agent.llm.fake_endpoint import Answer, raw_server, serving
 
 CHOSEN = ("torchtune-loss-item-sync", "dali-first-epoch-cold-storage", "marin-coordinated-gc")
 SYNC = CaseQuery(text="loss.item() synchronizes in every step")
@@ -185,3 +188,23 @@ def test_the_default_loads_neither_weights_nor_a_client(folder: Path) -> None:
 def test_neither_choice_nor_its_text_form_tells_the_key(server: EmbeddingServer) -> None:
     assert "secret-key" not in repr(endpoint(server))
     assert "secret-key" not in version(endpoint(server))
+
+
+def test_an_embedding_endpoint_is_not_followed_elsewhere_and_not_expanded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("OPENAI_ORG_ID", "ours")
+    packed = gzip.compress(bytes(50 << 20))
+    with raw_server(b"Content-Type: application/json\r\nContent-Encoding: gzip\r\n", [packed]) as url:
+        tracemalloc.start()
+        with pytest.raises(EmbeddingError, match="compressed its answer"):
+            EndpointEmbedding(EmbeddingChoice("endpoint", base_url=url, model="m"))(["slow loader"])
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < 16 << 20
+    with embedding_server() as other:
+        away = Answer(307, document="", headers={"location": f"{other.url}/embeddings"})
+        with serving(away) as endpoint, pytest.raises(EmbeddingError, match="gave no vectors"):
+            EndpointEmbedding(EmbeddingChoice("endpoint", base_url=endpoint.url, model="m"))(["slow loader"])
+        assert other.requests == []
+        assert "openai-organization" not in endpoint.headers[0]

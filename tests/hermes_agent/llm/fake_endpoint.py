@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -90,6 +91,31 @@ def serving(*answers: Answer | Callable[[Body], Answer]) -> Iterator[FakeEndpoin
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+@contextmanager
+def raw_server(headers: bytes, pieces: Iterable[bytes]) -> Iterator[str]:
+    """The address of a server that answers every request with these pieces until the client goes away."""
+    done = threading.Event()
+
+    def serve(listener: socket.socket) -> None:
+        while not done.is_set():
+            with suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.settimeout(30)
+                    connection.recv(1 << 20)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + headers + b"\r\n")
+                    for piece in pieces:
+                        connection.sendall(piece)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.05)
+        thread = threading.Thread(target=serve, args=(listener,), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        done.set()
+        thread.join(30)
 
 
 class _Handler(BaseHTTPRequestHandler):

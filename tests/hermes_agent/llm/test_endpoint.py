@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import socket
 import threading
 import time
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -27,6 +30,7 @@ from tests.hermes_agent.llm.fake_endpoint import (
     FakeEndpoint,
     call_chunk,
     end_chunk,
+    raw_server,
     refused,
     said,
     serving,
@@ -289,9 +293,37 @@ def test_a_compressed_answer_is_refused_before_it_is_unpacked() -> None:
 
 @pytest.mark.parametrize("answer", [refused(400, "x" * 3000), Answer(chunks=["x" * 3000])])
 def test_an_answer_that_does_not_end_is_not_read_to_its_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hermes_agent.llm.endpoint.MAX_BODY_BYTES", 2000)
+    monkeypatch.setattr("case_library.endpoint_client.MAX_BODY_BYTES", 2000)
     with serving(answer) as endpoint, pytest.raises(ModelError, match="larger than 2,000 bytes"):
         reply_of(model_at(endpoint))
+
+
+def test_a_reply_compressed_eight_hundred_times_is_not_expanded() -> None:
+    expanded_bytes = 50 << 20
+    packed = gzip.compress(b"data: " + bytes(expanded_bytes))
+    assert len(packed) < expanded_bytes / 800
+    with raw_server(b"Content-Type: text/event-stream\r\nContent-Encoding: gzip\r\n", [packed]) as url:
+        tracemalloc.start()
+        with pytest.raises(ModelError, match="compressed its answer"):
+            reply_of(model_at(url))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+    assert peak < expanded_bytes / 4
+
+
+@pytest.mark.parametrize("start", [b"data: ", b'data: {"choices": [{"delta": {"content": "', b": ", b""])
+def test_one_endless_line_is_broken_off(start: bytes) -> None:
+    endless = itertools.chain([start], itertools.repeat(b"x" * (1 << 16)))
+    too_long = pytest.raises(ModelError, match=r"A line of the answer of .* is longer than 4,194,304 bytes")
+    with raw_server(b"Content-Type: text/event-stream\r\n", endless) as url, too_long:
+        reply_of(model_at(url))
+
+
+def test_an_event_of_endless_lines_is_broken_off() -> None:
+    endless = itertools.repeat(b"data: " + b"x" * 60_000 + b"\n")
+    too_large = pytest.raises(ModelError, match="is larger than 67,108,864 bytes")
+    with raw_server(b"Content-Type: text/event-stream\r\n", endless) as url, too_large:
+        reply_of(model_at(url))
 
 
 def test_a_redirect_is_not_followed() -> None:
