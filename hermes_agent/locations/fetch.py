@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
 
+from hermes_agent.locations.http_guard import HttpGuard
 from hermes_agent.locations.places import discard, error_text, new_folder, store, without_credentials
 from hermes_agent.monitor.format import CAPTURES, RECORDS
 from tools.errors import HermesError, InputError, UsageError
@@ -47,7 +48,8 @@ class _Found:
 def fetched(url: str, cache_dir: Path | None) -> Path:
     """Return a folder with copies of the run's files; raises UsageError or InputError where the URL gives none."""
     shown = without_credentials(url)
-    files, root = opened(url)
+    guard = HttpGuard(url)
+    files, root = opened(url, guard=guard)
     try:
         found = list(_listed(files, root, shown))
         if not found:
@@ -62,9 +64,14 @@ def fetched(url: str, cache_dir: Path | None) -> Path:
         except BaseException:
             discard(folder)
             raise
-    except HermesError:
-        raise
     except Exception as error:  # the protocol's package may raise anything where it cannot list or read
+        if guard.refused:
+            raise InputError(
+                f"{shown}: the server there refers to {guard.refused}, another scheme or host, which is not followed; "
+                "give that URL yourself if it is the run's"
+            ) from error
+        if isinstance(error, HermesError):
+            raise
         if isinstance(error, OSError) and error.errno in FULL:
             raise InputError(f"{shown}: the disk for the copy is full; free some space") from error
         raise InputError(f"{shown}: cannot be read ({error_text(error, url)}); check the URL and the rights") from error
@@ -88,14 +95,17 @@ def _copy(files: _Files, found: list[_Found], target: Path, shown: str) -> int:
     return total
 
 
-def opened(url: str, failure: str = "cannot be opened") -> tuple[Any, str]:
-    """Return the fsspec file system of a URL and the path in it; raises UsageError where there is none."""
+def opened(url: str, failure: str = "cannot be opened", guard: HttpGuard | None = None) -> tuple[Any, str]:
+    """Return the fsspec file system of a URL and the path in it; raises UsageError where there is none.
+
+    Over HTTP it asks the scheme and host of the URL alone, and ``guard`` knows where it was referred to.
+    """
     try:
         import fsspec  # type: ignore[import-untyped]
     except ImportError as error:
         raise UsageError("fsspec is missing; install it, with the package for that kind of URL") from error
     try:
-        files, root = fsspec.core.url_to_fs(url)
+        files, root = fsspec.core.url_to_fs(url, **(guard or HttpGuard(url)).options())
     except Exception as error:  # the protocol's package may raise anything where it lacks something
         reason = f"{failure} ({error_text(error, url)}); check the URL and install what it needs"
         raise UsageError(f"{without_credentials(url)}: {reason}") from error

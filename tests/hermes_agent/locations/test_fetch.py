@@ -114,12 +114,12 @@ class Listing:
 
 @pytest.mark.parametrize("name", ["..json", "a\\..\\b.json", "a\n.json", "x" * 300 + ".json", "b\x1b[31m.json"])
 def test_a_name_that_is_none_of_ours_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setattr(fetch, "opened", lambda url: (Listing([name, "ok.json"]), "run"))
+    monkeypatch.setattr(fetch, "opened", lambda url, **_: (Listing([name, "ok.json"]), "run"))
     assert names_below(fetch.fetched("made://run", tmp_path)) == {"ok.json"}
 
 
 def test_more_bytes_than_a_listing_told_are_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fetch, "opened", lambda url: (Listing(["a.json"], b"x" * 100), "run"))
+    monkeypatch.setattr(fetch, "opened", lambda url, **_: (Listing(["a.json"], b"x" * 100), "run"))
     monkeypatch.setattr(fetch, "MOST_BYTES", 99)
     with pytest.raises(InputError, match="too much to be copied"):
         fetch.fetched("made://run", tmp_path)
@@ -127,7 +127,7 @@ def test_more_bytes_than_a_listing_told_are_not_taken(tmp_path: Path, monkeypatc
 
 def test_more_files_than_a_run_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = [f"{number}.json" for number in range(fetch.MOST_FILES + 1)]
-    monkeypatch.setattr(fetch, "opened", lambda url: (Listing(many), "run"))
+    monkeypatch.setattr(fetch, "opened", lambda url, **_: (Listing(many), "run"))
     with pytest.raises(InputError, match="holds 4097 files"):
         fetch.fetched("made://run", tmp_path)
 
@@ -219,7 +219,7 @@ def test_a_trace_behind_a_signed_url_is_told_by_what_stands_before_the_signature
             return {"name": path, "type": "file", "size": 1}
 
     root = "http://host/rank0.pt.trace.json.gz?X-Amz-Signature=abc/def"
-    monkeypatch.setattr(fetch, "opened", lambda url: (Signed([]), root))
+    monkeypatch.setattr(fetch, "opened", lambda url, **_: (Signed([]), root))
     assert names_below(fetch.fetched(root, tmp_path)) == {"rank0.pt.trace.json.gz"}
 
 
@@ -278,7 +278,7 @@ def test_nothing_stays_of_a_copy_that_was_not_finished(
         def open(self, path: str, mode: str) -> BytesIO:
             return Broken(error)
 
-    monkeypatch.setattr(fetch, "opened", lambda url: (Ending(["a.json"]), "run"))
+    monkeypatch.setattr(fetch, "opened", lambda url, **_: (Ending(["a.json"]), "run"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with pytest.raises((InputError, KeyboardInterrupt), match=told):
         fetch.fetched("made://run", tmp_path / "cache" if cached else None)
