@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.documents import DepthError, parse_yaml
 from tools.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,14 +59,13 @@ def read_mapping(path: Path, content: bytes) -> dict[str, object]:
     """The fields of a YAML file; raises ``CaseError`` when it holds anything else."""
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        data = yaml.load(content, Loader=loader)
+        data = parse_yaml(content)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""
         raise CaseError(f"{path} is not valid YAML{where}; fix the syntax there.") from error
-    except RecursionError as error:
+    except DepthError as error:
         raise CaseError(f"{path} is nested too deeply for a case; a case has two levels.") from error
     if not isinstance(data, dict):
         raise CaseError(f"{path} must hold one mapping of case fields; start it with 'id:'.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from case_library.retrieval.embedding_choice import EmbeddingChoice, EmbeddingError
 from case_library.retrieval.hashed_embedding import Vector, unit_vectors
+from tools.documents import parse_json
 
 if TYPE_CHECKING:
     from openai import OpenAI
@@ -123,7 +123,7 @@ def _tokenizer(path: Path) -> Tokenizer:
         raise EmbeddingError(f"{path} is too large for a tokenizer; fetch the file again.")
     try:
         text = path.read_text(encoding="utf-8")
-        if "model" not in json.loads(text):
+        if "model" not in parse_json(text):
             raise ValueError
     except (OSError, ValueError, TypeError) as error:
         raise EmbeddingError(f"{path} is not a tokenizer; fetch the file again.") from error

@@ -18,6 +18,7 @@ from case_library.library import BUNDLED_CASES, CaseError
 from case_library.retrieval import embedding_choice
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, EmbeddingError
 from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, card_of, document
+from tools.documents import parse_json
 
 if TYPE_CHECKING:
     from case_library.schema import Case
@@ -53,7 +54,7 @@ class Snapshot:
 
     def cards(self) -> tuple[CaseCard, ...]:
         """The cards of the cases in id order."""
-        rows = json.loads((self.folder / CARDS).read_text(encoding="utf-8"))
+        rows = parse_json((self.folder / CARDS).read_text(encoding="utf-8"))
         return tuple(CaseCard(**{**row, "signals": tuple(row["signals"])}) for row in rows)
 
 
@@ -81,7 +82,7 @@ def take_snapshot(
         if existed:
             notes.append(f"The case index in {cached} was damaged; it has been rebuilt from the case files.")
         notes += _publish(target, cached)
-    return Snapshot(home, contents, (*notes, *json.loads((target / LEFT_OUT).read_text(encoding="utf-8"))))
+    return Snapshot(home, contents, (*notes, *parse_json((target / LEFT_OUT).read_text(encoding="utf-8"))))
 
 
 def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
@@ -135,7 +136,7 @@ def _copy_whole(cached: Path, target: Path) -> bool:
 
 def _is_whole(folder: Path) -> bool:
     with suppress(OSError, ValueError):
-        return bool(json.loads((folder / MANIFEST).read_text(encoding="utf-8")) == _checksums(folder))
+        return bool(parse_json((folder / MANIFEST).read_text(encoding="utf-8")) == _checksums(folder))
     return False
 
 
@@ -167,7 +168,7 @@ class CaseIndex:
         from case_library.retrieval.chroma_store import ChromaStore
         from case_library.retrieval.ranker import CaseRanker
 
-        stored = json.loads((snapshot.folder / EMBEDDING).read_text(encoding="utf-8"))
+        stored = parse_json((snapshot.folder / EMBEDDING).read_text(encoding="utf-8"))
         embedding = embedding_choice.open_embedding(choice, stored)
         cards = snapshot.cards()
         self.notes = (*snapshot.notes, note) if note else snapshot.notes

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from tools.documents import parse_json
 from tools.errors import ExitCode, HermesError
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -107,9 +108,9 @@ class Reply:
 
 def _is_object(text: str) -> bool:
     try:
-        value = json.loads(text)
+        value = parse_json(text)
         json.dumps(value, allow_nan=False)
-    except (ValueError, RecursionError):
+    except ValueError:
         return False
     return isinstance(value, dict)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from hermes_agent.llm.model import ChatModel, Message, ModelRequest, Reply
+from tools.documents import parse_json
 
 # Hosts that everybody may know: links to documentation stay readable.
 PUBLIC_HOSTS = re.compile(
@@ -66,8 +67,8 @@ class Redactor:
     def unmask_json(self, text: str) -> str:
         """Unmask the strings of a JSON text so that it stays JSON; any other text as ``unmask`` does."""
         try:
-            return json.dumps(self._unmask_value(json.loads(text)), ensure_ascii=False)
-        except (ValueError, RecursionError):
+            return json.dumps(self._unmask_value(parse_json(text)), ensure_ascii=False)
+        except ValueError:
             return self.unmask(text)
 
     def _unmask_value(self, value: object) -> object:

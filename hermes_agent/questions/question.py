@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 
-import yaml
 from pydantic import TypeAdapter
 
 from hermes_agent.model.display import FAMILY_TITLES, cause_title, plain
+from tools.documents import parse_yaml
 from tools.knowledge.taxonomy import causes
 
 LIMIT = 2000  # characters read; a longer question is cut
@@ -99,9 +99,8 @@ class Question:
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """``lexicon.yaml``, read once."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = files("hermes_agent.questions").joinpath("lexicon.yaml").read_text(encoding="utf-8")
-    return TypeAdapter(Lexicon).validate_python(yaml.load(text, Loader=loader))
+    return TypeAdapter(Lexicon).validate_python(parse_yaml(text))
 
 
 def wording(name: str) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hermes_agent.model.diagnosis import SCHEMA, Diagnosis
 from hermes_agent.model.request import Request
+from tools.documents import parse_json
 from tools.errors import InputError
 from tools.sources.digest import PARTIAL, digest, write_whole
 from tools.sources.inventory import take_inventory
@@ -112,7 +113,7 @@ def remember(cache_dir: Path, name: str, request: Request) -> None:
 def latest(cache_dir: Path) -> tuple[str, Request] | None:
     """Return key and request of the latest diagnosis made in this working directory; None when there is none."""
     try:
-        stored = json.loads(latest_path(cache_dir).read_text(encoding="utf-8"))
+        stored = parse_json(latest_path(cache_dir).read_text(encoding="utf-8"))
         request = Request(
             paths=tuple(Path(path) for path in stored["paths"]),
             baseline=tuple(Path(path) for path in stored["baseline"]),
@@ -121,7 +122,7 @@ def latest(cache_dir: Path) -> tuple[str, Request] | None:
             cache_dir=cache_dir,
         )
         return str(stored["key"]), request
-    except (OSError, ValueError, KeyError, TypeError, IndexError, RecursionError):
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
 
 

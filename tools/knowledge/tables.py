@@ -6,14 +6,11 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
+from tools.documents import parse_yaml
 
 
 @lru_cache
 def table(name: str) -> dict[str, Any]:
     """The content of ``name``.yaml."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    read: dict[str, Any] = yaml.load(
-        files("tools.knowledge").joinpath(f"{name}.yaml").read_text("utf-8"), Loader=loader
-    )
+    read: dict[str, Any] = parse_yaml(files("tools.knowledge").joinpath(f"{name}.yaml").read_text("utf-8"))
     return read

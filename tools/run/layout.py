@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from tools.documents import parse_json
 from tools.run.model import Layout, ProcessGroup
 
 # Words in the names that frameworks give their groups (Megatron-LM, DeepSpeed, PyTorch device meshes).
@@ -69,8 +69,8 @@ def ranks_of(value: object) -> tuple[int, ...]:
     """Ranks from a list or its text; () where it is none, or was cut short by the profiler ("[0, 1, ...]")."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
+            value = parse_json(value)
+        except ValueError:
             return ()
     if not isinstance(value, list) or len(value) > MAX_LISTED_RANKS:
         return ()

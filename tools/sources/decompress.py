@@ -21,7 +21,7 @@ GZIP_WINDOW = 31  # zlib's code for a gzip header and trailer around the largest
 PIECE_BYTES = MIB // 4  # read and expanded at once: what is lost of a gzip stream before the place of its damage
 FIRST_BYTES = 512  # given to a new member, then twice as much each time: what a short one leaves is given again
 LARGEST_UNPACKED = 512 * MIB  # what the monitor writes into one file at most, unless set otherwise
-BEYOND = "it is compressed as no such file is"
+BEYOND = "it expands more than any such file does"
 T = TypeVar("T")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from tools.documents import parse_json
 from tools.errors import InputError
 
 RACY_NS = 2 * 10**9  # a file changed this shortly before it was hashed may change again within one clock tick
@@ -50,8 +51,8 @@ def _recall(path: Path, cache_dir: Path | None, stamp: list[int]) -> str:
     if cache_dir is None:
         return ""
     try:
-        entry = json.loads(_stamp_file(path, cache_dir).read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
+        entry = parse_json(_stamp_file(path, cache_dir).read_text("utf-8"))
+    except (OSError, ValueError):
         return ""
     value = entry.get("digest") if isinstance(entry, dict) and entry.get("stamp") == stamp else None
     return value if isinstance(value, str) else ""

@@ -12,6 +12,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.documents import parse_json
+
 QUOTE, BACKSLASH = ord('"'), ord("\\")
 OPENING = (ord("["), ord("{"))
 CLOSING = (ord("]"), ord("}"))
@@ -66,21 +68,21 @@ def parse_members(text: bytes) -> dict[str, Any] | None:
     """The members of a JSON object, read leniently; None when it is none."""
     try:
         value = parse_lenient(text.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
 def parse_lenient(text: str) -> Any:  # noqa: ANN401 - any JSON value
-    """The value of a JSON text; raises ``ValueError`` or ``RecursionError`` where it has none.
+    """The value of a JSON text; raises ``ValueError`` where it has none.
 
     Escaped halves of surrogate pairs are replaced: no text with one can be written anywhere.
     """
-    value = json.loads(text, strict=False)
+    value = parse_json(text, strict=False)
     if "\\ud" not in text.lower():
         return value
     whole = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-    return json.loads(whole, strict=False)
+    return parse_json(whole, strict=False)
 
 
 NO_RAW = msgspec.Raw(b"")
@@ -217,7 +219,7 @@ def _one(text: bytes) -> ExactEvent | None:
     except DECODE_ERRORS:
         pass
     try:
-        loose = json.loads(text.decode("utf-8", "replace"), strict=False, parse_float=str, parse_constant=str)
+        loose = parse_json(text.decode("utf-8", "replace"), strict=False, parse_float=str, parse_constant=str)
         plain = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")
         return msgspec.json.decode(plain, type=ExactEvent, strict=False)
     except (ValueError, RecursionError):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tools.documents import DepthError, parse_json
 from tools.errors import InputError
 from tools.run.model import Device
 from tools.sources.decompress import GZIP_MAGIC, beginning
@@ -51,7 +52,7 @@ def _structured(value: object) -> object:
     for text in (value, f"[{value}]"):
         try:
             return parse_lenient(text)
-        except (ValueError, RecursionError):
+        except ValueError:
             continue
     return None
 
@@ -164,11 +165,11 @@ def _syntax_fault(text: bytes) -> str:
     """Return what makes a text no JSON and at which byte; "" where it is JSON, or merely cut off."""
     text = b" " * len(BOM) + text.removeprefix(BOM) if text.startswith(BOM) else text
     try:
-        json.loads(text.decode("latin-1"), strict=False)  # one character per byte
+        parse_json(text.decode("latin-1"), strict=False)  # one character per byte
     except json.JSONDecodeError as error:
         if error.pos < len(text.rstrip()) and not error.msg.startswith("Unterminated"):
             return f"{error.msg[0].lower()}{error.msg[1:]} at byte {error.pos}"
-    except RecursionError:
+    except DepthError:
         pass
     return ""
 

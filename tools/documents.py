@@ -1,0 +1,66 @@
+"""JSON and YAML texts that anybody may have written, parsed after their nesting was measured.
+
+The C parser of YAML calls itself for every level and ends the interpreter on a few thousand of them. No document that
+is read here has more than ten.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+MAX_DEPTH = 100  # levels of lists and mappings
+# A string of a JSON text, also one that does not end; or one bracket. Possessive: no text makes it search twice.
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|([\[{])|[\]}]', re.DOTALL)
+
+
+class DepthError(ValueError):
+    """A text is nested deeper than any that belongs here."""
+
+    def __init__(self) -> None:
+        super().__init__(f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def parse_json(
+    text: str | bytes | bytearray,
+    *,
+    strict: bool = True,
+    parse_float: Callable[[str], object] | None = None,
+    parse_constant: Callable[[str], object] | None = None,
+) -> Any:  # noqa: ANN401 - any JSON value
+    """Return the value of a JSON text, read as ``json.loads`` does; raises ValueError (DepthError included)."""
+    if not isinstance(text, str):
+        text = text.decode(json.detect_encoding(text), "surrogatepass")
+    _check_json_depth(text)
+    return json.loads(text, strict=strict, parse_float=parse_float, parse_constant=parse_constant)
+
+
+def parse_yaml(text: str | bytes) -> Any:  # noqa: ANN401 - any YAML value
+    """Return the value of a YAML document; raises ``yaml.YAMLError`` or DepthError.
+
+    Anchors are refused: a value that holds itself, or others many times over, has no bound.
+    """
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    depth = 0
+    for event in yaml.parse(text, Loader=loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise yaml.MarkedYAMLError(problem="an alias (*name) is not allowed", problem_mark=event.start_mark)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise DepthError
+    return yaml.load(text, Loader=loader)
+
+
+def _check_json_depth(text: str) -> None:
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for token in _JSON_TOKEN.finditer(text):
+        if token.end() - token.start() == 1 and token[0] != '"':
+            depth += 1 if token[1] else -1
+            if depth > MAX_DEPTH:
+                raise DepthError
