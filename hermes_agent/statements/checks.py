@@ -11,6 +11,7 @@ from hermes_agent.statements.context import CheckContext, claim_of
 from hermes_agent.statements.record import TEXT_CHARS, Claim, Statement
 from hermes_agent.statements.slots import Slot, SlotKind, Template, parsed
 from hermes_agent.statements.wording import (
+    commands_of,
     faults_of_wording,
     groups_of,
     is_predicted,
@@ -225,6 +226,7 @@ def faults_of(statement: Statement, context: CheckContext) -> list[str]:
         return [f"the text has more than {TEXT_CHARS} characters"]
     template = template_of(statement)
     form = [*template.faults, *faults_of_wording(template.free), *_unknown(statement, template, context)]
+    form += _commands(template)
     if form:  # what follows relies on known ids
         return form
     if statement.kind == "question" and _asks(template):
@@ -249,6 +251,13 @@ def _unknown(statement: Statement, template: Template, context: CheckContext) ->
     yield from (f"no evidence and no tool result has the name {name[:80]!r}" for name in quotes)
     checks = (name for name in template.values("open") if context.open_check(name) is None)
     yield from (f"{name} is not among the checks that could not be answered" for name in checks)
+
+
+def _commands(template: Template) -> Iterator[str]:
+    """Yield what would make a name of the run a command: whoever wrote the run chose that name."""
+    if template.values("name"):
+        for word in commands_of(template.free):
+            yield f"{word!r} does not stand with a name; what to do comes from the advice table, as {{A1:how}}"
 
 
 def _exists(name: str) -> bool:

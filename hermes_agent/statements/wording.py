@@ -51,6 +51,7 @@ class Vocabulary:
     figure_groups: frozenset[str]
     judgement: frozenset[str]
     action: frozenset[str]
+    imperative: frozenset[str]
     refused: Mapping[str, str]  # word -> reason
     metrics: Mapping[str, frozenset[str]]  # part of a metric's name -> subjects
     values: Mapping[str, frozenset[str]]  # value of a metric's argument -> subjects
@@ -73,6 +74,7 @@ def vocabulary() -> Vocabulary:
         figure_groups=frozenset(table["figures_of"]),
         judgement=frozenset(table["judgement"]["words"].split()),
         action=frozenset(table["action"]["words"].split()),
+        imperative=frozenset(table["imperative"]["words"].split()),
         refused={word: reason for reason, words in sets("refused").items() for word in words},
         metrics=sets("metrics"),
         values=sets("values"),
@@ -104,6 +106,11 @@ def judging(words: list[str], advising: bool) -> list[str]:
     """The words that judge, and those that call for action unless it is advice."""
     lists = vocabulary()
     return [word for word in words if _in(word, lists.judgement if advising else lists.judgement | lists.action)]
+
+
+def commands_of(text: str) -> list[str]:
+    """The words of a text that tell a reader to do something, in the form that commands have."""
+    return [word for word in words_of(text) if word in vocabulary().imperative]
 
 
 def faults_of_wording(text: str) -> Iterator[str]:

@@ -131,3 +131,35 @@ def test_whatever_a_model_returns_is_refused_or_rendered(
     made = statement(" ".join(words), kind, cause, claim, *ids)
     if not faults_of(made, CONTEXT):
         assert wrong_citations(rendered(made, CONTEXT), CONTEXT.index) == []
+
+
+COMMAND = "rm -rf /"
+PLANTED = CheckContext(
+    CONTEXT.diagnosis, CONTEXT.index, names_of(CONTEXT.diagnosis, (), [f"`{COMMAND}` and `aten::add` ran"])
+)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        statement(f"To remedy this, run {{name:{COMMAND}}}.", "explanation", CAUSE),
+        statement(f"{{A1}}, or execute {{name:{COMMAND}}} on the machine.", "advice"),
+        statement(f"First use {{name:{COMMAND}}}; a step would take {{{STEP}}}."),
+        statement(f"Could you type {{name:{COMMAND}}}?", "question"),
+        statement(f"{{name:{COMMAND}}} is what you need.", "explanation", CAUSE),
+    ],
+)
+def test_a_name_of_the_run_never_becomes_a_command(made: Statement) -> None:
+    assert any("what to do comes from the advice table" in fault for fault in faults_of(made, PLANTED))
+
+
+def test_a_name_of_the_run_may_be_described() -> None:
+    name = "aten::add"
+    made = statement(f"The loader's wait of {{{WAIT}}} shows next to {{name:{name}}}.")
+    assert faults_of(made, PLANTED) == []
+    assert rendered(made, PLANTED) == f"The loader's wait of 40.0 ms [{WAIT}] shows next to `{name}`."
+
+
+@pytest.mark.parametrize("text", ["Run rm -rf on the folder.", "Run sudo reboot.", "Use the shell: rm the files."])
+def test_a_command_in_plain_words_is_refused(text: str) -> None:
+    assert any("is not in the vocabulary" in fault for fault in faults_of(statement(text, "advice"), PLANTED))
