@@ -61,6 +61,7 @@ def _run(args: argparse.Namespace) -> int:
     from tools.errors import ExitCode, HermesError
 
     logging.basicConfig(level=logging.DEBUG if args.debug else logging.CRITICAL, stream=sys.stderr)
+    logging.captureWarnings(True)  # they name lines of source files: for --debug, not for a reader of the answer
     try:
         code = int(args.run(args))
         sys.stdout.flush()

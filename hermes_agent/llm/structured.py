@@ -58,7 +58,7 @@ def ask_structured(
                 return Structured(parse_form(conversation[-1].content, form), conversation, note)
             except ModelError as error:
                 if calls == TRIES:
-                    raise ModelError(f"{model.name!r} gave no usable answer, even after one repair: {error}") from error
+                    raise ModelError(f"{model.name!r} gave no usable answer, even after one repair.") from error
                 conversation = (*conversation, _repair(str(error), schema))
         budget.check()
         request = ModelRequest(conversation, response_schema=ResponseSchema(form.__name__, schema))

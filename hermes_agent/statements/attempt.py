@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -27,6 +28,7 @@ MOST_COMPLAINTS = 12
 REASON_CHARS = 240
 ARGUMENT_CHARS = 80
 UNCITED = "the answer cites nothing of this run, so nothing in it can be checked; cite what it rests on"
+QUOTED = re.compile(r"['\"{].*['\"}]", re.DOTALL)  # what a complaint repeats of a model's text
 Ask = Callable[[Sequence[Message]], Structured[Statements]]
 
 
@@ -190,12 +192,13 @@ class _Attempt:
         return any(statement.kind == "cause" or cited_ids(text) for text, statement in self.passed.items())
 
     def note(self) -> str:
-        """A sentence for people about what was left out."""
+        """A sentence for people about what was left out; of its text at most a single word is quoted."""
         if not self.complaints:
             return ""
         many = len(self.complaints)
         count = f"{many} statements of the model were" if many > 1 else "A statement of the model was"
-        return f"{count} left out: {one_line(self.complaints[0][0], REASON_CHARS).rstrip('.')}."
+        reason = QUOTED.sub(lambda found: found[0] if len(found[0].split()) == 1 else "...", self.complaints[0][0])
+        return f"{count} left out: {one_line(reason, REASON_CHARS).rstrip('.')}."
 
 
 def checked_statements(

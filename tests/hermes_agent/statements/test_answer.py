@@ -259,3 +259,15 @@ def test_a_name_of_a_model_cannot_carry_markup() -> None:
         "In the words of bx/b E1http://evil (figures checked against the evidence; the wording is the model's):"
     )
     assert introduction("\n").startswith("In the words of the model (")
+
+
+def test_no_draft_reaches_a_reader_before_it_passed_nor_in_the_reason_why_it_did_not() -> None:
+    listener = Listener()
+    draft = answer_of(
+        statement("To remedy this, run {name:rm -rf / now please}."), statement("Run {sudo reboot the node}.")
+    )
+    _, note = written(scripted("Run rm -rf / first.", draft, draft), listener)
+    shown = f"{listener.streamed} {note} {listener.rejections}"
+    for part in ("rm -rf", "sudo", "reboot"):
+        assert part not in shown
+    assert "left out" in note or "no usable answer" in note
