@@ -48,7 +48,7 @@ def parse_yaml(text: str | bytes) -> Any:  # noqa: ANN401 - any YAML value
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.AliasEvent):
-            raise yaml.MarkedYAMLError(problem="an alias (*name) is not allowed", problem_mark=event.start_mark)
+            raise yaml.YAMLError(f"the alias *{event.anchor} is not allowed")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise DepthError

@@ -55,7 +55,8 @@ class HttpGuard:
         from yarl import URL
 
         headers = answer.response.headers
-        self._check(answer.response.url.join(URL(headers.get("Location") or headers.get("URI", ""))))
+        target = headers.get("Location") or headers.get("URI") or ""
+        self._check(answer.response.url.join(URL(target)))
 
     def _check(self, target: URL) -> None:
         if not target.host or target.origin() not in self._named:

@@ -64,10 +64,9 @@ def test_yaml_that_is_not_deep_is_read_as_it_is() -> None:
     assert parse_yaml(text) == parse_yaml(text.encode()) == {"a": [1, {"b": "x"}], "c": [{"d": "[[[["}]}
 
 
-def test_an_alias_is_refused_with_its_place() -> None:
-    with pytest.raises(yaml.MarkedYAMLError, match="alias") as caught:
+def test_an_alias_is_refused_and_named() -> None:
+    with pytest.raises(yaml.YAMLError, match=r"the alias \*a is not allowed"):
         parse_yaml("a: &a [1]\nb: [*a, *a]\n")
-    assert caught.value.problem_mark.line == 1
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
