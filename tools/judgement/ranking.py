@@ -14,7 +14,7 @@ from tools.judgement.record_leads import record_leads
 from tools.judgement.series_doubt import doubted
 from tools.judgement.verdict import Verdict, judge, judge_records, unexplained_parts
 from tools.views.profile import Profile
-from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, savings
+from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, reach, savings
 
 HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
@@ -164,12 +164,14 @@ def _alone(profile: Profile, finding: Finding) -> Prediction | None:
     if finding.saving is None:
         return None
     step_ms, saving = finding.saving.step_ms, finding.saving
-    floor_ms = FLOOR_SHARE * step_ms
+    floor_ms, far = FLOOR_SHARE * step_ms, reach(profile, "figure")
+    most_ms = saving.saved_ms + far.hopeful * (saving.most_ms - saving.saved_ms)
+    least_ms = saving.saved_ms - far.cautious * (saving.saved_ms - saving.least_ms)
     return Prediction(
         step_ms_before=step_ms,
         step_ms_after=max(step_ms - saving.saved_ms, floor_ms),
-        low_ms=max(step_ms - saving.most_ms, floor_ms),
-        high_ms=max(step_ms - saving.least_ms, floor_ms),
+        low_ms=max(step_ms - most_ms, floor_ms),
+        high_ms=max(step_ms - least_ms, floor_ms),
         steps=finding.steps,
         recorded_ms=step_ms,
         error_ms=0.0,

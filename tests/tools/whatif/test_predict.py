@@ -8,7 +8,7 @@ import pytest
 from tests.synthetic import RankBuilder, profile_of, to_ns
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale, Unblock
-from tools.whatif.predict import MODEL_ERROR_SHARE, predict, savings, unchanged
+from tools.whatif.predict import MODEL_ERROR_SHARE, predict, reach, savings, unchanged
 
 
 def scaled(profile: Profile, track: int, *spans_us: tuple[float, float], factor: float = 0.0, rank: int = 0) -> Scale:
@@ -127,8 +127,8 @@ def test_the_cautious_view_of_removed_waits_keeps_half_of_them() -> None:
     profile = profile_of(synchronising())
     calls = np.flatnonzero(profile.rank(0).events.frame["name"].astype(str) == "cudaStreamSynchronize")
     prediction = predict(profile, (Unblock(0, calls),))
-    kept = prediction.saving_ms * (0.5 - MODEL_ERROR_SHARE)
-    assert prediction.step_ms_before - prediction.high_ms == pytest.approx(kept, abs=1e-3)
+    kept = 1.0 - reach(profile, "profiled").cautious * (0.5 + MODEL_ERROR_SHARE)
+    assert prediction.step_ms_before - prediction.high_ms == pytest.approx(prediction.saving_ms * kept, abs=1e-3)
 
 
 def test_a_blocking_copy_holds_the_host_until_the_device_has_copied() -> None:
@@ -160,9 +160,9 @@ def test_the_interval_runs_from_the_hopeful_to_the_cautious_effect_and_a_model_e
     spans = [(step * 1100.0 + n * 100 + 10, step * 1100.0 + n * 100 + 90) for step in range(5) for n in range(10)]
     change = Scale(0, 0, scaled(profile, 0, *spans).intervals, factor=0.5, cautious_factor=0.75)
     prediction = predict(profile, (change,))
-    model_ms = MODEL_ERROR_SHARE * 0.4
-    assert prediction.low_ms == pytest.approx(1.1 - 0.6 - model_ms, abs=1e-3)  # half as much again as the factor says
-    assert prediction.high_ms == pytest.approx(1.1 - 0.2 + model_ms, abs=1e-3)
+    far, view_ms = reach(profile, "profiled"), 0.2 + MODEL_ERROR_SHARE * 0.4  # half as much more or less, and the error
+    assert prediction.low_ms == pytest.approx(1.1 - 0.4 - far.hopeful * view_ms, abs=1e-3)
+    assert prediction.high_ms == pytest.approx(1.1 - 0.4 + far.cautious * view_ms, abs=1e-3)
     assert prediction.speedup_low < prediction.speedup == pytest.approx(1.1 / 0.7, rel=1e-3)
 
 
