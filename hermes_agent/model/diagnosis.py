@@ -125,7 +125,8 @@ class CauseRecord(Record):
 
     ``impact_ms_per_step`` is what the step would lose if it were gone, after the causes that it shares time with;
     ``then_ms_per_step`` is what it saves after those fixes: more where the causes at the places ``masked_by`` (from 1)
-    mask it. ``where`` names ranks, steps and calls when they are not all of them.
+    mask it. Causes at the places ``shared_with`` would alone save some of the same time, which is counted once.
+    ``where`` names ranks, steps and calls when they are not all of them.
     """
 
     cause: str
@@ -136,6 +137,7 @@ class CauseRecord(Record):
     impact_pct: float
     then_ms_per_step: float = 0.0
     masked_by: list[int] = Field(default_factory=list)
+    shared_with: list[int] = Field(default_factory=list)
     method: str
     ranks: list[int]
     steps: list[int]

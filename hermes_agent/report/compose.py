@@ -152,6 +152,7 @@ class _Composer:
             impact_pct=ranked.impact_pct,
             then_ms_per_step=ranked.then_ms,
             masked_by=list(ranked.masked_by),
+            shared_with=list(ranked.shared_with),
             method=ranked.method,
             where=self._where(finding),
             ranks=list(finding.ranks or self.profile.rank_numbers),

@@ -85,6 +85,7 @@ def cause_lines(cause: CauseRecord) -> list[str]:
     """The lines below a cause's claim: details, symptoms, evidence against it, and what would disprove it."""
     return [
         *masked(cause),
+        *shared(cause),
         *cause.details,
         *(f"Symptom: {symptom}" for symptom in cause.symptoms),
         *(f"Against: {contrary}" for contrary in cause.against),
@@ -99,6 +100,13 @@ def masked(cause: CauseRecord) -> list[str]:
         return []
     fixes = "that fix" if len(cause.masked_by) == 1 else "those fixes"
     return [f"Masked by {numbered('cause', cause.masked_by)}; saves {cause.then_ms_per_step:.1f} ms after {fixes}."]
+
+
+def shared(cause: CauseRecord) -> list[str]:
+    """The causes that explain some of the same milliseconds; nothing where none does."""
+    if not cause.shared_with:
+        return []
+    return [f"Overlaps with {numbered('cause', cause.shared_with)}: the time that both would save is counted once."]
 
 
 def _change(item: AdviceRecord) -> Item:

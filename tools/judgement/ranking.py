@@ -93,14 +93,34 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
         judged = judge(profile, causes, checks, unexplained, open_places)
     else:
         unexplained, judged = (), judge_records(profile, causes)
-    ordered_causes = _by_saving(causes, profile.thresholds["confidence"])
+    ordered_causes = _by_saving(causes, profile.thresholds["confidence"], _sharing(profile, causes))
     open_leads = leads(profile, ordered_causes, judged, open_places)
     open_leads = open_leads if profile.traced else record_leads(profile, ordered_causes, judged)
     return Ranking(ordered_causes, tuple(below), judged.verdict, judged.why, judged.needs, unexplained, open_leads)
 
 
-def _by_saving(removed: Sequence[RankedCause], enough: float) -> tuple[RankedCause, ...]:
-    """The causes, largest saving first, each with the places of those that mask it: removed before it."""
+def _sharing(profile: Profile, removed: Sequence[RankedCause]) -> set[tuple[int, int]]:
+    """Pairs of causes, by their place in the order of removal, that alone would save some of the same milliseconds.
+
+    A cause that saves less after others than alone shares with those of them without which it would save more.
+    """
+    pairs = set()
+    for at, each in enumerate(removed):
+        if each.alone is None or not each.finding.change:
+            continue
+        alone_pct = 100.0 * each.alone.saving_ms / max(each.alone.recorded_ms, 1e-9)
+        if alone_pct - each.impact_pct < NOTED_PCT:
+            continue
+        for before, other in enumerate(removed[:at]):
+            if other.finding.change:
+                _, after = savings(profile, [other.finding.change, each.finding.change])
+                if alone_pct - 100.0 * after.saving_ms / max(after.recorded_ms, 1e-9) >= NOTED_PCT:
+                    pairs |= {(before, at), (at, before)}
+    return pairs
+
+
+def _by_saving(removed: Sequence[RankedCause], enough: float, sharing: set[tuple[int, int]]) -> tuple[RankedCause, ...]:
+    """The causes, largest saving first, each with the places of those that mask it, and of those it shares with."""
     capped = [_capped(each, removed[:at], enough) for at, each in enumerate(removed)]
     order = sorted(range(len(capped)), key=lambda at: -capped[at].impact_pct)
     places = {at: place for place, at in enumerate(order, start=1)}
@@ -109,7 +129,10 @@ def _by_saving(removed: Sequence[RankedCause], enough: float) -> tuple[RankedCau
         hidden = capped[at].then_ms > MASKED_RATIO * max(capped[at].impact_ms, 0.01)
         return tuple(sorted(places[before] for before in range(at))) if hidden else ()
 
-    return tuple(replace(capped[at], masked_by=masking(at)) for at in order)
+    def shared(at: int) -> tuple[int, ...]:
+        return tuple(sorted(places[other] for one, other in sharing if one == at))
+
+    return tuple(replace(capped[at], masked_by=masking(at), shared_with=shared(at)) for at in order)
 
 
 def _capped(cause: RankedCause, before: Sequence[RankedCause], enough: float) -> RankedCause:

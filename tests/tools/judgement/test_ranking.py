@@ -58,6 +58,16 @@ def test_the_same_milliseconds_are_promised_once() -> None:
     assert ranking.below[0].impact_ms == pytest.approx(0.0, abs=0.02)
 
 
+def test_causes_that_share_milliseconds_are_marked_on_both_sides_and_count_them_once() -> None:
+    profile = host_bound(STEP_MS)
+    parts = (("slow_data_processing", 3000, 7000), ("operator_dispatch", 5000, 8000), ("garbage_collection", 200, 800))
+    findings = [finding(profile, cause, float(begin), float(end)) for cause, begin, end in parts]
+    ranking = rank_causes(profile, [found(f"cpu.{place}", each) for place, each in enumerate(findings)])
+    assert [each.impact_ms for each in ranking.causes] == pytest.approx([4.0, 1.0, 0.6], rel=0.03)
+    assert [each.shared_with for each in ranking.causes] == [(2,), (1,), ()]
+    assert sum(each.impact_ms for each in ranking.causes) <= STEP_MS
+
+
 def test_a_symptom_stands_under_its_cause_even_when_it_looks_larger() -> None:
     profile = host_bound(STEP_MS)
     late = Finding(
