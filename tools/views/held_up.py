@@ -14,7 +14,6 @@ from tools.views.profile import Profile, memoized
 from tools.views.work import own_ns
 
 SEVERAL = 5  # calls of one operator and shape that show what is usual
-SLICE_NS = 1_000_000  # no scheduler hands out shorter slices on a busy core
 TIMES_USUAL = 1.5
 FASTEST = 0.25  # of the calls of a kind are taken to be undisturbed where others take the core now and then
 CALLS = ("row", "own_ns", "name", "dims", "usual_ns", "size")
@@ -32,7 +31,7 @@ def held_up(profile: Profile, rank: int) -> pd.DataFrame:
     over = calls["own_ns"] - calls["usual_ns"]
     late = (
         (calls["dims"] >= 0)
-        & (over >= SLICE_NS)
+        & (over >= 1e6 * profile.thresholds["scheduler_slice_ms"])
         & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"])
         & (calls["size"] >= SEVERAL)
     )

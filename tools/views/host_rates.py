@@ -13,8 +13,6 @@ from tools.views.roofline import math_operators
 LEAST_FLOPS = 1e7  # below it the call itself takes much of the time
 LEAST_INTENSITY = 16.0  # FLOP per byte: below it an operator waits for memory as well as for arithmetic
 SEVERAL = 3  # calls of one operator and shape; the best of fewer may have been held up as a whole
-SLOWEST_GFLOPS = 8.0  # a small product on many cores may be far below a large one, but not below this
-PLAIN_CORE_GFLOPS = 20.0  # what one core with 256-bit vectors reaches in 32-bit matrix products, with a wide margin
 
 
 @memoized
@@ -50,20 +48,22 @@ def host_rates(profile: Profile, rank: int) -> pd.DataFrame:
     return kept
 
 
-def reference_gflops(rates: pd.DataFrame) -> float:
-    """What two kinds of operators reach; at least what any core of today does.
+def reference_gflops(rates: pd.DataFrame, plain_gflops: float) -> float:
+    """What two kinds of operators reach; at least what any core of today does (``plain_gflops``).
 
     One alone may be broken off before its work is done, as checkpointing does with what it need not compute again.
     """
     fastest = np.sort(rates["gflops"].to_numpy(dtype=float))
-    return max(float(fastest[-2]) if len(fastest) > 1 else 0.0, PLAIN_CORE_GFLOPS)
+    return max(float(fastest[-2]) if len(fastest) > 1 else 0.0, plain_gflops)
 
 
 @memoized
 def slow_math(profile: Profile, rank: int) -> pd.DataFrame:
     """The rows of ``host_rates`` whose best call stays below a tenth (``slow_math_ratio``) of ``reference_gflops``."""
     rates = host_rates(profile, rank)
-    limit = min(reference_gflops(rates) / profile.thresholds["slow_math_ratio"], SLOWEST_GFLOPS)
+    limits = profile.thresholds
+    usual = reference_gflops(rates, limits["plain_core_gflops"])
+    limit = min(usual / limits["slow_math_ratio"], limits["slowest_math_gflops"])
     slow: pd.DataFrame = rates[rates["gflops"] < limit]
     return slow
 

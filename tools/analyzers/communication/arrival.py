@@ -93,7 +93,7 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
         against=(*(say(text) for text in sorted(unsure)), *_against(profile, late, own, explained)),
         symptom_of=tuple(dict.fromkeys(cause for each in parts for cause in EXPLAINED_BY[each.part])),
         hints={
-            **({"open": "late_rank"} if unsure else {}),
+            **({"open": "late_pause" if PAUSING in unsure else "late_rank"} if unsure else {}),
             "rank": str(late[0]),
             "part": max(parts, key=lambda each: each.fact.value).part if parts else "",
         },

@@ -14,8 +14,6 @@ from tools.views.operator_cost import tensor_shapes
 from tools.views.profile import Profile, memoized
 from tools.views.roofline import math_operators
 
-FEW = 0.5  # of a table's rows: a step that looks up more profits little from sparse gradients
-
 
 @memoized
 def looked_up(profile: Profile, rank: int) -> dict[tuple[int, ...], float]:
@@ -34,7 +32,8 @@ def looked_up(profile: Profile, rank: int) -> dict[tuple[int, ...], float]:
             found[tuple(shapes[0])] = max(found.get(tuple(shapes[0]), 0.0), share)
     multiplied = math_operators(view)["dims"].astype(str).unique()
     dense = {shape for dims in multiplied for each in tensor_shapes(dims) for shape in (tuple(each), tuple(each[::-1]))}
-    return {table: share for table, share in found.items() if share < FEW and table not in dense}
+    few = profile.thresholds["table_rows_pct"] / 100.0
+    return {table: share for table, share in found.items() if share < few and table not in dense}
 
 
 @memoized

@@ -31,7 +31,11 @@ def math_gflops(profile: Profile, which: str, rank: int) -> Measurement:
         raise UsageError("no matrix operator of known shape ran often enough on the host")
     order = np.argsort(chosen["gflops" if which == "fast" else "total_ns"].to_numpy(dtype=float))
     row = chosen.iloc[int(order[-2] if which == "fast" and len(order) > 1 else order[-1])]
-    value = max(float(row["gflops"]), reference_gflops(chosen)) if which == "fast" else float(row["gflops"])
+    value = (
+        max(float(row["gflops"]), reference_gflops(chosen, profile.thresholds["plain_core_gflops"]))
+        if which == "fast"
+        else float(row["gflops"])
+    )
     return of_events(view, value, row["rows"], f"calls of {row['name']} {row['dims']}")
 
 
@@ -40,7 +44,9 @@ def slow_factor(profile: Profile, rank: int) -> float:
     slow = slow_math(profile, rank)
     if slow.empty:
         return 1.0
-    ideal_ns = (slow["total_ns"] * slow["gflops"]).sum() / reference_gflops(host_rates(profile, rank))
+    ideal_ns = (slow["total_ns"] * slow["gflops"]).sum() / reference_gflops(
+        host_rates(profile, rank), profile.thresholds["plain_core_gflops"]
+    )
     return float(ideal_ns / slow["total_ns"].sum())
 
 
