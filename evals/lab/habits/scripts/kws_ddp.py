@@ -70,7 +70,7 @@ def main():
     ap.add_argument("--frames", type=int, nargs=2, default=(100, 100))
     ap.add_argument("--bucketing", type=int, default=0)
     ap.add_argument("--packing", nargs="+", default=["raw"], help="one for all ranks or one for each")
-    ap.add_argument("--normalize", nargs="+", type=int, default=[0], help="passes of a sliding median over 31 frames, per rank")
+    ap.add_argument("--normalize", nargs="+", type=int, default=[0], help="sliding median passes per rank")
     ap.add_argument("--find-unused", type=int, default=0)
     ap.add_argument("--bucket-mb", type=float, default=25.0)
     ap.add_argument("--save-every", type=int, default=0)
