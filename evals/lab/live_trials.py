@@ -62,7 +62,7 @@ class Trial:
     @property
     def name(self) -> str:
         """The trial's folder."""
-        return f"{self.fault}-{self.strength}-{self.number}"
+        return "-".join(filter(None, (self.fault, self.strength, str(self.number))))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

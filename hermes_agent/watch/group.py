@@ -159,7 +159,7 @@ class GroupWatch:
         part = max(grown, key=lambda name: grown[name])
         self._reported_rank = growth.rank
         seen = Deviation(AnomalyKind.RANK_CHANGE, growth.since, step, usual_ms, seen_ms)
-        return Anomaly(seen, Suspect(growth.rank, part, grown[part]))
+        return Anomaly(seen, Suspect(growth.rank, part, min(grown[part], growth.excess_ms)))
 
     def _uneven(self, step: int, parts: dict[int, Parts]) -> list[Anomaly]:
         """The same rank's own time is the longest nearly always, by enough to matter."""

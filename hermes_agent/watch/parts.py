@@ -27,11 +27,14 @@ class Parts:
 
     @property
     def share_ms(self) -> dict[str, float]:
-        """The rank's own time, by part."""
+        """The rank's own time, by part; waiting for a core is taken from all of them alike."""
         named = {"data wait": self.data_wait_ms, "garbage collection": self.gc_ms}
-        if self.own_ms is not None:
-            named[OTHER_WORK] = max(self.own_ms - self.data_wait_ms - self.gc_ms - self.core_wait_ms, 0.0)
-        return named
+        if self.own_ms is None:
+            return named
+        named[OTHER_WORK] = max(self.own_ms - self.data_wait_ms - self.gc_ms, 0.0)
+        own_ms = sum(named.values())
+        running = max(own_ms - self.core_wait_ms, 0.0) / own_ms if own_ms else 0.0
+        return {name: running * value for name, value in named.items()}
 
     @property
     def known_ms(self) -> float:

@@ -8,6 +8,7 @@ import pytest
 from hermes_agent.monitor.format import CAPTURED
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind
 from hermes_agent.watch.group import GroupWatch
+from hermes_agent.watch.parts import parts_of
 from tests.hermes_agent.monitor.monitored import record
 
 RANKS = 4
@@ -188,3 +189,12 @@ def test_single_long_steps_are_reported_in_one_line() -> None:
         "4 single long steps from step 120 to 177: 150.0 ms at the median, 160.0 ms at most, usually 100.0 ms"
     )
     assert group.rest() == []
+
+
+def test_waiting_for_a_core_is_taken_from_all_parts_of_the_own_time_alike() -> None:
+    parts = parts_of(record(1, 80.0, data_wait_ms=16.0, own_ms=40.0), core_wait_ms=10.0)
+    assert parts.share_ms == pytest.approx(
+        {"data wait": 12.0, "garbage collection": 0.0, "other work of its own": 18.0}
+    )
+    assert parts.known_ms == pytest.approx(30.0)
+    assert parts_of(record(1, 80.0, own_ms=40.0), core_wait_ms=50.0).known_ms == 0.0
