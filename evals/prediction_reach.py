@@ -28,7 +28,7 @@ from tools.whatif.claim import COVERS_PCT
 from tools.whatif.predict import ReachKind
 
 WHOLE = {f"reach_{kind}_{end}": 1.0 for kind in ("replay", "profiled", "figure") for end in ("hopeful", "cautious")}
-ORIGINS = ("lab", "habits", "others")
+ORIGINS = ("lab", "habits", "others", "real")
 
 
 @dataclass(frozen=True)
