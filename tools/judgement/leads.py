@@ -13,10 +13,12 @@ from tools.judgement.verdict import EXPLAINING, Judgement, families, part_pct, u
 from tools.knowledge.tables import table
 from tools.metrics.host.pauses import STEP_BEGIN, at_place, covering, places
 from tools.metrics.registry import measure
+from tools.metrics.step_modes import difference
 from tools.run.events import EventKind
+from tools.views.coarse import step_series
 from tools.views.collectives import main_group
 from tools.views.profile import Profile
-from tools.views.step_modes import steps_text
+from tools.views.step_modes import step_modes, steps_text
 
 MOST = 3  # leads of one diagnosis
 EXPLAINED = 0.5  # of a lead: with so much accounted for by a well-supported cause it is none
@@ -65,6 +67,7 @@ def leads(
     sure = [each for each in causes if each.finding.confidence >= enough]
     paused = _pauses(profile, sure)
     found = [*paused, *_parts(profile, sure, bool(paused)), *_late(profile, sure, open_places)]
+    found += [each for each in _uneven(profile, sure) if all(each.place.part != other.place.part for other in found)]
     if judged.verdict == "inconclusive" and not found:
         found = [_hypothesis(profile, causes[0]) if causes else _largest_part(profile)]
     return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
@@ -115,6 +118,27 @@ def _parts(profile: Profile, sure: Sequence[RankedCause], paused: bool) -> list[
             continue
         rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part=part, rank=each).value)
         found.append(_of_part(profile, part, rank))
+    return found
+
+
+def _uneven(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
+    """A group of longer steps that compute longer, where no well-supported cause accounts for what they add."""
+    found = []
+    for mode in range(2, len(step_modes(profile)) + 1):
+        at, cost = difference(profile, mode), measure(profile, "step_mode_cost_ms", mode=mode)
+        share = 100.0 * cost.value / profile.mean_step_ms
+        if at.part != "compute" or share < profile.thresholds["cause_share_pct"]:
+            continue
+        if sum(worth_pct(profile, each) for each in sure) >= EXPLAINED * share:
+            continue
+        group = step_modes(profile)[mode - 1]
+        steps = steps_text(group.steps, step_series(profile).numbers.tolist())
+        length = measure(profile, "step_mode_ms", mode=mode)
+        named = ", most of it in {n0}" if at.name else ""
+        text = f"Some steps ({steps}) take {{0}}, which adds {{1}} to the mean step: rank {at.rank} computes longer"
+        claim = Sentence(f"{text}{named}.", (length, cost), (at.name,) if at.name else ())
+        candidates, decide_by = _judged(profile, "uneven_compute", at.rank)
+        found.append(Lead(Place(at.part, (at.rank,), steps), cost.value, share, claim, candidates, decide_by))
     return found
 
 

@@ -7,6 +7,7 @@ import pytest
 from tests.asked import ask
 from tests.collective_runs import late_run
 from tests.synthetic import RankBuilder, profile_of
+from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import Difference, difference
 from tools.run.events import EventKind
@@ -74,3 +75,12 @@ def test_ranks_that_are_late_in_turn_are_no_straggler() -> None:
     profile = late_run(lambda rank, step: 20_000.0 * (rank == step % 4), steps=8, how="host")
     (finding,) = ask(profile, "communication.arrival_skew").findings
     assert finding.cause == "data_skew"
+
+
+def test_long_steps_that_nothing_explains_are_a_lead_with_their_rhythm() -> None:
+    leads = ranking(alternating(60.0, "operator", steps=8)).leads
+    (lead,) = [each for each in leads if each.place.steps == "every 2nd step"]
+    assert (lead.place.part, lead.place.ranks) == ("compute", (0,))
+    assert lead.impact_ms == pytest.approx(30.0)
+    assert lead.claim.names == ("aten::sort",)
+    assert lead.candidates[0].cause == "data_skew"
