@@ -14,9 +14,13 @@ WAIT_S, POLL_S = 15.0, 0.5
 MOST_TAKEN = 0.06  # of all cores; what the system itself does takes one to three percent
 
 
+class ContentionError(LaunchError):
+    """Other programs took a part of the cores during a launch; another attempt may have them for itself."""
+
+
 @contextmanager
 def alone() -> Iterator[None]:
-    """Wait until nothing else runs, but not for ever; raises LaunchError where other programs took too much meanwhile.
+    """Wait until nothing else runs, but not for ever; raises ContentionError where other programs took too much meanwhile.
 
     Programs count as the launch's own when they have ended and were waited for.
     """
@@ -27,7 +31,7 @@ def alone() -> Iterator[None]:
     yield
     taken = (_others_s() - others_s) / (time.monotonic() - start_s) / (os.cpu_count() or 1)
     if taken > MOST_TAKEN:
-        raise LaunchError(f"other programs took {taken:.0%} of the cores meanwhile; record it again")
+        raise ContentionError(f"other programs took {taken:.0%} of the cores meanwhile; record it again")
 
 
 def _others_s() -> float:

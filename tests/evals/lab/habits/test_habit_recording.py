@@ -11,6 +11,7 @@ import pytest
 
 from evals.lab.habits.__main__ import main
 from evals.lab.habits.launch import Folders, steps_ms, variables
+from evals.lab.habits.quiet_machine import ContentionError
 from evals.lab.habits.record import complete
 from evals.lab.habits.table import Entry, Start, chosen
 from evals.lab.launch import LaunchError
@@ -91,6 +92,20 @@ def test_a_script_that_fails_leaves_no_recording(tmp_path: Path, capsys: pytest.
     assert main(["record", PAIR, "--out", str(tmp_path)], broken) == 1
     assert "rank 0 failed: ValueError" in capsys.readouterr().out
     assert not (tmp_path / PAIR).exists()
+
+
+@pytest.mark.parametrize(("disturbed", "code"), [(2, 0), (3, 1)], ids=["twice", "always"])
+def test_a_launch_next_to_other_programs_is_repeated(disturbed: int, code: int, tmp_path: Path) -> None:
+    left = [disturbed]
+
+    def shared(entry: Entry, start: Start, folders: Folders) -> None:
+        if left[0] > 0:
+            left[0] -= 1
+            raise ContentionError("other programs took 30% of the cores meanwhile")
+        launched(entry, start, folders)
+
+    assert main(["record", PAIR, "--out", str(tmp_path)], shared) == code
+    assert complete(tmp_path / PAIR) == (code == 0)
 
 
 def test_steps_next_to_the_profiler_and_the_first_ones_do_not_count(tmp_path: Path) -> None:
