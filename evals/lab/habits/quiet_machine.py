@@ -20,7 +20,7 @@ class ContentionError(LaunchError):
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """Wait until nothing else runs, but not for ever; raises ContentionError where other programs took too much meanwhile.
+    """Wait a while for others to end; raises ContentionError where other programs took too much during the launch.
 
     Programs count as the launch's own when they have ended and were waited for.
     """
