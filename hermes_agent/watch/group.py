@@ -9,11 +9,12 @@ all ranks waited for a core is not blamed on any.
 from __future__ import annotations
 
 from collections import Counter, deque
+from dataclasses import replace
 from statistics import median
 
 from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIRST, StepRecord
 from hermes_agent.watch.anomaly import NO_RANK, Anomaly, AnomalyKind, Deviation, Suspect
-from hermes_agent.watch.parts import WHOLE_STEP, Parts, contrasts, parts_of, usual_shares
+from hermes_agent.watch.parts import OTHER_WORK, WHOLE_STEP, Parts, contrasts, cpu_contrasts, parts_of, usual_shares
 from hermes_agent.watch.ranks import Growth, RankWatch
 from hermes_agent.watch.series import DEFAULT, DriftWatch, SeriesWatch, WatchThresholds
 from hermes_agent.watch.spikes import SpikeSummary
@@ -29,7 +30,11 @@ class GroupWatch:
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
         self._series, self._drift = SeriesWatch(thresholds), DriftWatch(thresholds)
-        self._rank_watch, self.spikes = RankWatch(thresholds), SpikeSummary(thresholds)
+        self._own_watch = RankWatch(thresholds)
+        # Other jobs do not change CPU time, so less of it is worth a capture than of own time.
+        self._cpu_watch = RankWatch(replace(thresholds, rank_share=thresholds.least_change_share))
+        self.spikes = SpikeSummary(thresholds)
+        self._changed: dict[int, int] = {}  # by rank, the step of its last reported change
         self._open: dict[int, dict[int, Parts]] = {}
         self._flags: dict[int, int] = {}
         self._before: deque[dict[int, Parts]] = deque(maxlen=thresholds.history // 2)
@@ -51,11 +56,14 @@ class GroupWatch:
         return median(max(each.wall_ms for each in parts.values()) for parts in steps) if steps else None
 
     def lead_ms(self) -> dict[int, float]:
-        """Return by how much each rank's own time is above the others', as the median of the last window."""
-        steps = [contrasts(parts) for parts in list(self._window)[-self._at.window :]]
-        if not steps:
-            return {}
-        return {rank: median(each[rank] for each in steps if rank in each) for rank in steps[-1]}
+        """Return by how much each rank's own or CPU time is above the others', as the median of the last window."""
+        now = list(self._window)[-self._at.window :]
+        leads: dict[int, float] = {}
+        for steps in ([contrasts(parts) for parts in now], [cpu_contrasts(parts) for parts in now]):
+            for rank in steps[-1] if steps else ():
+                lead_ms = median(each[rank] for each in steps if rank in each)
+                leads[rank] = max(leads.get(rank, lead_ms), lead_ms)
+        return leads
 
     def feed(self, rank: int, record: StepRecord, core_wait_ms: float = 0.0) -> list[Anomaly]:
         """Anomalies that this record makes clear; ``core_wait_ms`` is what its step waited for a core."""
@@ -73,7 +81,8 @@ class GroupWatch:
     def leave(self, rank: int) -> None:
         """The rank has ended."""
         self.ranks.discard(rank)
-        self._rank_watch.leave(rank)
+        self._own_watch.leave(rank)
+        self._cpu_watch.leave(rank)
         self._window.clear()
         self._before.clear()
 
@@ -97,8 +106,7 @@ class GroupWatch:
             if each.kind is AnomalyKind.SPIKE:
                 self.spikes.add(each)
         found = [self._explained(each) for each in deviations if each.kind is not AnomalyKind.SPIKE]
-        grown = self._rank_watch.feed(step, contrasts(parts), self.usual_ms or wall_ms)
-        found += [change for growth in grown if (change := self._rank_change(growth, step)) is not None]
+        found += self._rank_changes(step, parts, self.usual_ms or wall_ms)
         self._remember(parts, wall_ms, new_level)
         return summaries + found + self._uneven(step, parts)
 
@@ -144,6 +152,39 @@ class GroupWatch:
         part = max(grown[first], key=lambda name: grown[first][name])
         return Anomaly(deviation, Suspect(first, part, grown[first][part]))
 
+    def _rank_changes(self, step: int, parts: dict[int, Parts], step_ms: float) -> list[Anomaly]:
+        """The ranks whose own or CPU time grew against the others', each once."""
+        by_own = self._own_watch.feed(step, contrasts(parts), step_ms)
+        by_cpu = self._cpu_watch.feed(step, cpu_contrasts(parts), step_ms)
+        changes = [
+            *(self._rank_change(each, step) for each in by_own),
+            *(self._cpu_change(each, step) for each in by_cpu),
+        ]
+        found: list[Anomaly] = []
+        for change in changes:
+            if change is None or step - self._changed.get(change.rank, step - self._at.history) < self._at.history:
+                continue
+            self._changed[change.rank] = step
+            self._reported_rank = change.rank
+            found.append(change)
+        return found
+
+    def _cpu_change(self, growth: Growth, step: int) -> Anomaly | None:
+        """The growth of one rank's CPU time, with the part of the step that it lies in, waits for a core included."""
+        before, now = self._compared(self._at.window)
+        before = [each for each in before if growth.rank in each]
+        now = [each for each in now if growth.rank in each]
+        if not before or not now:
+            return None
+        usual_ms, seen_ms = (median(each[growth.rank].cpu_ms for each in steps) for steps in (before, now))
+        if seen_ms - usual_ms < self._at.suspect_share * growth.excess_ms:
+            return None
+        grown = _growth(before, now, growth.rank)
+        half_ms = self._at.suspect_share * growth.excess_ms
+        part = next((name for name, value in grown.items() if name != OTHER_WORK and value >= half_ms), OTHER_WORK)
+        seen = Deviation(AnomalyKind.RANK_CHANGE, growth.since, step, usual_ms, seen_ms)
+        return Anomaly(seen, Suspect(growth.rank, part, growth.excess_ms))
+
     def _rank_change(self, growth: Growth, step: int) -> Anomaly | None:
         """The growth of one rank, unless it is the others whose own time fell."""
         before, now = self._compared(self._at.window)
@@ -157,7 +198,6 @@ class GroupWatch:
         usual_ms = median(each[growth.rank].known_ms for each in before)
         seen_ms = median(each[growth.rank].known_ms for each in now)
         part = max(grown, key=lambda name: grown[name])
-        self._reported_rank = growth.rank
         seen = Deviation(AnomalyKind.RANK_CHANGE, growth.since, step, usual_ms, seen_ms)
         return Anomaly(seen, Suspect(growth.rank, part, min(grown[part], growth.excess_ms)))
 

@@ -9,6 +9,7 @@ from statistics import median
 from hermes_agent.monitor.format import UNKNOWN_US, StepRecord
 
 OTHER_WORK = "other work of its own"
+SPINNING = 0.9  # share of the step
 WHOLE_STEP = "the whole step"  # of ranks that do not wait for each other
 
 
@@ -24,6 +25,7 @@ class Parts:
     gc_ms: float
     own_ms: float | None
     core_wait_ms: float = 0.0
+    cpu_ms: float = 0.0  # of the training thread
 
     @property
     def share_ms(self) -> dict[str, float]:
@@ -48,7 +50,14 @@ def parts_of(record: StepRecord, core_wait_ms: float = 0.0) -> Parts:
     if own_ms is None and record.waiting_us:
         own_ms = (record.wall_us - record.waiting_us) / 1e3
     # A collection may lie inside the data wait; counted twice it would only blur, not invent.
-    return Parts(record.wall_us / 1e3, record.data_wait_us / 1e3, record.gc_us / 1e3, own_ms, core_wait_ms)
+    return Parts(
+        record.wall_us / 1e3,
+        record.data_wait_us / 1e3,
+        record.gc_us / 1e3,
+        own_ms,
+        core_wait_ms,
+        record.thread_cpu_us / 1e3,
+    )
 
 
 def usual_shares(steps: Iterable[Parts]) -> dict[str, float]:
@@ -60,7 +69,20 @@ def usual_shares(steps: Iterable[Parts]) -> dict[str, float]:
 
 def contrasts(parts: dict[int, Parts]) -> dict[int, float]:
     """Return by how many ms each rank's own time is above the median of the others'."""
-    known = {rank: each.known_ms for rank, each in parts.items()}
-    if len(known) < 2:
+    return _above_others({rank: each.known_ms for rank, each in parts.items()})
+
+
+def cpu_contrasts(parts: dict[int, Parts]) -> dict[int, float]:
+    """Return the same of the training threads' CPU time, on which other jobs have no influence.
+
+    Nothing where a thread is on its core for nearly all of a step: it may spin while it waits for a device.
+    """
+    if any(each.cpu_ms <= 0.0 or each.cpu_ms > SPINNING * each.wall_ms for each in parts.values()):
         return {}
-    return {rank: own - median(each for other, each in known.items() if other != rank) for rank, own in known.items()}
+    return _above_others({rank: each.cpu_ms for rank, each in parts.items()})
+
+
+def _above_others(values: dict[int, float]) -> dict[int, float]:
+    if len(values) < 2:
+        return {}
+    return {rank: own - median(each for other, each in values.items() if other != rank) for rank, own in values.items()}

@@ -198,3 +198,34 @@ def test_waiting_for_a_core_is_taken_from_all_parts_of_the_own_time_alike() -> N
     )
     assert parts.known_ms == pytest.approx(30.0)
     assert parts_of(record(1, 80.0, own_ms=40.0), core_wait_ms=50.0).known_ms == 0.0
+
+
+def drowned(cpu_share: float) -> list[Anomaly]:
+    """Rank 1 computes 7 ms longer from step 300 on, while both wait 20 to 60 ms of each step for a core."""
+    draw = random.Random(4)
+    group = GroupWatch()
+    group.ranks.update((0, 1))
+    found: list[Anomaly] = []
+    for step in range(400):
+        fault = 7.0 if step >= 300 else 0.0
+        for rank in (0, 1):
+            cpu = 18 + draw.gauss(0, 0.7) + (fault if rank == 1 else 0.0)
+            waits = draw.uniform(20, 60)
+            wall = 85.0 + draw.gauss(0, 8)
+            own = cpu + waits
+            spun = cpu if cpu_share == 0 else cpu_share * wall
+            row = record(step, wall, 0.3, own, thread_cpu_us=int(1e3 * spun))
+            found += group.feed(rank, row, waits + draw.gauss(0, 15))
+    return found
+
+
+def test_work_that_grows_on_one_rank_is_named_by_its_cpu_time_where_waiting_for_a_core_hides_it() -> None:
+    named = [each for each in drowned(0.0) if each.suspect is not None]
+    assert [(each.deviation.kind, each.rank) for each in named] == [(AnomalyKind.RANK_CHANGE, 1)]
+    assert named[0].suspect is not None
+    assert named[0].suspect.part == "other work of its own"
+    assert 300 <= named[0].deviation.noticed < 320
+
+
+def test_the_cpu_time_of_threads_that_may_spin_names_nobody() -> None:
+    assert [each for each in drowned(0.97) if each.suspect is not None] == []
