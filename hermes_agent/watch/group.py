@@ -31,8 +31,8 @@ class GroupWatch:
         self._at = thresholds
         self._series, self._drift = SeriesWatch(thresholds), DriftWatch(thresholds)
         self._own_watch = RankWatch(thresholds)
-        # Other jobs do not change CPU time, so less of it is worth a capture than of own time.
-        self._cpu_watch = RankWatch(replace(thresholds, rank_share=thresholds.least_change_share))
+        cpu_thresholds = replace(thresholds, rank_share=thresholds.cpu_share, window=thresholds.cpu_window)
+        self._cpu_watch = RankWatch(cpu_thresholds)
         self.spikes = SpikeSummary(thresholds)
         self._changed: dict[int, int] = {}  # by rank, the step of its last reported change
         self._open: dict[int, dict[int, Parts]] = {}
@@ -170,11 +170,14 @@ class GroupWatch:
         return found
 
     def _cpu_change(self, growth: Growth, step: int) -> Anomaly | None:
-        """The growth of one rank's CPU time, with the part of the step that it lies in, waits for a core included."""
+        """The growth of one rank's CPU time where waiting for a core hides own time, with the part that it lies in."""
         before, now = self._compared(self._at.window)
         before = [each for each in before if growth.rank in each]
         now = [each for each in now if growth.rank in each]
         if not before or not now:
+            return None
+        step_ms = median(each[growth.rank].wall_ms for each in now)
+        if max(_core_wait_ms(now, rank) for rank in now[-1]) < self._at.cpu_core_wait_share * step_ms:
             return None
         usual_ms, seen_ms = (median(each[growth.rank].cpu_ms for each in steps) for steps in (before, now))
         if seen_ms - usual_ms < self._at.suspect_share * growth.excess_ms:

@@ -33,6 +33,9 @@ class WatchThresholds:
     # With normal noise one false alarm in 3e8 steps of a rank (Siegmund, 1985: exp(2 k b) / 2 k^2, b = limit + 1.166);
     # noise that lasts (other jobs) is what remains, hence ``rank_share`` on top.
     contrast_limit: float = 12.0
+    cpu_share: float = 0.08  # of the step that a rank's CPU time must grow by: it is less noisy than own time
+    cpu_window: int = 30  # steps that it must last: its noise comes in bursts of up to 20 steps
+    cpu_core_wait_share: float = 0.25  # of the step: with less waiting for a core own time is the better measure
     spike_stretch: int = 100  # steps whose spikes are reported in one line
     core_wait_share: float = 0.5  # of an excess: so much waiting for a core explains it, and no capture is spent on it
     confirm: int = 20  # steps that a change without a suspect must last before a capture is spent on it
