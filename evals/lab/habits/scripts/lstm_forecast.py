@@ -58,11 +58,12 @@ class Forecaster(nn.Module):
         return torch.stack(predictions, dim=1)
 
 
-def mape(prediction, target, history):
-    """Mean absolute percentage error over all that was seen, value by value."""
-    for p, t in zip(prediction.flatten()[:400], target.flatten()[:400], strict=True):
-        history.append(abs(p.item() - t.item()) / (abs(t.item()) + 1e-3))
-    return float(np.mean(history[-5000:]))
+def errors(prediction, target, history):
+    """Mean absolute, percentage and symmetric errors over all that was seen, value by value."""
+    for p, t in zip(prediction.flatten(), target.flatten()):
+        off = (p - t).abs()
+        history.append((off.item(), (off / (t.abs() + 1e-3)).item(), (off / (p.abs() + t.abs() + 1e-3)).item()))
+    return np.mean(history[-2000:], axis=0)
 
 
 if __name__ == "__main__":
@@ -75,7 +76,7 @@ if __name__ == "__main__":
     parser.add_argument("--same-lengths", action="store_true")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--stepwise", action="store_true")
-    parser.add_argument("--mape", action="store_true")
+    parser.add_argument("--errors", action="store_true")
     parser.add_argument("--stacks", action="store_true")
     parser.add_argument("--monitor", action="store_true")
     args = parser.parse_args()
@@ -114,8 +115,9 @@ if __name__ == "__main__":
         nn.utils.clip_grad_norm_(net.parameters(), 1.0)
         optimizer.step()
         shown = {"loss": f"{loss.item():.3f}"}
-        if args.mape:
-            shown["mape"] = f"{mape(prediction.detach(), y, history):.3f}"
+        if args.errors:
+            mae, mape, smape = errors(prediction.detach(), y, history)
+            shown |= {"mae": f"{mae:.3f}", "mape": f"{mape:.3f}", "smape": f"{smape:.3f}"}
         bar.set_postfix(shown)
         bar.update(1)
         step += 1

@@ -27,9 +27,9 @@ class Residual(nn.Module):
 
 
 class Table:
-    def __init__(self, rows, columns, unit):
+    def __init__(self, rows, columns):
         rng = np.random.default_rng(rank)
-        self.x = (rng.normal(size=(rows, columns)) * unit).astype(np.float32)
+        self.x = rng.normal(size=(rows, columns)).astype(np.float32)
         self.y = rng.normal(size=rows).astype(np.float32)
 
     def draw(self, n):
@@ -70,8 +70,6 @@ def main():
     p.add_argument("--batch", type=int, default=256)
     p.add_argument("--steps", type=int, default=60)
     p.add_argument("--reduce", choices=("flat", "each"), default="flat")
-    p.add_argument("--unit", type=float, default=1.0)
-    p.add_argument("--first-gain", type=float, default=1.0)
     p.add_argument("--histograms", action="store_true")
     p.add_argument("--log-rows", type=int, default=0)
     p.add_argument("--threads", type=int, default=0)
@@ -89,11 +87,12 @@ def main():
     if world > 1:
         dist.init_process_group("gloo")
     torch.manual_seed(0)
-    table = Table(50_000, args.columns, args.unit)
-    first = nn.Linear(args.columns, args.width)
-    with torch.no_grad():
-        first.weight.mul_(args.first_gain)
-    model = nn.Sequential(first, *[Residual(args.width) for _ in range(args.blocks)], nn.Linear(args.width, 1))
+    table = Table(50_000, args.columns)
+    model = nn.Sequential(
+        nn.Linear(args.columns, args.width),
+        *[Residual(args.width) for _ in range(args.blocks)],
+        nn.Linear(args.width, 1),
+    )
     optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-4)
     extra = torch.rand(args.moments * 1_000_000) if args.moments else None
     lines = (out / f"log_{rank}.jsonl").open("w")
