@@ -11,7 +11,7 @@ from tools.findings import Sentence
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import EXPLAINING, Judgement, families, part_pct, unexplained_parts, worth_pct
 from tools.knowledge.tables import table
-from tools.metrics.host.pauses import STEP_BEGIN, at_place, covering, places
+from tools.metrics.host.pauses import STEP_BEGIN, STEP_END, at_place, covering, places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
 from tools.run.events import EventKind
@@ -96,18 +96,34 @@ def _pauses(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
 def _pause(profile: Profile, before: str, after: str, rank: int, ranks: tuple[int, ...]) -> Lead:
     known = places(profile, rank)
     number = 1 + int(((known["before"] == before) & (known["after"] == after)).to_numpy().argmax())
-    numbers = sorted(set(at_place(profile, rank, number)["step"]))
-    steps = steps_text(numbers, profile.rank(rank).steps["number"].tolist())
+    numbers, known_steps = sorted(set(at_place(profile, rank, number)["step"])), profile.rank(rank).steps["number"]
+    steps = steps_text(numbers, known_steps.tolist())
     cost, share, each = (
         measure(profile, name, rank=rank, place=number)
         for name in ("host_pause_ms", "host_pause_pct", "host_pause_each_ms")
     )
-    where = f"In {steps} the host of rank {rank} pauses between {{n0}} and {{n1}}"
-    text = f"{where}, {{2}} in such a step: {{0}} per step ({{1}})."
-    claim = Sentence(text, (cost, share, each), (before, after))
+    stretch, names = _stretch(before, after)
+    if len(known_steps) == 1:
+        text = f"In the only step the host of rank {rank} pauses {stretch}: {{0}} ({{1}})."
+        claim = Sentence(text, (cost, share), names)
+    else:
+        text = f"In {steps} the host of rank {rank} pauses {stretch}, {{2}} in such a step: {{0}} per step ({{1}})."
+        claim = Sentence(text, (cost, share, each), names)
     kind = "rare_pause" if steps != "every step" else "first_pause" if before == STEP_BEGIN else "pause"
     candidates, decide_by = _judged(profile, kind, rank)
     return Lead(Place("host", ranks, steps, (before, after)), cost.value, share.value, claim, candidates, decide_by)
+
+
+def _stretch(before: str, after: str) -> tuple[str, tuple[str, ...]]:
+    """Words for the stretch of a step between two operators or its ends, and the names of the operators in them."""
+    match before == STEP_BEGIN, after == STEP_END:
+        case True, True:
+            return f"from {STEP_BEGIN} to its end", ()
+        case True, False:
+            return f"from {STEP_BEGIN} to {{n0}}", (after,)
+        case False, True:
+            return f"from {{n0}} to {STEP_END}", (before,)
+    return "between {n0} and {n1}", (before, after)
 
 
 def _parts(profile: Profile, sure: Sequence[RankedCause], paused: bool) -> list[Lead]:

@@ -43,7 +43,7 @@ KINDS = (
     ),
     Work("garbage_collection", "garbage_collection", None, "collects garbage", "gc frames in host gaps"),
     Work("reading_frame", "slow_data_reading", None, "reads data", "worker time in read calls"),
-    Work("processing_frame", "slow_data_processing", None, "prepares data", "single-process loader"),
+    Work("processing_frame", "slow_data_processing", "heavy_transform", "prepares data", "single-process loader"),
 )
 PROGRAM = Work("", "operator_dispatch", None, "runs Python code", "long host pauses between launches")
 
