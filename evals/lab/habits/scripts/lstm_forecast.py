@@ -19,9 +19,11 @@ WORLD = int(os.environ.get("WORLD_SIZE", "1"))
 
 
 class Curves(torch.utils.data.Dataset):
-    def __init__(self, count, shortest, longest, features, dtype, same):
+    def __init__(self, count, shortest, longest, weekly, features, dtype, same):
         rng = np.random.default_rng(7 if same else 7 + RANK)
         self.lengths = rng.integers(shortest, longest + 1, count)
+        if weekly:
+            self.lengths = np.where(rng.random(count) < weekly, longest, shortest)
         noise = np.random.default_rng(RANK)
         self.series = [np.cumsum(noise.normal(0, 1, (n, features)), axis=0).astype(dtype) / 10 for n in self.lengths]
 
@@ -73,6 +75,7 @@ if __name__ == "__main__":
     parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--shortest", type=int, default=96)
     parser.add_argument("--longest", type=int, default=96)
+    parser.add_argument("--weekly", type=float, default=0.0, help="share of whole weeks, the others are days")
     parser.add_argument("--same-lengths", action="store_true")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--stepwise", action="store_true")
@@ -84,7 +87,7 @@ if __name__ == "__main__":
     if WORLD > 1:
         dist.init_process_group("gloo")
     torch.manual_seed(3)
-    data = Curves(2000, args.shortest, args.longest, 6, args.dtype, args.same_lengths)
+    data = Curves(2000, args.shortest, args.longest, args.weekly, 6, args.dtype, args.same_lengths)
     order = np.random.default_rng(11).permutation(len(data)).tolist()
     loader = torch.utils.data.DataLoader(data, args.batch_size, sampler=order, collate_fn=collate, drop_last=True)
     model = Forecaster(6, args.hidden, args.stepwise).to(getattr(torch, args.dtype))
