@@ -115,6 +115,7 @@ class NodeAgent:
         self._journal = anomalies_file(run_folder, gethostname())
         self._suspicions = Suspicions(self._options.thresholds)
         self._core_wait = CoreWait()
+        self._waited_ms: dict[int, float] = {}  # by rank, since its last new record
         self._asked: tuple[Anomaly, RequestedCapture] | None = None  # the last capture that was requested
         self._neighbours = Neighbours(run_folder, gethostname())
         self._last: dict[int, RankNow] = {}
@@ -187,13 +188,15 @@ class NodeAgent:
 
     def _judged(self, new: Mapping[int, list[StepRecord]]) -> list[Anomaly]:
         """What the new records show; what a rank waited for a core is spread evenly over its new steps."""
-        waited_ms = self._core_wait.since_last_ms(self._rings.pids())
+        for rank, waited_ms in self._core_wait.since_last_ms(self._rings.pids()).items():
+            self._waited_ms[rank] = self._waited_ms.get(rank, 0.0) + waited_ms
         found: list[Anomaly] = []
         for rank, records in new.items():
+            each_ms = self._waited_ms.pop(rank, 0.0) / len(records) if records else 0.0
             if records and rank in self._last:
                 self._lost_steps += max(records[0].sequence - self._last[rank].record.sequence - 1, 0)
             for record in records:
-                found += self._group.feed(rank, record, waited_ms.get(rank, 0.0) / len(records))
+                found += self._group.feed(rank, record, each_ms)
                 self._last[rank] = RankNow(record, True)
         return found
 

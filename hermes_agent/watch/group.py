@@ -172,7 +172,8 @@ class GroupWatch:
     def _cpu_change(self, growth: Growth, step: int) -> Anomaly | None:
         """The growth of one rank's CPU time where waiting for a core hides own time, with the part that it lies in."""
         before, now = self._compared(self._at.window)
-        before = before[: self._at.window - self._at.cpu_window]  # the rest may be of the growth already
+        later = max(self._at.cpu_window - self._at.window, 0)  # steps that may be of the growth already
+        before = before[: len(before) - later]
         before = [each for each in before if growth.rank in each]
         now = [each for each in now if growth.rank in each]
         if not before or not now:

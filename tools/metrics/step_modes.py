@@ -16,7 +16,7 @@ from tools.metrics.measurement import Measurement, choice, event_rows, metric, o
 from tools.views.coarse import step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile, memoized
-from tools.views.step_modes import Mode, step_modes
+from tools.views.step_modes import Mode, common_steps, step_modes
 from tools.views.work import host_calls, step_kernels
 
 HALF = 0.5  # of a difference: what makes up so much of it accounts for it
@@ -115,7 +115,7 @@ def step_mode_steps(profile: Profile, mode: int) -> Measurement:
 def step_mode_cost_ms(profile: Profile, mode: int) -> Measurement:
     """Excess of the group's median over the shortest's, times the group's share of all steps."""
     own, shortest = _pair(profile, mode)
-    frequency = len(own.steps) / len(step_series(profile))
+    frequency = len(own.steps) / len(common_steps(profile))
     return _of_mode(profile, mode, (own.median_ms - shortest.median_ms) * frequency)
 
 

@@ -52,10 +52,21 @@ def test_other_series_form_one_group(ms: list[float]) -> None:
     assert groups(ms) == ()
 
 
-def test_chance_hardly_makes_groups() -> None:
+@pytest.mark.parametrize("count", [6, 12, 20, 50])
+@pytest.mark.parametrize("noise", ["normal", "exponential", "lognormal", "pareto"])
+def test_chance_hardly_makes_groups(noise: str, count: int) -> None:
     random = np.random.default_rng(3)
-    called = sum(bool(groups(random.normal(100.0, 15.0, 12))) for _ in range(500))
-    assert called <= 0.02 * 500
+    draw = {
+        "normal": lambda: random.normal(100.0, 15.0, count),
+        "exponential": lambda: 100.0 + random.exponential(30.0, count),
+        "lognormal": lambda: 100.0 * random.lognormal(0.0, 0.5, count),
+        "pareto": lambda: 100.0 * (1.0 + random.pareto(3.0, count)),
+    }[noise]
+    assert sum(bool(groups(draw())) for _ in range(300)) <= 0.05 * 300
+
+
+def test_few_shorter_steps_make_no_group_of_the_usual_ones() -> None:
+    assert groups([80, 81, 60, 80, 79, 80, 82, 80, 60, 80, 81, 80]) == ()
 
 
 @pytest.mark.parametrize(
@@ -67,6 +78,7 @@ def test_chance_hardly_makes_groups() -> None:
         ([0, 1, 2], "every step up to 2"),
         ([4], "step 4 (1 of 10)"),
         ([1, 2, 7], "3 of 10 steps"),
+        ([2, 4, 6], "3 of 10 steps"),
     ],
 )
 def test_steps_in_words(present: list[int], text: str) -> None:

@@ -63,3 +63,15 @@ def test_batches_that_are_skipped_are_none() -> None:
     rank.operator("autograd::engine::evaluate_function: MmBackward0", 120_000, 20_000)
     rank.step(0, 0, 150_000)
     assert measure(profile_of(rank), "worker_restarts", rank=0).value == 0
+
+
+def test_two_loaders_in_every_step_are_none() -> None:
+    rank = RankBuilder(device=None)
+    for step in range(10):
+        at = 48_000.0 * step
+        rank.annotation(CALL, at, 3_000)
+        rank.annotation(CALL, at + 5_000, 4_000)
+        rank.operator("aten::mm", at + 9_000, 20_000)
+        rank.operator("autograd::engine::evaluate_function: MmBackward0", at + 29_000, 19_000)
+        rank.step(step, at, at + 48_000)
+    assert measure(profile_of(rank), "worker_restarts", rank=0).value == 0

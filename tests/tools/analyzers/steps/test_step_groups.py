@@ -12,6 +12,7 @@ from tools.metrics.registry import measure
 from tools.metrics.step_modes import Difference, difference
 from tools.run.events import EventKind
 from tools.views.profile import Profile
+from tools.views.step_modes import step_modes
 
 
 def alternating(long_ms: float, how: str, steps: int = 6) -> Profile:
@@ -84,3 +85,18 @@ def test_long_steps_that_nothing_explains_are_a_lead_with_their_rhythm() -> None
     assert lead.impact_ms == pytest.approx(30.0)
     assert lead.claim.names == ("aten::sort",)
     assert lead.candidates[0].cause == "data_skew"
+
+
+@pytest.mark.parametrize("traced", [(0,), (0, 2, 4, 6, 8), tuple(range(8))])
+def test_a_rank_that_lacks_steps_of_a_group_leaves_no_gap_in_the_answer(traced: tuple[int, ...]) -> None:
+    ranks = []
+    for number, steps in enumerate((tuple(range(10)), traced)):
+        rank = RankBuilder(rank=number, device=None)
+        for step in steps:
+            rank.operator("aten::mm", 100_000 * step, 40_000 if step % 2 == 0 else 80_000)
+            rank.step(step, 100_000 * step, 100_000 * step + (41_000 if step % 2 == 0 else 81_000))
+        ranks.append(rank)
+    profile = profile_of(*ranks)
+    found = step_modes(profile)
+    assert len(found) == (2 if len(traced) == 8 else 0)
+    assert all(difference(profile, mode).part == "compute" for mode in range(2, len(found) + 1))
