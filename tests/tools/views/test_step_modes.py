@@ -56,13 +56,14 @@ def test_other_series_form_one_group(ms: list[float]) -> None:
 @pytest.mark.parametrize("noise", ["normal", "exponential", "lognormal", "pareto"])
 def test_chance_hardly_makes_groups(noise: str, count: int) -> None:
     random = np.random.default_rng(3)
-    draw = {
-        "normal": lambda: random.normal(100.0, 15.0, count),
-        "exponential": lambda: 100.0 + random.exponential(30.0, count),
-        "lognormal": lambda: 100.0 * random.lognormal(0.0, 0.5, count),
-        "pareto": lambda: 100.0 * (1.0 + random.pareto(3.0, count)),
-    }[noise]
-    assert sum(bool(groups(draw())) for _ in range(300)) <= 0.05 * 300
+    size = (300, count)
+    drawn = {
+        "normal": random.normal(100.0, 15.0, size),
+        "exponential": 100.0 + random.exponential(30.0, size),
+        "lognormal": 100.0 * random.lognormal(0.0, 0.5, size),
+        "pareto": 100.0 * (1.0 + random.pareto(3.0, size)),
+    }
+    assert sum(bool(groups(series)) for series in drawn[noise]) <= 0.05 * 300
 
 
 def test_few_shorter_steps_make_no_group_of_the_usual_ones() -> None:
