@@ -96,6 +96,7 @@ def main():
     parser.add_argument("--confusion", action="store_true")
     parser.add_argument("--stacks", action="store_true")
     parser.add_argument("--monitor", action="store_true")
+    parser.add_argument("--traced-steps", type=int, default=4)
     parser.add_argument("--from-step", type=int, default=45)
     args = parser.parse_args()
     if WORLD > 1:
@@ -137,7 +138,7 @@ def main():
         if it % 10 == 9 and RANK == 0:
             log.info("iteration %d loss %.4f time %.1f ms", it + 1, loss.item(), (time.time() - t0) * 100)
             t0 = time.time()
-        if it == args.from_step + 3:
+        if it == args.from_step + args.traced_steps - 1:
             profiler.stop()
             profiler.export_chrome_trace(os.path.join(RUN_DIR, f"gcn_rank{RANK}_steps.json"))
     if watch is not None:

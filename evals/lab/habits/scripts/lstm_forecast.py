@@ -80,6 +80,7 @@ if __name__ == "__main__":
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--stepwise", action="store_true")
     parser.add_argument("--errors", action="store_true")
+    parser.add_argument("--traced-steps", type=int, default=4)
     parser.add_argument("--stacks", action="store_true")
     parser.add_argument("--monitor", action="store_true")
     args = parser.parse_args()
@@ -127,7 +128,7 @@ if __name__ == "__main__":
         clock.tick()
         if watch is not None:
             watch.step(step)
-        if profiler is not None and step == args.iterations - 6:
+        if profiler is not None and step == args.iterations - 10 + args.traced_steps:
             profiler.stop()
             profiler.export_chrome_trace(str(RUN_DIR / f"lstm.{RANK}.pt.trace.json"))
             profiler = None
