@@ -9,7 +9,7 @@ from tools.judgement.catalog import measure
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
-from tools.judgement.verdict import NEEDED
+from tools.judgement.verdict import NEEDED, outside_steps_rank
 from tools.run.model import SourceStatus
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
@@ -29,7 +29,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     if not profile.traced:
         inside = [Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
     else:
-        inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)])]
+        inside = [*_overview(profile, marked), *([] if marked else [Sentence(UNMARKED)]), *_outside_steps(profile)]
     return [
         *_headline(profile, ranking, marked),
         *_open_verdict(ranking),
@@ -37,6 +37,15 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
         *unprofiled(profile),
         *inside,
     ]
+
+
+def _outside_steps(profile: Profile) -> list[Sentence]:
+    """A large share of the recording that is in none of the inferred steps."""
+    rank = outside_steps_rank(profile)
+    if rank is None:
+        return []
+    text = "Steps are inferred: {0} of the recording of rank {n0} is in none of them, and no figure per step covers it."
+    return [Sentence(text, (measure(profile, "outside_steps_pct", rank=rank),), (str(rank),))]
 
 
 def _partial(profile: Profile) -> list[Sentence]:

@@ -191,6 +191,9 @@ def _without_cause(
     if _unsteady(profile, causes):
         why = "some steps take much longer than the median step, and no cause explains them"
         return Judgement("inconclusive", why, STEADY)
+    if outside_steps_rank(profile) is not None:
+        why = "a large share of the recording is in none of the steps, which are not marked but inferred"
+        return Judgement("inconclusive", why, MARKED_STEPS)
     if not any(check.status == "clean" for check in checks):
         why = "no check could be answered from this data"
         return Judgement("inconclusive", why, _needed(profile, (), checks))
@@ -207,6 +210,14 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
     why = "no trace was read, and the records of whole steps show no cause that is both well supported and large"
     return Judgement("inconclusive", why, capture_of(profile))
+
+
+def outside_steps_rank(profile: Profile) -> int | None:
+    """The rank with the largest share of its recording in none of its inferred steps; None where that is small."""
+    inferred = [view.rank.rank for view in profile.ranks if view.outside_steps is not None]
+    shares = {rank: measure(profile, "outside_steps_pct", rank=rank).value for rank in inferred}
+    large = {rank: share for rank, share in shares.items() if share >= profile.thresholds["outside_steps_pct"]}
+    return max(large, key=lambda rank: (large[rank], -rank), default=None)
 
 
 def _expected_pct(cause: RankedCause) -> float:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_ranks, over_steps
+from tools.run.steps import OutsideSteps
 from tools.views.coarse import own_ms, spread_pct, step_series
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
@@ -49,6 +50,33 @@ def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     """Lag of the device behind the host when the recorded steps began; the last step's end holds as much more."""
     table, selector = _chosen(profile, rank, None), "device work of steps before the first recorded one"
     return _measured(profile, profile.rank(rank).backlog_ns / 1e6, table, selector)
+
+
+OUTSIDE = ("before", "between", "after")
+
+
+def _outside_steps(profile: Profile, rank: int) -> OutsideSteps:
+    outside = profile.rank(rank).outside_steps
+    if outside is None:
+        raise UsageError(f"the steps of rank {rank} are not inferred from annotations or optimizer calls")
+    return outside
+
+
+@metric("ms", "recorded time {where} the steps", "How much of the recording is in no step?")
+def outside_steps_ms(profile: Profile, rank: int, where: str) -> Measurement:
+    """Recorded time of a rank before, between or after its steps, which were inferred."""
+    outside = _outside_steps(profile, rank)
+    value = {"before": outside.before_ns, "between": outside.between_ns, "after": outside.after_ns}
+    table, selector = _chosen(profile, rank, None), f"recording {choice('where', where, OUTSIDE)} the steps"
+    return _measured(profile, value[where] / 1e6, table, selector)
+
+
+@metric("%", "recorded time outside of the steps", "Which share of the recording is in no step?")
+def outside_steps_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of a rank's recording that lies in none of its steps, which were inferred."""
+    outside = _outside_steps(profile, rank)
+    value = 100.0 * outside.total_ns / max(outside.recorded_ns, 1)
+    return _measured(profile, value, _chosen(profile, rank, None), "recording outside of the steps")
 
 
 @metric("ms", "mean {part} per step", "How much of a step goes into this part?")

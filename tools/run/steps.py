@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -18,8 +19,9 @@ OPTIMIZER_STEP = re.compile(r"Optimizer\.step#")
 NO_STEP_MARK = re.compile(r"enumerate\(|Optimizer\.|DistributedDataParallel\.|(?:nccl|gloo|mpi|ucc|rccl|xccl):|\[")
 DIGITS = re.compile(r"\d+")
 
-# A pause between two marks: longer than the mark itself, or a tenth of it where step numbers were skipped as well.
-# A profiler that runs on leaves microseconds between two marks, a schedule that repeats leaves whole steps.
+# A pause of the profiler between two of its marks: longer than the mark itself, or a tenth of it where step numbers
+# were skipped as well. One that runs on leaves microseconds between two marks, a schedule that repeats leaves whole
+# steps. Between a user's annotations the program runs on: only skipped numbers or another recording make a pause.
 PAUSE_RATIO = 1.0
 PAUSE_RATIO_AFTER_SKIP = 0.1
 
@@ -44,26 +46,57 @@ class _Marks:
     number: NDArray[np.int64]
     start_ns: NDArray[np.int64]
     end_ns: NDArray[np.int64]
+    paused: NDArray[np.bool_]  # whether recording paused between each mark and the next
 
 
-def find_steps(table: EventTable) -> StepList:
+def find_steps(table: EventTable, restarts_ns: Sequence[int] = ()) -> StepList:
     """Steps by the profiler's own marks, else by a repeating annotation, else by optimizer calls, else one window.
+
+    ``restarts_ns`` are the moments at which the recording began again, where the table joins several recordings.
 
     A step lasts until the next begins. The last one, and one before a pause of the profiler, lasts until its mark
     ends and the device has finished what was launched during it; but where the host had run ahead over several steps,
     the device's backlog belongs to none of them, and the step ends with its mark. Where the device begins the work of
     every step only after the host has left that step, marks show how fast the host runs ahead and not how long a step
     takes: a step is then the device's, from its first work to that of the next.
+
+    Inferred steps (annotation, optimizer) tile the time from the begin of the first to the end of the last: a pause
+    of the program between two of them belongs to a step. What lies outside is reported, see ``outside_steps``.
     """
     annotations = table.of_kind(EventKind.ANNOTATION)
     annotations = annotations[table.tracks["device"].to_numpy()[annotations["track"].to_numpy()] < 0]
     if (marks := _profiler_marks(annotations)) is not None:
         return _marked(marks, table, "profiler_step")
-    if (marks := _repeating_marks(annotations)) is not None:
+    restarts = np.array(sorted(restarts_ns), dtype=np.int64)
+    optimizer = _optimizer_calls(annotations)
+    if (marks := _repeating_marks(annotations, optimizer, restarts)) is not None:
         return _marked(marks, table, "annotation")
-    if steps := _optimizer_steps(annotations, table):
+    if steps := _optimizer_steps(optimizer, table, restarts):
         return StepList(steps, "optimizer")
     return StepList((_window(table),), "window")
+
+
+@dataclass(frozen=True)
+class OutsideSteps:
+    """Recorded time of a rank that is in none of its steps."""
+
+    before_ns: int
+    between_ns: int
+    after_ns: int
+    recorded_ns: int  # of the whole recording, from its first to its last work
+
+    @property
+    def total_ns(self) -> int:
+        """All of the time outside of the steps."""
+        return self.before_ns + self.between_ns + self.after_ns
+
+
+def outside_steps(table: EventTable, steps: Sequence[Step]) -> OutsideSteps:
+    """Time of the recording before, between and after these steps."""
+    window, first, last = _window(table), steps[0], steps[-1]
+    before, after = max(0, first.start_ns - window.start_ns), max(0, window.end_ns - last.end_ns)
+    between = last.end_ns - first.start_ns - sum(step.wall_ns for step in steps)
+    return OutsideSteps(before, between, after, max(window.end_ns, last.end_ns) - min(window.start_ns, first.start_ns))
 
 
 def _profiler_marks(annotations: pd.DataFrame) -> _Marks | None:
@@ -72,11 +105,17 @@ def _profiler_marks(annotations: pd.DataFrame) -> _Marks | None:
         return None
     lengths = (found["end_ns"] - found["start_ns"]).groupby(found["track"]).agg(["count", "sum"])
     thread = lengths.sort_values(["count", "sum"], ascending=False, kind="stable").index[0]
-    return _marks(found[found["track"] == thread])
+    marks = _marks(found[found["track"] == thread])
+    hole, length = marks.start_ns[1:] - marks.end_ns[:-1], (marks.end_ns - marks.start_ns)[:-1]
+    return replace(marks, paused=marks.paused | (hole > PAUSE_RATIO * length))
 
 
-def _repeating_marks(annotations: pd.DataFrame) -> _Marks | None:
-    """The annotation that comes back on one thread without overlapping itself and covers the most time."""
+def _repeating_marks(annotations: pd.DataFrame, optimizer: pd.DataFrame, restarts: NDArray[np.int64]) -> _Marks | None:
+    """The annotation that comes back on one thread without overlapping itself and covers the most time.
+
+    One that comes twice or more for each optimizer call marks a layer or a micro-batch. Where the optimizer is called
+    outside of the marks, the last step lasts until the call that follows its mark.
+    """
     rows = annotations[~name_mask(annotations["name"], NO_STEP_MARK.match)]
     families = np.array([DIGITS.sub("#", name) for name in rows["name"].cat.categories], dtype=object)
     best: pd.DataFrame | None = None
@@ -85,9 +124,21 @@ def _repeating_marks(annotations: pd.DataFrame) -> _Marks | None:
     for _, group in grouped:
         start, end = group["start_ns"].to_numpy(), group["end_ns"].to_numpy()
         apart = len(group) > 1 and bool((start[1:] >= end[:-1]).all())
-        if apart and int((end - start).sum()) > best_ns:
+        parts_of_steps = len(optimizer) > 1 and len(group) >= 2 * len(optimizer)
+        if apart and not parts_of_steps and int((end - start).sum()) > best_ns:
             best, best_ns = group, int((end - start).sum())
-    return None if best is None else _marks(best)
+    if best is None:
+        return None
+    marks = _marks(best)
+    restarted = np.searchsorted(restarts, marks.start_ns[1:], side="right") > np.searchsorted(
+        restarts, marks.start_ns[:-1], side="right"
+    )
+    end = marks.end_ns.copy()
+    within = (optimizer["start_ns"].to_numpy() >= marks.start_ns[-1]) & (optimizer["start_ns"].to_numpy() < end[-1])
+    behind = optimizer["end_ns"].to_numpy()[optimizer["start_ns"].to_numpy() >= end[-1]]
+    if len(behind) and not within.any():
+        end[-1] = behind.min()
+    return replace(marks, end_ns=end, paused=marks.paused | restarted)
 
 
 def _marks(rows: pd.DataFrame) -> _Marks:
@@ -99,7 +150,9 @@ def _marks(rows: pd.DataFrame) -> _Marks:
     number = np.array([int(each[0]) for each in found] if named else range(len(rows)), dtype=np.int64)[free]
     if (np.diff(number) <= 0).any():
         number = number[0] + np.arange(len(number))
-    return _Marks(number, start[free], end[free])
+    start, end = start[free], end[free]
+    skipped, hole = np.diff(number) > 1, start[1:] - end[:-1]
+    return _Marks(number, start, end, skipped & (hole > PAUSE_RATIO_AFTER_SKIP * (end - start)[:-1]))
 
 
 def _marked(marks: _Marks, table: EventTable, origin: StepOrigin) -> StepList:
@@ -121,13 +174,10 @@ def _ended(marks: _Marks) -> NDArray[np.int64]:
 def _steps(marks: _Marks, finished: NDArray[np.int64]) -> tuple[Step, ...]:
     length = marks.end_ns - marks.start_ns
     if len(length) > 1:
-        hole = marks.start_ns[1:] - marks.end_ns[:-1]
-        skipped = np.diff(marks.number) > 1
-        paused = (hole > PAUSE_RATIO * length[:-1]) | (skipped & (hole > PAUSE_RATIO_AFTER_SKIP * length[:-1]))
-        follows = np.append(False, ~paused)
+        follows = np.append(False, ~marks.paused)
         backlog = follows & (finished - marks.end_ns > BACKLOG_RATIO * length)
         finished = np.where(backlog, marks.end_ns, finished)
-        after = np.where(paused, np.minimum(finished[:-1], marks.start_ns[1:]), marks.start_ns[1:])
+        after = np.where(marks.paused, np.minimum(finished[:-1], marks.start_ns[1:]), marks.start_ns[1:])
         finished = np.append(after, finished[-1])
     columns = zip(marks.number.tolist(), marks.start_ns.tolist(), finished.tolist(), strict=True)
     return tuple(Step(number, start, stop) for number, start, stop in columns)
@@ -150,14 +200,25 @@ def _device_work(marks: _Marks, table: EventTable) -> tuple[NDArray[np.int64], N
     return np.where(begin == NEVER, marks.start_ns, begin), finish
 
 
-def _optimizer_steps(annotations: pd.DataFrame, table: EventTable) -> tuple[Step, ...]:
-    """From the end of one optimizer call to the end of the next; with several optimizers, of the one that ends last."""
+def _optimizer_calls(annotations: pd.DataFrame) -> pd.DataFrame:
+    """Calls of the optimizer in order of time; with several optimizers, of the one that ends last."""
     found = annotations[name_mask(annotations["name"], OPTIMIZER_STEP.match)]
     if found.empty:
-        return ()
+        return found
     last = found["name"].iloc[int(found["end_ns"].to_numpy().argmax())]
-    ends = np.unique(found.loc[found["name"] == last, "end_ns"].to_numpy())
+    calls: pd.DataFrame = found[found["name"] == last]
+    return calls
+
+
+def _optimizer_steps(calls: pd.DataFrame, table: EventTable, restarts: NDArray[np.int64]) -> tuple[Step, ...]:
+    """From the end of one optimizer call to the end of the next; the first of a recording from where that begins."""
+    if calls.empty:
+        return ()
+    ends = np.unique(calls["end_ns"].to_numpy())
     starts = np.insert(ends[:-1], 0, min(_window(table).start_ns, int(ends[0])))
+    recording = np.searchsorted(restarts, ends, side="right")
+    again = np.append(False, np.diff(recording) > 0)
+    starts[again] = restarts[recording[again] - 1]
     return tuple(Step(i, int(s), int(e)) for i, (s, e) in enumerate(zip(starts, ends, strict=True)) if e > s)
 
 

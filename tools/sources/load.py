@@ -113,7 +113,8 @@ def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, 
 def _rank(own: Sequence[Part], shift_ns: int, variables: Mapping[str, str]) -> Rank:
     traces = [part.trace for part in own]
     table = join_tables(traces).moved(shift_ns)
-    steps = find_steps(table)
+    origin_ns = traces[0].facts.origin_ns - shift_ns
+    steps = find_steps(table, [trace.facts.origin_ns - origin_ns for trace in traces[1:]])
     return Rank(
         rank=own[0].guess.rank,
         rank_origin=own[0].guess.origin,

@@ -13,6 +13,7 @@ from tools.knowledge.name_patterns import matching
 from tools.run.events import EventKind
 from tools.run.links import depths, launches, launching_operators
 from tools.run.model import Rank, step_frame
+from tools.run.steps import OutsideSteps, outside_steps
 from tools.views.parts import Activity, Parts, breakdown, split
 
 
@@ -100,6 +101,12 @@ class RankProfile:
         device = np.concatenate((self.kernels, self.copies))
         earlier = device[self.start[device] < first_ns]
         return max(0, min(int(self.end[earlier].max(initial=0)), first_ns) - begin_ns)
+
+    @cached_property
+    def outside_steps(self) -> OutsideSteps | None:
+        """Recorded time in none of the steps where these are inferred; None where they are marked or not known."""
+        inferred = self.rank.step_origin in ("annotation", "optimizer") and len(self.rank.steps) > 0
+        return outside_steps(self.events, self.rank.steps) if inferred else None
 
     @cached_property
     def training_tracks(self) -> NDArray[np.int64]:

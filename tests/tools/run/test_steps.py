@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, span, write_trace
+from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, rank_info, span, write_trace
+from tools.judgement.verdict import outside_steps_rank
+from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.run.model import StepOrigin
 from tools.sources.load import load_run
@@ -185,3 +187,58 @@ def test_the_mean_step_of_resnet50_is_the_one_that_the_tensorboard_plugin_gives(
 
     mean_us = sum(step.wall_ns for step in rank.steps) / len(rank.steps) / 1e3
     assert round(mean_us) == 177_592
+
+
+def test_a_pause_between_two_annotations_belongs_to_a_step(tmp_path: Path) -> None:
+    begins = (1010, 1060, 1110, 1324, 1374)  # a pause of 164 us behind the third
+    found = steps(tmp_path, [mark("train_step", ts, 50) for ts in begins])
+
+    assert found == ("annotation", [(0, 10, 60), (1, 60, 110), (2, 110, 324), (3, 324, 374), (4, 374, 424)])
+
+
+def test_annotations_with_and_without_a_pause_in_turn_tile_the_window(tmp_path: Path) -> None:
+    begins = (1010, 1060, 1210, 1260, 1410)
+    found = steps(tmp_path, [mark(f"iteration {i}", ts, 50) for i, ts in enumerate(begins)])[1]
+
+    assert [end - start for _, start, end in found] == [50, 150, 50, 150, 50]
+
+
+def test_skipped_numbers_of_annotations_are_a_pause(tmp_path: Path) -> None:
+    found = steps(tmp_path, [mark("iteration 1", 1010, 50), mark("iteration 9", 1410, 50)])[1]
+
+    assert found == [(1, 10, 60), (9, 410, 460)]
+
+
+def test_the_last_of_several_forward_passes_lasts_until_the_optimizer_ends(tmp_path: Path) -> None:
+    events = [mark("forward", 1010 + 100 * i, 20) for i in range(3)]
+    events += [mark("Optimizer.step#SGD.step", 1070 + 100 * i, 20) for i in range(3)]
+
+    assert steps(tmp_path, events) == ("annotation", [(0, 10, 110), (1, 110, 210), (2, 210, 290)])
+
+
+def test_annotations_of_layers_are_no_steps_where_the_optimizer_shows_them(tmp_path: Path) -> None:
+    events = [mark(f"layer {i}", 1010 + 20 * i, 18) for i in range(8)]
+    events += [mark("Optimizer.step#SGD.step", 1088 + 80 * i, 2) for i in range(2)]
+
+    assert steps(tmp_path, events) == ("optimizer", [(0, 0, 90), (1, 90, 170)])
+
+
+def test_each_rank_reports_the_recorded_time_outside_of_its_inferred_steps(tmp_path: Path) -> None:
+    for rank, late in ((0, 0), (1, 100)):
+        events = [span("begin", 1000, 1), mark("train_step", 1100 + late, 100), mark("train_step", 1250 + late, 100)]
+        write_trace(tmp_path / f"rank{rank}.json", [*events, span("end", 1500, 100)], distributedInfo=rank_info(rank))
+    profile = Profile(load_run([tmp_path], LoadOptions(workers=1)))
+
+    for rank, before_us, after_us in ((0, 100, 250), (1, 200, 150)):
+        outside = profile.rank(rank).outside_steps
+        assert outside is not None
+        assert (outside.before_ns, outside.between_ns, outside.after_ns) == (before_us * 1000, 0, after_us * 1000)
+        assert measure(profile, "outside_steps_pct", rank=rank).value == pytest.approx(100 * 350 / 600)
+    assert measure(profile, "outside_steps_ms", rank=1, where="before").value == pytest.approx(0.2)
+    assert outside_steps_rank(profile) == 0
+
+
+def test_marked_steps_and_a_single_window_have_no_time_outside(tmp_path: Path) -> None:
+    steps(tmp_path, [mark("ProfilerStep#1", 1100, 100)])
+
+    assert Profile(load_run([tmp_path / "t.json"], LoadOptions(workers=1))).ranks[0].outside_steps is None

@@ -127,7 +127,19 @@ def level(profile: Profile) -> Check:
     shown = backlog.value * 100.0 >= usual.value * profile.thresholds["fluctuation_pct"]
     ranks = "" if len(profile.ranks) == 1 else ", by the slowest rank of each step"
     median = say(f"The median step takes {{0}}{ranks}.", usual)
-    return clean(median, *unprofiled(profile), *((say(text, backlog),) if shown else ()))
+    return clean(median, *unprofiled(profile), *_inferred(profile), *((say(text, backlog),) if shown else ()))
+
+
+def _inferred(profile: Profile) -> tuple[Sentence, ...]:
+    """Where steps are inferred, by which marks, and how much of the recording is in none of them."""
+    outside = {view.rank.rank: view.outside_steps.total_ns for view in profile.ranks if view.outside_steps is not None}
+    if not outside:
+        return ()
+    rank = max(outside, key=lambda each: (outside[each], -each))
+    marks = "optimizer calls" if profile.rank(rank).rank.step_origin == "optimizer" else "a repeating annotation"
+    facts = [measure(profile, "outside_steps_ms", rank=rank, where=where) for where in ("before", "between", "after")]
+    text = "Steps are inferred from %s; on rank %d {0} before the first step, {1} between steps and {2} after the last"
+    return (say(f"{text % (marks, rank)} are in no step.", *facts),)
 
 
 @coarse("step_time.fluctuation", "Step-time variation", "Does the step time vary from step to step?")
