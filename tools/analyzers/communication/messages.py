@@ -104,10 +104,9 @@ def _start_share(profile: Profile, table: pd.DataFrame) -> float:
 
     The rest goes with their sizes, which are not recorded, and stays when they are merged.
     """
-    views = {view.rank.rank: view for view in profile.ranks}
     lasting = [
-        (views[int(rank)].end - views[int(rank)].start)[rows.to_numpy(np.int64)]
-        for rank, rows in table.groupby("rank")["row"]
+        (view.end - view.start)[table.loc[table["rank"] == view.rank.rank, "row"].to_numpy(np.int64)]
+        for view in profile.ranks
     ]
     every = np.concatenate(lasting)
     return float(np.minimum(every, np.quantile(every, FEW_BYTES)).sum() / max(float(every.sum()), 1.0))
