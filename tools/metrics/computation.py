@@ -199,7 +199,7 @@ def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:
 
 def _leaves(view: RankProfile, rows: Rows, least_ns: float) -> Rows:
     """Outermost element-wise operators, and operators without others inside; none shorter than ``least_ns``."""
-    streaming = view.named("elementwise_operator")[rows]
+    streaming = _streaming(view, rows)
     whole = view.outermost(rows[streaming])
     upward = parents(view.start[rows], view.end[rows])
     long = view.end[rows] - view.start[rows] >= least_ns
@@ -212,8 +212,16 @@ def _leaves(view: RankProfile, rows: Rows, least_ns: float) -> Rows:
     return np.union1d(whole[view.end[whole] - view.start[whole] >= least_ns], others).astype(np.int64)
 
 
+def _streaming(view: RankProfile, rows: Rows) -> NDArray[np.bool_]:
+    """Element-wise operators of one thread; not those that call operators of sparse tensors: they touch few rows."""
+    sparse = np.flatnonzero(view.named("sparse_operator") & np.isin(view.track, view.track[rows]))
+    begun = np.sort(view.start[sparse])
+    first, last = (np.searchsorted(begun, ends[rows], side="left") for ends in (view.start, view.end))
+    return np.asarray(view.named("elementwise_operator")[rows] & (last <= first))
+
+
 def _runs(view: RankProfile, rows: Rows) -> Rows:
-    streaming = view.named("elementwise_operator")[rows]
+    streaming = _streaming(view, rows)
     number = np.cumsum(np.append(True, streaming[1:] != streaming[:-1])) if len(rows) else rows
     size = np.bincount(number)[number] if len(rows) else rows
     return rows[streaming & (size >= RUN_LENGTH)]

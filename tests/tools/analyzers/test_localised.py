@@ -11,6 +11,7 @@ from tests.asked import ask
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
 from tools.judgement.ranking import ranking
+from tools.metrics.computation import host_group
 from tools.metrics.host.pauses import STEP_BEGIN, pause_places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
@@ -327,6 +328,39 @@ def test_the_optimizer_over_whole_tables_is_dense_gradients() -> None:
     assert (finding.cause, finding.mechanism) == ("memory_bound", "dense_embedding_gradients")
     assert [fact.value for fact in finding.claim.facts] == [pytest.approx(60.0 + 10.0), pytest.approx(10.0)]
     assert [each.factor for each in finding.change if isinstance(each, Scale)] == [pytest.approx(0.1)]
+
+
+def table_passes(sparse: bool) -> Profile:
+    """Three steps whose optimizer multiplies, adds and divides tensors of a table's shape; sparse ones where asked."""
+    rank, table = host(), [20_000, 32]
+    for step in range(3):
+        at = 100_000.0 * step
+        rank.operator("aten::embedding", at, 10_000, dims=[table, [2_000]], types=["float", "long int"])
+        if sparse:
+            rank.operator("aten::embedding_sparse_backward", at + 20_000, 10_000, dims=[[2_000, 32], [2_000]])
+            rank.operator("torch::autograd::AccumulateGrad", at + 30_000, 1_000, dims=[table], types=FLOAT[:1])
+        else:
+            rank.operator("aten::embedding_dense_backward", at + 20_000, 10_000, dims=[[2_000, 32], [2_000]])
+            rank.operator("aten::zero_", at + 21_000, 4_000, dims=[table], types=FLOAT[:1])
+        rank.annotation("Optimizer.step#SparseAdam.step", at + 40_000, 60_000)
+        for place, name in enumerate(("aten::mul", "aten::add_", "aten::div")):
+            begun = at + 40_000 + 20_000 * place
+            rank.operator(name, begun, 20_000, dims=[table, table], types=FLOAT)
+            if sparse:
+                rank.operator("aten::_values", begun + 1_000, 10, dims=[table], types=FLOAT[:1])
+        rank.step(step, at, at + 100_000)
+    return profile_of(rank)
+
+
+def test_sparse_operands_of_a_tables_shape_are_no_passes_over_it() -> None:
+    sparse, dense = table_passes(sparse=True), table_passes(sparse=False)
+    assert measure(dense, "table_update_ms", rank=0).value == pytest.approx(60.0 + 10.0)
+    assert measure(sparse, "table_update_ms", rank=0).value == 0.0
+    assert len(host_group(dense, 0, "elementwise_runs")) == 9
+    assert len(host_group(sparse, 0, "elementwise_runs")) == 0
+    assert ask(sparse, "computation.memory_bound").status == "clean"
+    (finding,) = ask(dense, "computation.memory_bound").findings
+    assert finding.mechanism == "dense_embedding_gradients"
 
 
 def test_long_steps_at_one_distance_are_found_under_a_drifting_level_and_outliers() -> None:

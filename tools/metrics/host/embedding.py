@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from tools.intervals import length
 from tools.metrics.measurement import Measurement, as_pct, metric, of_events
 from tools.run.links import enclosing
-from tools.views.operator_cost import tensor_shapes
+from tools.views.operator_cost import Shape, tensor_shapes
 from tools.views.profile import Profile, memoized
+from tools.views.rank_profile import RankProfile
 from tools.views.roofline import math_operators
 
 
@@ -20,20 +21,26 @@ def looked_up(profile: Profile, rank: int) -> dict[tuple[int, ...], float]:
     """Of each embedding table (by shape) the largest share of its rows that one look-up can touch.
 
     Shapes that matrix operators take as well are left out: an output layer of that shape has a dense gradient anyway.
+    So are shapes of sparse tensors: the gradient of such a table is sparse, and what has its shape touches few rows.
     """
     view = profile.rank(rank)
-    recorded = view.events.details.operators
-    rows = view.in_steps(np.flatnonzero(view.named("embedding_lookup")))
-    dims = recorded.set_index("row")["dims"].reindex(rows).dropna().astype(str).unique()
     found: dict[tuple[int, ...], float] = {}
-    for shapes in map(tensor_shapes, dims):
+    for shapes in _operands(view, "embedding_lookup"):
         if len(shapes) > 1 and len(shapes[0]) == 2 and shapes[0][0] and shapes[1]:
             share = min(1.0, math.prod(shapes[1]) / shapes[0][0])
             found[tuple(shapes[0])] = max(found.get(tuple(shapes[0]), 0.0), share)
     multiplied = math_operators(view)["dims"].astype(str).unique()
     dense = {shape for dims in multiplied for each in tensor_shapes(dims) for shape in (tuple(each), tuple(each[::-1]))}
     few = profile.thresholds["table_rows_pct"] / 100.0
-    return {table: share for table, share in found.items() if share < few and table not in dense}
+    sparse = {tuple(shapes[0]) for shapes in _operands(view, "sparse_operator") if shapes}
+    return {table: share for table, share in found.items() if share < few and table not in dense | sparse}
+
+
+def _operands(view: RankProfile, pattern: str) -> list[list[Shape]]:
+    """The different shapes of the operands of operators of that name pattern inside steps."""
+    rows = view.in_steps(np.flatnonzero(view.named(pattern)))
+    recorded = view.events.details.operators.set_index("row")["dims"]
+    return [tensor_shapes(dims) for dims in recorded.reindex(rows).dropna().astype(str).unique()]
 
 
 @memoized
