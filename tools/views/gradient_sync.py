@@ -1,4 +1,4 @@
-"""Gradient all-reduces of DistributedDataParallel, by the backward pass and the optimizer step that they belong to."""
+"""All-reduces of gradients, by the backward pass and the optimizer step that they belong to."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.run.links import launch_starts
-from tools.views.collectives import collectives
+from tools.run.links import enclosing, launch_starts
+from tools.views.collectives import collectives, elements_of
 from tools.views.profile import Profile, memoized
+from tools.views.rank_profile import RankProfile
 
 BITMAP_BYTES = 4  # of each parameter in the bitmap
 LEAST_BYTES = 65_536  # smaller exchanges are of metrics or flags
+ELEMENT_BYTES = (2, 4, 8)  # of a gradient as it is exchanged
+METRICS_SHARE = 0.01  # of the bytes of a pass: a loss or a flag that is exchanged with the gradients
+COLUMNS = ["row", "bytes", "number", "update", "updates"]
 
 
 @memoized
@@ -19,16 +23,18 @@ def gradient_passes(profile: Profile, rank: int) -> pd.DataFrame:
     """The all-reduces of one rank inside its steps, by pass: from one forward of the wrapped model to the next.
 
     Columns: row, bytes, number (of the pass), update (the optimizer steps that follow, as one), updates (how many these
-    are). All-reduces of a forward, and those after the last update or inside one (closures), are left out. Empty where
-    the model is not wrapped in DistributedDataParallel.
+    are). All-reduces of a forward, and those after the last update or inside one (closures), are left out. Where the
+    model is not wrapped in DistributedDataParallel: exchanges that the program asks for itself.
     """
     view = profile.rank(rank)
     spans = _forwards(profile, rank)
     steps = view.outermost(np.flatnonzero(view.named("optimizer_update")))
     table = collectives(profile)
     table = table[(table["rank"] == rank) & (table["kind"] == "all_reduce") & (table["step"] >= 0)]
-    if not len(spans) or table.empty:
-        return pd.DataFrame(columns=["row", "bytes", "number", "update", "updates"])
+    if table.empty:
+        return pd.DataFrame(columns=COLUMNS)
+    if not len(spans):
+        return _exchanged_by_hand(view, table)
     asked = launch_starts(view.events, table["row"].to_numpy())
     forwards, ended = view.start[spans], view.end[spans]
     begun = view.start[steps] if len(steps) else view.steps["end_ns"].to_numpy()  # ascending, as steps and spans are
@@ -44,7 +50,39 @@ def gradient_passes(profile: Profile, rank: int) -> pd.DataFrame:
     known &= np.searchsorted(begun, asked) == first[place]  # asked before the update, not after it
     update = cluster[np.minimum(first[place], len(begun) - 1)]
     made = table.assign(number=number, update=update, updates=sizes[update])
-    kept: pd.DataFrame = made.loc[known, ["row", "bytes", "number", "update", "updates"]].reset_index(drop=True)
+    kept: pd.DataFrame = made.loc[known, COLUMNS].reset_index(drop=True)
+    return kept
+
+
+def _exchanged_by_hand(view: RankProfile, table: pd.DataFrame) -> pd.DataFrame:
+    """The all-reduces by pass, from one forward to the next, where a pass exchanges as many elements as gradients have.
+
+    That holds for no exchange of activations but by chance. A pass counts with those that follow before the same
+    update as long as no gradients are cleared in between.
+    """
+    operators = view.in_steps(np.flatnonzero(view.named("forward_operator")))
+    nodes = np.flatnonzero(view.named("backward_node"))
+    forwards = np.sort(view.start[operators[enclosing(view.events, operators, nodes) < 0]])
+    begun = view.start[view.outermost(np.flatnonzero(view.named("optimizer_update")))]
+    cleared = np.sort(view.start[np.flatnonzero(view.named("optimizer") & ~view.named("optimizer_update"))])
+    given = view.in_steps(np.flatnonzero(view.named("gradient_accumulated")))
+    dims = view.events.details.operators.set_index("row")["dims"].reindex(given)
+    if not len(begun) or dims.isna().any():
+        return pd.DataFrame(columns=COLUMNS)
+    elements = dims.astype(str).map(elements_of).to_numpy(np.float64)
+    gradients = np.bincount(np.searchsorted(forwards, view.start[given]), np.maximum(elements, 0), len(forwards) + 1)
+    asked = launch_starts(view.events, table["row"].to_numpy())
+    made = table.assign(number=np.searchsorted(forwards, asked), update=np.searchsorted(begun, asked), updates=1)
+    made["cleared"] = np.searchsorted(cleared, asked)
+    received = gradients[made["number"].to_numpy()]
+    exchanged = made.groupby("number")["bytes"].transform("sum").to_numpy()
+    whole = np.zeros(len(made), dtype=bool)
+    for size in ELEMENT_BYTES:
+        whole |= (received > 0) & np.isclose(exchanged, size * received, rtol=METRICS_SHARE)
+    known = whole & (made["bytes"] >= 0) & (made["update"] < len(begun)) & (made["number"] > 0)
+    made = made[known]
+    last = made.groupby("update")["cleared"].transform("max")
+    kept: pd.DataFrame = made.loc[made["cleared"] == last, COLUMNS].reset_index(drop=True)
     return kept
 
 
@@ -78,10 +116,10 @@ def repeated_broadcasts(profile: Profile, rank: int) -> NDArray[np.int64]:
     again = repeated(profile, rank)
     table = collectives(profile)
     table = table[(table["rank"] == rank) & (table["kind"] == "broadcast")]
-    if again.empty or table.empty:
+    spans = _forwards(profile, rank)
+    if again.empty or table.empty or not len(spans):
         return np.empty(0, dtype=np.int64)
     view = profile.rank(rank)
-    spans = _forwards(profile, rank)
     asked = launch_starts(view.events, table["row"].to_numpy())
     number = np.searchsorted(view.start[spans], asked, side="right") - 1
     inside = (number >= 0) & (asked < view.end[spans][np.maximum(number, 0)])

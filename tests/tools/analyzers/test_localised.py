@@ -15,7 +15,7 @@ from tools.metrics.computation import host_group
 from tools.metrics.host.pauses import STEP_BEGIN, pause_places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.views.gradient_sync import repeated_broadcasts
+from tools.views.gradient_sync import gradient_passes, repeated_broadcasts
 from tools.views.held_up import undisturbed_shares
 from tools.views.profile import Profile
 from tools.views.step_modes import steps_text
@@ -256,6 +256,60 @@ def test_the_same_exchange_in_every_pass_before_one_update_is_redundant() -> Non
     assert measure(profile, "repeated_exchange_ms", rank=0).value == pytest.approx(24.0)
     assert measure(profile, "pass_bytes", rank=0).value == 4_000_000
     assert predict(profile, finding.change).saving_ms == pytest.approx(24.0)
+
+
+def averaging(every_pass: bool, elements: int = 512 * 512, clears: bool = False, each_layer: bool = False) -> Profile:
+    """Two ranks, four micro-batches of a model of two layers without DDP; the program asks for the all-reduces.
+
+    ``elements``: what one layer's exchange carries; ``clears``: zero_grad before each backward pass; ``each_layer``:
+    each gradient is exchanged within the backward, as soon as it is there.
+    """
+    ranks = []
+    for number in range(2):
+        rank, at = host(number), 0.0
+        work = rank.host_thread("gloo")
+        for step in range(2):
+            begun = at
+            for place in range(4):
+                rank.operator("aten::linear", at, 5_000)
+                if clears:
+                    rank.annotation("Optimizer.zero_grad#SGD.zero_grad", at + 5_000, 10)
+                at += 5_100
+                exchanged = every_pass or place == 3
+                for layer in range(2):
+                    rank.operator("autograd::engine::evaluate_function: AddmmBackward0", at, 2_000)
+                    rank.operator("torch::autograd::AccumulateGrad", at + 2_000, 10, dims=[[512, 512]])
+                    at += 2_100
+                    for _ in range((1 if each_layer else 2 * layer) if exchanged else 0):
+                        rank.operator("c10d::allreduce_", at, 100)
+                        span = rank.annotation("gloo:all_reduce", at + 100, 4_000, track=work)
+                        rank.detail("operators", span, dims=f"[[{elements}]]", types='["float"]')
+                        at += 4_200
+            rank.annotation("Optimizer.step#SGD.step", at, 2_000)
+            rank.operator("aten::add_", at, 2_000)
+            at += 2_000
+            rank.step(step, begun, at)
+        ranks.append(rank)
+    return profile_of(*ranks)
+
+
+@pytest.mark.parametrize("each_layer", [False, True])
+def test_gradients_averaged_by_hand_in_every_micro_batch_are_exchanged_too_often(each_layer: bool) -> None:
+    profile = averaging(every_pass=True, each_layer=each_layer)
+    (finding,) = ask(profile, "communication.redundant").findings
+    assert (finding.cause, finding.mechanism) == ("redundant_synchronization", "accumulation_without_no_sync")
+    assert measure(profile, "passes_per_update", rank=0).value == 4
+    assert measure(profile, "pass_bytes", rank=0).value == 2 * 4 * 512 * 512
+    assert measure(profile, "repeated_exchange_ms", rank=0).value == pytest.approx(3 * 8.0)
+    assert ask(averaging(every_pass=False, each_layer=each_layer), "communication.redundant").status == "clean"
+
+
+def test_exchanges_by_hand_of_other_than_the_accumulated_gradients_are_not_judged() -> None:
+    activations = averaging(every_pass=True, elements=300 * 512)  # of a tensor-parallel layer
+    assert not len(gradient_passes(activations, 0))
+    cleared = averaging(every_pass=True, clears=True)  # nothing accumulates
+    assert gradient_passes(cleared, 0).groupby("update")["number"].nunique().tolist() == [1, 1]
+    assert ask(cleared, "communication.redundant").status == "clean"
 
 
 def test_buffers_are_broadcast_only_after_a_pass_that_exchanged() -> None:

@@ -91,7 +91,7 @@ def _repeated(profile: Profile, ranks: tuple[int, ...]) -> tuple[Finding, ...]:
             steps=passes.steps,
             change=change,
             details=_counted(profile, rank),
-            disproved_by="`no_sync()` around all but the last micro-batch leaves the step time as it is",
+            disproved_by="exchange in the last micro-batch only (DDP: `no_sync()`) leaves the step time as it is",
             signals=("several all-reduces of the same elements per optimizer step",),
         ),
     )

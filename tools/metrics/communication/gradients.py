@@ -12,13 +12,13 @@ from tools.views.profile import Profile
 
 @metric("passes", "backward passes with an all-reduce per optimizer step", "How often are gradients exchanged?")
 def passes_per_update(profile: Profile, rank: int) -> Measurement:
-    """Passes of the wrapped model that hold an all-reduce, per optimizer step."""
+    """Backward passes that hold an all-reduce of gradients, per optimizer step."""
     rows = gradient_sync.gradient_passes(profile, rank)["row"].to_numpy(np.int64)
     return of_events(
         profile.rank(rank),
         gradient_sync.passes_per_update(profile, rank),
         rows,
-        "all-reduces of DistributedDataParallel",
+        "all-reduces of gradients",
     )
 
 
