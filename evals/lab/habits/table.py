@@ -44,7 +44,7 @@ class Label:
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     cause: str = ""  # empty where nothing is wrong
-    all_of: tuple[str, ...] = ()  # several causes at once, the largest first; ``cause`` is then empty
+    all_of: tuple[str, ...] = ()  # several causes at once, the largest first where measured; no ``cause``
     also_right: Mapping[str, str] = field(default_factory=dict)  # other right answers, and why
     ranks: tuple[int, ...] | None = None  # where the cause sits
     steps: str | None = None  # the steps it hits, in words; None for every step
