@@ -44,8 +44,10 @@ def _outside_steps(profile: Profile) -> list[Sentence]:
     rank = outside_steps_rank(profile)
     if rank is None:
         return []
-    text = "Steps are inferred: {0} of the recording of rank {n0} is in none of them, and no figure per step covers it."
-    return [Sentence(text, (measure(profile, "outside_steps_pct", rank=rank),), (str(rank),))]
+    text = (
+        f"Steps are inferred: on rank {rank} {{0}} of the recording is in none of them; no figure per step covers it."
+    )
+    return [Sentence(text, (measure(profile, "outside_steps_pct", rank=rank),))]
 
 
 def _partial(profile: Profile) -> list[Sentence]:

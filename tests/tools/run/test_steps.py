@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.tools.sources.kineto_text import JsonEvent, kernel, launch, rank_info, span, write_trace
-from tools.judgement.verdict import outside_steps_rank
+from tools.judgement.verdict import judge, outside_steps_rank
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.run.model import StepOrigin
@@ -236,6 +236,21 @@ def test_each_rank_reports_the_recorded_time_outside_of_its_inferred_steps(tmp_p
         assert measure(profile, "outside_steps_pct", rank=rank).value == pytest.approx(100 * 350 / 600)
     assert measure(profile, "outside_steps_ms", rank=1, where="before").value == pytest.approx(0.2)
     assert outside_steps_rank(profile) == 0
+
+
+def test_a_large_rest_outside_of_the_steps_rules_out_healthy(tmp_path: Path) -> None:
+    events = [mark("train_step", 1000 + 1000 * i, 1000) for i in range(4)]
+    events += [span("aten::mm", 1000 + 1000 * i, 990) for i in range(4)]
+    verdicts = []
+    for last in (100, 4000):
+        path = write_trace(tmp_path / f"{last}.json", [*events, span("aten::mm", 5000, last)])
+        profile = Profile(load_run([path], LoadOptions(workers=1)))
+        verdicts.append(judge(profile, (), (), ()))
+
+    assert outside_steps_rank(profile) == 0
+    assert measure(profile, "outside_steps_ms", rank=0, where="after").value == pytest.approx(4.0)
+    assert "none of the steps" not in verdicts[0].why
+    assert (verdicts[1].verdict, verdicts[1].why[:16]) == ("inconclusive", "a large share of")
 
 
 def test_marked_steps_and_a_single_window_have_no_time_outside(tmp_path: Path) -> None:
