@@ -194,7 +194,7 @@ class CandidateRecord(Record):
 
 
 class LeadRecord(Record):
-    """What is localised but not explained: its place, size, likely causes, and the observation that decides."""
+    """What is localised but not explained: place, size (0: not known), likely causes, and what decides."""
 
     id: str
     place: PlaceRecord

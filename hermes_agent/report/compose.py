@@ -25,7 +25,7 @@ from hermes_agent.report.records import (
 from tools.comparison.compare import Comparison
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.catalog import measure
-from tools.judgement.leads import Lead
+from tools.judgement.lead import Lead
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
 from tools.knowledge.taxonomy import Optimization, optimizations

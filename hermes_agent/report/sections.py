@@ -62,7 +62,9 @@ def _cause(mark: str, cause: CauseRecord, diagnosis: Diagnosis) -> Item:
 
 
 def _lead(lead: LeadRecord) -> Item:
-    text = f" {lead.impact_ms_per_step:.1f} ms, {lead.impact_pct:.1f} % of the step: {lead.claim}"
+    known = lead.impact_ms_per_step > 0.0
+    size = f"{lead.impact_ms_per_step:.1f} ms, {lead.impact_pct:.1f} % of the step: " if known else ""
+    text = f" {size}{lead.claim}"
     likely = [f"{cause_title(each.cause, None)} ({each.likelihood:.2f}): {each.why}" for each in lead.candidates]
     return Item(lead.id, "", text.strip(), (*likely, f"Decided by: {lead.decide_by}."))
 

@@ -171,7 +171,8 @@ class _Page:
             return ""
         lines = [self._columns(self._heading("Leads: seen, not explained"), "costs", "of step")]
         for lead in shown:
-            figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %")
+            known = lead.impact_ms_per_step > 0.0
+            figures = (f"{lead.impact_ms_per_step:.1f} ms", f"{lead.impact_pct:.1f} %") if known else ("unknown", "")
             ranks = "" if len(self.diagnosis.run.ranks) < 2 else f", {rank_list(lead.place.ranks)}"
             lines.append(
                 self._columns(f"{lead.id} {PLACE_TITLES[lead.place.part]}, {lead.place.steps}{ranks}", *figures)

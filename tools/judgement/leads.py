@@ -3,58 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
 
 from tools.findings import Sentence
+from tools.judgement.lead import Candidate, Lead, Place, candidates_of
+from tools.judgement.pause_leads import EXPLAINED, pause_leads, with_waiting
 from tools.judgement.ranked_cause import RankedCause
-from tools.judgement.verdict import EXPLAINING, Judgement, families, part_pct, unexplained_parts, worth_pct
-from tools.knowledge.tables import table
-from tools.metrics.host.pauses import STEP_BEGIN, STEP_END, at_place, covering, places
+from tools.judgement.unobserved import unobserved
+from tools.judgement.verdict import (
+    EXPLAINING,
+    UNSEEN_HOST,
+    Judgement,
+    families,
+    part_pct,
+    unexplained_parts,
+    worth_pct,
+)
+from tools.metrics.host.pauses import places
 from tools.metrics.registry import measure
 from tools.metrics.step_modes import difference
-from tools.run.events import EventKind
 from tools.views.coarse import step_series
 from tools.views.collectives import main_group
 from tools.views.profile import Profile
 from tools.views.step_modes import step_modes, steps_text
 
 MOST = 3  # leads of one diagnosis
-EXPLAINED = 0.5  # of a lead: with so much accounted for by a well-supported cause it is none
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where the time goes: the part of the step, ranks, which steps, between which operators, frame, group."""
-
-    part: str
-    ranks: tuple[int, ...]
-    steps: str
-    between: tuple[str, str] | None = None
-    frame: str = ""
-    group: str = ""
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A cause that would look like this; likelihoods of one lead add up to 1 at most."""
-
-    cause: str
-    likelihood: float
-    why: str
-
-
-@dataclass(frozen=True)
-class Lead:
-    """A place, its size per step, the causes that would look like it, and the observation that decides."""
-
-    place: Place
-    impact_ms: float
-    impact_pct: float
-    claim: Sentence
-    candidates: tuple[Candidate, ...]
-    decide_by: str
 
 
 def leads(
@@ -63,78 +35,42 @@ def leads(
     """The largest leads, largest first; at least one where the verdict is inconclusive and a trace was read."""
     if not profile.traced:
         return ()
-    enough = profile.thresholds["confidence"]
-    sure = [each for each in causes if each.finding.confidence >= enough]
-    paused = _pauses(profile, sure)
-    found = [*paused, *_parts(profile, sure, bool(paused)), *_late(profile, sure, open_places)]
+    limits = profile.thresholds
+    sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
+    paused, still_open = with_waiting(profile, pause_leads(profile, sure), open_places)
+    found = [*paused, *_late(profile, sure, still_open)]
+    found += _parts(profile, sure, found)
     found += [each for each in _uneven(profile, sure) if all(each.place.part != other.place.part for other in found)]
     if judged.verdict == "inconclusive" and not found:
-        found = [_hypothesis(profile, causes[0]) if causes else _largest_part(profile)]
+        large = causes and (judged.why != UNSEEN_HOST or causes[0].impact_pct >= limits["cause_share_pct"])
+        found = [_hypothesis(profile, causes[0]) if large else _without_cause(profile, judged)]
     return tuple(sorted(found, key=lambda each: -each.impact_pct)[:MOST])
 
 
-def _pauses(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
-    """Pauses of the host that no Python frame names, one lead for each place, on the rank where it is longest."""
-    largest: dict[tuple[str, str], tuple[float, int]] = {}
-    sharing: dict[tuple[str, str], list[int]] = {}
-    for view in profile.ranks:
-        rank = view.rank.rank
-        if covering(profile, rank).framed:
-            continue
-        for before, after, ns in places(profile, rank).itertuples(index=False, name=None):
-            share = 100.0 * ns / 1e6 / view.wall_ms.sum()
-            if share >= profile.thresholds["cause_share_pct"]:
-                sharing.setdefault((before, after), []).append(rank)
-                largest[before, after] = max(largest.get((before, after), (0.0, rank)), (share, rank))
-    found = []
-    for (before, after), (share, rank) in largest.items():
-        if _accounted(profile, sure, {"cpu", "io", "memory", "storage"}) < EXPLAINED * share:
-            found.append(_pause(profile, before, after, rank, tuple(sharing[before, after])))
-    return found
+def _parts(profile: Profile, sure: Sequence[RankedCause], found: Sequence[Lead]) -> list[Lead]:
+    """Large parts of the step for which no well-supported cause accounts.
 
-
-def _pause(profile: Profile, before: str, after: str, rank: int, ranks: tuple[int, ...]) -> Lead:
-    known = places(profile, rank)
-    number = 1 + int(((known["before"] == before) & (known["after"] == after)).to_numpy().argmax())
-    numbers, known_steps = sorted(set(at_place(profile, rank, number)["step"])), profile.rank(rank).steps["number"]
-    steps = steps_text(numbers, known_steps.tolist())
-    cost, share, each = (
-        measure(profile, name, rank=rank, place=number)
-        for name in ("host_pause_ms", "host_pause_pct", "host_pause_each_ms")
-    )
-    stretch, names = _stretch(before, after)
-    if len(known_steps) == 1:
-        text = f"In the only step the host of rank {rank} pauses {stretch}: {{0}} ({{1}})."
-        claim = Sentence(text, (cost, share), names)
-    else:
-        text = f"In {steps} the host of rank {rank} pauses {stretch}, {{2}} in such a step: {{0}} per step ({{1}})."
-        claim = Sentence(text, (cost, share, each), names)
-    kind = "rare_pause" if steps != "every step" else "first_pause" if before == STEP_BEGIN else "pause"
-    candidates, decide_by = _judged(profile, kind, rank)
-    return Lead(Place("host", ranks, steps, (before, after)), cost.value, share.value, claim, candidates, decide_by)
-
-
-def _stretch(before: str, after: str) -> tuple[str, tuple[str, ...]]:
-    """Words for the stretch of a step between two operators or its ends, and the names of the operators in them."""
-    match before == STEP_BEGIN, after == STEP_END:
-        case True, True:
-            return f"from {STEP_BEGIN} to its end", ()
-        case True, False:
-            return f"from {STEP_BEGIN} to {{n0}}", (after,)
-        case False, True:
-            return f"from {{n0}} to {STEP_END}", (before,)
-    return "between {n0} and {n1}", (before, after)
-
-
-def _parts(profile: Profile, sure: Sequence[RankedCause], paused: bool) -> list[Lead]:
-    """Large parts of the step for which no well-supported cause accounts; not the host where its pauses are leads."""
-    found = []
+    Not the host where its pauses are leads, nor waiting for a rank that a cause or another lead makes late.
+    """
+    chosen = []
     for part in unexplained_parts(profile, sure):
-        if part == "host" and paused:
+        if part == "host" and any(lead.place.part == "host" for lead in found):
             continue
-        rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part=part, rank=each).value)
-        found.append(_of_part(profile, part, rank))
-    return found
+        own = {rank: measure(profile, "part_ms", part=part, rank=rank).value for rank in profile.run.rank_numbers}
+        left = dict(own)
+        if part == "exposed_communication" and len(own) > 1:
+            left = {rank: own_ms - _waiting_explained_ms(profile, rank, sure, found) for rank, own_ms in own.items()}
+        rank = max(left, key=lambda each: left[each])
+        if left[rank] >= (1.0 - EXPLAINED) * own[rank]:
+            chosen.append(_of_part(profile, part, rank))
+    return chosen
+
+
+def _waiting_explained_ms(profile: Profile, rank: int, sure: Sequence[RankedCause], found: Sequence[Lead]) -> float:
+    """Of the rank's exposed waiting per step, what causes and leads of other ranks alone account for."""
+    elsewhere = [each.impact_ms for each in sure if each.finding.ranks and rank not in each.finding.ranks]
+    elsewhere += [each.impact_ms for each in found if rank not in each.place.ranks]
+    return min(sum(elsewhere), measure(profile, "exposed_wait_ms", rank=rank).value)
 
 
 def _uneven(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
@@ -153,7 +89,7 @@ def _uneven(profile: Profile, sure: Sequence[RankedCause]) -> list[Lead]:
         named = ", most of it in {n0}" if at.name else ""
         text = f"Some steps ({steps}) take {{0}}, which adds {{1}} to the mean step: rank {at.rank} computes longer"
         claim = Sentence(f"{text}{named}.", (length, cost), (at.name,) if at.name else ())
-        candidates, decide_by = _judged(profile, "uneven_compute", at.rank)
+        candidates, decide_by = candidates_of(profile, "uneven_compute", at.rank)
         found.append(Lead(Place(at.part, (at.rank,), steps), cost.value, share, claim, candidates, decide_by))
     return found
 
@@ -165,7 +101,7 @@ def _late(profile: Profile, sure: Sequence[RankedCause], open_places: Sequence[R
         finding, explaining = each.finding, {cause.finding.cause for cause in sure}
         if each.impact_pct < profile.thresholds["cause_share_pct"] or explaining & set(finding.symptom_of):
             continue
-        candidates, decide_by = _judged(profile, finding.hints["open"], finding.ranks[0])
+        candidates, decide_by = candidates_of(profile, finding.hints["open"], finding.ranks[0])
         steps = steps_text(finding.steps, profile.rank(finding.ranks[0]).steps["number"].tolist())
         part = finding.hints.get("part") or "exposed_communication"
         between = _longest_pause(profile, finding.ranks[0]) if part == "host" else None
@@ -184,7 +120,7 @@ def _of_part(profile: Profile, part: str, rank: int) -> Lead:
     cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
     text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and no cause accounts for it."
     claim = Sentence(text, (cost, share))
-    candidates, decide_by = _judged(profile, part, rank)
+    candidates, decide_by = candidates_of(profile, part, rank)
     group = main_group(profile, rank) if part == "exposed_communication" else ""
     return Lead(Place(part, (rank,), "every step", group=group), cost.value, share.value, claim, candidates, decide_by)
 
@@ -205,14 +141,14 @@ def _hypothesis(profile: Profile, cause: RankedCause) -> Lead:
     return Lead(place, cause.impact_ms, cause.impact_pct, finding.claim, (candidate,), decide_by)
 
 
-def _largest_part(profile: Profile) -> Lead:
-    part = max((*EXPLAINING, "compute"), key=lambda each: part_pct(profile, each))
-    rank = profile.run.rank_numbers[0]
+def _without_cause(profile: Profile, judged: Judgement) -> Lead:
+    """The largest part other than computation where much of the step is not computation, else what was not observed."""
+    missing = unobserved(profile, judged)
+    if missing is not None:
+        return missing
+    part = max(EXPLAINING, key=lambda each: part_pct(profile, each))
+    rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part=part, rank=each).value)
     return _of_part(profile, part, rank)
-
-
-def _accounted(profile: Profile, sure: Sequence[RankedCause], explaining: set[str]) -> float:
-    return sum(worth_pct(profile, each) for each in sure if families(each) & explaining)
 
 
 PARTS = {
@@ -223,47 +159,3 @@ PARTS = {
     "idle": "Idle time with queued kernels",
     "compute": "Computation",
 }
-
-
-def _judged(profile: Profile, kind: str, rank: int) -> tuple[tuple[Candidate, ...], str]:
-    """Candidates of a kind of place, without those that the run's own records speak against, and what decides."""
-    entry = _kinds()[kind]
-    records = profile.host_records
-    excluded = {"garbage_collection"} if _collections_known(profile, rank) else set()
-    if records is not None and rank in records.ranks and records.sampled_s(rank):
-        excluded.add("cpu_contention")
-    chosen = [each for each in entry["candidates"] if each["cause"] not in excluded]
-    whole = sum(each["likelihood"] for each in chosen) or 1.0
-    rest = sum(each["likelihood"] for each in entry["candidates"])
-    scaled = [Candidate(each["cause"], round(each["likelihood"] * rest / whole, 2), each["why"]) for each in chosen]
-    open_ways = (way["do"] for way in entry["decide_by"] if not _have(profile, rank, way.get("have", "")))
-    return tuple(scaled), next(open_ways)
-
-
-@lru_cache(maxsize=1)
-def _kinds() -> dict[str, Any]:
-    return table("leads")
-
-
-def _have(profile: Profile, rank: int, what: str) -> bool:
-    """Whether the run holds already what an observation would add."""
-    view = profile.rank(rank)
-    match what:
-        case "stacks":
-            return bool((view.kind == EventKind.PYTHON).any())
-        case "monitor":
-            return profile.host_records is not None and rank in profile.host_records.ranks
-        case "library_threads":  # collectives of devices need no core of the host
-            return profile.run.has_device or profile.host_records is not None
-        case "all_ranks":
-            return len(profile.ranks) >= (profile.run.layout.world_size or 1)
-        case "shapes":
-            return len(view.events.details.operators) > 0
-        case _:
-            return False
-
-
-def _collections_known(profile: Profile, rank: int) -> bool:
-    """Whether the monitor recorded how long Python collected garbage: then its own check has answered."""
-    series = profile.series
-    return series is not None and "gc_ms" in series.usual and bool(series.of(rank)["gc_ms"].notna().all())

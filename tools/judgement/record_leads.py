@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 from tools.errors import UsageError
 from tools.findings import Fact, Sentence
-from tools.judgement.leads import Candidate, Lead, Place
+from tools.judgement.lead import Candidate, Lead, Place
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import Judgement
 from tools.knowledge.tables import table

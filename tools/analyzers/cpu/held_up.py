@@ -45,8 +45,8 @@ def operators_held_up(profile: Profile) -> Check | Finding | None:
     count = measure(profile, "delayed_calls_count", rank=worst)
     chosen = affected(shares, profile.thresholds["noted_pct"])
     text = (
-        "The same operators with the same shapes take far longer now and then, by a scheduler's slice: {0} calls per"
-        " step lose {1} of it."
+        "The same operators with the same shapes take far longer now and then, by a scheduler's slice: {0} of a step"
+        " lose {1} of it."
     )
     return Finding(
         cause="cpu_contention",

@@ -20,11 +20,14 @@ from tools.metrics.measurement import Measurement, metric, of_rank
 from tools.run.events import EventKind
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
+from tools.views.step_modes import modes_of
+from tools.views.step_shape import StepSeries
 
 STEP_BEGIN, STEP_END = "the start of the step", "the end of the step"
 WHOLE, MOST, HALF = 0.9, 0.4, 0.5  # shares of the moments that frames cover: all of them, much, and half
 MOST_FRAMES = 20
 OWN = 0.8  # of a frame: one that is longer outside of the moments is the program around them
+TWICE_PCT = 100.0  # a pause that is at least twice as long in some steps has something else in it there
 BUILT_IN = "<built-in"  # as the profiler names functions without a line of Python
 WRAPPER = re.compile(
     r": (wrapper|wrapped(_f)?|inner(_f)?|_wrapped\w*|_wrapfunc|__call__|decorate_context|_fn|<lambda>)$"
@@ -152,8 +155,25 @@ def places(profile: Profile, rank: int) -> pd.DataFrame:
     return summed.sort_values(["ns", "before", "after"], ascending=[False, True, True], ignore_index=True)
 
 
-def at_place(profile: Profile, rank: int, place: int) -> pd.DataFrame:
-    """The rows of ``pause_places`` at the n-th of ``places``, counted from 1; all of them for 0."""
+@memoized
+def pause_groups(profile: Profile, rank: int, place: int) -> tuple[tuple[int, ...], ...]:
+    """The steps of the n-th of ``places``, in groups of about the same pause, shortest first; usually one group."""
+    table = at_place(profile, rank, place)
+    lasting = (table["end_ns"] - table["start_ns"]).groupby(table["step"]).sum() / 1e6
+    numbers = lasting.index.to_numpy(np.int64)
+    by_chance = profile.thresholds["step_groups_by_chance"]
+    found = modes_of(StepSeries(numbers, lasting.to_numpy(np.float64)), TWICE_PCT, by_chance)
+    grouped = {step for group in found for step in group.steps}
+    single = tuple(sorted(set(numbers.tolist()) - grouped))  # single steps far above all others
+    groups = tuple(group.steps for group in found) or (tuple(numbers.tolist()),)
+    return (*groups, single) if found and single else groups
+
+
+def at_place(profile: Profile, rank: int, place: int, group: int = 0) -> pd.DataFrame:
+    """The rows of ``pause_places`` at the n-th of ``places``, counted from 1; all of them for 0.
+
+    With ``group``, counted from 1, those in the steps of that group of ``pause_groups`` only.
+    """
     table, known = pause_places(profile, rank), places(profile, rank)
     if not place:
         return table
@@ -161,29 +181,35 @@ def at_place(profile: Profile, rank: int, place: int) -> pd.DataFrame:
         raise UsageError(f"rank {rank} has {len(known)} places at which its host pauses; there is no place {place}")
     before, after, _ = known.iloc[place - 1]
     found: pd.DataFrame = table[(table["before"] == before) & (table["after"] == after)]
-    return found
+    if not group:
+        return found
+    groups = pause_groups(profile, rank, place)
+    if not 1 <= group <= len(groups):
+        raise UsageError(f"the pauses at this place form {len(groups)} groups of steps; there is no group {group}")
+    chosen: pd.DataFrame = found[found["step"].isin(groups[group - 1])]
+    return chosen
 
 
 @metric("ms", "host pause time per step", "How long does a step wait for pauses of the host?")
-def host_pause_ms(profile: Profile, rank: int, place: int = 0) -> Measurement:
-    """Pauses of the host that the rank waits for, per step over all its steps; at one place or at all."""
-    table = at_place(profile, rank, place)
+def host_pause_ms(profile: Profile, rank: int, place: int = 0, group: int = 0) -> Measurement:
+    """Pauses of the host that the rank waits for, per step over all its steps; all, or at one place (in one group)."""
+    table = at_place(profile, rank, place, group)
     value = float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / max(len(profile.rank(rank).steps), 1)
     return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
 
 
 @metric("%", "host pause share of the step", "How much of the step are pauses of the host?")
-def host_pause_pct(profile: Profile, rank: int, place: int = 0) -> Measurement:
+def host_pause_pct(profile: Profile, rank: int, place: int = 0, group: int = 0) -> Measurement:
     """The same as a share of the rank's steps."""
-    table = at_place(profile, rank, place)
+    table = at_place(profile, rank, place, group)
     value = 100.0 * float((table["end_ns"] - table["start_ns"]).sum()) / 1e6 / profile.rank(rank).wall_ms.sum()
     return of_rank(profile.rank(rank), value, lambda: table, "no operator, call, collective or device work")
 
 
 @metric("ms", "host pause time in a step with such pauses", "How long does the host pause in such a step?")
-def host_pause_each_ms(profile: Profile, rank: int, place: int = 0) -> Measurement:
+def host_pause_each_ms(profile: Profile, rank: int, place: int = 0, group: int = 0) -> Measurement:
     """The median over the steps that have such pauses."""
-    table = at_place(profile, rank, place)
+    table = at_place(profile, rank, place, group)
     each = (table["end_ns"] - table["start_ns"]).groupby(table["step"]).sum()
     value = float(each.median()) / 1e6 if len(each) else 0.0
     return of_rank(profile.rank(rank), value, lambda: table, "pauses of one step, the median step that has some")

@@ -6,6 +6,7 @@ import numpy as np
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric, of_events
+from tools.views.call_costs import costly_calls
 from tools.views.held_up import held_up
 from tools.views.host_rates import host_rates, reference_gflops, rows_of, slow_math
 from tools.views.profile import Profile
@@ -65,3 +66,26 @@ def delayed_calls_count(profile: Profile, rank: int) -> Measurement:
     view, calls = profile.rank(rank), held_up(profile, rank)
     rows = calls["row"].to_numpy(np.int64)
     return of_events(view, len(calls) / len(view.steps), rows, "operators far over their own median")
+
+
+@metric("ms", "time per step in calls far longer than others of the same operator", "What do such calls cost?")
+def costly_calls_ms(profile: Profile, rank: int) -> Measurement:
+    """Time per step in the calls that in every step cost many times as much as others of the same operator."""
+    view, calls = profile.rank(rank), costly_calls(profile, rank)
+    chosen = calls[calls["costly"]]
+    value = float(chosen["own_ns"].sum()) / 1e6 / max(len(view.steps), 1)
+    return of_events(view, value, chosen["row"].to_numpy(np.int64), "calls far longer than others of one operator")
+
+
+@metric("ms", "median {which} call of the operator with the most unequal calls", "How long do its calls take?")
+def unequal_call_ms(profile: Profile, rank: int, which: str) -> Measurement:
+    """Median of the ``long`` or of the ``short`` calls of the operator that ``costly_calls_ms`` is about."""
+    view, calls = profile.rank(rank), costly_calls(profile, rank)
+    wanted = {"long": calls["costly"], "short": ~calls["costly"]}.get(which)
+    if wanted is None:
+        raise UsageError(f"there are no {which!r} calls; choose long or short")
+    if calls.empty:
+        raise UsageError("no operator has calls of very different cost, or shapes are recorded")
+    chosen = calls[wanted]
+    value = float(chosen["own_ns"].median()) / 1e6
+    return of_events(view, value, chosen["row"].to_numpy(np.int64), f"{which} calls of one operator")

@@ -1,0 +1,94 @@
+"""A lead: a place in the step, its size, the causes that would look like it, and the observation that decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tools.findings import Sentence
+from tools.knowledge.tables import table
+from tools.run.events import EventKind
+from tools.views.profile import Profile
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the time goes: the part of the step, ranks, which steps, between which operators, frame, group."""
+
+    part: str
+    ranks: tuple[int, ...]
+    steps: str
+    between: tuple[str, str] | None = None
+    frame: str = ""
+    group: str = ""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A cause that would look like this; likelihoods of one lead add up to 1 at most."""
+
+    cause: str
+    likelihood: float
+    why: str
+
+
+@dataclass(frozen=True)
+class Lead:
+    """A place, its size per step (0: not known), the causes that would look like it, and what decides."""
+
+    place: Place
+    impact_ms: float
+    impact_pct: float
+    claim: Sentence
+    candidates: tuple[Candidate, ...]
+    decide_by: str
+
+
+def candidates_of(profile: Profile, kind: str, rank: int) -> tuple[tuple[Candidate, ...], str]:
+    """Candidates of a kind of place, without those that the run's own records speak against, and what decides."""
+    entry = _kinds()[kind]
+    records = profile.host_records
+    excluded = {"garbage_collection"} if _collections_known(profile, rank) else set()
+    if records is not None and rank in records.ranks and records.sampled_s(rank):
+        excluded.add("cpu_contention")
+    chosen = [each for each in entry["candidates"] if each["cause"] not in excluded]
+    whole = sum(each["likelihood"] for each in chosen) or 1.0
+    rest = sum(each["likelihood"] for each in entry["candidates"])
+    scaled = [Candidate(each["cause"], round(each["likelihood"] * rest / whole, 2), each["why"]) for each in chosen]
+    open_ways = (way["do"] for way in entry.get("decide_by", ()) if not _have(profile, rank, way.get("have", "")))
+    return tuple(scaled), next(open_ways, "")
+
+
+@lru_cache(maxsize=1)
+def _kinds() -> dict[str, Any]:
+    return table("leads")
+
+
+def _have(profile: Profile, rank: int, what: str) -> bool:
+    """Whether the run holds already what an observation would add."""
+    view = profile.rank(rank)
+    match what:
+        case "stacks":
+            return bool((view.kind == EventKind.PYTHON).any())
+        case "monitor":
+            return profile.host_records is not None and rank in profile.host_records.ranks
+        case "library_threads":  # collectives of devices need no core of the host
+            return profile.run.has_device or profile.host_records is not None
+        case "all_ranks":
+            return len(profile.ranks) >= (profile.run.layout.world_size or 1)
+        case "shapes":
+            return shapes_known(profile, rank)
+        case _:
+            return False
+
+
+def shapes_known(profile: Profile, rank: int) -> bool:
+    """Whether the rank's operators have recorded shapes."""
+    return len(profile.rank(rank).events.details.operators) > 0
+
+
+def _collections_known(profile: Profile, rank: int) -> bool:
+    """Whether the monitor recorded how long Python collected garbage: then its own check has answered."""
+    series = profile.series
+    return series is not None and "gc_ms" in series.usual and bool(series.of(rank)["gc_ms"].notna().all())

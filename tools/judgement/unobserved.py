@@ -1,0 +1,65 @@
+"""The lead where nothing in the trace speaks for a cause: what was not observed, and what would settle it."""
+
+from __future__ import annotations
+
+from tools.findings import Sentence
+from tools.judgement.lead import Lead, Place, candidates_of, shapes_known
+from tools.judgement.verdict import MARKED_STEPS, Judgement, device_work_missing, part_pct
+from tools.metrics.registry import measure
+from tools.views.call_costs import costly_calls
+from tools.views.profile import Profile
+
+EVERY_STEP = "every step"
+HOST = "who else had the cores of the host"
+OPERATORS = "shapes and types of the operators"
+
+
+def unobserved(profile: Profile, judged: Judgement) -> Lead | None:
+    """The lead of an inconclusive verdict without any other; None where much of the step is not computation.
+
+    Computation is what a step is for: it is a lead with its size only where something in it stands out. Else what was
+    not observed is the lead, and its size is not known (0).
+    """
+    rank = profile.run.rank_numbers[0]
+    if device_work_missing(profile):
+        step = measure(profile, "step_time_ms", statistic="mean")
+        claim = Sentence("A step takes {0}, and the trace does not hold what the device did in it.", (step,))
+        candidates, _ = candidates_of(profile, "unseen", rank)
+        return Lead(Place("step", (rank,), EVERY_STEP), 0.0, 0.0, claim, candidates, judged.needs)
+    if part_pct(profile, "compute") < profile.thresholds["healthy_compute_pct"]:
+        return None
+    return _unequal(profile) or _nothing_stands_out(profile, judged)
+
+
+def _unequal(profile: Profile) -> Lead | None:
+    """An operator whose calls cost very different time within a step, where sizes and types are not recorded."""
+    costs = {rank: measure(profile, "costly_calls_ms", rank=rank) for rank in profile.run.rank_numbers}
+    rank = max(costs, key=lambda each: costs[each].value)
+    cost, calls = costs[rank], costly_calls(profile, rank)
+    share = 100.0 * cost.value / profile.mean_step_ms
+    if calls.empty or share < profile.thresholds["cause_share_pct"]:
+        return None
+    longer, shorter = (measure(profile, "unequal_call_ms", rank=rank, which=which) for which in ("long", "short"))
+    name = str(profile.rank(rank).categories[int(calls["name"].iloc[0])])
+    text = (
+        f"Some calls of {{n0}} on rank {rank} take {{1}} in every step, others {{2}}; the long ones take {{0}} of a"
+        " step. Sizes and types, which may explain it, are not recorded."
+    )
+    candidates, decide_by = candidates_of(profile, "unequal_calls", rank)
+    place = Place("compute", (rank,), EVERY_STEP)
+    return Lead(place, cost.value, share, Sentence(text, (cost, longer, shorter), (name,)), candidates, decide_by)
+
+
+def _nothing_stands_out(profile: Profile, judged: Judgement) -> Lead:
+    rank = max(profile.run.rank_numbers, key=lambda each: measure(profile, "part_pct", part="compute", rank=each).value)
+    share, known = measure(profile, "part_pct", part="compute", rank=rank), shapes_known(profile, rank)
+    missing = [] if known else [OPERATORS]
+    observed = profile.host_records is not None and profile.host_records.sampled_s(rank) > 0.0
+    missing += [] if profile.run.has_device or observed else [HOST]
+    missing += ["the recording outside of the steps"] if judged.needs == MARKED_STEPS else []
+    text = f"Computation fills {{0}} of a step of rank {rank}, and nothing in it stands out."
+    said = f"{text} Not observed: {' and '.join(missing)}." if missing else text
+    candidates, decide_by = candidates_of(profile, "compute" if known else "unknown_operators", rank)
+    decide_by = judged.needs if judged.needs == MARKED_STEPS else decide_by
+    place = Place("compute", (rank,), EVERY_STEP)
+    return Lead(place, 0.0, 0.0, Sentence(said, (share,)), candidates, decide_by)
