@@ -140,7 +140,8 @@ def test_a_run_on_processors_is_not_called_healthy_where_nobody_saw_who_had_the_
     assert large(known) == []
     assert (known.verdict, known.why) == ("inconclusive", UNSEEN_HOST)
     assert [lead.place.part for lead in known.leads] == ["compute"]
-    assert "monitor" in known.leads[0].decide_by
+    assert "record_shapes=True" in known.leads[0].decide_by
+    assert "Not observed" in known.leads[0].claim.template
 
 
 @pytest.mark.parametrize("seed", range(4))

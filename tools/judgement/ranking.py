@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from tools.analyzers.registry import all_checks
 from tools.findings import Check, Finding
-from tools.judgement.leads import Lead, leads
+from tools.judgement.lead import Lead
+from tools.judgement.leads import leads
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.record_leads import record_leads
 from tools.judgement.series_doubt import doubted

@@ -1,0 +1,84 @@
+"""Leads: pauses by rank and group of steps, waiting that another rank's pause explains, and what was not observed."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.synthetic import RankBuilder, profile_of
+from tools.judgement.ranking import ranking
+from tools.metrics.registry import measure
+from tools.views.profile import Profile
+
+STEPS = 12
+
+
+def pausing(rare_ms: float, rare_rank: int = 0, types: bool = True) -> Profile:
+    """Two ranks of 100 ms steps: rank 0 pauses 20 ms in each, and ``rare_rank`` ``rare_ms`` more in every 4th."""
+    ranks = []
+    for number in range(2):
+        rank, at = RankBuilder(number, device=None), 0.0
+        for step in range(STEPS):
+            begun = at
+            rank.operator("aten::mm", at, 50_000, types=["float", "float"] if types else None)
+            rank.operator("aten::add_", at + 50_000, 50_000)
+            rare = rare_ms if number == rare_rank and step % 4 == 3 else 0.0
+            at += 100_000 + 1e3 * (rare + (20.0 if number == 0 else 0.0))
+            rank.operator("aten::detach", at, 1_000)
+            at += 1_000
+            rank.step(step, begun, at)
+        ranks.append(rank)
+    return profile_of(*ranks)
+
+
+def test_a_rare_pause_at_the_place_of_a_regular_one_has_a_lead_of_its_own() -> None:
+    rare, regular = ranking(pausing(200.0)).leads
+    assert (rare.place.steps, rare.place.ranks) == ("every 4th step", (0,))
+    assert rare.impact_ms == pytest.approx(220.0 / 4)
+    assert regular.impact_ms == pytest.approx(20.0 * 3 / 4)
+    assert rare.candidates[0].cause == "checkpoint_stall"
+    assert regular.candidates[0].cause != "checkpoint_stall"
+
+
+def test_the_same_place_on_another_rank_in_other_steps_is_another_lead() -> None:
+    rare, regular = ranking(pausing(200.0, rare_rank=1)).leads
+    assert (rare.place.steps, rare.place.ranks) == ("every 4th step", (1,))
+    assert (regular.place.steps, regular.place.ranks) == ("every step", (0,))
+    assert [rare.impact_ms, regular.impact_ms] == [pytest.approx(50.0), pytest.approx(20.0)]
+
+
+def computing(long_us: float, shapes: bool) -> Profile:
+    """Steps of eight calls of one operator without a pause; the last two take ``long_us``."""
+    rank, at = RankBuilder(device=None), 0.0
+    for step in range(6):
+        begun = at
+        for call in range(8):
+            us = long_us if call >= 6 else 2_000.0
+            rank.operator("aten::mm", at, us, dims=[[64, 64], [64, 64]] if shapes else None)
+            at += us
+        rank.step(step, begun, at)
+    return profile_of(rank)
+
+
+def test_nothing_that_stands_out_is_no_lead_on_the_size_of_computation() -> None:
+    known = ranking(computing(2_000.0, shapes=True))
+    (lead,) = known.leads
+    assert (known.verdict, lead.impact_ms) == ("inconclusive", 0.0)
+    assert "Not observed: who else had the cores of the host." in lead.claim.template
+    assert "monitor" in lead.decide_by
+
+
+def test_without_shapes_they_decide_before_the_monitor() -> None:
+    (lead,) = ranking(computing(2_000.0, shapes=False)).leads
+    assert lead.impact_ms == 0.0
+    assert lead.candidates[0].cause == "underutilization"
+    assert "record_shapes=True" in lead.decide_by
+
+
+def test_calls_of_one_operator_at_very_different_cost_are_a_lead_with_their_size() -> None:
+    profile = computing(40_000.0, shapes=False)
+    (lead,) = ranking(profile).leads
+    assert measure(profile, "costly_calls_ms", rank=0).value == pytest.approx(80.0)
+    assert lead.impact_pct == pytest.approx(100.0 * 80 / 92)
+    assert [fact.value for fact in lead.claim.facts] == [pytest.approx(each) for each in (80.0, 40.0, 2.0)]
+    assert (lead.claim.names, lead.candidates[0].cause) == (("aten::mm",), "underutilization")
+    assert "record_shapes=True" in lead.decide_by
