@@ -30,7 +30,7 @@ WAIT = id_of("part_ms", part="data_wait", rank=0)
         (statement(f"A step would run about {{{GAIN}}} faster."), f"A step would run about 1.67x [{GAIN}] faster."),
         (
             statement(f"A step would run {{{LOW}}} faster."),
-            f"A step would run 1.16x [{LOW}] (low end of the range) faster.",
+            f"A step would run 1.28x [{LOW}] (low end of the range) faster.",
         ),
         (
             statement(f"Waiting for data fills {{{DATA}}}, {{than}} the host program with {{{HOST}}}.", "comparison"),
