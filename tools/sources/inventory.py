@@ -15,6 +15,7 @@ from tools.sources.options import Limits
 from tools.sources.registry import RECORDS, TRACES
 
 MOST_FILES = 65_536
+DEEPEST, MOST_FOLDERS = 4, 4_096  # levels below the run folder in which traces are looked for, and folders of a level
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 # Next to traces and known to be none: passed over without a note.
 NO_TRACE = re.compile(
@@ -43,6 +44,7 @@ class Inventory:
 def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[RecordFormat] = RECORDS) -> Inventory:
     """List the run at these paths: files are traces, of a folder the traces in it and in the folders directly below.
 
+    Where these hold none, the first level further below that holds traces is taken.
     There are none where a folder holds records only; InputError where it holds nothing of a run.
     """
     traces: list[Path] = []
@@ -112,21 +114,34 @@ def _exists_as_file(path: Path) -> bool:
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
-    """Traces, and files that are none and not known either."""
-    inside = folder.resolve()
+    """Traces in the folder and the folders directly below, and files there that are none and not known either.
+
+    Where there is no trace, folders further below are looked at, level by level until one holds traces: profilers and
+    loggers nest them (``tb/rank0/plugins/profile/...``).
+    """
+    inside, level = folder.resolve(), [folder]
+    files: list[Path] = []
+    found: list[Path] = []
+    for depth in range(DEEPEST + 1):
+        own, below = _entries(folder, level)
+        files += own if depth <= 1 else []
+        found += [each for each in own if is_trace_file(each.name) and each.resolve().is_relative_to(inside)]
+        if depth and (found or not below):
+            break
+        level = below[:MOST_FOLDERS]
+    return found, [each for each in files if each not in set(found)]
+
+
+def _entries(folder: Path, level: Iterable[Path]) -> tuple[list[Path], list[Path]]:
+    """Files of these folders that may be traces, and the folders in them; those of the records and links are left out."""
     try:
-        entries = sorted(folder.iterdir())
-        own = [each for each in entries if each.is_dir() and not each.is_symlink() and not each.name.startswith(".")]
-        entries += [below for entry in own for below in sorted(entry.iterdir())]
+        entries = [entry for each in level for entry in sorted(each.iterdir())]
+        folders = [each for each in entries if each.is_dir() and not each.is_symlink()]
+        below = [each for each in folders if not each.name.startswith(".") and each.name not in RECORD_FOLDERS]
+        files = [each for each in entries if each.is_file() and not NO_TRACE.match(each.name)]
     except OSError as error:
         raise InputError(f"{folder}: cannot be listed ({error.strerror}); check its permissions") from error
-    found: list[Path] = []
-    other: list[Path] = []
-    for entry in entries:
-        if entry.is_file() and not NO_TRACE.match(entry.name) and entry.parent.name not in RECORD_FOLDERS:
-            usable = is_trace_file(entry.name) and entry.resolve().is_relative_to(inside)
-            (found if usable else other).append(entry)
-    return found, other
+    return [each for each in files if each.parent.name not in RECORD_FOLDERS], below
 
 
 def _passed_over(folder: Path, other: list[Path]) -> str:

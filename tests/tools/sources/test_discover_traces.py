@@ -80,3 +80,19 @@ def test_a_pipe_is_refused_rather_than_waited_for(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="neither a file nor a folder"):
         take_inventory([tmp_path / "pipe.json"], Limits())
+
+
+def test_traces_that_a_logger_nests_are_found_and_captures_of_the_monitor_are_not(tmp_path: Path) -> None:
+    nested = [tmp_path / "tb" / f"rank{rank}" / "plugins" / f"host{rank}.pt.trace.json" for rank in (0, 1)]
+    for file in (*nested, tmp_path / "monitor" / "capture-1" / "rank0.pt.trace.json"):
+        file.parent.mkdir(parents=True)
+        file.write_text("{}", encoding="utf-8")
+    assert take_inventory([tmp_path], Limits()).traces == tuple(nested)
+
+
+def test_traces_near_the_run_folder_hide_those_further_below(tmp_path: Path) -> None:
+    near, far = tmp_path / "now" / "rank0.json", tmp_path / "old" / "earlier" / "rank0.json"
+    for file in (near, far):
+        file.parent.mkdir(parents=True)
+        file.write_text("{}", encoding="utf-8")
+    assert take_inventory([tmp_path], Limits()).traces == (near,)
