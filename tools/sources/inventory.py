@@ -133,7 +133,7 @@ def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _entries(folder: Path, level: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Files of these folders that may be traces, and the folders in them; those of the records and links are left out."""
+    """Files of these folders that may be traces, and the folders in them, without links and those of the records."""
     try:
         entries = [entry for each in level for entry in sorted(each.iterdir())]
         folders = [each for each in entries if each.is_dir() and not each.is_symlink()]
