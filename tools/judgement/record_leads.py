@@ -57,7 +57,7 @@ def _largest_part(profile: Profile, series: RunSeries, judged: Judgement) -> Lea
     sizes = {part: least[part](facts, key=lambda each: each.value) for part, facts in known.items()}
     part = max(sizes, key=lambda each: sizes[each].value, default="step")
     size = sizes.get(part, step)
-    share_pct = 100.0 * size.value / series.mean_ms
+    share_pct = 100.0 * size.value / series.mean_ms if series.mean_ms > 0.0 else 100.0
     if share_pct < profile.thresholds["unexplained_part_pct"]:
         part, size, share_pct = "step", step, 100.0
     ranks = series.ranks if part == "waiting" else size.ranks

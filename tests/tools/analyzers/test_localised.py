@@ -206,12 +206,18 @@ def test_forward_passes_without_gradients_in_every_step_are_training() -> None:
 
 
 def accumulating(
-    exchanges: int, passes: int = 4, steps: int = 2, buffers: bool = False, bitmap: int = 0, given: int = 0
+    exchanges: int,
+    passes: int = 4,
+    steps: int = 2,
+    buffers: bool = False,
+    bitmap: int = 0,
+    given: int = 0,
+    skipped: int = 0,
 ) -> Profile:
     """Two ranks that accumulate over passes and exchange gradients in the last ``exchanges`` of them.
 
     With ``buffers`` every forward broadcasts a buffer in its second millisecond. With ``bitmap`` each exchange also
-    looks for unused parameters among so many, of which ``given`` get a gradient.
+    looks for unused parameters among so many, of which ``given`` get a gradient, ``skipped`` fewer in every 4th step.
     """
     ranks = []
     for number in range(2):
@@ -233,7 +239,7 @@ def accumulating(
                     at += 8_100
                     if bitmap:
                         rank.operator("torch.distributed.ddp.reducer::search_unused_parameters", at, 500)
-                        for each in range(given):
+                        for each in range(given - skipped * (step % 4 == 3)):
                             rank.operator("torch::autograd::AccumulateGrad", at + 500 + each, 1)
                         span = rank.annotation("gloo:all_reduce", at + 600, 3_000, track=work)
                         rank.detail("operators", span, dims=f"[[{bitmap}]]", types='["int"]')
@@ -332,6 +338,12 @@ def test_a_search_for_unused_parameters_is_redundant_where_each_parameter_gets_a
     assert measure(profile, "unused_searches", rank=0).value == 1
     assert measure(profile, "unused_search_ms", rank=0).value == pytest.approx(3.5)
     assert ranking(profile).causes[0].impact_ms == pytest.approx(3.5, abs=0.2)
+
+
+def test_a_search_that_is_needed_in_some_steps_is_none() -> None:
+    profile = accumulating(exchanges=1, passes=1, steps=8, bitmap=20, given=20, skipped=3)
+    assert ask(profile, "communication.redundant").status == "clean"
+    assert ask(accumulating(exchanges=1, passes=1, steps=8, bitmap=20, given=20), "communication.redundant").findings
 
 
 def test_a_search_that_finds_unused_parameters_is_none() -> None:

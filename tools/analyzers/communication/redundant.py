@@ -98,9 +98,14 @@ def _repeated(profile: Profile, ranks: tuple[int, ...]) -> tuple[Finding, ...]:
 
 
 def _searching(profile: Profile, ranks: tuple[int, ...]) -> tuple[Finding, ...]:
-    """A search for unused parameters in every pass although each parameter gets a gradient."""
-    searching = tuple(rank for rank in ranks if len(needless_bitmaps(profile, rank)))
-    if not searching:
+    """A search for unused parameters in every pass although each parameter gets a gradient, on every rank.
+
+    One pass of a rank may lie half outside of the recording. A single parameter without a gradient needs the search.
+    """
+    searching = tuple(rank for rank in ranks if len(unused_searches(profile, rank)))
+    needless = [len(needless_bitmaps(profile, rank)) for rank in searching]
+    searches = [len(unused_searches(profile, rank)) for rank in searching]
+    if not any(needless) or any(own < each - 1 for own, each in zip(needless, searches, strict=True)):
         return ()
     rank = max(searching, key=lambda each: measure(profile, "unused_search_ms", rank=each).value)
 
