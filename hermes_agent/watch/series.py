@@ -30,8 +30,8 @@ class WatchThresholds:
     contrast_slack: float = (
         0.75  # of a deviation per step: half of the 1.5 that a rank's fault of 10 % is in noise of 7 %
     )
-    # With normal noise one false alarm in 3e8 steps of a rank (Siegmund, 1985: exp(2 k b) / 2 k^2, b = limit + 1.166);
-    # noise that lasts (other jobs) is what remains, hence ``rank_share`` on top.
+    # With independent normal noise one false alarm in 3e8 steps of a rank (Siegmund, 1985: exp(2 k b) / 2 k^2, with
+    # b = limit + 1.166); correlated or one-sided noise (other jobs) makes more, hence ``rank_share`` on top.
     contrast_limit: float = 12.0
     cpu_share: float = 0.08  # of the step that a rank's CPU time must grow by: it is less noisy than own time
     cpu_window: int = 30  # steps that it must last: its noise comes in bursts of up to 20 steps

@@ -12,6 +12,7 @@ from tools.errors import UsageError
 from tools.intervals import covered
 from tools.metrics.measurement import Measurement, event_rows, metric, of_rank
 from tools.run.events import EventKind
+from tools.views.held_up import FASTEST
 from tools.views.kernels import kernel_table
 from tools.views.profile import Profile, memoized
 from tools.views.rank_profile import RankProfile
@@ -87,7 +88,6 @@ def _summary(kernels: pd.DataFrame) -> tuple[float, int, float]:
 
 
 HOST_SPEED_COLUMNS = ("rank", "ratio", "slower_share", "steps_slower", "slowed")
-FASTEST = 0.25  # of the calls of a kind: a slow processor slows these as well, one that is taken away seldom does
 LEAST_NS = 20_000  # shorter operators are measured by the profiler's own cost as much as by the processor's speed
 
 

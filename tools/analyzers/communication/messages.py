@@ -12,7 +12,7 @@ from tools.analyzers.support.answers import cannot_answer, clean, confidence, fo
 from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.figures import measure_all, measured
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Finding, Saving, Sentence
+from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.registry import measure
 from tools.views.collectives import asking_spans, collectives
 from tools.views.profile import Profile
@@ -45,21 +45,23 @@ def small_on_host(profile: Profile) -> Check | Finding | None:
     return Finding(
         cause="small_packet",
         claim=say(text, count, start, exposed, overlapped),
-        confidence=confidence(
-            (saved_pct, profile.thresholds["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8
-        ),
+        confidence=_merging_confidence(profile, saved_pct, count),
         ranks=profile.run.rank_numbers,
         steps=count.steps,
-        saving=Saving(
-            step_ms=step_ms,
-            saved_ms=saved_ms,
-            least_ms=LEAST * saved_ms,
-            most_ms=min(MOST * saved_ms, step_ms),
-            method="time that ranks lose to small collectives, less starting one that carries all",
+        saving=_merging(
+            step_ms, saved_ms, "time that ranks lose to small collectives, less starting one that carries all"
         ),
         details=(say("A step has {0} collectives in all.", measure(profile, "collective_count")),),
         against=(FREE_CORES,),
     )
+
+
+def _merging_confidence(profile: Profile, saved_pct: float, count: Fact) -> float:
+    return confidence((saved_pct, profile.thresholds["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8)
+
+
+def _merging(step_ms: float, saved_ms: float, method: str) -> Saving:
+    return Saving(step_ms, saved_ms, LEAST * saved_ms, min(MOST * saved_ms, step_ms), method)
 
 
 def one_for_each_parameter(profile: Profile) -> Finding | None:
@@ -84,15 +86,13 @@ def one_for_each_parameter(profile: Profile) -> Finding | None:
     return Finding(
         cause="small_packet",
         claim=say(text, count, exposed),
-        confidence=confidence((saved_pct, limits["cause_share_pct"]), (count.value, 0.5 * MANY), at_most=0.8),
+        confidence=_merging_confidence(profile, saved_pct, count),
         ranks=profile.run.rank_numbers,
         steps=count.steps,
-        saving=Saving(
-            step_ms=step_ms,
-            saved_ms=saved_ms,
-            least_ms=LEAST * saved_ms,
-            most_ms=min(MOST * saved_ms, step_ms),
-            method="exposed time of one all-reduce per gradient as far as the shorter half last too, less a single one",
+        saving=_merging(
+            step_ms,
+            saved_ms,
+            "exposed time of one all-reduce per gradient as far as the shorter half last too, less a single one",
         ),
         signals=("many collectives per step",),
         against=(say(UNSIZED),),
