@@ -28,7 +28,7 @@ EVENTS = ".events.jsonl"
 RING = ".ring"
 ANOMALIES = "anomalies-"
 
-RING_MAGIC = b"HDXRING2"
+RING_MAGIC = b"HDXRING3"
 STEPS_MAGIC = b"HDXSTEP1"
 SCHEMA = "hermes-dx/monitor/1"
 
@@ -53,10 +53,10 @@ class StepRecord(NamedTuple):
     """One step of one rank, from one ``step()`` to the next; times in whole microseconds.
 
     ``data_wait_us`` is spent in a loader's ``next``, ``waiting_us`` in declared waiting. ``own_us`` is all but the time
-    between the last gradient and the optimizer's step, in which ranks wait for each other and exchange gradients; where
-    no optimizer of torch stepped it ends with the last gradient. CPU time is the training thread's; switches and faults
-    are ``UNKNOWN_US``, samples have them. Queue depths are those at the last fetch, ``UNKNOWN_DEPTH`` where there is no
-    queue.
+    between a last gradient and the optimizer's step after it, in which ranks wait for each other and exchange
+    gradients, of each optimizer (a GAN has two); where none of torch stepped after the last gradient it ends with that.
+    CPU time is the training thread's; switches and faults are ``UNKNOWN_US``, samples have them. Queue depths are those
+    at the last fetch, ``UNKNOWN_DEPTH`` where there is no queue.
     """
 
     sequence: int
@@ -93,8 +93,9 @@ ANSWER = struct.Struct("<QIq96s")  # id of the request, an ``Answer``, step, rea
 class RawStep(NamedTuple):
     """One slot of a ring; times in ns, sums since the start of the monitor, ``gc_longest`` of this step only.
 
-    ``ready`` is the clock at the last gradient, ``updating`` at the begin of the optimizer's last step; ``depths`` the
-    queue depths plus one at the last fetch, 0 unknown.
+    ``ready`` is the clock at the last gradient, ``updating`` at the begin of the optimizer's last step, ``exchanged``
+    the sum of the times from a last gradient to the optimizer's step after it; ``depths`` the queue depths plus one at
+    the last fetch, 0 unknown.
     """
 
     sequence: int
@@ -112,7 +113,7 @@ class RawStep(NamedTuple):
     depths: int
     flags: int
     updating: int = 0
-    spare: int = 0
+    exchanged: int = 0
 
 
 WORDS = len(RawStep._fields)
@@ -131,7 +132,7 @@ _OF_CODE = {"Q": (0, LARGEST_WORD), "q": (-LARGEST_WORD, LARGEST_WORD), "I": (0,
 BOUNDS = tuple((0, UNKNOWN_US) if name in _MAY_BE_UNKNOWN else _OF_CODE[code] for name, code in FIELDS)
 
 # Places in the running sums that the hooks of one process share.
-DATA, WAITING, GC, GC_RUNS, FETCHES, READY, UPDATING, GC_LONGEST, DEPTHS, FLAGS = range(TOTALS := 10)
+DATA, WAITING, GC, GC_RUNS, FETCHES, READY, UPDATING, EXCHANGED, GC_LONGEST, DEPTHS, FLAGS = range(TOTALS := 11)
 
 
 class Answer:
@@ -190,7 +191,7 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
     """Return the packed records of raw rows, the first being the one before; numbers are bounded to their fields."""
     pack, done = RECORD.pack, []
     unpacked = RAW.iter_unpack(rows)
-    last, _, clock_0, cpu_0, _, data_0, waiting_0, gc_0, runs_0, fetches_0, *_ = next(unpacked)
+    last, _, clock_0, cpu_0, _, data_0, waiting_0, gc_0, runs_0, fetches_0, *_, exchanged_0 = next(unpacked)
     for row in unpacked:
         (
             number,
@@ -208,7 +209,7 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
             depths,
             flags,
             updating,
-            _,
+            exchanged,
         ) = row
         if number == last + 1:
             one = two = three = UNKNOWN_DEPTH
@@ -220,8 +221,8 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
             waiting_us = (waiting - waiting_0) // 1000
             own_us = UNKNOWN_US
             if ready > clock_0:
-                since_update = clock - updating if updating > ready else 0
-                own_us = min((ready - clock_0 + since_update) // 1000, LARGEST_US)
+                end = clock if updating > ready else ready
+                own_us = min((end - clock_0 - exchanged + exchanged_0) // 1000, LARGEST_US)
             gc_us, longest_us, cpu_us = (gc - gc_0) // 1000, longest // 1000, (cpu - cpu_0) // 1000
             more_runs, more_fetches = runs - runs_0, fetches - fetches_0
             times = (wall_us, data_us, own_us, waiting_us, gc_us, longest_us, more_runs, cpu_us)
@@ -234,7 +235,7 @@ def packed_records(rows: bytes, unix_at_zero_ns: int) -> bytes:
                     pack(*(min(max(each, low), high) for each, (low, high) in zip(record, BOUNDS, strict=True)))
                 )
         last, clock_0, cpu_0, data_0, waiting_0 = number, clock, cpu, data, waiting
-        gc_0, runs_0, fetches_0 = gc, runs, fetches
+        gc_0, runs_0, fetches_0, exchanged_0 = gc, runs, fetches, exchanged
     return b"".join(done)
 
 

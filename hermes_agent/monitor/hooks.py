@@ -84,8 +84,9 @@ class Optimizer(Protocol):
 
 
 class GradientWatch:
-    """Records when the last gradient is ready and when the optimizer begins its step, in host time also on an
-    accelerator. Between the two ranks wait for each other and exchange gradients; the rest of a step is a rank's own.
+    """Records when the last gradient is ready, when an optimizer begins its step, and the sum of the times between the
+    two, in host time also on an accelerator. In these ranks wait for each other and exchange gradients; the rest of a
+    step is a rank's own. Where several optimizers step in turn, as in a GAN, each closes the exchange before it.
     """
 
     def __init__(self, totals: list[int]) -> None:
@@ -120,11 +121,17 @@ class GradientWatch:
             self._hooks.append(first.register_post_accumulate_grad_hook(self._ready))
 
     def _updating(self, optimizer: Optimizer, *_: object) -> None:
-        """Note the begin of an optimizer's step. Whichever of its groups gets its gradients last is not known:
-        the first parameter of each is watched from its first step on, and the last one counts."""
+        """Note the begin of an optimizer's step, and the exchange before it.
+
+        Whichever of its groups gets its gradients last is not known: the first parameter of each is watched from its
+        first step on, and the last one counts.
+        """
         if self._compiling() or threading.get_ident() != self._thread:
             return  # an optimizer's step that torch.compile traces is left as it is
-        self._totals[layout.UPDATING] = perf_counter_ns()
+        totals, now_ns = self._totals, perf_counter_ns()
+        if totals[layout.READY] > totals[layout.UPDATING]:
+            totals[layout.EXCHANGED] += now_ns - totals[layout.READY]
+        totals[layout.UPDATING] = now_ns
         if optimizer in self._optimizers:
             return
         with suppress(Exception):  # the boundary to the user's script: parameters that take no hook are left alone

@@ -122,7 +122,7 @@ class Monitor:
             self._step = step = self._step + 1 if step is None else step
             if view[REQUEST_WORD] != self._request or self._captures.busy:
                 self._between(step)
-            data, waiting, gc, gc_runs, fetches, ready, updating, longest, depths, flags = self._totals
+            data, waiting, gc, gc_runs, fetches, ready, updating, exchanged, longest, depths, flags = self._totals
             at = RECORDS_WORD + number % self._slots * WORDS
             view[at] = number
             view[at + 1] = step
@@ -139,7 +139,10 @@ class Monitor:
             view[at + 12] = depths
             view[at + 13] = flags
             view[at + 14] = updating
+            view[at + 15] = exchanged
             view[WRITTEN_WORD] = self._number = number + 1
+            if ready > updating:
+                self._totals[layout.READY] = 0  # an update in the next step does not end an exchange of this one
             if longest or flags:
                 self._totals[GC_LONGEST] = self._totals[FLAGS] = 0
                 if flags:
@@ -160,8 +163,9 @@ class Monitor:
         """Optional: the first step begins here, so that it does not hold what came before."""
         if self.on and self._step < 0:
             data, waiting, gc, gc_runs, fetches, *_ = self._totals
-            clocks = perf_counter_ns(), thread_time_ns()
-            self._ring.begin(layout.RawStep(-1, -1, *clocks, 0, data, waiting, gc, gc_runs, fetches, 0, 0, 0, 0))
+            clocks, exchanged = (perf_counter_ns(), thread_time_ns()), self._totals[layout.EXCHANGED]
+            sums = data, waiting, gc, gc_runs, fetches
+            self._ring.begin(layout.RawStep(-1, -1, *clocks, 0, *sums, 0, 0, 0, 0, exchanged=exchanged))
 
     def loader(self, loader: Iterable[T]) -> Iterable[T]:
         """Return the same loader with its fetches timed; not needed for torch's DataLoader."""

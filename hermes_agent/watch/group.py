@@ -14,7 +14,16 @@ from statistics import median
 
 from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIRST, StepRecord
 from hermes_agent.watch.anomaly import NO_RANK, Anomaly, AnomalyKind, Deviation, Suspect
-from hermes_agent.watch.parts import OTHER_WORK, WHOLE_STEP, Parts, contrasts, cpu_contrasts, parts_of, usual_shares
+from hermes_agent.watch.parts import (
+    OTHER_WORK,
+    WHOLE_STEP,
+    Parts,
+    contrasts,
+    cpu_contrasts,
+    may_spin,
+    parts_of,
+    usual_shares,
+)
 from hermes_agent.watch.ranks import Growth, RankWatch
 from hermes_agent.watch.series import DEFAULT, DriftWatch, SeriesWatch, WatchThresholds
 from hermes_agent.watch.spikes import SpikeSummary
@@ -59,7 +68,8 @@ class GroupWatch:
         """Return by how much each rank's own or CPU time is above the others', as the median of the last window."""
         now = list(self._window)[-self._at.window :]
         leads: dict[int, float] = {}
-        for steps in ([contrasts(parts) for parts in now], [cpu_contrasts(parts) for parts in now]):
+        by_cpu = [] if may_spin(self._before) else [cpu_contrasts(parts) for parts in now]
+        for steps in ([contrasts(parts) for parts in now], by_cpu):
             for rank in steps[-1] if steps else ():
                 lead_ms = median(each[rank] for each in steps if rank in each)
                 leads[rank] = max(leads.get(rank, lead_ms), lead_ms)
@@ -170,7 +180,7 @@ class GroupWatch:
         return found
 
     def _cpu_change(self, growth: Growth, step: int) -> Anomaly | None:
-        """The growth of one rank's CPU time where waiting for a core hides own time, with the part that it lies in."""
+        """The growth of one rank's CPU time where own time is too noisy to show it, with the part that it lies in."""
         before, now = self._compared(self._at.window)
         later = max(self._at.cpu_window - self._at.window, 0)  # steps that may be of the growth already
         before = before[: len(before) - later]
@@ -179,7 +189,10 @@ class GroupWatch:
         if not before or not now:
             return None
         step_ms = median(each[growth.rank].wall_ms for each in now)
-        if max(_core_wait_ms(now, rank) for rank in now[-1]) < self._at.cpu_core_wait_share * step_ms:
+        waiting = max(_core_wait_ms(now, rank) for rank in now[-1]) >= self._at.cpu_core_wait_share * step_ms
+        noise_ms = self._own_watch.noise_ms(growth.rank)
+        shown = noise_ms is not None and growth.excess_ms > 2 * self._at.contrast_slack * noise_ms
+        if not waiting or shown or may_spin(before):
             return None
         usual_ms, seen_ms = (median(each[growth.rank].cpu_ms for each in steps) for steps in (before, now))
         if seen_ms - usual_ms < self._at.suspect_share * growth.excess_ms:

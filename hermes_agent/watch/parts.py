@@ -9,7 +9,7 @@ from statistics import median
 from hermes_agent.monitor.format import UNKNOWN_US, StepRecord
 
 OTHER_WORK = "other work of its own"
-SPINNING = 0.9  # share of the step
+SPINNING = 0.9  # share of the step without what it waits for a core
 WHOLE_STEP = "the whole step"  # of ranks that do not wait for each other
 
 
@@ -73,13 +73,24 @@ def contrasts(parts: dict[int, Parts]) -> dict[int, float]:
 
 
 def cpu_contrasts(parts: dict[int, Parts]) -> dict[int, float]:
-    """Return the same of the training threads' CPU time, on which other jobs have no influence.
-
-    Nothing where a thread is on its core for nearly all of a step: it may spin while it waits for a device.
-    """
-    if any(each.cpu_ms <= 0.0 or each.cpu_ms > SPINNING * each.wall_ms for each in parts.values()):
+    """Return the same of the training threads' CPU time, on which other jobs have little influence."""
+    if any(each.cpu_ms <= 0.0 for each in parts.values()):
         return {}
     return _above_others({rank: each.cpu_ms for rank, each in parts.items()})
+
+
+def may_spin(steps: Iterable[dict[int, Parts]]) -> bool:
+    """Return whether a thread is on its core for nearly all of the time in which it could be.
+
+    Such a thread may wait for others or for a device by spinning, so that its CPU time grows with what it waits for.
+    """
+    on_core_ms: dict[int, float] = {}
+    at_most_ms: dict[int, float] = {}
+    for parts in steps:
+        for rank, each in parts.items():
+            on_core_ms[rank] = on_core_ms.get(rank, 0.0) + each.cpu_ms
+            at_most_ms[rank] = at_most_ms.get(rank, 0.0) + each.wall_ms - each.core_wait_ms
+    return any(on_core_ms[rank] > SPINNING * at_most_ms[rank] for rank in on_core_ms)
 
 
 def _above_others(values: dict[int, float]) -> dict[int, float]:

@@ -1,16 +1,19 @@
 """A rank whose own time grows while the others' does not, noticed by the difference between them.
 
 What slows all ranks alike (another job on the machine, a longer batch) is in neither side of the difference. Each
-rank's difference to the median of the others is summed up in units of its own noise (CUSUM: Page, 1954).
+rank's difference to the median of the others is summed up in units of its own noise (CUSUM: Page, 1954), of which
+noise that lasts over several steps counts as much as it adds to a sum.
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
+from math import sqrt
 from statistics import median
 from typing import NamedTuple
 
-from hermes_agent.watch.series import DEFAULT, ROBUST, WatchThresholds
+from hermes_agent.watch.series import DEFAULT, ROBUST, Usual, WatchThresholds
 
 
 class Growth(NamedTuple):
@@ -21,28 +24,57 @@ class Growth(NamedTuple):
     excess_ms: float
 
 
+def lasting_noise(values_ms: Sequence[float], thresholds: WatchThresholds = DEFAULT) -> Usual:
+    """Return the median of some differences in ms, and the standard deviation that counts when they are summed up.
+
+    The robust deviation of a single one, times the root of what autocorrelation multiplies the variance of a long sum
+    by, 1 + 2 sum w(k) r(k) with Bartlett's weights (Newey and West, 1987, equation 5); at least 1.
+    """
+    middle = median(values_ms)
+    spread = ROBUST * median(abs(each - middle) for each in values_ms)
+    if spread <= 0.0:
+        return Usual(middle, 0.0)
+    clip, lags = thresholds.cusum_clip, thresholds.contrast_lags
+    scores = [max(-clip, min((each - middle) / spread, clip)) for each in values_ms]
+    variance = sum(each * each for each in scores)
+    lasting = 1.0
+    for lag in range(1, lags + 1):
+        together = sum(a * b for a, b in zip(scores, scores[lag:], strict=False))
+        lasting += 2 * (1 - lag / (lags + 1)) * together / variance
+    return Usual(middle, spread * sqrt(max(lasting, 1.0)))
+
+
 class ContrastWatch:
     """One rank's difference to the others, one value in ms per step; both directions are noise, one is a fault."""
 
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
-        self._history: deque[float] = deque(maxlen=thresholds.history)
+        self._history: deque[float] = deque(maxlen=thresholds.contrast_history)
         self._since: deque[tuple[int, float]] = deque(maxlen=thresholds.history)
         self._sum = 0.0
+        self._usual: Usual | None = None
+        self._new = 0  # values in the history since the usual was taken from it
+
+    @property
+    def noise_ms(self) -> float | None:
+        """The noise of a step as it counts in a sum; None before it is known."""
+        return self._usual.spread_ms if self._usual else None
 
     def feed(self, step: int, contrast_ms: float, wall_ms: float) -> tuple[int, float] | None:
         """Return the step of the begin and the rise in ms where this step makes a rise clear."""
         at = self._at
-        if len(self._history) < at.least_history:
+        if len(self._history) < at.least_contrasts:
             self._history.append(contrast_ms)
             return None
-        usual = median(self._history)
-        noise = max(ROBUST * median(abs(each - usual) for each in self._history), at.least_spread_share * wall_ms)
-        deviation = (contrast_ms - usual) / noise
+        if self._usual is None or self._new >= at.contrast_refresh:
+            self._usual, self._new = lasting_noise(self._history, at), 0
+        usual = self._usual.middle_ms
+        deviation = (contrast_ms - usual) / max(self._usual.spread_ms, at.least_spread_share * wall_ms)
         self._sum += max(-at.cusum_clip, min(deviation, at.cusum_clip)) - at.contrast_slack
         if self._sum <= 0.0:
             self._history.extend(value for _, value in self._since)
             self._history.append(contrast_ms)
+            self._new += len(self._since) + 1
             self._sum = 0.0
             self._since.clear()
             return None
@@ -61,6 +93,7 @@ class ContrastWatch:
         self._history.extend(value for _, value in self._since)
         self._since.clear()
         self._sum = 0.0
+        self._usual = None
 
 
 class RankWatch:
@@ -78,6 +111,10 @@ class RankWatch:
             if (rise := series.feed(step, contrast_ms, wall_ms)) is not None:
                 found.append(Growth(rank, *rise))
         return found
+
+    def noise_ms(self, rank: int) -> float | None:
+        """Return the noise of a rank's difference to the others; None before it is known."""
+        return self._series[rank].noise_ms if rank in self._series else None
 
     def leave(self, rank: int) -> None:
         """The rank has ended; what the others were compared with has changed."""

@@ -31,14 +31,19 @@ class WatchThresholds:
         0.75  # of a deviation per step: half of the 1.5 that a rank's fault of 10 % is in noise of 7 %
     )
     # With independent normal noise one false alarm in 3e8 steps of a rank (Siegmund, 1985: exp(2 k b) / 2 k^2, with
-    # b = limit + 1.166); correlated or one-sided noise (other jobs) makes more, hence ``rank_share`` on top.
+    # b = limit + 1.166); correlated noise counts as what it adds to a sum, and ``rank_share`` comes on top.
     contrast_limit: float = 12.0
+    contrast_history: int = 200  # the noise is known to a tenth, its autocorrelation of 10 steps to a third
+    least_contrasts: int = 40  # with fewer the noise of the usual itself would be half of the slack
+    contrast_refresh: int = 10  # steps after which the noise is estimated again
+    contrast_lags: int = 10  # steps over which the autocorrelation of own time fades on shared machines
     cpu_share: float = 0.08  # of the step that a rank's CPU time must grow by: it is less noisy than own time
-    cpu_window: int = 30  # steps that it must last: its noise comes in bursts of up to 20 steps
-    cpu_core_wait_share: float = 0.25  # of the step: with less waiting for a core own time is the better measure
+    cpu_window: int = 24  # steps that it must last: its noise comes in bursts of up to 16 steps
+    cpu_core_wait_share: float = 0.10  # of the step: with less waiting for a core nothing makes it the better measure
     spike_stretch: int = 100  # steps whose spikes are reported in one line
     core_wait_share: float = 0.5  # of an excess: so much waiting for a core explains it, and no capture is spent on it
-    confirm: int = 20  # steps that a change without a suspect must last before a capture is spent on it
+    confirm: int = 20  # steps that a change without a suspect must last before a capture is spent on it, and that what
+    # is suspected must be gone for before it counts as over
     least_change_share: float = 0.05  # smaller shifts are not worth a capture
     drift_block: int = 50
     drift_blocks: int = 6

@@ -39,6 +39,7 @@ class Suspicions:
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
         self._open: dict[int, Anomaly] = {}
+        self._ended: dict[int, int] = {}  # by rank, since which step the excess of its open anomaly is gone
         self._captured_ms: dict[int, float] = {}  # by rank, what its captured anomaly cost
 
     def add(self, anomaly: Anomaly) -> None:
@@ -54,9 +55,16 @@ class Suspicions:
             self._open[anomaly.rank] = anomaly
 
     def strongest(self, present: Present) -> Anomaly | None:
-        """Return what costs most of the suspicions with a rank, else one without that has lasted; drop what ended."""
-        self._open = {rank: each for rank, each in self._open.items() if _lasts(each, present)}
-        ready = [each for each in self._open.values() if each.suspect or self._confirmed(each, present)]
+        """Return what costs most of the suspicions with a rank, else one without that has lasted.
+
+        What is gone for some steps is dropped; on a noisy machine a single window may hide it.
+        """
+        lasting = {rank for rank, each in self._open.items() if _lasts(each, present)}
+        self._ended = {rank: self._ended.get(rank, present.step) for rank in self._open if rank not in lasting}
+        over = {rank for rank, since in self._ended.items() if present.step - since >= self._at.confirm}
+        self._open = {rank: each for rank, each in self._open.items() if rank not in over}
+        open_now = [each for rank, each in self._open.items() if rank in lasting]
+        ready = [each for each in open_now if each.suspect or self._confirmed(each, present)]
         return max(ready, key=lambda each: (each.suspect is not None, each.cost_ms), default=None)
 
     def settle(self, anomaly: Anomaly) -> None:

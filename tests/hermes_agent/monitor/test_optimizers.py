@@ -68,6 +68,27 @@ def test_the_first_trained_weight_of_each_group_is_watched_once_the_optimizer_ha
     assert torch_hooks == first.hooks == head.hooks == []
 
 
+def test_each_of_two_optimizers_closes_its_own_exchange(torch_hooks: list[Callable[..., None]]) -> None:
+    """A GAN: the discriminator's gradients, its update, the generator's gradients, its update."""
+    totals = [0] * layout.TOTALS
+    GradientWatch(totals).hook_torch()
+    (stepping,) = torch_hooks
+    weights = Weight(), Weight()
+    optimizers = [Optimizer([each]) for each in weights]
+    for each in optimizers:  # their first steps, from which on their weights are watched
+        stepping(each, (), {})
+    assert totals[layout.EXCHANGED] == 0
+    sums = []
+    for weight, optimizer in zip(weights, optimizers, strict=True):
+        weight.hooks[0](weight)
+        ready = totals[layout.READY]
+        stepping(optimizer, (), {})
+        sums.append(totals[layout.UPDATING] - ready)
+    assert totals[layout.EXCHANGED] == sum(sums)
+    stepping(optimizers[0], (), {})  # a further update without new gradients
+    assert totals[layout.EXCHANGED] == sum(sums)
+
+
 def test_weights_that_take_no_hook_and_many_optimizers_do_no_harm(torch_hooks: list[Callable[..., None]]) -> None:
     class Unwilling(Weight):
         def register_post_accumulate_grad_hook(self, hook: Callable[[object], None]) -> Hook:

@@ -39,8 +39,8 @@ def records(rows: Sequence[RawStep], unix_at_zero_ns: int) -> list[StepRecord]:
         if now.sequence != before.sequence + 1:
             continue
         depths = now.depths if now.fetches > before.fetches else 0
-        since_update = now.clock - now.updating if now.updating > now.ready else 0
-        own = (now.ready - before.clock + since_update) // 1000
+        end = now.clock if now.updating > now.ready else now.ready
+        own = (end - before.clock - now.exchanged + before.exchanged) // 1000
         own_us = bounded(own) if now.ready > before.clock else UNKNOWN_US
         found.append(
             StepRecord(
@@ -96,11 +96,19 @@ def test_what_an_earlier_step_left_is_not_taken_for_this_ones() -> None:
 
 def test_what_lies_between_the_last_gradient_and_the_optimizers_step_is_not_the_ranks_own() -> None:
     begin = BEGIN._replace(clock=1_000_000)
-    row = begin._replace(sequence=0, clock=9_000_000, ready=3_000_000, updating=7_500_000)
+    row = begin._replace(sequence=0, clock=9_000_000, ready=3_000_000, updating=7_500_000, exchanged=4_500_000)
     (step,) = decoded([begin, row], 0)
     assert (step.wall_us, step.own_us) == (8000, 2000 + 1500)
-    (earlier,) = decoded([begin, row._replace(updating=2_000_000)], 0)  # before the backward pass: a closure's
+    before = row._replace(updating=2_000_000, exchanged=0)  # than the backward pass, which a closure makes
+    (earlier,) = decoded([begin, before], 0)
     assert earlier.own_us == 2000
+
+
+def test_every_exchange_of_a_step_with_two_optimizers_is_left_out_of_the_own_time() -> None:
+    begin = BEGIN._replace(clock=1_000_000, exchanged=700_000)
+    row = begin._replace(sequence=0, clock=9_000_000, ready=7_000_000, updating=8_000_000, exchanged=3_700_000)
+    (step,) = decoded([begin, row], 0)
+    assert step.own_us == 8000 - 3000
 
 
 def test_a_row_without_its_predecessor_tells_no_step_and_an_endless_step_is_bounded() -> None:
@@ -118,7 +126,8 @@ def test_the_reader_of_files_and_the_monitor_take_the_same_differences(parts: li
     for number, each in enumerate(parts):
         sums = [before + more for before, more in zip(rows[-1][2:10], each[:8], strict=True)]
         ready, longest = sums[0] - each[8] % 1000, each[9]
-        rest = (ready, longest, each[10] % (1 << 48), each[11] % 8, sums[0] - each[12] % 1000, 0)
+        exchanged = rows[-1].exchanged + each[12] % 5000
+        rest = (ready, longest, each[10] % (1 << 48), each[11] % 8, sums[0] - each[12] % 1000, exchanged)
         rows.append(RawStep._make([number, 100 + number, *sums, *rest]))
     data = bytearray(RECORDS_AT + slots * RAW.size)
     STATE.pack_into(data, STATE_AT, len(parts), 0, 0, 55)

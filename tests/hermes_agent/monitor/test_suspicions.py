@@ -36,12 +36,21 @@ def test_a_change_of_nobody_is_captured_only_when_it_lasts() -> None:
     assert suspicions.strongest(Present(120, 80.0, {})) is not None
 
 
-def test_what_is_over_is_not_captured_any_more() -> None:
+def test_what_is_over_for_twenty_steps_is_not_captured_any_more() -> None:
     suspicions = Suspicions()
     suspicions.add(change(80.0))
     suspicions.add(of_rank(1, 6.0))
-    assert suspicions.strongest(Present(125, 59.0, {0: -2.9, 1: 2.9})) is None
-    assert suspicions.strongest(Present(130, 80.0, {0: -6.0, 1: 6.0})) is None
+    for step in (125, 145):
+        assert suspicions.strongest(Present(step, 59.0, {0: -2.9, 1: 2.9})) is None
+    assert suspicions.strongest(Present(150, 80.0, {0: -6.0, 1: 6.0})) is None
+
+
+def test_what_noise_hides_for_some_steps_is_captured_after_them() -> None:
+    suspicions = Suspicions()
+    suspicions.add(of_rank(1, 6.0))
+    for step in (125, 144):
+        assert suspicions.strongest(Present(step, 59.0, {0: -2.9, 1: 2.9})) is None
+    assert suspicions.strongest(Present(150, 80.0, {0: -6.0, 1: 6.0})) is not None
 
 
 def test_waiting_for_a_core_and_spikes_call_for_no_capture() -> None:

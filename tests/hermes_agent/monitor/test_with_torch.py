@@ -128,6 +128,49 @@ def test_in_real_training_the_late_rank_is_noticed_and_profiled_without_a_restar
     assert min(step.wall_ns for step in rank.steps) > 30e6  # sixteen samples of 2 ms each
 
 
+GAN = """
+import os, sys, time
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel
+from hermes_agent import monitor
+
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+judge, maker = (DistributedDataParallel(nn.Linear(64, 64)) for _ in range(2))
+judging, making = (torch.optim.SGD(each.parameters(), lr=0.01) for each in (judge, maker))
+monitor.start(sys.argv[1])
+for _ in range(12):
+    if dist.get_rank() == 1:
+        time.sleep(0.06)
+    judging.zero_grad()
+    judge(maker(torch.ones(8, 64)).detach()).square().mean().backward()
+    judging.step()
+    making.zero_grad()
+    judge(maker(torch.ones(8, 64))).square().mean().backward()
+    making.step()
+    monitor.step()
+monitor.stop()
+os._exit(0)
+"""
+
+
+def test_with_two_optimizers_the_wait_for_a_late_rank_is_not_the_others_own_time(run_folder: Path) -> None:
+    """The late rank holds up the exchange before the first of the two updates, as in a GAN."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "GLOO_SOCKET_IFNAME": "lo"}
+    ranks = [start_script(GAN, str(run_folder), RANK=str(rank), OMP_NUM_THREADS="1", **shared) for rank in (0, 1)]
+    for each in ranks:
+        assert each.wait(120) == 0
+    steps = read_monitor(run_folder).steps
+    own_ms = steps[steps["step"] > 1].groupby("rank")["own_ms"].median()
+    assert own_ms[1] > 60
+    assert own_ms[0] < 30
+
+
 def test_a_script_that_profiles_itself_is_not_disturbed() -> None:
     from torch.profiler import ProfilerActivity, profile
 
