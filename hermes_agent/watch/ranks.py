@@ -45,7 +45,10 @@ def lasting_noise(values_ms: Sequence[float], thresholds: WatchThresholds = DEFA
 
 
 class ContrastWatch:
-    """One rank's difference to the others, one value in ms per step; both directions are noise, one is a fault."""
+    """One rank's difference to the others, one value in ms per step; both directions are noise, one is a fault.
+
+    A rise that was reported and passed by itself shows what is usual in this run: each one raises the limit.
+    """
 
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
@@ -54,6 +57,8 @@ class ContrastWatch:
         self._sum = 0.0
         self._usual: Usual | None = None
         self._new = 0  # values in the history since the usual was taken from it
+        self._reported: tuple[float, float] | None = None  # the levels in ms before and after the last rise
+        self._passed = 0  # reported rises that passed by themselves
 
     @property
     def noise_ms(self) -> float | None:
@@ -68,6 +73,7 @@ class ContrastWatch:
             return None
         if self._usual is None or self._new >= at.contrast_refresh:
             self._usual, self._new = lasting_noise(self._history, at), 0
+            self._look_back(self._usual.middle_ms)
         usual = self._usual.middle_ms
         deviation = (contrast_ms - usual) / max(self._usual.spread_ms, at.least_spread_share * wall_ms)
         self._sum += max(-at.cusum_clip, min(deviation, at.cusum_clip)) - at.contrast_slack
@@ -80,20 +86,30 @@ class ContrastWatch:
             return None
         self._since.append((step, contrast_ms))
         begin, rise_ms = self._since[0][0], median(value for _, value in self._since) - usual
-        if len(self._since) == self._since.maxlen:
-            self._restart()  # such a long excursion below the threshold has become the usual
-        if self._sum < at.contrast_limit or len(self._since) < at.window or rise_ms < at.rank_share * wall_ms:
-            return None
-        self._restart()
-        return begin, rise_ms
+        limit = at.contrast_limit * (1 + self._passed)
+        if self._sum >= limit and len(self._since) >= at.window and rise_ms >= at.rank_share * wall_ms:
+            self._restart([])
+            self._reported = usual, usual + rise_ms
+            return begin, rise_ms
+        if len(self._since) == self._since.maxlen:  # such a long excursion below the threshold has become the usual
+            self._restart([value for _, value in self._since])
+        return None
 
-    def _restart(self) -> None:
-        """Take the values since the begin of the rise for the usual ones."""
+    def _restart(self, values_ms: Sequence[float]) -> None:
+        """Learn the usual again, from these values on."""
         self._history.clear()
-        self._history.extend(value for _, value in self._since)
+        self._history.extend(values_ms)
         self._since.clear()
         self._sum = 0.0
         self._usual = None
+
+    def _look_back(self, level_ms: float) -> None:
+        """Count the last reported rise where the level after it is nearer to the one before."""
+        if self._reported is None:
+            return
+        before_ms, after_ms = self._reported
+        self._passed += level_ms < (before_ms + after_ms) / 2
+        self._reported = None
 
 
 class RankWatch:

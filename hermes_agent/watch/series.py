@@ -27,12 +27,10 @@ class WatchThresholds:
     cusum_slack: float = 0.5  # of a standard deviation per step: half the smallest shift of interest (Page, 1954)
     cusum_limit: float = 18.0  # eight steps at the clip: a shorter run of slow steps is left to the window above
     cusum_clip: float = 3.0  # no single step may decide
-    contrast_slack: float = (
-        0.75  # of a deviation per step: half of the 1.5 that a rank's fault of 10 % is in noise of 7 %
-    )
-    # With independent normal noise one false alarm in 3e8 steps of a rank (Siegmund, 1985: exp(2 k b) / 2 k^2, with
+    contrast_slack: float = 0.5  # of a deviation per step: a rank's fault of 10 % is one deviation in noise of 10 %
+    # With independent normal noise one false alarm in 6e7 steps of a rank (Siegmund, 1985: exp(2 k b) / 2 k^2, with
     # b = limit + 1.166); correlated noise counts as what it adds to a sum, and ``rank_share`` comes on top.
-    contrast_limit: float = 12.0
+    contrast_limit: float = 16.0
     contrast_history: int = 200  # the noise is known to a tenth, its autocorrelation of 10 steps to a third
     least_contrasts: int = 40  # with fewer the noise of the usual itself would be half of the slack
     contrast_refresh: int = 10  # steps after which the noise is estimated again
