@@ -90,3 +90,9 @@ def covered(a: IntervalSet, start: NDArray[np.int64], end: NDArray[np.int64]) ->
         return np.where(index < 0, 0, before[np.maximum(index, 0)] + inside)
 
     return up_to(np.maximum(end, start)) - up_to(start)
+
+
+def distinct(moments_ns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different moments, ascending. ``np.unique`` hashes integers, which takes many times as long for millions."""
+    ordered = np.sort(moments_ns)
+    return ordered[np.append(True, ordered[1:] > ordered[:-1])] if len(ordered) else ordered

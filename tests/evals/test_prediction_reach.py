@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evals.prediction_reach import Ending, covered, reaches
+from evals.prediction_reach import Ending, covered, held, reaches
 
 
 def pairs(origin: str, *measured_pct: float) -> list[Ending]:
@@ -27,3 +27,11 @@ def test_it_holds_that_many_of_every_origin() -> None:
     assert reaches([*many, *few]) == pytest.approx((0.0, 0.2))
     assert covered(few, many) == pytest.approx(1 / 3)
     assert covered(few, []) is None
+
+
+def test_the_error_of_a_prediction_widens_the_interval_whatever_the_reach() -> None:
+    near = Ending("lab", "replay", 40.0, 50.0, 20.0, 43.0, error_pct=4.0)
+    assert near.place == 0.0
+    assert Ending("lab", "replay", 40.0, 50.0, 20.0, 49.0, error_pct=4.0).place == pytest.approx(0.5)
+    assert Ending("lab", "replay", 40.0, 50.0, 20.0, 26.0, error_pct=4.0).place == pytest.approx(-0.5)
+    assert held([near], {"replay": (0.0, 0.0)}) == 1.0

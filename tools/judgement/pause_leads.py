@@ -60,7 +60,7 @@ def _pauses(profile: Profile, rank: int) -> list[_Pause]:
     numbers = profile.rank(rank).steps["number"].tolist()
     for place, (before, after, _) in enumerate(places(profile, rank).itertuples(index=False, name=None), start=1):
         if measure(profile, "host_pause_pct", rank=rank, place=place).value < least:
-            continue
+            break  # places come longest first
         groups = dict(enumerate(pause_groups(profile, rank, place), start=1))
         shares = {each: measure(profile, "host_pause_pct", rank=rank, place=place, group=each).value for each in groups}
         apart = [each for each in groups if shares[each] >= least] if len(groups) > 1 else []

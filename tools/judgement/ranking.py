@@ -15,7 +15,7 @@ from tools.judgement.record_leads import record_leads
 from tools.judgement.series_doubt import doubted
 from tools.judgement.verdict import Verdict, judge, judge_records, unexplained_parts
 from tools.views.profile import Profile
-from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, reach, savings
+from tools.whatif.predict import FLOOR_SHARE, Prediction, predict, reach, savings_ms, unchanged
 
 HYPOTHESIS_LEAD = 2.0
 NOTED_PCT = 1.0  # a cause below this share of the step is not listed
@@ -109,13 +109,14 @@ def _sharing(profile: Profile, removed: Sequence[RankedCause]) -> set[tuple[int,
     for at, each in enumerate(removed):
         if each.alone is None or not each.finding.change:
             continue
-        alone_pct = 100.0 * each.alone.saving_ms / max(each.alone.recorded_ms, 1e-9)
-        if alone_pct - each.impact_pct < NOTED_PCT:
+        recorded_ms, alone_ms = max(each.alone.recorded_ms, 1e-9), each.alone.saving_ms
+        if 100.0 * alone_ms / recorded_ms - each.impact_pct < NOTED_PCT:
             continue
         for before, other in enumerate(removed[:at]):
-            if other.finding.change:
-                _, after = savings(profile, [other.finding.change, each.finding.change])
-                if alone_pct - 100.0 * after.saving_ms / max(after.recorded_ms, 1e-9) >= NOTED_PCT:
+            if other.finding.change and other.alone is not None:
+                (joint_ms,) = savings_ms(profile, [(*other.finding.change, *each.finding.change)])
+                shared_ms = alone_ms + other.alone.saving_ms - joint_ms
+                if 100.0 * shared_ms / recorded_ms >= NOTED_PCT:
                     pairs |= {(before, at), (at, before)}
     return pairs
 
@@ -232,7 +233,8 @@ def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
     """
     step_ms = profile.mean_step_ms
     changes = [each.finding.change for each in ordered if each.finding.change]
-    marginal = iter(savings(profile, changes) if profile.traced else [])
+    replayed_ms = iter(savings_ms(profile, changes) if profile.traced else [])
+    scale = step_ms / max(unchanged(profile).graph.window.recorded_step_ms, 1e-9) if changes else 0.0
     recorded = [each.alone_ms(step_ms) for each in ordered if _in_transfer(each) and each.finding.saving is not None]
     left, from_records, result = step_ms, False, list[float]()
     transfer_left = math.inf  # where no trace shows how much communication is exposed
@@ -240,7 +242,7 @@ def _marginal_ms(profile: Profile, ordered: list[_Candidate]) -> list[float]:
         exposed_ns = profile.breakdown.groupby("rank")["exposed_communication_ns"].mean()
         transfer_left = max(float(exposed_ns.max()) / 1e6, *recorded, 0.0)
     for each in ordered:
-        saved = _scaled(next(marginal), step_ms) if each.finding.change else each.alone_ms(step_ms)
+        saved = scale * next(replayed_ms) if each.finding.change else each.alone_ms(step_ms)
         saved = min(max(saved, 0.0), left)
         if _in_transfer(each):
             from_records = from_records or each.finding.saving is not None

@@ -31,7 +31,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.errors import UsageError
-from tools.intervals import EMPTY, IntervalSet, covered, intersect, merge, subtract, union
+from tools.intervals import EMPTY, IntervalSet, covered, distinct, intersect, merge, subtract, union
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank, over_steps
 from tools.run.events import EventKind
 from tools.views.blocking import bursts, upload_calls
@@ -105,7 +105,7 @@ def long_pauses(rank: RankProfile, moments: IntervalSet, limit_us: float) -> Int
     if not len(moments):
         return EMPTY
     active = np.isin(rank.kind, (int(EventKind.OPERATOR), int(EventKind.RUNTIME))) & rank.on_training_thread
-    cuts = np.unique(np.concatenate((moments.ravel(), rank.start[active], rank.end[active])))
+    cuts = distinct(np.concatenate((moments.ravel(), rank.start[active], rank.end[active])))
     pieces = np.column_stack((cuts[:-1], cuts[1:]))
     return intersect(pieces[pieces[:, 1] - pieces[:, 0] > limit_us * 1e3], moments)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.metrics.host.pauses import at_place, pause_places, places
@@ -58,9 +59,9 @@ def difference(profile: Profile, mode: int) -> Difference:
     by_name = _by_name(profile, rank, mode, where)
     if len(by_name) and by_name.max() >= least_ms:
         return Difference(rank, part, str(by_name.idxmax()), where)
-    pauses = [_pause_ms(profile, mode, rank, place) for place in range(1, len(places(profile, rank)) + 1)]
-    if part == "host" and pauses and max(pauses) >= least_ms:
-        return Difference(rank, part, pause=1 + int(np.argmax(pauses)))
+    pauses_ms = _pauses_ms(profile, mode, rank)
+    if part == "host" and len(pauses_ms) and pauses_ms.max() >= least_ms:
+        return Difference(rank, part, pause=1 + int(pauses_ms.argmax()))
     return Difference(rank, part)
 
 
@@ -83,13 +84,15 @@ def _by_name(profile: Profile, rank: int, mode: int, where: str) -> pd.Series[fl
     return found.set_axis([str(names[int(code)]) for code in found.index])
 
 
-def _pause_ms(profile: Profile, mode: int, rank: int, place: int) -> float:
-    table = at_place(profile, rank, place)
-    lasting = table["end_ns"] - table["start_ns"]
+def _pauses_ms(profile: Profile, mode: int, rank: int) -> NDArray[np.float64]:
+    """Pauses of the host per step at each of ``places``, mean over the group's steps minus over the shortest's, ms."""
+    table, count = pause_places(profile, rank), len(places(profile, rank))
+    lasting_ns = (table["end_ns"] - table["start_ns"]).to_numpy(np.float64)
     own, shortest = (
-        float(lasting[table["step"].isin(group.steps)].sum()) / len(group.steps) / 1e6 for group in _pair(profile, mode)
+        np.bincount(table["place"], lasting_ns * table["step"].isin(group.steps), count + 1) / len(group.steps) / 1e6
+        for group in _pair(profile, mode)
     )
-    return own - shortest
+    return np.asarray((own - shortest)[1:])
 
 
 def _of_mode(profile: Profile, mode: int, value: float, rank: int | None = None) -> Measurement:
@@ -140,6 +143,6 @@ def step_mode_name_ms(profile: Profile, mode: int, rank: int, name: str, where: 
 @metric("ms", "extra host pause in group {mode} of the steps", "Which pause of the host is longer in these steps?")
 def step_mode_pause_ms(profile: Profile, mode: int, rank: int, place: int) -> Measurement:
     """Pauses of the host at a place, mean over the group's steps minus that over the shortest's."""
-    value, steps = _pause_ms(profile, mode, rank, place), _pair(profile, mode)[0].steps
-    table = pause_places(profile, rank)
+    table, steps = at_place(profile, rank, place), _pair(profile, mode)[0].steps
+    value = float(_pauses_ms(profile, mode, rank)[place - 1])
     return of_ranks(profile, value, table, "no operator, call, collective or device work", rank, steps)

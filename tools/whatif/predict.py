@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from tools.views.profile import Profile, memoized
@@ -126,21 +127,14 @@ def replay(profile: Profile, change: Change) -> Replay:
     return run_program(base.graph, base.program, changed(profile, base.graph, change))
 
 
-def predict(profile: Profile, change: Change) -> Prediction:
-    """The step time with the change alone."""
-    return _marginal(profile, (), change, unchanged(profile).graph.window.recorded_step_ms)
-
-
-def savings(profile: Profile, changes: Sequence[Change]) -> list[Prediction]:
-    """For each change what it adds once all the earlier ones are made, so that shared time is counted once."""
-    results: list[Prediction] = []
+def savings_ms(profile: Profile, changes: Sequence[Change]) -> list[float]:
+    """For each change what it saves once all the earlier ones are made, so that shared time is counted once."""
+    steps_ms = [unchanged(profile).graph.window.recorded_step_ms]
     made: Change = ()
-    before_ms = unchanged(profile).graph.window.recorded_step_ms
     for change in changes:
-        results.append(_marginal(profile, made, change, before_ms))
-        before_ms = results[-1].step_ms_after
         made = (*made, *change)
-    return results
+        steps_ms.append(_step_ms(profile, made))
+    return [before - after for before, after in pairwise(steps_ms)]
 
 
 def saved_ms(profile: Profile, change: Change) -> float:
@@ -149,14 +143,21 @@ def saved_ms(profile: Profile, change: Change) -> float:
     return base.graph.window.recorded_step_ms - base.step_ms(replay(profile, change))
 
 
-def _marginal(profile: Profile, made: Change, change: Change, before_ms: float) -> Prediction:
+def _step_ms(profile: Profile, change: Change) -> float:
+    base = unchanged(profile)
+    return max(base.step_ms(replay(profile, change)), FLOOR_SHARE * base.graph.window.recorded_step_ms)
+
+
+def predict(profile: Profile, change: Change) -> Prediction:
+    """The step time with the change."""
     base = unchanged(profile)
     window = base.graph.window
-    after_ms = base.step_ms(replay(profile, (*made, *change)))
-    cautious_ms = base.step_ms(replay(profile, (*made, *(part.cautious() for part in change))))
-    hopeful_ms = base.step_ms(replay(profile, (*made, *(part.hopeful() for part in change))))
-    error_ms = base.missed_ms + abs(before_ms - after_ms) * window.noise_ms / max(window.recorded_step_ms, 1e-9)
-    floor_ms = FLOOR_SHARE * window.recorded_step_ms
+    before_ms = window.recorded_step_ms
+    after_ms = base.step_ms(replay(profile, change))
+    cautious_ms = base.step_ms(replay(profile, tuple(part.cautious() for part in change)))
+    hopeful_ms = base.step_ms(replay(profile, tuple(part.hopeful() for part in change)))
+    error_ms = base.missed_ms + abs(before_ms - after_ms) * window.noise_ms / max(before_ms, 1e-9)
+    floor_ms = FLOOR_SHARE * before_ms
     model_ms = MODEL_ERROR_SHARE * abs(before_ms - after_ms)
     shortest_ms = min(after_ms, cautious_ms, hopeful_ms) - model_ms
     longest_ms = min(max(after_ms, cautious_ms) + model_ms, max(before_ms, after_ms, cautious_ms))
@@ -167,6 +168,6 @@ def _marginal(profile: Profile, made: Change, change: Change, before_ms: float) 
         low_ms=max(after_ms - far.hopeful * (after_ms - shortest_ms) - error_ms, floor_ms),
         high_ms=max(after_ms + far.cautious * (longest_ms - after_ms), floor_ms) + error_ms,
         steps=window.steps,
-        recorded_ms=window.recorded_step_ms,
+        recorded_ms=before_ms,
         error_ms=error_ms,
     )

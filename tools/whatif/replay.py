@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tools.intervals import distinct
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Omit, Scale, Unblock
 from tools.whatif.graph import EdgeKind, Graph, NodeKind
@@ -47,7 +48,7 @@ class Clock:
 def clock_of(scales: Iterable[tuple[Rows, float]]) -> Clock:
     """The map for one track from pairs (intervals, factor); where several apply, the strongest one counts."""
     known = [(intervals, factor) for intervals, factor in scales if len(intervals)]
-    edges = np.unique(np.concatenate([intervals.ravel() for intervals, _ in known])).astype(np.int64)
+    edges = distinct(np.concatenate([intervals.ravel() for intervals, _ in known]).astype(np.int64))
     factor = np.ones(len(edges))
     for intervals, strength in known:
         place = np.searchsorted(intervals[:, 0], edges, side="right") - 1
@@ -66,10 +67,13 @@ def recorded(graph: Graph) -> Times:
 def changed(profile: Profile, graph: Graph, change: Change) -> Times:
     """Times after the change."""
     own, lag = graph.nodes.own_ns.copy(), graph.edges.lag_ns.copy()
+    begun_ns, ended_ns = int(np.min(graph.nodes.begin_ns)), graph.recorded_end_ns
     tracks: dict[tuple[int, int], list[tuple[Rows, float]]] = {}
     for part in change:
         if isinstance(part, Scale):
-            tracks.setdefault((part.rank, part.track), []).append((part.intervals, part.factor))
+            first = np.searchsorted(part.intervals[:, 1], begun_ns, side="right")
+            inside = part.intervals[first : np.searchsorted(part.intervals[:, 0], ended_ns)]
+            tracks.setdefault((part.rank, part.track), []).append((inside, part.factor))
         elif isinstance(part, Unblock):
             _unblock(profile, graph, part, lag)
     shares = np.ones(len(own))

@@ -8,7 +8,7 @@ import pytest
 from tests.synthetic import RankBuilder, profile_of, to_ns
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale, Unblock
-from tools.whatif.predict import MODEL_ERROR_SHARE, predict, reach, savings, unchanged
+from tools.whatif.predict import MODEL_ERROR_SHARE, predict, reach, savings_ms, unchanged
 
 
 def scaled(profile: Profile, track: int, *spans_us: tuple[float, float], factor: float = 0.0, rank: int = 0) -> Scale:
@@ -148,11 +148,11 @@ def test_savings_count_shared_time_once() -> None:
     profile = profile_of(host_bound())
     spans = [(step * 1100.0 + n * 100 + 10, step * 1100.0 + n * 100 + 90) for step in range(5) for n in range(10)]
     half: Change = (scaled(profile, 0, *spans, factor=0.5),)
-    first, second, third = savings(profile, [half, half, (scaled(profile, 0, *spans[:10], factor=0.0),)])
-    assert first.saving_ms == pytest.approx(0.4, abs=1e-3)
-    assert second.saving_ms == 0.0
-    assert third.saving_ms == pytest.approx(0.4 / 5, abs=1e-2)
-    assert third.step_ms_before == second.step_ms_after == first.step_ms_after
+    first, second, third = savings_ms(profile, [half, half, (scaled(profile, 0, *spans[:10], factor=0.0),)])
+    assert first == pytest.approx(0.4, abs=1e-3)
+    assert first == predict(profile, half).saving_ms
+    assert second == 0.0
+    assert third == pytest.approx(0.4 / 5, abs=1e-2)
 
 
 def test_the_interval_runs_from_the_hopeful_to_the_cautious_effect_and_a_model_error_beyond() -> None:

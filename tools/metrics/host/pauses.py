@@ -61,7 +61,10 @@ def pauses(profile: Profile, rank: int) -> IntervalSet:
 
 @memoized
 def pause_places(profile: Profile, rank: int) -> pd.DataFrame:
-    """The rank's pauses, one row each: start_ns, end_ns, step, before, after (operators around it on its thread)."""
+    """The rank's pauses, one row each: start_ns, end_ns, step, before, after (operators around it), place.
+
+    A place is a pair of operators on the thread; they are numbered from 1, the longest pauses in all first.
+    """
     view, moments = profile.rank(rank), pauses(profile, rank)
     rows = np.flatnonzero(
         (view.kind == EventKind.OPERATOR) & view.on_training_thread & ~view.named("enclosing_operator")
@@ -79,10 +82,13 @@ def pause_places(profile: Profile, rank: int) -> pd.DataFrame:
     ended = (before >= 0) & (view.end[rows[left]] > bounds[:, 0]) if len(rows) else np.zeros(len(table), bool)
     begun = (after < len(starts)) & (view.start[starts[right]] < bounds[:, 1]) if len(starts) else ended
     names = view.categories.to_numpy(dtype=object)
-    return table.assign(
+    table = table.assign(
         before=np.where(ended, names[view.codes[rows[left]]], STEP_BEGIN) if len(rows) else STEP_BEGIN,
         after=np.where(begun, names[view.codes[starts[right]]], STEP_END) if len(starts) else STEP_END,
     )
+    pair = table.groupby(["before", "after"]).ngroup().to_numpy()
+    longest = np.argsort(-np.bincount(pair, moments[:, 1] - moments[:, 0]), kind="stable")
+    return table.assign(place=np.argsort(longest)[pair] + 1)
 
 
 def cover(view: RankProfile, moments: IntervalSet) -> Cover:
@@ -150,9 +156,8 @@ def covering(profile: Profile, rank: int) -> Cover:
 def places(profile: Profile, rank: int) -> pd.DataFrame:
     """The places of a rank's pauses, longest in all first: columns before, after, ns."""
     table = pause_places(profile, rank)
-    spent = table.assign(ns=table["end_ns"] - table["start_ns"])[["before", "after", "ns"]]
-    summed = spent.groupby(["before", "after"]).sum().reset_index()
-    return summed.sort_values(["ns", "before", "after"], ascending=[False, True, True], ignore_index=True)
+    grouped = table.assign(ns=table["end_ns"] - table["start_ns"]).groupby("place")
+    return grouped.agg({"before": "first", "after": "first", "ns": "sum"}).reset_index(drop=True)
 
 
 @memoized
@@ -174,13 +179,12 @@ def at_place(profile: Profile, rank: int, place: int, group: int = 0) -> pd.Data
 
     With ``group``, counted from 1, those in the steps of that group of ``pause_groups`` only.
     """
-    table, known = pause_places(profile, rank), places(profile, rank)
+    table, count = pause_places(profile, rank), len(places(profile, rank))
     if not place:
         return table
-    if not 1 <= place <= len(known):
-        raise UsageError(f"rank {rank} has {len(known)} places at which its host pauses; there is no place {place}")
-    before, after, _ = known.iloc[place - 1]
-    found: pd.DataFrame = table[(table["before"] == before) & (table["after"] == after)]
+    if not 1 <= place <= count:
+        raise UsageError(f"rank {rank} has {count} places at which its host pauses; there is no place {place}")
+    found: pd.DataFrame = table[table["place"] == place]
     if not group:
         return found
     groups = pause_groups(profile, rank, place)
