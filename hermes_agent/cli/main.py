@@ -12,7 +12,10 @@ from pathlib import Path
 
 from hermes_agent.version import VERSION
 
-COMMANDS = ("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "monitor", "eval", "env")
+COMMANDS = (
+    *("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "plan"),
+    *("monitor", "eval", "env"),
+)
 PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check
 HOME = Path(__file__).resolve().parents[2]
 SHADOWED = 2  # exit code: the command was started in a way that cannot work

@@ -1,0 +1,83 @@
+"""Plan a change by simulation: gradient buckets, pipeline stages and memory, expert degree, layout."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes_agent.cli.terminal import print_json
+from tools.errors import ExitCode, InputError, UsageError
+
+if TYPE_CHECKING:
+    from tools.whatif.planners.record import Planned
+
+PLANNERS = (
+    "gradient-buckets",
+    "pipeline-memory",
+    "supernet",
+    "expert-degree",
+    "expert-schedule",
+    "layout",
+    "straggler",
+)
+LARGEST_INPUT_BYTES = 256 << 20
+LONGEST_VALUE = 300  # characters of one line of the printed plan
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``plan``."""
+    parser.add_argument("planner", choices=PLANNERS, metavar="PLANNER", help=", ".join(PLANNERS))
+    parser.add_argument("input", nargs="?", metavar="INPUT.json", help="the input, described by --schema; - reads it")
+    parser.add_argument("--json", action="store_true", help="print the plan as JSON")
+    parser.add_argument("--schema", action="store_true", help="print the JSON Schema of input and plan")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the plan; raises UsageError for a wrong input and NoPlanError (exit code 3) where no plan is possible."""
+    from tools.whatif.planners.registry import as_record, planner
+
+    chosen = planner(args.planner)
+    if args.schema:
+        print_json(chosen.schema())
+        return ExitCode.OK
+    if args.input is None:
+        raise UsageError(f"name the input of {args.planner}; hermes-dx plan {args.planner} --schema describes it")
+    made = chosen.plan(_content(args.input))
+    if args.json:
+        print_json(as_record(made))
+    else:
+        print(_text(made))
+    return ExitCode.OK
+
+
+def _content(name: str) -> bytes:
+    try:
+        if name == "-":
+            content = sys.stdin.buffer.read(LARGEST_INPUT_BYTES + 1)
+        else:
+            with Path(name).open("rb") as file:
+                content = file.read(LARGEST_INPUT_BYTES + 1)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}; name a file with the input") from None
+    if len(content) > LARGEST_INPUT_BYTES:
+        raise InputError(f"{name}: larger than {LARGEST_INPUT_BYTES >> 20} MiB; give a shorter input")
+    return content
+
+
+def _text(made: Planned) -> str:
+    import json
+
+    headline = f"Predicted (by simulation): {made.after_ms:.4g} ms"
+    if made.before_ms is not None:
+        headline += f" instead of {made.before_ms:.4g} ms"
+        if made.after_ms > 0:
+            headline += f", {made.before_ms / made.after_ms:.3g}x"
+    lines = [headline, f"Limit: {made.bound}"]
+    if made.gap_ms:
+        lines.append(f"Search stopped at its bound: a better plan could save up to {made.gap_ms:.4g} ms more")
+    for name, value in made.plan.model_dump(mode="json").items():
+        shown = json.dumps(value)
+        lines.append(f"  {name}: {shown if len(shown) <= LONGEST_VALUE else shown[:LONGEST_VALUE] + ' ... (--json)'}")
+    return "\n".join([*lines, *(f"Assumes: {each}" for each in made.assumptions)])

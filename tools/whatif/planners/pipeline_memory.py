@@ -1,0 +1,239 @@
+"""How to cut a model into pipeline stages, and what of each stage to keep, swap or recompute (vPipe)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from tools.whatif.planners.record import Bandwidth, Bytes, Given, Milliseconds, NoPlanError, Plan, Planned
+from tools.whatif.planners.stage_memory import (
+    INFINITE,
+    Action,
+    Budget,
+    LayerCost,
+    StageChoice,
+    StageCost,
+    StageLimits,
+    best_actions,
+    least_memory_bytes,
+    stage_cost,
+)
+
+MOST_LAYERS = 256
+NODES_PER_STAGE = 20_000  # visited for one stage at most; 10 layers have 59,049 plans, most of them pruned
+NODES = 400_000  # visited for one plan at most, about 10 s
+
+
+class Layer(Given):
+    """One layer, for one micro-batch."""
+
+    forward_ms: Milliseconds
+    backward_ms: Milliseconds
+    activation_bytes: Bytes
+    weight_bytes: Bytes
+    optimizer_bytes: Bytes
+
+
+class Input(Given):
+    """The layers in order, the stages to cut them into, and what one device and its link to the host offer."""
+
+    layers: Annotated[list[Layer], Field(min_length=1, max_length=MOST_LAYERS)]
+    stages: Annotated[int, Field(ge=1)]
+    device_memory_bytes: Bytes
+    host_link_bytes_per_ms: Bandwidth
+    current: Annotated[list[int] | None, Field(description="first layer of each stage")] = None
+
+    @model_validator(mode="after")
+    def _stages_can_be_filled(self) -> Input:
+        if self.stages > len(self.layers):
+            raise ValueError(f"stages: {self.stages} stages cannot be filled with {len(self.layers)} layers")
+        if self.current is not None:
+            rising = all(low < high for low, high in zip(self.current, self.current[1:], strict=False))
+            if len(self.current) != self.stages or self.current[0] != 0 or not rising:
+                raise ValueError(f"current: {self.stages} first layers are needed, rising from 0")
+            if self.current[-1] >= len(self.layers):
+                raise ValueError(
+                    f"current: layer {self.current[-1]} does not exist, the last is {len(self.layers) - 1}"
+                )
+        return self
+
+
+class PipelinePlan(Plan):
+    """First layer of each stage, an action per layer, time and memory per stage, and the cost of the move."""
+
+    first_layers: list[int]
+    actions: list[Action]
+    stage_ms: list[float]
+    stage_memory_bytes: list[float]
+    migration_bytes: float | None
+    migration_ms: float | None
+
+
+def plan(given: Input) -> Planned:
+    """Return the partition and actions with the least time of the slowest stage.
+
+    Worst case: O(S L log L) stages are searched, 400,000 nodes in all; past that the best plan found is returned with
+    the gap to the bound of the linear relaxation.
+    """
+    search = _Partitions(given)
+    first_layers = search.best()
+    if first_layers is None:
+        raise NoPlanError(search.shortfall())
+    choices = search.choices(first_layers)
+    costs = search.costs(first_layers, choices)
+    after_ms = max(each.time_ms for each in costs)
+    before_ms = None
+    assumptions = [
+        "Stage s of S holds S - s micro-batches of what is kept, and one activation of what is not.",
+        "Swapping overlaps with compute; sends between stages take no time.",
+    ]
+    if given.current is not None:
+        present = max(each.time_ms for each in search.choices(given.current))
+        before_ms = present if present < INFINITE else None
+        fits = "with the best actions per layer" if before_ms is not None else "does not fit into device memory"
+        assumptions.append(f"The present partition {fits}.")
+    moved = _moved_bytes(given, first_layers) if given.current is not None else None
+    return Planned(
+        planner="pipeline-memory",
+        plan=PipelinePlan(
+            first_layers=first_layers,
+            actions=[action for choice in choices for action in choice.actions],
+            stage_ms=[each.time_ms for each in costs],
+            stage_memory_bytes=[each.memory_bytes for each in costs],
+            migration_bytes=None if moved is None else sum(moved),
+            migration_ms=None if moved is None else max(moved) / given.host_link_bytes_per_ms,
+        ),
+        before_ms=before_ms,
+        after_ms=after_ms,
+        gap_ms=max(0.0, after_ms - search.bound_ms()),
+        bound=_limit(given, first_layers, choices, costs),
+        assumptions=assumptions,
+    )
+
+
+class _Partitions:
+    """Best time of the first layers on the first stages, built up stage by stage.
+
+    A stage with more layers takes no less time and memory, so the best end of one side rises with the cut where that
+    of the other falls, and the crossing is found by halving.
+    """
+
+    def __init__(self, given: Input) -> None:
+        self.given = given
+        self.layers = [
+            LayerCost(
+                each.forward_ms, each.backward_ms, each.activation_bytes, each.weight_bytes + each.optimizer_bytes
+            )
+            for each in given.layers
+        ]
+        self.budget = Budget(NODES, NODES_PER_STAGE)
+        self.found: dict[tuple[int, int, int], StageChoice] = {}
+
+    def limits(self, stage: int) -> StageLimits:
+        """Limits of a stage: earlier ones have more micro-batches in flight."""
+        given = self.given
+        return StageLimits(given.device_memory_bytes, given.host_link_bytes_per_ms, given.stages - stage)
+
+    def choice(self, stage: int, first: int, behind: int) -> StageChoice:
+        """The best actions of layers ``first`` to ``behind - 1`` as a stage."""
+        key = (stage, first, behind)
+        if key not in self.found:
+            self.found[key] = best_actions(self.layers[first:behind], self.limits(stage), self.budget)
+        return self.found[key]
+
+    def best(self) -> list[int] | None:
+        """First layer of each stage in the best partition, None where none fits."""
+        cuts, time_ms = self._cuts(bounds=False)
+        return cuts if time_ms < INFINITE else None
+
+    def bound_ms(self) -> float:
+        """No plan is faster than this."""
+        return self._cuts(bounds=True)[1]
+
+    def _cuts(self, *, bounds: bool) -> tuple[list[int], float]:
+        stages, layers = self.given.stages, len(self.layers)
+
+        def time_ms(stage: int, first: int, behind: int) -> float:
+            choice = self.choice(stage, first, behind)
+            return choice.bound_ms if bounds else choice.time_ms
+
+        ends = {(0, behind): (time_ms(0, 0, behind), 0) for behind in range(1, layers - stages + 2)}
+        for stage in range(1, stages):
+            last = layers - (stages - 1 - stage)
+            for behind in range(stage + 1 if stage < stages - 1 else layers, last + 1):
+                low, high = stage, behind - 1
+                while low < high:
+                    middle = (low + high) // 2
+                    if ends[stage - 1, middle][0] >= time_ms(stage, middle, behind):
+                        high = middle
+                    else:
+                        low = middle + 1
+                ends[stage, behind] = min(
+                    (max(ends[stage - 1, cut][0], time_ms(stage, cut, behind)), cut)
+                    for cut in range(max(stage, low - 1), low + 1)
+                )
+        cuts, behind = [0] * stages, layers
+        for stage in range(stages - 1, 0, -1):
+            cuts[stage] = behind = ends[stage, behind][1]
+        return cuts, ends[stages - 1, layers][0]
+
+    def choices(self, first_layers: Sequence[int]) -> list[StageChoice]:
+        """The actions of each stage of a partition."""
+        return [self.choice(stage, first, behind) for stage, first, behind in self._spans(first_layers)]
+
+    def costs(self, first_layers: Sequence[int], choices: Sequence[StageChoice]) -> list[StageCost]:
+        """Time and memory of each stage."""
+        return [
+            stage_cost(self.layers[first:behind], choices[stage].actions, self.limits(stage))
+            for stage, first, behind in self._spans(first_layers)
+        ]
+
+    def _spans(self, first_layers: Sequence[int]) -> list[tuple[int, int, int]]:
+        behind = [*first_layers[1:], len(self.layers)]
+        return [(stage, first, behind[stage]) for stage, first in enumerate(first_layers)]
+
+    def shortfall(self) -> str:
+        """By how much the partition with the least memory exceeds the device."""
+        layers, stages = len(self.layers), self.given.stages
+        least = {(0, behind): least_memory_bytes(self.layers[:behind]) for behind in range(1, layers - stages + 2)}
+        for stage in range(1, stages):
+            for behind in range(stage + 1, layers - (stages - 1 - stage) + 1):
+                least[stage, behind] = min(
+                    max(least[stage - 1, cut], least_memory_bytes(self.layers[cut:behind]))
+                    for cut in range(stage, behind)
+                )
+        needed, limit = least[stages - 1, layers], self.given.device_memory_bytes
+        return (
+            f"no plan fits into device_memory_bytes = {limit:.15g}: with {stages} stages and no activation kept the "
+            f"largest stage needs {needed:.15g} bytes, {needed - limit:.15g} more; use more stages or smaller "
+            "micro-batches"
+        )
+
+
+def _moved_bytes(given: Input, first_layers: Sequence[int]) -> list[float]:
+    """Weights and optimizer state that each stage receives from another one."""
+    received = [0.0] * given.stages
+    for place, layer in enumerate(given.layers):
+        now = sum(first <= place for first in given.current or ()) - 1
+        then = sum(first <= place for first in first_layers) - 1
+        if now != then:
+            received[then] += layer.weight_bytes + layer.optimizer_bytes
+    return received
+
+
+def _limit(
+    given: Input, first_layers: Sequence[int], choices: Sequence[StageChoice], costs: Sequence[StageCost]
+) -> str:
+    slowest = max(range(given.stages), key=lambda stage: costs[stage].time_ms)
+    cost = costs[slowest]
+    if cost.traffic_ms > cost.compute_ms:
+        return f"stage {slowest}: its swap traffic over the host link"
+    again_ms = sum(
+        layer.forward_ms
+        for layer, action in zip(given.layers[first_layers[slowest] :], choices[slowest].actions, strict=False)
+        if action == "recompute"
+    )
+    more = f", {again_ms:.4g} ms of it recomputed for want of device memory" if again_ms else ""
+    return f"stage {slowest}: its compute{more}"

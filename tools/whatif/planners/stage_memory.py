@@ -1,0 +1,222 @@
+"""Which activations of one pipeline stage to keep, swap or recompute so that it fits and is fastest.
+
+The cost is that of vPipe as fixed for ``pipeline-memory``: compute = forward + backward + the forward again of what is
+recomputed, traffic = twice the swapped bytes over the link, time = the larger; memory = weights + optimizer state +
+``in_flight`` times what is kept + the largest activation that is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Action: TypeAlias = Literal["keep", "swap", "recompute"]
+INFINITE = float("inf")
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class LayerCost:
+    """Times and sizes of one layer; ``state_bytes`` are its weights and optimizer state."""
+
+    forward_ms: float
+    backward_ms: float
+    activation_bytes: float
+    state_bytes: float
+
+
+@dataclass(frozen=True)
+class StageLimits:
+    """Device memory, the link to the host and how many micro-batches are in flight on this stage."""
+
+    memory_bytes: float
+    link_bytes_per_ms: float
+    in_flight: int
+
+
+@dataclass(frozen=True)
+class StageCost:
+    """Time of a stage and its parts, and the memory it takes."""
+
+    compute_ms: float
+    traffic_ms: float
+    memory_bytes: float
+
+    @property
+    def time_ms(self) -> float:
+        """The larger of compute and swap traffic."""
+        return max(self.compute_ms, self.traffic_ms)
+
+
+@dataclass(frozen=True)
+class StageChoice:
+    """The actions found for a stage; no actions take less than ``bound_ms``. Infinite times where nothing fits."""
+
+    time_ms: float
+    bound_ms: float
+    actions: tuple[Action, ...]
+
+
+NOTHING_FITS = StageChoice(INFINITE, INFINITE, ())
+
+
+def stage_cost(layers: Sequence[LayerCost], actions: Sequence[Action], limits: StageLimits) -> StageCost:
+    """Return time and memory of a stage with these actions."""
+    compute_ms = sum(each.forward_ms + each.backward_ms for each in layers)
+    chosen = list(zip(layers, actions, strict=True))
+    compute_ms += sum(each.forward_ms for each, action in chosen if action == "recompute")
+    swapped = sum(each.activation_bytes for each, action in chosen if action == "swap")
+    kept = sum(each.activation_bytes for each, action in chosen if action == "keep")
+    largest = max((each.activation_bytes for each, action in chosen if action != "keep"), default=0.0)
+    memory = sum(each.state_bytes for each in layers) + limits.in_flight * kept + largest
+    return StageCost(compute_ms, 2 * swapped / limits.link_bytes_per_ms, memory)
+
+
+def least_memory_bytes(layers: Sequence[LayerCost]) -> float:
+    """Return what a stage needs when no activation is kept; keeping one takes at least as much."""
+    return sum(each.state_bytes for each in layers) + max(each.activation_bytes for each in layers)
+
+
+class Budget:
+    """Nodes that all searches of one plan may visit together, and how many one of them may."""
+
+    def __init__(self, nodes: int, per_stage: int) -> None:
+        self.nodes, self.per_stage = nodes, per_stage
+        self.left = 0
+
+    def start(self, layers: int) -> None:
+        """Begin the search of a stage; a first descent is always possible."""
+        self.left = max(min(self.per_stage, self.nodes), layers)
+
+    def take(self) -> bool:
+        """Count one node; False when none is left."""
+        self.nodes -= 1
+        self.left -= 1
+        return self.left >= 0
+
+
+def best_actions(layers: Sequence[LayerCost], limits: StageLimits, budget: Budget) -> StageChoice:
+    """Return the fastest actions that fit, exact while the budget lasts.
+
+    Branch and bound over the layers, for every activation size that the largest one not kept may have; the bound is
+    the linear relaxation, in which a part of a layer may be swapped or recomputed.
+    """
+    if least_memory_bytes(layers) > limits.memory_bytes:
+        return NOTHING_FITS
+    simple = [_same_action(layers, action, limits) for action in ("keep", "swap", "recompute")]
+    if simple[0].time_ms < INFINITE:
+        return simple[0]
+    best, open_bound_ms = min(simple, key=lambda each: each.time_ms), INFINITE
+    searches = [_Search(layers, limits, size) for size in {each.activation_bytes for each in layers}]
+    budget.start(len(layers))
+    for search in sorted(searches, key=lambda each: each.bound_ms):
+        if search.bound_ms >= best.time_ms:
+            break
+        best, complete = search.run(best, budget)
+        if not complete:
+            open_bound_ms = min(open_bound_ms, search.bound_ms)
+    return StageChoice(best.time_ms, min(best.time_ms, open_bound_ms), best.actions)
+
+
+def _same_action(layers: Sequence[LayerCost], action: Action, limits: StageLimits) -> StageChoice:
+    actions = (action,) * len(layers)
+    cost = stage_cost(layers, actions, limits)
+    fits = cost.memory_bytes <= limits.memory_bytes
+    return StageChoice(cost.time_ms, cost.time_ms, actions) if fits else NOTHING_FITS
+
+
+class _Search:
+    """Branch and bound with one size as the largest activation that is not kept."""
+
+    def __init__(self, layers: Sequence[LayerCost], limits: StageLimits, largest_bytes: float) -> None:
+        self.layers, self.limits = layers, limits
+        free = [place for place, each in enumerate(layers) if each.activation_bytes <= largest_bytes]
+        self.order = sorted(free, key=lambda place: _freed_per_ms(layers[place]), reverse=True)
+        self.forward_ms = [layers[place].forward_ms for place in self.order]
+        self.bytes = [layers[place].activation_bytes for place in self.order]
+        self.behind = [0.0]
+        for size in reversed(self.bytes):
+            self.behind.append(self.behind[-1] + size)
+        self.behind.reverse()
+        self.base_ms = sum(each.forward_ms + each.backward_ms for each in layers)
+        room = limits.memory_bytes - sum(each.state_bytes for each in layers) - largest_bytes
+        activations = sum(each.activation_bytes for each in layers)
+        self.demand_bytes = activations - room / limits.in_flight if room >= 0 else INFINITE
+        self.demand_bytes -= ROUNDING * activations
+        self.bound_ms = self.relaxed_ms(0, 0.0, 0.0, self.demand_bytes)
+
+    def relaxed_ms(self, place: int, again_ms: float, swapped: float, demand: float) -> float:
+        """Least time when parts of the layers from ``place`` on may be swapped or recomputed to free ``demand``."""
+        per_ms = self.limits.link_bytes_per_ms / 2
+        time_ms = max(self.base_ms + again_ms, swapped / per_ms)
+        if demand <= 0:
+            return time_ms
+        if demand > self.behind[place]:
+            return INFINITE
+        demand -= per_ms * time_ms - swapped  # what the link carries in the time that is spent anyhow
+        spare_ms = time_ms - self.base_ms - again_ms
+        for forward_ms, size in zip(self.forward_ms[place:], self.bytes[place:], strict=True):
+            if demand <= 0:
+                break
+            if forward_ms <= spare_ms:
+                spare_ms -= forward_ms
+                demand -= size
+                continue
+            density = size / forward_ms
+            demand -= density * spare_ms
+            remaining_ms, spare_ms = forward_ms - spare_ms, 0.0
+            needed_ms = max(0.0, min(remaining_ms, demand / (density + per_ms)))
+            time_ms += needed_ms
+            demand -= needed_ms * (density + per_ms)
+        return time_ms + max(0.0, demand) / per_ms * (demand > ROUNDING * self.behind[0])
+
+    def run(self, best: StageChoice, budget: Budget) -> tuple[StageChoice, bool]:
+        """The best actions, ``best`` where none are better, and whether all were searched."""
+        self.best, self.budget, self.complete = best, budget, True
+        self._visit(0, 0.0, 0.0, self.demand_bytes, [])
+        return self.best, self.complete
+
+    def _visit(self, place: int, again_ms: float, swapped: float, demand: float, chosen: list[Action]) -> None:
+        if self.relaxed_ms(place, again_ms, swapped, demand) >= self.best.time_ms:
+            return
+        if demand <= 0:
+            self._note(chosen)
+            return
+        if not self.budget.take():
+            self.complete = False
+            return
+        forward_ms, size = self.forward_ms[place], self.bytes[place]
+        for action in self._allowed(place, chosen):
+            chosen.append(action)
+            match action:
+                case "recompute":
+                    self._visit(place + 1, again_ms + forward_ms, swapped, demand - size, chosen)
+                case "swap":
+                    self._visit(place + 1, again_ms, swapped + size, demand - size, chosen)
+                case _:
+                    self._visit(place + 1, again_ms, swapped, demand, chosen)
+            chosen.pop()
+
+    def _allowed(self, place: int, chosen: Sequence[Action]) -> Sequence[Action]:
+        """Actions worth a look: layers that are alike take theirs in one order."""
+        actions: tuple[Action, ...] = ("recompute", "swap", "keep")
+        alike = place > 0 and (self.forward_ms[place], self.bytes[place]) == (
+            self.forward_ms[place - 1],
+            self.bytes[place - 1],
+        )
+        return actions[actions.index(chosen[-1]) :] if alike else actions
+
+    def _note(self, chosen: Sequence[Action]) -> None:
+        actions: list[Action] = ["keep"] * len(self.layers)
+        for place, action in zip(self.order, chosen, strict=False):
+            actions[place] = action
+        cost = stage_cost(self.layers, actions, self.limits)
+        if cost.memory_bytes <= self.limits.memory_bytes and cost.time_ms < self.best.time_ms:
+            self.best = StageChoice(cost.time_ms, cost.time_ms, tuple(actions))
+
+
+def _freed_per_ms(layer: LayerCost) -> tuple[float, float]:
+    if layer.forward_ms == 0:
+        return (INFINITE, layer.activation_bytes)
+    return (layer.activation_bytes / layer.forward_ms, layer.activation_bytes)
