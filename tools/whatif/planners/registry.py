@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib import import_module
 
+from tools.errors import UsageError
 from tools.whatif.planners.reading import read_input
 from tools.whatif.planners.record import Given, Plan, Planned
 
 SCHEMA = "hermes-dx/plan/1"
+PARQUET = b"PAR1"
 MODULES = {
     "gradient-buckets": ("gradient_buckets", "BucketPlan"),
     "pipeline-memory": ("pipeline_memory", "PipelinePlan"),
     "supernet": ("supernet", "SupernetPlan"),
     "expert-degree": ("expert_degree", "DegreePlan"),
     "expert-schedule": ("expert_schedule", "SchedulePlan"),
+    "layout": ("layout", "LayoutPlan"),
+    "straggler": ("straggler", "StragglerPlan"),
 }
 
 
@@ -35,10 +39,18 @@ class Planner:
             "plan": self.output.model_json_schema(mode="serialization"),
         }
 
-    def plan(self, text: str | bytes) -> Planned:
-        """Plan for a JSON text; raises UsageError for a wrong input and NoPlanError where no plan is possible."""
-        given = read_input(self.input, text)
-        made = import_module(self.module).plan(given)
+    def plan(self, content: bytes) -> Planned:
+        """Plan for a JSON text, or a Parquet table where the planner reads one.
+
+        Raises UsageError for a wrong input and NoPlanError where no plan is possible.
+        """
+        module = import_module(self.module)
+        if not content.startswith(PARQUET):
+            made = module.plan(read_input(self.input, content))
+        elif hasattr(module, "plan_parquet"):
+            made = module.plan_parquet(content)
+        else:
+            raise UsageError(f"this is a Parquet table; {self.name} reads JSON")
         assert isinstance(made, Planned)
         return made
 
