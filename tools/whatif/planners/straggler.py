@@ -130,6 +130,8 @@ def analyse(table: StepTable) -> Planned:
     """Return slowdown and shares of a table."""
     replays = _Replays(table)
     ideal_ms, delayed_ms = replays.step_ms(replays.none), replays.step_ms(replays.all)
+    if ideal_ms <= 0:
+        raise UsageError("no operation takes time; give measured durations")
     kinds = np.array([_shown_kind(each.kind) for each in table.operations])
     stages = np.array([each.stage for each in table.operations])
     by_dp_rank = {each: replays.step_ms(replays.of_dp_rank(each)) / ideal_ms for each in range(table.starts.shape[2])}
@@ -250,7 +252,7 @@ def _step_table(rows: pd.DataFrame) -> StepTable:
 
     def times(column: str) -> Times:
         values = rows[column].to_numpy(dtype=float).reshape(shape)
-        return np.ascontiguousarray(np.moveaxis(values, 2, 0))
+        return np.array(np.moveaxis(values, 2, 0))
 
     starts, durations = times("start_ms"), times("duration_ms")
     starts -= starts.min(axis=(0, 2))[None, :, None]

@@ -1,0 +1,125 @@
+"""A data-parallel training over gloo that reports when each bucket was ready and transferred; needs torch.
+
+Run as a program: ``python ddp_training.py MODEL BUCKET_CAP_MB STEPS``; prints one JSON object.
+"""
+
+import itertools
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.multiprocessing.spawn import spawn
+from torch.nn.parallel import DistributedDataParallel
+
+WARM_UP = 8
+RANKS = 2
+MODELS: dict[str, tuple[list[int], int]] = {  # widths of the layers, and the batch
+    "small-many": ([96, 128] * 30, 64),
+    "narrow-deep": ([64, 48] * 50, 128),
+    "pyramid": ([1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 16], 96),
+    "wide": ([640, 512, 768] * 4, 64),
+    "mixed": ([512, 64, 256, 32] * 8, 128),
+    "large-batch": ([160, 224] * 12, 512),
+}
+
+
+class Recorder:
+    """Ready and done times of the buckets of one step, from its start."""
+
+    def __init__(self) -> None:
+        self.start = time.perf_counter()
+        self.buckets: dict[int, list[float]] = {}
+
+    def restart(self) -> None:
+        self.start = time.perf_counter()
+        self.buckets = {}
+
+    def hook(self, _: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
+        index, buffer = bucket.index(), bucket.buffer()
+        self.buckets[index] = [buffer.numel() * buffer.element_size(), time.perf_counter() - self.start]
+        future = dist.all_reduce(buffer.div_(RANKS), async_op=True).get_future()
+
+        def done(finished: torch.futures.Future[list[Tensor]]) -> Tensor:
+            self.buckets[index].append(time.perf_counter() - self.start)
+            return finished.value()[0]
+
+        return future.then(done)
+
+
+def train(rank: int, name: str, cap_mb: float, steps: int, folder: str) -> None:
+    """One rank; rank 0 writes what it saw."""
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=RANKS)
+    widths, batch = MODELS[name]
+    layers: list[nn.Module] = []
+    for before, after in itertools.pairwise(widths):
+        layers += [nn.Linear(before, after), nn.ReLU()]
+    model = DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=cap_mb)
+    recorder = Recorder()
+    model.register_comm_hook(None, recorder.hook)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    inputs, targets = torch.randn(batch, widths[0]), torch.randn(batch, widths[-1])
+    seen: list[dict[str, object]] = []
+    for step in range(WARM_UP + steps):
+        recorder.restart()
+        nn.functional.mse_loss(model(inputs), targets).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        step_s = time.perf_counter() - recorder.start
+        if step >= WARM_UP:
+            seen.append({"step_s": step_s, "buckets": [recorder.buckets[each] for each in sorted(recorder.buckets)]})
+    if rank == 0:
+        Path(folder, "seen.json").write_text(json.dumps(seen))
+    dist.destroy_process_group()
+
+
+def main() -> None:
+    """Train on two ranks and print medians over the steps, in ms."""
+    name, cap_mb, steps = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
+    os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+    with tempfile.TemporaryDirectory() as folder:
+        spawn(train, args=(name, cap_mb, steps, folder), nprocs=RANKS)
+        seen = json.loads(Path(folder, "seen.json").read_text())
+    count = len(seen[0]["buckets"])
+    buckets = [
+        {
+            "bytes": seen[0]["buckets"][index][0],
+            "ready_ms": 1000 * statistics.median(each["buckets"][index][1] for each in seen),
+            "done_ms": 1000 * statistics.median(each["buckets"][index][2] for each in seen),
+        }
+        for index in range(count)
+    ]
+    services = []
+    for each in seen:
+        free = 0.0
+        took = []
+        for _, ready, done in each["buckets"]:
+            took.append(1000 * (done - max(free, ready)))
+            free = max(free, done)
+        services.append(took)
+    for index, bucket in enumerate(buckets):
+        bucket["service_ms"] = statistics.median(took[index] for took in services)
+    tails = [1000 * (each["step_s"] - max(bucket[2] for bucket in each["buckets"])) for each in seen]
+    print(
+        json.dumps(
+            {
+                "model": name,
+                "bucket_cap_mb": cap_mb,
+                "step_ms": 1000 * statistics.median(each["step_s"] for each in seen),
+                "update_ms": statistics.median(tails),
+                "buckets": buckets,
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
