@@ -69,6 +69,7 @@ def train(rank: int, name: str, cap_mb: float, steps: int, folder: str) -> None:
     inputs, targets = torch.randn(batch, widths[0]), torch.randn(batch, widths[-1])
     seen: list[dict[str, object]] = []
     for step in range(WARM_UP + steps):
+        dist.barrier()  # so that no rank waits for the start of the other
         recorder.restart()
         nn.functional.mse_loss(model(inputs), targets).backward()
         optimizer.step()
@@ -82,7 +83,7 @@ def train(rank: int, name: str, cap_mb: float, steps: int, folder: str) -> None:
 
 
 def main() -> None:
-    """Train on two ranks and print medians over the steps, in ms."""
+    """Train on two ranks and print means over the steps, in ms."""
     name, cap_mb, steps = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
     os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
     with tempfile.TemporaryDirectory() as folder:
@@ -92,8 +93,8 @@ def main() -> None:
     buckets = [
         {
             "bytes": seen[0]["buckets"][index][0],
-            "ready_ms": 1000 * statistics.median(each["buckets"][index][1] for each in seen),
-            "done_ms": 1000 * statistics.median(each["buckets"][index][2] for each in seen),
+            "ready_ms": 1000 * statistics.fmean(each["buckets"][index][1] for each in seen),
+            "done_ms": 1000 * statistics.fmean(each["buckets"][index][2] for each in seen),
         }
         for index in range(count)
     ]
@@ -106,15 +107,15 @@ def main() -> None:
             free = max(free, done)
         services.append(took)
     for index, bucket in enumerate(buckets):
-        bucket["service_ms"] = statistics.median(took[index] for took in services)
+        bucket["service_ms"] = statistics.fmean(took[index] for took in services)
     tails = [1000 * (each["step_s"] - max(bucket[2] for bucket in each["buckets"])) for each in seen]
     print(
         json.dumps(
             {
                 "model": name,
                 "bucket_cap_mb": cap_mb,
-                "step_ms": 1000 * statistics.median(each["step_s"] for each in seen),
-                "update_ms": statistics.median(tails),
+                "step_ms": 1000 * statistics.fmean(each["step_s"] for each in seen),
+                "update_ms": statistics.fmean(tails),
                 "buckets": buckets,
             }
         )

@@ -10,7 +10,7 @@ import pytest
 
 from hermes_agent.cli import plan
 from tests.hermes_agent.cli.commands import execute
-from tools.errors import ExitCode, InputError, UsageError
+from tools.errors import InputError, UsageError
 from tools.whatif.planners.record import NoPlanError
 from tools.whatif.planners.registry import MODULES
 
@@ -80,4 +80,4 @@ def test_no_plan_is_exit_code_three(tmp_path: Path) -> None:
     path.write_text(json.dumps({"layers": [layer], **limits}))
     with pytest.raises(NoPlanError, match="2 more") as caught:
         execute(plan, "pipeline-memory", str(path))
-    assert caught.value.exit_code == ExitCode.INPUT == 3
+    assert int(caught.value.exit_code) == 3

@@ -1,0 +1,26 @@
+"""One line of the acceptance table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Verdict: TypeAlias = Literal["pass", "fail", "not run"]
+Origin: TypeAlias = Literal["exhaustive search", "simulation", "published data", "measured", "official solver"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """What was asked of a planner, what was found, and whether that is enough; ``how`` is the origin of the figure."""
+
+    planner: str
+    question: str
+    wanted: str
+    found: str
+    verdict: Verdict
+    how: Origin
+
+
+def judged(planner: str, question: str, wanted: str, found: str, good: bool, how: Origin) -> Row:
+    """Return a row that passes or fails."""
+    return Row(planner, question, wanted, found, "pass" if good else "fail", how)

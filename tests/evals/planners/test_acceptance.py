@@ -1,0 +1,41 @@
+"""The acceptance table of the planners in small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from evals.planners import exhaustive
+from evals.planners.__main__ import main
+from evals.planners.row import Row, judged
+from tools.whatif.planners.supernet import draw, stage_cuts
+
+
+def test_the_small_table_has_every_planner_and_no_failure(tmp_path: Path) -> None:
+    out = tmp_path / "RESULTS.md"
+    assert main(["--small", "--out", str(out)]) == 0
+    text = out.read_text()
+    assert text.startswith("# Planners: acceptance")
+    for planner in ("gradient-buckets", "pipeline-memory", "supernet", "expert-degree", "expert-schedule", "layout"):
+        assert f"| `{planner}` |" in text
+    assert "| not run |" in text
+    assert "| fail |" not in text
+
+
+def test_a_figure_that_is_not_good_enough_fails() -> None:
+    assert judged("layout", "?", "1", "2", False, "simulation") == Row("layout", "?", "1", "2", "fail", "simulation")
+
+
+def test_the_order_sensitive_update_notices_a_swap() -> None:
+    subnets, cuts = draw(2, 4, 1, 0), stage_cuts(4, 2)
+    order = list(exhaustive.in_sequence(2, 2))
+    swapped = [(kind, stage, 1 - subnet) for kind, stage, subnet in order]
+    assert exhaustive.trained(subnets, cuts, order) != exhaustive.trained(subnets, cuts, swapped)
+
+
+def test_events_of_one_chunk_are_a_sum() -> None:
+    assert exhaustive.degree_events_ms(2.0, 3.0, 1) == 7.0
+
+
+def test_a_schedule_below_the_work_of_a_chunk_does_not_exist() -> None:
+    assert not exhaustive.schedule_exists(1, [1.0] * 7, 7.0)
+    assert exhaustive.schedule_exists(1, [1.0] * 7, 7.1)
