@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from evals.planners import published, searches, solvers
+from evals.planners import published, searches, solvers, vpipe
 from evals.planners.gloo_runs import gloo_runs
 from evals.planners.row import Row
 
@@ -55,14 +55,7 @@ def sections(args: argparse.Namespace) -> list[Section]:
             else _absent("gradient-buckets", "gloo runs", "--torch-python")
         ),
         lambda: searches.pipelines(5 if small else 25, 6 if small else 10),
-        lambda: Row(
-            "pipeline-memory",
-            "vPipe > GPipe > PipeDream, 1.34 and 1.67",
-            "order, ratios within 15 %",
-            "needs times per layer at both batch sizes (16 and 4), which are not published",
-            "not run",
-            "simulation",
-        ),
+        vpipe.systems,
         lambda: searches.subnets(60 if small else 1000),
         *(() if small else (published.bubbles,)),
         lambda: (

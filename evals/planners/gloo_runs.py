@@ -11,7 +11,7 @@ from tools.whatif.planners.gradient_buckets import BucketPlan, Input, plan
 from tools.whatif.planners.linear_cost import fit_line
 
 MODELS = ("small-many", "narrow-deep", "pyramid", "wide", "mixed", "large-batch")
-ONE_GRADIENT_MB = 1e-6  # every gradient is a bucket: the run tells when each is ready and what its transfer takes
+ONE_GRADIENT_MB = 1e-6  # every gradient is a bucket: the run reports when each is ready and transferred
 STEPS = 30
 LONGEST_RUN_S = 120
 TRAINING = Path(__file__).with_name("ddp_training.py")

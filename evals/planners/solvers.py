@@ -80,8 +80,8 @@ def fsmoe(folder: Path, python: str) -> Row:
                     "beta_ms_per_operation": FSMOE_BETA_MS[2],
                     "operations": work[2],
                 }
-                given = {**parts, "experts": experts, "max_degree": max(POWERS)}
-                givens.append(expert_degree.Input.model_validate(given))
+                described = {**parts, "experts": experts, "max_degree": max(POWERS)}
+                givens.append(expert_degree.Input.model_validate(described))
     regrets, ours = [], []
     for answer, given in zip(_run(FSMOE, folder, python, inputs), givens, strict=True):
         made = expert_degree.plan(given)

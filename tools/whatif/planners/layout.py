@@ -171,10 +171,10 @@ def plan(given: Input) -> Planned:
 
 @dataclass(frozen=True)
 class _Block:
-    """One of the two blocks of a layer: operations per token, and bytes per token of what ends it."""
+    """One of the two blocks of a layer: operations per token, and the time of the exchange that ends a shard."""
 
     operations: float
-    exchange_ms: float  # for a whole shard
+    exchange_ms: float
 
 
 class _Costs:

@@ -33,7 +33,9 @@ from tools.whatif.planners.straggler_graph import (
     transfer_times,
 )
 
-MOST_OPERATIONS = 5_000_000
+MOST_ROWS = 500_000  # of a JSON input, about 1 kB of memory each
+MOST_OPERATIONS = 5_000_000  # of a table
+LARGEST_TABLE_BYTES = 1 << 30  # unpacked
 WORST_WORKERS_PCT = 3  # of all workers, rounded up; the share that the study's M_W replaces
 MS_PER_S = 1000.0
 KEYS = ["optype", "seq_id", "stage"]
@@ -59,7 +61,7 @@ class OperationRow(Given):
 class Input(Given):
     """All operations of some steps; or a Parquet table of the published form (``start_ts`` and ``duration`` in s)."""
 
-    operations: Annotated[list[OperationRow], Field(min_length=1, max_length=MOST_OPERATIONS)]
+    operations: Annotated[list[OperationRow], Field(min_length=1, max_length=MOST_ROWS, fail_fast=True)]
 
 
 class StragglerPlan(Plan):
@@ -114,6 +116,9 @@ def plan_parquet(content: bytes) -> Planned:
             raise InputError(f"the table lacks the columns {', '.join(sorted(absent))}; it needs {', '.join(COLUMNS)}")
         if file.metadata.num_rows > MOST_OPERATIONS:
             raise InputError(f"the table has more than {MOST_OPERATIONS} rows; give fewer steps")
+        groups = range(file.metadata.num_row_groups)
+        if sum(file.metadata.row_group(each).total_byte_size for each in groups) > LARGEST_TABLE_BYTES:
+            raise InputError(f"the table unpacks to more than {LARGEST_TABLE_BYTES >> 30} GiB; give fewer steps")
         rows = file.read(columns=COLUMNS).to_pandas()
         rows = rows.astype({"optype": str, "start_ts": float, "duration": float, **dict.fromkeys(WHOLE, "int64")})
     except (pa.ArrowException, OSError, TypeError, ValueError) as error:

@@ -24,6 +24,7 @@ MOST_SUBNETS = 20_000
 MOST_CHOICES = 1_000_000  # layers times subnets; the replay is linear in it, about 15 s at this limit
 NEARLY_ALL = 0.95  # of the time: what takes it without dependencies, limits the pipeline with them
 
+Choices = Annotated[list[int], Field(fail_fast=True)]
 Subnets: TypeAlias = list[list[int]]
 
 
@@ -38,7 +39,7 @@ class Input(Given):
     choices: Annotated[int, Field(ge=1)]
     subnets: Annotated[int | None, Field(ge=1, le=MOST_SUBNETS)] = None
     seed: int | None = None
-    subnet_choices: Annotated[list[list[int]] | None, Field(min_length=1, max_length=MOST_SUBNETS)] = None
+    subnet_choices: Annotated[list[Choices] | None, Field(min_length=1, max_length=MOST_SUBNETS)] = None
     forward_ms: Milliseconds | list[Milliseconds] = 1.0
     backward_ms: Milliseconds | list[Milliseconds] = 1.0
     fetch_ms: Milliseconds = 0.0
@@ -273,7 +274,7 @@ class _Pipeline:
             self.stages[0].receive(subnet)
         self.running: list[tuple[bool, int] | None] = [None] * len(self.stages)
         self.ends: list[tuple[float, int]] = []
-        self.made = Schedule([], 0, 0.0)
+        self.tasks: list[Task] = []
         self.hits, self.stall_ms = 0, 0.0
 
     def run(self) -> Schedule:
@@ -287,7 +288,7 @@ class _Pipeline:
                 if 0 <= place < len(self.stages):
                     self._predict(place, now_ms)
             if not self.ends:
-                return Schedule(self.made.tasks, self.hits, self.stall_ms)
+                return Schedule(self.tasks, self.hits, self.stall_ms)
             now_ms = self.ends[0][0]
             while self.ends and self.ends[0][0] == now_ms:
                 self._finish(heapq.heappop(self.ends)[1])
@@ -304,7 +305,7 @@ class _Pipeline:
         self.stall_ms += start_ms - now_ms
         backward, subnet = task
         end_ms = start_ms + (self.times.backward_ms if backward else self.times.forward_ms)[place]
-        self.made.tasks.append(Task(place, subnet, backward, start_ms, end_ms))
+        self.tasks.append(Task(place, subnet, backward, start_ms, end_ms))
         heapq.heappush(self.ends, (end_ms, place))
         stage.busy, self.running[place] = True, task
         return True
