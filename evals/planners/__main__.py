@@ -43,55 +43,33 @@ def main(words: Sequence[str] | None = None) -> int:
 
 def sections(args: argparse.Namespace) -> list[Section]:
     """The comparisons that the arguments allow, in the order of the table."""
-    small = args.small
-    made: list[Section] = [
+    small, traces = args.small, args.traces
+    solver = (args.solvers, args.solver_python)
+    return [
         published.published_pair,
         lambda: searches.buckets(20 if small else 300),
         published.vgg16,
         published.resnet50_fusion,
-        lambda: (
-            gloo_runs(args.torch_python)
-            if args.torch_python
-            else _absent("gradient-buckets", "gloo runs", "--torch-python")
-        ),
+        lambda: gloo_runs(args.torch_python) if args.torch_python else absent("gradient-buckets", "--torch-python"),
         lambda: searches.pipelines(5 if small else 25, 6 if small else 10),
         vpipe.systems,
         lambda: searches.subnets(60 if small else 1000),
         *(() if small else (published.bubbles,)),
-        lambda: (
-            published.naspipe_sample(args.sample.read_text())
-            if args.sample
-            else _absent("supernet", "artifact", "--sample")
-        ),
+        lambda: published.naspipe_sample(args.sample.read_text()) if args.sample else absent("supernet", "--sample"),
         *(() if small else (searches.degrees,)),
         published.noisy_costs,
         published.memory_saved,
         lambda: (
-            published.trace_costs(args.traces / "param" / "dlrm_8rank")
-            if args.traces
-            else _absent("expert-degree", "real all-to-alls", "--traces")
+            published.trace_costs(traces / "param" / "dlrm_8rank") if traces else absent("expert-degree", "--traces")
         ),
-        lambda: (
-            solvers.pipemoe(args.solvers, args.solver_python)
-            if args.solvers
-            else _absent("expert-degree", "PipeMoE's solver", "--solvers")
-        ),
-        lambda: (
-            solvers.fsmoe(args.solvers, args.solver_python)
-            if args.solvers
-            else _absent("expert-degree", "FSMoE's solver", "--solvers")
-        ),
+        lambda: solvers.pipemoe(*solver) if args.solvers else absent("expert-degree", "--solvers"),
+        lambda: solvers.fsmoe(*solver) if args.solvers else absent("expert-degree", "--solvers"),
         lambda: searches.schedules(6 if small else 60),
         published.ablation,
         published.compression,
         published.shards,
-        lambda: (
-            published.stragglers(args.traces / "straggler_analysis")
-            if args.traces
-            else _absent("straggler", "published results", "--traces")
-        ),
+        lambda: published.stragglers(traces / "straggler_analysis") if traces else absent("straggler", "--traces"),
     ]
-    return made
 
 
 def report(rows: Sequence[Row], seconds: float) -> str:
@@ -111,8 +89,9 @@ def report(rows: Sequence[Row], seconds: float) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _absent(planner: str, question: str, option: str) -> Row:
-    return Row(planner, question, "", f"needs {option}", "not run", "published data")
+def absent(planner: str, option: str) -> Row:
+    """A row that was not run, with the option that it needs."""
+    return Row(planner, f"comparison that needs {option}", "", "", "not run", "published data")
 
 
 if __name__ == "__main__":

@@ -41,7 +41,7 @@ def systems() -> list[Row]:
     stages = []
     for stage, (count, recomputed) in enumerate(zip(VPIPE, VPIPE_RECOMPUTED, strict=True)):
         again = round(count * recomputed)
-        actions: list[Action] = ["recompute"] * again + ["keep"] * (count - again)
+        actions: list[Action] = ["recompute" if place < again else "keep" for place in range(count)]
         stages.append(stage_cost([module] * count, actions, StageLimits(0.0, HOST_LINK_BYTES_PER_MS, STAGES - stage)))
     vpipe_ms = max(each.time_ms for each in stages)
     per_batch_ms = {

@@ -23,7 +23,7 @@ from tools.whatif.planners.stage_memory import (
 
 MOST_LAYERS = 256
 NODES_PER_STAGE = 20_000  # visited for one stage at most; 10 layers have 59,049 plans, most of them pruned
-NODES = 400_000  # visited for one plan at most, about 10 s
+NODES = 400_000  # visited for one plan at most, about 15 s
 
 
 class Layer(Given):

@@ -169,7 +169,7 @@ class _Search:
             needed_ms = max(0.0, min(remaining_ms, demand / (density + per_ms)))
             time_ms += needed_ms
             demand -= needed_ms * (density + per_ms)
-        return time_ms + max(0.0, demand) / per_ms * (demand > ROUNDING * self.behind[0])
+        return time_ms
 
     def run(self, best: StageChoice, budget: Budget) -> tuple[StageChoice, bool]:
         """The best actions, ``best`` where none are better, and whether all were searched."""
