@@ -16,6 +16,7 @@ from tools.whatif.planners.linear_cost import Line, fit_line
 from tools.whatif.planners.record import (
     FASTEST_BYTES_PER_MS,
     FASTEST_OPERATIONS_PER_MS,
+    MOST_MS,
     Bytes,
     Given,
     Milliseconds,
@@ -26,6 +27,7 @@ from tools.whatif.planners.record import (
 )
 
 MOST_CHUNKS = 4096  # every degree is looked at, so the choice is exact
+MOST_TOKENS = 10**12  # a larger number is a slip
 ROUNDING = 1e-12  # relative; equal times are computed no worse than this
 BACKWARD_GEMMS = 2.0  # for each matrix product of the forward pass: gradients of inputs and of weights (FSMoE)
 
@@ -41,7 +43,7 @@ class Transfer(Given):
     """A collective over all chunks: its cost (alpha and beta, or points to fit them to) and the bytes of one pass."""
 
     alpha_ms: Milliseconds | None = None
-    beta_ms_per_byte: Annotated[float | None, Field(ge=0)] = None
+    beta_ms_per_byte: Annotated[float | None, Field(ge=0, le=MOST_MS)] = None
     points: list[TransferPoint] | None = None
     bytes: Bytes
 
@@ -72,7 +74,7 @@ class Experts(Given):
     """The experts' computation on one device: its cost (alpha and beta, or points) and the operations of one pass."""
 
     alpha_ms: Milliseconds | None = None
-    beta_ms_per_operation: Annotated[float | None, Field(ge=0)] = None
+    beta_ms_per_operation: Annotated[float | None, Field(ge=0, le=MOST_MS)] = None
     points: list[ExpertPoint] | None = None
     operations: Operations
 
@@ -96,9 +98,9 @@ class Experts(Given):
 class Buffers(Given):
     """Sizes that memory follows from: tokens per device, widths, bytes per element, and what may be used."""
 
-    tokens: Annotated[int, Field(ge=1)]
-    model_width: Annotated[int, Field(ge=1)]
-    hidden_width: Annotated[int, Field(ge=1)]
+    tokens: Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+    model_width: Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+    hidden_width: Annotated[int, Field(ge=1, le=MOST_TOKENS)]
     bytes_per_element: Annotated[int, Field(ge=1, le=8)] = 4
     memory_bytes: Bytes | None = None
 
@@ -113,7 +115,7 @@ class Buffers(Given):
 class Shadowing(Given):
     """FasterMoE: tokens per expert; compute and transfer of one token, and sending the weights of one expert."""
 
-    expert_tokens: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=100_000)]
+    expert_tokens: Annotated[list[Annotated[int, Field(ge=0, le=MOST_TOKENS)]], Field(min_length=1, max_length=100_000)]
     compute_ms_per_token: Milliseconds
     transfer_ms_per_token: Milliseconds
     send_ms: Milliseconds

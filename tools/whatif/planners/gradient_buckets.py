@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from tools.whatif.planners.record import FASTEST_BYTES_PER_MS, Bytes, Given, Milliseconds, Plan, Planned
+from tools.whatif.planners.record import FASTEST_BYTES_PER_MS, MOST_MS, Bytes, Given, Milliseconds, Plan, Planned
 
 Buckets: TypeAlias = list[list[int]]
 
@@ -36,7 +36,7 @@ class Link(Given):
     """Time of one all-reduce: ``alpha_ms + beta_ms_per_byte * bytes``."""
 
     alpha_ms: Milliseconds
-    beta_ms_per_byte: Annotated[float, Field(ge=0, description="0 or at least 1e-12, that is 1 PB/s")]
+    beta_ms_per_byte: Annotated[float, Field(ge=0, le=MOST_MS, description="0 or at least 1e-12, that is 1 PB/s")]
 
     @model_validator(mode="after")
     def _possible(self) -> Link:

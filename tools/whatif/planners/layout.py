@@ -56,10 +56,10 @@ class Cluster(Given):
     devices: Annotated[int, Field(ge=1, le=65_536)]
     devices_per_node: Annotated[int, Field(ge=1)]
     device_memory_bytes: Bytes
-    operations_per_ms: Annotated[float, Field(gt=0, le=FASTEST_OPERATIONS_PER_MS)]
+    operations_per_ms: Annotated[float, Field(ge=1, le=FASTEST_OPERATIONS_PER_MS)]
     inside_node: Link
     between_nodes: Link
-    saturating_tokens: Annotated[int, Field(ge=0)] = 0
+    saturating_tokens: Annotated[int, Field(ge=0, le=1 << 40)] = 0
     kernel_ms: Milliseconds = 0.0
 
 

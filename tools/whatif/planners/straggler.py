@@ -40,22 +40,25 @@ WORST_WORKERS_PCT = 3  # of all workers, rounded up; the share that the study's 
 MS_PER_S = 1000.0
 KEYS = ["optype", "seq_id", "stage"]
 COLUMNS = ["dp_rank", "stage", "rank", "step", "optype", "start_ts", "duration", "seq_id", "mc", "gmc"]
+LATEST_MS = 1e15  # as a time since 1970 in ms is 1e12
+Number = Annotated[int, Field(ge=0, le=1 << 31)]
+Chunk = Annotated[int, Field(ge=-1, le=1 << 20)]
 WHOLE = ["dp_rank", "stage", "rank", "step", "seq_id", "mc", "gmc"]
 
 
 class OperationRow(Given):
     """One operation; ``mc`` and ``gmc`` are its model chunk on the stage and in the model (-1 where it has none)."""
 
-    dp_rank: Annotated[int, Field(ge=0)]
-    stage: Annotated[int, Field(ge=0)]
-    rank: Annotated[int, Field(ge=0)]
-    step: int
+    dp_rank: Number
+    stage: Number
+    rank: Number
+    step: Annotated[int, Field(ge=-(1 << 53), le=1 << 53)]
     optype: Annotated[str, Field(description=", ".join(TYPES))]
-    start_ms: float
+    start_ms: Annotated[float, Field(ge=-LATEST_MS, le=LATEST_MS)]
     duration_ms: Milliseconds
-    seq_id: Annotated[int, Field(ge=0)]
-    mc: int = -1
-    gmc: int = -1
+    seq_id: Number
+    mc: Chunk = -1
+    gmc: Chunk = -1
 
 
 class Input(Given):

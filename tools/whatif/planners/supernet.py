@@ -36,7 +36,7 @@ class Input(Given):
 
     stages: Annotated[int, Field(ge=1, le=MOST_STAGES)]
     layers: Annotated[int, Field(ge=1, le=MOST_CHOICES)]
-    choices: Annotated[int, Field(ge=1)]
+    choices: Annotated[int, Field(ge=1, le=1 << 31)]
     subnets: Annotated[int | None, Field(ge=1, le=MOST_SUBNETS)] = None
     seed: int | None = None
     subnet_choices: Annotated[list[Choices] | None, Field(min_length=1, max_length=MOST_SUBNETS)] = None

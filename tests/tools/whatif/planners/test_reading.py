@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
-from tools.errors import UsageError
+from tools.errors import HermesError, UsageError
 from tools.whatif.planners.registry import MODULES, as_record, planner
 
 SMALL: dict[str, dict[str, object]] = {
@@ -139,3 +140,34 @@ def test_what_is_wrong_is_one_sentence(content: bytes, message: str) -> None:
 def test_impossible_values_are_refused(name: str, change: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         planner(name).plan(json.dumps({**SMALL[name], **change}).encode())
+
+
+ODD = (-1, 0, 10**30, 10**400, 1e308, 1e-300, None, "x", [], {}, True)
+
+
+def places(part: object, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """Where the single values of a JSON object are."""
+    entries = part.items() if isinstance(part, dict) else enumerate(part) if isinstance(part, list) else None
+    if entries is None:
+        yield place
+    else:
+        for name, member in entries:
+            yield from places(member, (*place, name))
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_any_odd_value_anywhere_gives_a_plan_or_one_sentence(name: str) -> None:
+    for place in places(SMALL[name]):
+        for value in ODD:
+            changed = json.loads(json.dumps(SMALL[name]))
+            part = changed
+            for step in place[:-1]:
+                part = part[step]
+            part[place[-1]] = value
+            try:
+                record = as_record(planner(name).plan(json.dumps(changed).encode()))
+            except HermesError as error:
+                refusal = str(error)
+                record = {"lines": len(refusal.splitlines())}
+            json.dumps(record, allow_nan=False)
+            assert record.get("lines", 1) == 1
