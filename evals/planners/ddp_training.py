@@ -19,19 +19,20 @@ from torch.multiprocessing.spawn import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 WARM_UP = 8
+KEPT = 0.8  # of the steps: the slowest are those that another process interrupted
 RANKS = 2
 MODELS: dict[str, tuple[list[int], int]] = {  # widths of the layers, and the batch
-    "small-many": ([96, 128] * 30, 64),
-    "narrow-deep": ([64, 48] * 50, 128),
+    "small-many": ([96, 128] * 30, 512),
+    "narrow-deep": ([64, 48] * 50, 1024),
     "pyramid": ([1024, 768, 512, 384, 256, 192, 128, 96, 64, 48, 32, 16], 96),
     "wide": ([640, 512, 768] * 4, 64),
-    "mixed": ([512, 64, 256, 32] * 8, 128),
+    "mixed": ([512, 64, 256, 32] * 8, 512),
     "large-batch": ([160, 224] * 12, 512),
 }
 
 
 class Recorder:
-    """Ready and done times of the buckets of one step, from its start."""
+    """Bytes, ready time, time to launch and done time of the buckets of one step, in s from its start."""
 
     def __init__(self) -> None:
         self.start = time.perf_counter()
@@ -43,14 +44,17 @@ class Recorder:
 
     def hook(self, _: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
         index, buffer = bucket.index(), bucket.buffer()
-        self.buckets[index] = [buffer.numel() * buffer.element_size(), time.perf_counter() - self.start]
+        ready_s = time.perf_counter() - self.start
+        entry = self.buckets[index] = [buffer.numel() * buffer.element_size(), ready_s, 0.0, ready_s]
         future = dist.all_reduce(buffer.div_(RANKS), async_op=True).get_future()
 
         def done(finished: torch.futures.Future[list[Tensor]]) -> Tensor:
-            self.buckets[index].append(time.perf_counter() - self.start)
+            entry[3] = time.perf_counter() - self.start
             return finished.value()[0]
 
-        return future.then(done)
+        chained = future.then(done)
+        entry[2] = time.perf_counter() - self.start - ready_s
+        return chained
 
 
 def train(rank: int, name: str, cap_mb: float, steps: int, folder: str) -> None:
@@ -79,6 +83,7 @@ def train(rank: int, name: str, cap_mb: float, steps: int, folder: str) -> None:
             seen.append({"step_s": step_s, "buckets": [recorder.buckets[each] for each in sorted(recorder.buckets)]})
     if rank == 0:
         Path(folder, "seen.json").write_text(json.dumps(seen))
+    dist.barrier()  # no rank leaves while another still transfers
     dist.destroy_process_group()
 
 
@@ -89,32 +94,27 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         spawn(train, args=(name, cap_mb, steps, folder), nprocs=RANKS)
         seen = json.loads(Path(folder, "seen.json").read_text())
-    count = len(seen[0]["buckets"])
+    seen = sorted(seen, key=lambda step: step["step_s"])[: int(len(seen) * KEPT)]
+
+    def mean_ms(index: int, column: int) -> float:
+        return 1000 * statistics.fmean(step["buckets"][index][column] for step in seen)
+
     buckets = [
         {
             "bytes": seen[0]["buckets"][index][0],
-            "ready_ms": 1000 * statistics.fmean(each["buckets"][index][1] for each in seen),
-            "done_ms": 1000 * statistics.fmean(each["buckets"][index][2] for each in seen),
+            "ready_ms": mean_ms(index, 1),
+            "launch_ms": mean_ms(index, 2),
+            "done_ms": mean_ms(index, 3),
         }
-        for index in range(count)
+        for index in range(len(seen[0]["buckets"]))
     ]
-    services = []
-    for each in seen:
-        free = 0.0
-        took = []
-        for _, ready, done in each["buckets"]:
-            took.append(1000 * (done - max(free, ready)))
-            free = max(free, done)
-        services.append(took)
-    for index, bucket in enumerate(buckets):
-        bucket["service_ms"] = statistics.fmean(took[index] for took in services)
-    tails = [1000 * (each["step_s"] - max(bucket[2] for bucket in each["buckets"])) for each in seen]
+    tails = [1000 * (step["step_s"] - max(bucket[3] for bucket in step["buckets"])) for step in seen]
     print(
         json.dumps(
             {
                 "model": name,
                 "bucket_cap_mb": cap_mb,
-                "step_ms": 1000 * statistics.fmean(each["step_s"] for each in seen),
+                "step_ms": 1000 * statistics.fmean(step["step_s"] for step in seen),
                 "update_ms": statistics.fmean(tails),
                 "buckets": buckets,
             }
