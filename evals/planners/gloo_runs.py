@@ -36,8 +36,8 @@ def _row(torch_python: str, model: str) -> Row:
     predicted_ms = made.plan.ddp.after_ms
     off = predicted_ms / measured_ms - 1
     found = (
-        f"{recorded['step_ms']:.1f} to {predicted_ms:.1f} ms predicted, {measured_ms:.1f} measured ({100 * off:+.1f} %), "
-        f"bucket_cap_mb={made.plan.ddp.bucket_cap_mb:g}"
+        f"{recorded['step_ms']:.1f} to {predicted_ms:.1f} ms predicted, {measured_ms:.1f} measured "
+        f"({100 * off:+.1f} %), bucket_cap_mb={made.plan.ddp.bucket_cap_mb:g}"
     )
     return judged("gradient-buckets", question, wanted, found, abs(off) <= 0.05, "measured")
 
