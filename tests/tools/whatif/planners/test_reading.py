@@ -142,7 +142,7 @@ def test_impossible_values_are_refused(name: str, change: dict[str, object], mes
         planner(name).plan(json.dumps({**SMALL[name], **change}).encode())
 
 
-ODD = (-1, 0, 10**30, 10**400, 1e308, 1e-300, None, "x", [], {}, True)
+ODD: tuple[object, ...] = (-1, 0, 10**30, 10**400, 1e308, 1e-300, None, "x", [], {}, True)
 
 
 def places(part: object, place: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
