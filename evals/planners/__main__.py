@@ -1,8 +1,9 @@
-"""``python -m evals.planners``: the acceptance table of the planners, written to RESULTS.md."""
+"""``python -m evals.planners``: the acceptance table of the planners, written whole to RESULTS.md."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -11,9 +12,10 @@ from pathlib import Path
 from evals.planners import published, searches, solvers, vpipe
 from evals.planners.gloo_runs import gloo_runs
 from evals.planners.row import Row
+from evals.run_places import Places
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-COMMAND = "python -m evals.planners [--traces FOLDER] [--torch-python PYTHON] [--solvers FOLDER --solver-python PYTHON]"
+COMMAND = "python -m evals.planners [--torch-python PYTHON] [--solvers FOLDER] [--sample FILE]"
 Section = Callable[[], Row | list[Row]]
 
 
@@ -21,7 +23,7 @@ def main(words: Sequence[str] | None = None) -> int:
     """Run all rows, print and write the table; exits with 1 when a row fails."""
     parser = argparse.ArgumentParser(prog="python -m evals.planners", description=__doc__)
     parser.add_argument("--out", type=Path, default=RESULTS, help="the file to write")
-    parser.add_argument("--traces", type=Path, help="folder with real traces: straggler_analysis, param/dlrm_8rank")
+    parser.add_argument("--traces", type=Path, help="folder with real traces (HERMES_TRACES)")
     parser.add_argument(
         "--torch-python", help="a Python with torch, for the runs over gloo; run them on a quiet machine"
     )
@@ -30,6 +32,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--sample", type=Path, help="the file sample of NASPipe's artifact, if fetched")
     parser.add_argument("--small", action="store_true", help="few random inputs")
     args = parser.parse_args(words)
+    args.traces = args.traces or Places.from_environment(os.environ).traces
     started = time.monotonic()
     rows: list[Row] = []
     for section in sections(args):
@@ -60,7 +63,9 @@ def sections(args: argparse.Namespace) -> list[Section]:
         published.noisy_costs,
         published.memory_saved,
         lambda: (
-            published.trace_costs(traces / "param" / "dlrm_8rank") if traces else absent("expert-degree", "--traces")
+            published.trace_costs(traces / "param" / "dlrm_8rank")
+            if traces.is_dir()
+            else absent("expert-degree", "--traces")
         ),
         lambda: solvers.pipemoe(*solver) if args.solvers else absent("expert-degree", "--solvers"),
         lambda: solvers.fsmoe(*solver) if args.solvers else absent("expert-degree", "--solvers"),
@@ -68,7 +73,9 @@ def sections(args: argparse.Namespace) -> list[Section]:
         published.ablation,
         published.compression,
         published.shards,
-        lambda: published.stragglers(traces / "straggler_analysis") if traces else absent("straggler", "--traces"),
+        lambda: (
+            published.stragglers(traces / "straggler_analysis") if traces.is_dir() else absent("straggler", "--traces")
+        ),
     ]
 
 
@@ -77,7 +84,7 @@ def report(rows: Sequence[Row], seconds: float) -> str:
     lines = [
         "# Planners: acceptance",
         "",
-        f"Command: `{COMMAND}`; {seconds:.0f} s here. Rows that are not marked measured are by simulation or search.",
+        f"Written by `{COMMAND}` in {seconds:.0f} s. Only rows of origin measured are measured.",
         "",
         "| planner | asked | wanted | found | origin | verdict |",
         "|---|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""What the planners are compared with: every plan of a small input, from the definitions and nothing else."""
+"""Every plan of a small input, from the definitions alone: the planners are compared with the best of them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def best_pipeline_ms(given: pipeline_memory.Input) -> float:
 
 
 def schedule_exists(chunks: int, times_ms: Sequence[float], below_ms: float) -> bool:
-    """Is there any order of both streams with a makespan below a limit?
+    """Return whether any order of both streams has a makespan below a limit.
 
     Looks at every interleaving of the chunks' tasks, of equal chunks those that begin in order; a branch ends where
     the work left on a stream or in a chunk reaches the limit.

@@ -1,75 +1,88 @@
-"""Real data-parallel runs over gloo: the bucket size is changed as advised, and the step is measured again."""
+"""Real data-parallel runs over gloo: the bucket size is changed as advised, and the step is measured again.
+
+Each rank is a host of its own, joined by a cable of a known rate: over the loopback interface a transfer is work of the
+same processor cores that compute, which the model of ``gradient-buckets`` leaves out.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
-import numpy as np
-
+from evals.lab.environment_faults.network import LinkedHosts
+from evals.lab.environment_faults.placement import EnvironmentFaultError, Placement
 from evals.planners.row import Row, judged
 from tools.whatif.planners.gradient_buckets import BucketPlan, Input, plan
+from tools.whatif.planners.linear_cost import fit_line
 
-MODELS = ("small-many", "narrow-deep", "pyramid", "wide", "mixed", "large-batch")
-ONE_GRADIENT_MB = 1e-6  # every gradient is a bucket: the run reports when each is ready and transferred
-STEPS = 30
+RUNS = {  # rate of the cable in Mbit/s, each direction
+    **{"small-many": 200.0, "narrow-deep": 200.0, "pyramid": 400.0},
+    **{"wide": 400.0, "mixed": 200.0, "large-batch": 200.0},
+}
 LONGEST_RUN_S = 120
 TRAINING = Path(__file__).with_name("ddp_training.py")
+DEFAULT_CAP = "0"
 
 
 def gloo_runs(torch_python: str) -> list[Row]:
     """One row per model: the step predicted for the advised ``bucket_cap_mb`` against the measured one."""
-    return [_row(torch_python, model) for model in MODELS]
+    return [_row(torch_python, model, rate_mbit) for model, rate_mbit in RUNS.items()]
 
 
-def _row(torch_python: str, model: str) -> Row:
-    question, wanted = f"gloo run {model}", "within 5 %"
+def _row(torch_python: str, model: str, rate_mbit: float) -> Row:
+    question, wanted = f"gloo run {model} over {rate_mbit:g} Mbit/s", "within 5 %"
     try:
-        recorded = _train(torch_python, model, ONE_GRADIENT_MB)
-        made = plan(_input(recorded))
-        assert isinstance(made.plan, BucketPlan)
-        measured_ms = _train(torch_python, model, made.plan.ddp.bucket_cap_mb)["step_ms"]
-    except subprocess.SubprocessError as error:
-        found = f"the training did not end well: {type(error).__name__}"
-        return judged("gradient-buckets", question, wanted, found, False, "measured")
-    predicted_ms = made.plan.ddp.after_ms
-    off = predicted_ms / measured_ms - 1
+        with TemporaryDirectory() as folder, LinkedHosts(rate_mbit).around(2, Path(folder)) as placements:
+            made = plan(_input(_train(torch_python, placements, model, "costs")))
+            assert isinstance(made.plan, BucketPlan)
+            ddp = made.plan.ddp
+            advised = str(ddp.bucket_cap_mb)
+            measured = _train(torch_python, placements, model, DEFAULT_CAP, advised)
+    except (subprocess.SubprocessError, EnvironmentFaultError) as error:
+        return Row("gradient-buckets", question, wanted, f"{type(error).__name__}: {error}", "fail", "measured")
+    off = ddp.after_ms / measured[advised] - 1
+    default_off = ddp.default_ms / measured[DEFAULT_CAP] - 1
     found = (
-        f"{recorded['step_ms']:.1f} to {predicted_ms:.1f} ms predicted, {measured_ms:.1f} measured "
-        f"({100 * off:+.1f} %), bucket_cap_mb={made.plan.ddp.bucket_cap_mb:g}"
+        f"bucket_cap_mb={advised}: {ddp.after_ms:.1f} ms predicted, {measured[advised]:.1f} measured "
+        f"({100 * off:+.1f} %); default: {ddp.default_ms:.1f}, {measured[DEFAULT_CAP]:.1f} ({100 * default_off:+.1f} %)"
     )
     return judged("gradient-buckets", question, wanted, found, abs(off) <= 0.05, "measured")
 
 
-def _input(recorded: dict[str, float]) -> Input:
-    """The gradients and the link of a run in which every gradient was a bucket.
-
-    Launching a transfer delays the gradients behind it, so that is taken off. The link is the straight line through
-    the times between two transfers that are done; the first one starts when its latency has passed.
-    """
-    buckets = recorded["buckets"]
-    assert isinstance(buckets, list)
-    sizes = np.array([each["bytes"] for each in buckets])
-    ready = np.array([each["ready_ms"] for each in buckets])
-    done = np.maximum.accumulate([each["done_ms"] for each in buckets])
-    launched = np.cumsum([each["launch_ms"] for each in buckets])
-    took = np.diff(done) - np.maximum(0.0, ready[1:] - done[:-1])
-    (alpha, beta), *_ = np.linalg.lstsq(np.column_stack([np.ones(len(took)), sizes[1:]]), took, rcond=None)
-    if beta < 0:
-        alpha, beta = took.mean(), 0.0
-    if alpha < 0:
-        alpha, beta = 0.0, took.sum() / sizes[1:].sum()
-    first_start = done[0] - alpha - beta * sizes[0]
-    own_ready = np.maximum.accumulate(np.maximum(ready - np.concatenate(([0.0], launched[:-1])), first_start))
-    gradients = [{"ready_ms": float(at), "bytes": float(size)} for at, size in zip(own_ready, sizes, strict=True)]
-    link = {"alpha_ms": float(alpha), "beta_ms_per_byte": float(beta)}
-    return Input.model_validate({"gradients": gradients, "link": link, "update_ms": recorded["update_ms"]})
+def _input(costs: dict[str, object]) -> Input:
+    """The gradients as they are ready without transfers, and the link as it is without computation."""
+    points = costs.pop("points")
+    assert isinstance(points, list)
+    line = fit_line([each["bytes"] for each in points], [each["ms"] for each in points])
+    return Input.model_validate(
+        {**costs, "link": {"alpha_ms": line.alpha_ms, "beta_ms_per_byte": line.beta_ms_per_unit}}
+    )
 
 
-def _train(torch_python: str, model: str, cap_mb: float) -> dict[str, float]:
-    words = [torch_python, str(TRAINING), model, str(cap_mb), str(STEPS)]
-    done = subprocess.run(words, capture_output=True, text=True, check=True, timeout=LONGEST_RUN_S)
-    recorded = json.loads(done.stdout)
-    assert isinstance(recorded, dict)
-    return recorded
+def _train(torch_python: str, placements: Sequence[Placement], model: str, *words: str) -> dict[str, object]:
+    processes = [
+        subprocess.Popen(
+            [*placement.prefix, torch_python, str(TRAINING), model, *words],
+            env={**os.environ, **placement.environment, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank, placement in enumerate(placements)
+    ]
+    try:
+        for process in processes:
+            output, errors = process.communicate(timeout=LONGEST_RUN_S)
+            if process.returncode:
+                raise subprocess.CalledProcessError(process.returncode, process.args, output, errors)
+            if process is processes[0]:
+                measured = json.loads(output)
+    finally:
+        for process in processes:
+            process.kill()
+    assert isinstance(measured, dict)
+    return measured

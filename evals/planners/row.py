@@ -11,7 +11,7 @@ Origin: TypeAlias = Literal["exhaustive search", "simulation", "published data",
 
 @dataclass(frozen=True)
 class Row:
-    """What was asked of a planner, what was found, and whether that is enough; ``how`` is the origin of the figure."""
+    """A question to a planner, the figure found and whether it suffices; ``how`` is the origin of the figure."""
 
     planner: str
     question: str

@@ -12,7 +12,7 @@ from tools.whatif.planners.supernet import draw, stage_cuts
 
 def test_the_small_table_has_every_planner_and_no_failure(tmp_path: Path) -> None:
     out = tmp_path / "RESULTS.md"
-    assert main(["--small", "--out", str(out)]) == 0
+    assert main(["--small", "--out", str(out), "--traces", str(tmp_path / "none")]) == 0
     text = out.read_text()
     assert text.startswith("# Planners: acceptance")
     for planner in ("gradient-buckets", "pipeline-memory", "supernet", "expert-degree", "expert-schedule", "layout"):

@@ -14,6 +14,7 @@ from tools.errors import InputError, UsageError
 from tools.whatif.planners.record import NoPlanError
 from tools.whatif.planners.registry import MODULES
 
+PAGE = (Path(__file__).parents[3] / "docs/planners.md").read_text()
 GRADIENTS = {
     "gradients": [{"ready_ms": 4, "bytes": 2}, {"ready_ms": 9, "bytes": 2}],
     "link": {"alpha_ms": 2, "beta_ms_per_byte": 0.5},
@@ -55,6 +56,18 @@ def test_the_input_may_come_from_standard_input(
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(json.dumps(GRADIENTS).encode())))
     assert execute(plan, "gradient-buckets", "-") == 0
     assert "12 ms" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", plan.PLANNERS)
+def test_the_example_of_the_page_prints_what_the_page_shows(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    section = PAGE.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
+    example, _, shown = section.partition("```json\n")[2].partition("```\n\n```\n")
+    path = tmp_path / "input.json"
+    path.write_text(example)
+    assert execute(plan, name, str(path)) == 0
+    assert capsys.readouterr().out.startswith(shown.partition("```")[0])
 
 
 @pytest.mark.parametrize("name", plan.PLANNERS)

@@ -1,4 +1,4 @@
-"""Into how many chunks to split the work of an expert layer so that its all-to-alls and experts overlap.
+"""Number of chunks of an expert layer for which its all-to-alls and experts overlap best.
 
 PipeMoE: with r chunks one all-to-all takes ``t_d(r) = alpha + beta * bytes / r``, the experts ``t_e(r)`` likewise.
 FSMoE adds gather and scatter inside a node and the gradients' all-reduce. MPMoE gives the memory that chunks save, and

@@ -1,4 +1,4 @@
-"""In which order to run compression, all-to-alls and experts of the chunks of an expert layer (ScheMoE).
+"""Shortest order of compression, all-to-alls and experts of the chunks of an expert layer (ScheMoE).
 
 Each chunk runs seven tasks in order; compression, decompression and experts share a compute stream, both all-to-alls
 a communication stream, and nothing is interrupted.
@@ -230,7 +230,7 @@ class _Partial:
     task: tuple[int, int] | None
 
     def no_later(self, other: _Partial) -> bool:
-        """Is every moment of this one no later than that of the other, which has the same counts?"""
+        """Return whether every moment is no later than in the other one, which has the same counts."""
         if self.compute_ms > other.compute_ms or self.communication_ms > other.communication_ms:
             return False
         pairs = zip(self.waiting, other.waiting, strict=True)

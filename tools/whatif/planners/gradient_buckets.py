@@ -1,4 +1,4 @@
-"""Which gradients to reduce together: the buckets with the earliest end of the last transfer.
+"""Gradients to reduce together: the buckets with the earliest end of the last transfer.
 
 The models are dPRO's tensor fusion and Hermes' adaptive gradient fusion: a bucket is a run of consecutive gradients,
 starts when its last gradient is ready and the bucket before it is through, and takes ``alpha + beta * bytes``.
@@ -70,7 +70,7 @@ class Input(Given):
 
 
 class Ddp(Plan):
-    """What DistributedDataParallel can be set to: it fills a bucket until its size passes the cap."""
+    """The best setting of DistributedDataParallel, which fills a bucket until its size reaches the cap."""
 
     bucket_cap_mb: float
     after_ms: float

@@ -1,8 +1,8 @@
-"""Which data, tensor, pipeline and expert parallel sizes, micro-batches and shards train a transformer fastest.
+"""Data, tensor, pipeline and expert parallel sizes, micro-batches and shards that train a transformer fastest.
 
 Closed forms: operations and activation memory of a layer as in Korthikanti et al. (Reducing Activation Recomputation,
-2022), the 1F1B bubble ``(p - 1) / (m + p - 1)``, ring collectives, and Hermes' multi-shard parallelism, in which a
-micro-batch is split so that one shard computes while another communicates.
+2022) without the scores of attention, the 1F1B bubble ``(p - 1) / (m + p - 1)``, ring collectives, and Hermes'
+multi-shard parallelism, in which a micro-batch is split so that one shard computes while another communicates.
 """
 
 from __future__ import annotations
@@ -44,6 +44,14 @@ class Model(Given):
     vocabulary: Count
     experts: Annotated[int, Field(ge=1, le=4096)] = 1
     experts_per_token: Annotated[int, Field(ge=1)] = 1
+
+    @model_validator(mode="after")
+    def _enough_experts(self) -> Model:
+        if self.experts_per_token > self.experts:
+            raise ValueError(
+                f"experts_per_token: a token cannot use {self.experts_per_token} of {self.experts} experts"
+            )
+        return self
 
 
 class Cluster(Given):
@@ -209,7 +217,7 @@ class _Costs:
                                     yield layout
 
     def refusal(self, layout: Layout) -> str:
-        """Why a layout cannot be, or nothing."""
+        """Return the rule that a layout breaks, or nothing."""
         model = self.model
         needed = layout.data_parallel * layout.tensor_parallel * layout.pipeline_parallel
         rules = (
@@ -228,7 +236,7 @@ class _Costs:
         return next((text for fault, text in rules if fault), "")
 
     def ranked(self, layout: Layout) -> RankedLayout:
-        """Predict one layout."""
+        """Predict one layout by its slowest stage, the last one, which also computes the logits."""
         model, given = self.model, self.given
         micro_batches = given.global_batch // (layout.data_parallel * layout.micro_batch)
         stages, layers = layout.pipeline_parallel, model.layers // layout.pipeline_parallel
@@ -318,14 +326,24 @@ class _Costs:
         )
 
     def _memory_bytes(self, layout: Layout, layers: int, in_flight: int) -> float:
-        """State of the parameters and activations of the first stage, which holds most micro-batches."""
+        """State of the parameters, and activations of the first stage, which holds most micro-batches, or of the last.
+
+        Per layer s b h (10 + 8 / t + 16 k f / (4 h) / t) bytes for 2 bytes per element, k experts of f columns a token;
+        the last stage keeps its output and the logits in float32, 4 s b h (1 + v / h) / t, of one micro-batch.
+        """
         tokens = layout.micro_batch * self.model.sequence_length
-        element = self.given.bytes_per_element
-        kept = tokens * self.width * (5 + 12 / layout.tensor_parallel) * element  # s b h (10 + 24 / t) for 2 bytes
+        element, tensor = self.given.bytes_per_element, layout.tensor_parallel
+        widening = self.model.experts_per_token * self.inner / (4 * self.width)
+        kept = tokens * self.width * (5 + 4 / tensor + 8 * widening / tensor) * element
         inputs = tokens * self.width * element
-        activations = in_flight * layers * inputs + kept if layout.recompute else in_flight * layers * kept
+        logits = 4 * tokens * (self.width + self.model.vocabulary) / tensor
+
+        def activations(micro_batches: int) -> float:
+            return micro_batches * layers * (inputs if layout.recompute else kept) + kept * layout.recompute
+
+        held = max(activations(in_flight), activations(1) + logits)
         shared, experts = self._parameters(layout)
-        return (shared + experts) * self.given.state_bytes_per_parameter + activations
+        return (shared + experts) * self.given.state_bytes_per_parameter + held
 
 
 def _scaled(layout: RankedLayout, scale: float) -> RankedLayout:

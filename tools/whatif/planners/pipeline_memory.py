@@ -1,8 +1,8 @@
-"""How to cut a model into pipeline stages, and what of each stage to keep, swap or recompute (vPipe)."""
+"""Pipeline stages of a model, and the activations of each to keep, swap or recompute (vPipe)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from pydantic import Field, model_validator
@@ -17,6 +17,7 @@ from tools.whatif.planners.stage_memory import (
     StageCost,
     StageLimits,
     best_actions,
+    bound_ms,
     least_memory_bytes,
     stage_cost,
 )
@@ -44,6 +45,7 @@ class Input(Given):
     device_memory_bytes: Bytes
     host_link_bytes_per_ms: Bandwidth
     current: Annotated[list[int] | None, Field(description="first layer of each stage")] = None
+    micro_batches: Annotated[int | None, Field(ge=1, description="per step; fewer than stages hold less memory")] = None
 
     @model_validator(mode="after")
     def _stages_can_be_filled(self) -> Input:
@@ -81,19 +83,23 @@ def plan(given: Input) -> Planned:
     first_layers = search.best()
     if first_layers is None:
         raise NoPlanError(search.shortfall())
-    choices = search.choices(first_layers)
-    costs = search.costs(first_layers, choices)
-    after_ms = max(each.time_ms for each in costs)
     before_ms = None
     assumptions = [
         "Stage s of S holds S - s micro-batches of what is kept, and one activation of what is not.",
         "Swapping overlaps with compute; sends between stages take no time.",
     ]
     if given.current is not None:
-        present = max(each.time_ms for each in search.choices(given.current))
-        before_ms = present if present < INFINITE else None
-        fits = "with the best actions per layer" if before_ms is not None else "does not fit into device memory"
-        assumptions.append(f"The present partition {fits}.")
+        present_ms = search.time_ms(given.current)
+        if present_ms < search.time_ms(first_layers):  # only where the search has stopped at its bound
+            first_layers = given.current
+        if present_ms < INFINITE:
+            before_ms = present_ms
+            assumptions.append("Before is the present partition with the best actions per layer.")
+        else:
+            assumptions.append("The present partition does not fit into device memory, whatever the actions.")
+    choices = search.choices(first_layers)
+    costs = search.costs(first_layers, choices)
+    after_ms = max(each.time_ms for each in costs)
     moved = _moved_bytes(given, first_layers) if given.current is not None else None
     return Planned(
         planner="pipeline-memory",
@@ -107,7 +113,7 @@ def plan(given: Input) -> Planned:
         ),
         before_ms=before_ms,
         after_ms=after_ms,
-        gap_ms=max(0.0, after_ms - search.bound_ms()),
+        gap_ms=search.gap_ms(after_ms),
         bound=_limit(given, first_layers, choices, costs),
         assumptions=assumptions,
     )
@@ -134,7 +140,8 @@ class _Partitions:
     def limits(self, stage: int) -> StageLimits:
         """Limits of a stage: earlier ones have more micro-batches in flight."""
         given = self.given
-        return StageLimits(given.device_memory_bytes, given.host_link_bytes_per_ms, given.stages - stage)
+        in_flight = min(given.stages - stage, given.micro_batches or given.stages)
+        return StageLimits(given.device_memory_bytes, given.host_link_bytes_per_ms, in_flight)
 
     def choice(self, stage: int, first: int, behind: int) -> StageChoice:
         """The best actions of layers ``first`` to ``behind - 1`` as a stage."""
@@ -145,20 +152,18 @@ class _Partitions:
 
     def best(self) -> list[int] | None:
         """First layer of each stage in the best partition, None where none fits."""
-        cuts, time_ms = self._cuts(bounds=False)
-        return cuts if time_ms < INFINITE else None
+        cuts, best_ms = self._cuts(lambda stage, first, behind: self.choice(stage, first, behind).time_ms)
+        return cuts if best_ms < INFINITE else None
 
-    def bound_ms(self) -> float:
-        """No plan is faster than this."""
-        return self._cuts(bounds=True)[1]
+    def gap_ms(self, after_ms: float) -> float:
+        """Milliseconds that a better plan could save at most: 0 where every stage looked at is exact."""
+        if all(each.exact for each in self.found.values()):
+            return 0.0
+        least_ms = self._cuts(lambda stage, first, behind: bound_ms(self.layers[first:behind], self.limits(stage)))[1]
+        return max(0.0, after_ms - least_ms)
 
-    def _cuts(self, *, bounds: bool) -> tuple[list[int], float]:
+    def _cuts(self, time_ms: Callable[[int, int, int], float]) -> tuple[list[int], float]:
         stages, layers = self.given.stages, len(self.layers)
-
-        def time_ms(stage: int, first: int, behind: int) -> float:
-            choice = self.choice(stage, first, behind)
-            return choice.bound_ms if bounds else choice.time_ms
-
         ends = {(0, behind): (time_ms(0, 0, behind), 0) for behind in range(1, layers - stages + 2)}
         for stage in range(1, stages):
             last = layers - (stages - 1 - stage)
@@ -179,6 +184,10 @@ class _Partitions:
             cuts[stage] = behind = ends[stage, behind][1]
         return cuts, ends[stages - 1, layers][0]
 
+    def time_ms(self, first_layers: Sequence[int]) -> float:
+        """Time of the slowest stage of a partition, infinite where it does not fit."""
+        return max(each.time_ms for each in self.choices(first_layers))
+
     def choices(self, first_layers: Sequence[int]) -> list[StageChoice]:
         """The actions of each stage of a partition."""
         return [self.choice(stage, first, behind) for stage, first, behind in self._spans(first_layers)]
@@ -195,19 +204,12 @@ class _Partitions:
         return [(stage, first, behind[stage]) for stage, first in enumerate(first_layers)]
 
     def shortfall(self) -> str:
-        """By how much the partition with the least memory exceeds the device."""
-        layers, stages = len(self.layers), self.given.stages
-        least = {(0, behind): least_memory_bytes(self.layers[:behind]) for behind in range(1, layers - stages + 2)}
-        for stage in range(1, stages):
-            for behind in range(stage + 1, layers - (stages - 1 - stage) + 1):
-                least[stage, behind] = min(
-                    max(least[stage - 1, cut], least_memory_bytes(self.layers[cut:behind]))
-                    for cut in range(stage, behind)
-                )
-        needed, limit = least[stages - 1, layers], self.given.device_memory_bytes
+        """One sentence on what the partition with the least memory lacks."""
+        needed = self._cuts(lambda stage, first, behind: least_memory_bytes(self.layers[first:behind]))[1]
+        limit = self.given.device_memory_bytes
         return (
-            f"no plan fits into device_memory_bytes = {limit:.15g}: with {stages} stages and no activation kept the "
-            f"largest stage needs {needed:.15g} bytes, {needed - limit:.15g} more; use more stages or smaller "
+            f"no plan fits into device_memory_bytes = {limit:.15g}: with {self.given.stages} stages and no "
+            f"activation kept the largest stage needs {needed:.15g} bytes, {needed - limit:.15g} more; use more stages or smaller "
             "micro-batches"
         )
 
@@ -235,5 +237,5 @@ def _limit(
         for layer, action in zip(given.layers[first_layers[slowest] :], choices[slowest].actions, strict=False)
         if action == "recompute"
     )
-    more = f", {again_ms:.4g} ms of it recomputed for want of device memory" if again_ms else ""
+    more = f", {again_ms:.4g} ms of it recomputed to save device memory" if again_ms else ""
     return f"stage {slowest}: its compute{more}"

@@ -1,4 +1,4 @@
-"""Which activations of one pipeline stage to keep, swap or recompute so that it fits and is fastest.
+"""Activations of one pipeline stage to keep, swap or recompute so that it fits and is fastest.
 
 The cost is that of vPipe as fixed for ``pipeline-memory``: compute = forward + backward + the forward again of what is
 recomputed, traffic = twice the swapped bytes over the link, time = the larger; memory = weights + optimizer state +
@@ -51,14 +51,14 @@ class StageCost:
 
 @dataclass(frozen=True)
 class StageChoice:
-    """The actions found for a stage; no actions take less than ``bound_ms``. Infinite times where nothing fits."""
+    """The actions found for a stage, and whether all others were ruled out. Infinite time where nothing fits."""
 
     time_ms: float
-    bound_ms: float
     actions: tuple[Action, ...]
+    exact: bool = True
 
 
-NOTHING_FITS = StageChoice(INFINITE, INFINITE, ())
+NOTHING_FITS = StageChoice(INFINITE, ())
 
 
 def stage_cost(layers: Sequence[LayerCost], actions: Sequence[Action], limits: StageLimits) -> StageCost:
@@ -107,23 +107,33 @@ def best_actions(layers: Sequence[LayerCost], limits: StageLimits, budget: Budge
     simple = [_same_action(layers, action, limits) for action in ("keep", "swap", "recompute")]
     if simple[0].time_ms < INFINITE:
         return simple[0]
-    best, open_bound_ms = min(simple, key=lambda each: each.time_ms), INFINITE
-    searches = [_Search(layers, limits, size) for size in {each.activation_bytes for each in layers}]
+    best, exact = min(simple, key=lambda each: each.time_ms), True
     budget.start(len(layers))
-    for search in sorted(searches, key=lambda each: each.bound_ms):
+    for search in sorted(_searches(layers, limits), key=lambda each: each.bound_ms):
         if search.bound_ms >= best.time_ms:
             break
         best, complete = search.run(best, budget)
-        if not complete:
-            open_bound_ms = min(open_bound_ms, search.bound_ms)
-    return StageChoice(best.time_ms, min(best.time_ms, open_bound_ms), best.actions)
+        exact = exact and complete
+    return StageChoice(best.time_ms, best.actions, exact)
+
+
+def bound_ms(layers: Sequence[LayerCost], limits: StageLimits) -> float:
+    """Return a time that no actions that fit can beat: the linear relaxation. More layers never lower it."""
+    if least_memory_bytes(layers) > limits.memory_bytes:
+        return INFINITE
+    return min(search.bound_ms for search in _searches(layers, limits))
+
+
+def _searches(layers: Sequence[LayerCost], limits: StageLimits) -> list[_Search]:
+    """One search for every size that the largest activation that is not kept may have."""
+    return [_Search(layers, limits, size) for size in {each.activation_bytes for each in layers}]
 
 
 def _same_action(layers: Sequence[LayerCost], action: Action, limits: StageLimits) -> StageChoice:
     actions = (action,) * len(layers)
     cost = stage_cost(layers, actions, limits)
     fits = cost.memory_bytes <= limits.memory_bytes
-    return StageChoice(cost.time_ms, cost.time_ms, actions) if fits else NOTHING_FITS
+    return StageChoice(cost.time_ms, actions) if fits else NOTHING_FITS
 
 
 class _Search:
@@ -180,8 +190,7 @@ class _Search:
     def _visit(self, place: int, again_ms: float, swapped: float, demand: float, chosen: list[Action]) -> None:
         if self.relaxed_ms(place, again_ms, swapped, demand) >= self.best.time_ms:
             return
-        if demand <= 0:
-            self._note(chosen)
+        if demand <= 0 and (self._note(chosen) or place == len(self.order)):
             return
         if not self.budget.take():
             self.complete = False
@@ -207,13 +216,17 @@ class _Search:
         )
         return actions[actions.index(chosen[-1]) :] if alike else actions
 
-    def _note(self, chosen: Sequence[Action]) -> None:
+    def _note(self, chosen: Sequence[Action]) -> bool:
+        """Take the actions if they fit and are faster; False where rounding hid that they do not fit."""
         actions: list[Action] = ["keep"] * len(self.layers)
         for place, action in zip(self.order, chosen, strict=False):
             actions[place] = action
         cost = stage_cost(self.layers, actions, self.limits)
-        if cost.memory_bytes <= self.limits.memory_bytes and cost.time_ms < self.best.time_ms:
-            self.best = StageChoice(cost.time_ms, cost.time_ms, tuple(actions))
+        if cost.memory_bytes > self.limits.memory_bytes:
+            return False
+        if cost.time_ms < self.best.time_ms:
+            self.best = StageChoice(cost.time_ms, tuple(actions))
+        return True
 
 
 def _freed_per_ms(layer: LayerCost) -> tuple[float, float]:

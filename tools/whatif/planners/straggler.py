@@ -1,4 +1,4 @@
-"""How much of a hybrid-parallel step is lost to stragglers, and to which worker, stage or operation type.
+"""Time of a hybrid-parallel step that is lost to stragglers, by worker, stage and operation type.
 
 The what-if analysis of ByteDance's straggler study: the step is replayed with every operation at the ideal time of its
 type (the mean of compute, the median of communication), and again with the recorded times of one part put back.

@@ -65,7 +65,7 @@ class Group:
 
 @dataclass(frozen=True)
 class Graph:
-    """What each operation waits for, and the groups that transfer together."""
+    """The operations each one waits for, and the groups that transfer together."""
 
     operations: list[Operation]
     waits_for: dict[int, list[int]]
@@ -272,7 +272,7 @@ class _Builder:
                     self.waits_for[reduce.index].append(last.index)
 
     def _overlapped(self) -> bool:
-        """Are gradients reduced during the backward pass?"""
+        """Return whether gradients are reduced during the backward pass."""
         return any(kind == SEPARATE and operations for (kind, _), operations in self.by_type.items())
 
     def _after_backward(self, stage: int) -> None:

@@ -1,4 +1,4 @@
-"""In which order to run the subnets of a supernet through a pipeline so that training stays as in sequence (NASPipe).
+"""Order of the subnets of a supernet in a pipeline that trains them as in sequence (NASPipe).
 
 On a stage, the forward pass of a subnet may start only when every earlier subnet that shares a layer choice of this
 stage has finished its backward pass here. A free stage takes the first ready backward pass, else the first subnet that
