@@ -40,8 +40,8 @@ def _row(torch_python: str, model: str, rate_mbit: float) -> Row:
             made = plan(_input(_train(torch_python, placements, model, "costs")))
             assert isinstance(made.plan, BucketPlan)
             ddp = made.plan.ddp
-            advised = str(ddp.bucket_cap_mb)
-            measured = _train(torch_python, placements, model, DEFAULT_CAP, advised)
+            advised = DEFAULT_CAP if ddp.bucket_cap_mb is None else str(ddp.bucket_cap_mb)
+            measured = _train(torch_python, placements, model, *dict.fromkeys((DEFAULT_CAP, advised)))
     except (subprocess.SubprocessError, EnvironmentFaultError) as error:
         return Row("gradient-buckets", question, wanted, f"{type(error).__name__}: {error}", "fail", "measured")
     off = ddp.after_ms / measured[advised] - 1

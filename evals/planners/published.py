@@ -259,7 +259,9 @@ def naspipe_sample(text: str) -> Row:
     good = bool(np.allclose(ratios, (1.87, 1.48, 1.20, 1.26), atol=0.01))
     found = "over vPipe " + ", ".join(f"{each:.2f}" for each in ratios)
     wanted = "1.87, 1.48, 1.20, 1.26"
-    return judged("supernet", "ratios in the artifact's sample output, no planner run", wanted, found, good, "published data")
+    return judged(
+        "supernet", "ratios in the artifact's sample output, no planner run", wanted, found, good, "published data"
+    )
 
 
 def trace_costs(folder: Path) -> Row:

@@ -70,9 +70,12 @@ class Input(Given):
 
 
 class Ddp(Plan):
-    """The best setting of DistributedDataParallel, which fills a bucket until its size reaches the cap."""
+    """The best setting of DistributedDataParallel, which fills a bucket until its size reaches the cap.
 
-    bucket_cap_mb: float
+    ``bucket_cap_mb`` is None where none is faster than the default, whose first bucket is smaller than the others.
+    """
+
+    bucket_cap_mb: float | None
     after_ms: float
     default_ms: float
 
@@ -185,15 +188,19 @@ class _Costs:
 
 
 def _ddp(costs: _Costs, update_ms: float) -> Ddp:
-    """The best ``bucket_cap_mb``, the largest of equals; setting it also sets the size of the first bucket."""
+    """The best ``bucket_cap_mb``, the largest of equals; setting it sets the size of the first bucket as well.
+
+    So do recent versions of PyTorch; older ones always close the first bucket at 1 MiB.
+    """
     default = ddp_buckets(costs.sizes, DDP_FIRST_BUCKET_BYTES, DDP_BUCKET_MB * MIB)
     octaves = int(np.ceil(np.log2(max(costs.total_bytes / MIB, 1.0)))) + 10
-    caps_mb = [2.0 ** (-10 + step / CAPS_PER_OCTAVE) for step in range(octaves * CAPS_PER_OCTAVE + 1)]
+    caps_mb = [round(2.0 ** (-10 + step / CAPS_PER_OCTAVE), 6) for step in range(octaves * CAPS_PER_OCTAVE + 1)]
     ends = {cap: costs.end_ms(ddp_buckets(costs.sizes, cap * MIB, cap * MIB))[0] for cap in caps_mb}
-    best_ms = min(ends.values())
+    best_ms, default_ms = min(ends.values()), costs.end_ms(default)[0]
     best = max(cap for cap, end in ends.items() if end <= best_ms * (1 + ROUNDING))
-    default_ms = costs.end_ms(default)[0] + update_ms
-    return Ddp(bucket_cap_mb=round(best, 4), after_ms=ends[best] + update_ms, default_ms=default_ms)
+    if default_ms <= ends[best] * (1 + ROUNDING):
+        return Ddp(bucket_cap_mb=None, after_ms=default_ms + update_ms, default_ms=default_ms + update_ms)
+    return Ddp(bucket_cap_mb=best, after_ms=ends[best] + update_ms, default_ms=default_ms + update_ms)
 
 
 def _check_partition(buckets: Sequence[Sequence[int]], gradients: int) -> None:

@@ -24,7 +24,7 @@ from tools.whatif.planners.stage_memory import (
 
 MOST_LAYERS = 256
 NODES_PER_STAGE = 20_000  # visited for one stage at most; 10 layers have 59,049 plans, most of them pruned
-NODES = 400_000  # visited for one plan at most, about 15 s
+NODES = 400_000  # visited for one plan at most, about 20 s
 
 
 class Layer(Given):
@@ -76,8 +76,8 @@ class PipelinePlan(Plan):
 def plan(given: Input) -> Planned:
     """Return the partition and actions with the least time of the slowest stage.
 
-    Worst case: O(S L log L) stages are searched, 400,000 nodes in all; past that the best plan found is returned with
-    the gap to the bound of the linear relaxation.
+    Worst case: O(S L log L) stages are searched, 400,000 nodes in all (about 20 s); past that the best plan found is
+    returned with the gap to the bound of the linear relaxation.
     """
     search = _Partitions(given)
     first_layers = search.best()
@@ -209,8 +209,8 @@ class _Partitions:
         limit = self.given.device_memory_bytes
         return (
             f"no plan fits into device_memory_bytes = {limit:.15g}: with {self.given.stages} stages and no "
-            f"activation kept the largest stage needs {needed:.15g} bytes, {needed - limit:.15g} more; use more stages or smaller "
-            "micro-batches"
+            f"activation kept the largest stage needs {needed:.15g} bytes, {needed - limit:.15g} more; use more "
+            "stages or smaller micro-batches"
         )
 
 

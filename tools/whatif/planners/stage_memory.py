@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Literal, TypeAlias
 
 Action: TypeAlias = Literal["keep", "swap", "recompute"]
@@ -110,7 +111,7 @@ def best_actions(layers: Sequence[LayerCost], limits: StageLimits, budget: Budge
     best, exact = min(simple, key=lambda each: each.time_ms), True
     budget.start(len(layers))
     for search in sorted(_searches(layers, limits), key=lambda each: each.bound_ms):
-        if search.bound_ms >= best.time_ms:
+        if search.bound_ms >= best.time_ms or (not exact and budget.nodes <= 0):
             break
         best, complete = search.run(best, budget)
         exact = exact and complete
@@ -126,7 +127,13 @@ def bound_ms(layers: Sequence[LayerCost], limits: StageLimits) -> float:
 
 def _searches(layers: Sequence[LayerCost], limits: StageLimits) -> list[_Search]:
     """One search for every size that the largest activation that is not kept may have."""
-    return [_Search(layers, limits, size) for size in {each.activation_bytes for each in layers}]
+    totals = _Totals(
+        sorted(range(len(layers)), key=lambda place: _freed_per_ms(layers[place]), reverse=True),
+        sum(each.forward_ms + each.backward_ms for each in layers),
+        sum(each.state_bytes for each in layers),
+        sum(each.activation_bytes for each in layers),
+    )
+    return [_Search(layers, limits, totals, size) for size in {each.activation_bytes for each in layers}]
 
 
 def _same_action(layers: Sequence[LayerCost], action: Action, limits: StageLimits) -> StageChoice:
@@ -136,24 +143,29 @@ def _same_action(layers: Sequence[LayerCost], action: Action, limits: StageLimit
     return StageChoice(cost.time_ms, actions) if fits else NOTHING_FITS
 
 
+@dataclass(frozen=True)
+class _Totals:
+    """The layers by freed bytes per ms of recomputation, most first, and the sums over them."""
+
+    order: list[int]
+    compute_ms: float
+    state_bytes: float
+    activation_bytes: float
+
+
 class _Search:
     """Branch and bound with one size as the largest activation that is not kept."""
 
-    def __init__(self, layers: Sequence[LayerCost], limits: StageLimits, largest_bytes: float) -> None:
+    def __init__(self, layers: Sequence[LayerCost], limits: StageLimits, totals: _Totals, largest_bytes: float) -> None:
         self.layers, self.limits = layers, limits
-        free = [place for place, each in enumerate(layers) if each.activation_bytes <= largest_bytes]
-        self.order = sorted(free, key=lambda place: _freed_per_ms(layers[place]), reverse=True)
+        self.order = [place for place in totals.order if layers[place].activation_bytes <= largest_bytes]
         self.forward_ms = [layers[place].forward_ms for place in self.order]
         self.bytes = [layers[place].activation_bytes for place in self.order]
-        self.behind = [0.0]
-        for size in reversed(self.bytes):
-            self.behind.append(self.behind[-1] + size)
-        self.behind.reverse()
-        self.base_ms = sum(each.forward_ms + each.backward_ms for each in layers)
-        room = limits.memory_bytes - sum(each.state_bytes for each in layers) - largest_bytes
-        activations = sum(each.activation_bytes for each in layers)
-        self.demand_bytes = activations - room / limits.in_flight if room >= 0 else INFINITE
-        self.demand_bytes -= ROUNDING * activations
+        self.behind = [*accumulate(reversed(self.bytes), initial=0.0)][::-1]
+        self.base_ms = totals.compute_ms
+        room = limits.memory_bytes - totals.state_bytes - largest_bytes
+        self.demand_bytes = totals.activation_bytes - room / limits.in_flight if room >= 0 else INFINITE
+        self.demand_bytes -= ROUNDING * totals.activation_bytes
         self.bound_ms = self.relaxed_ms(0, 0.0, 0.0, self.demand_bytes)
 
     def relaxed_ms(self, place: int, again_ms: float, swapped: float, demand: float) -> float:
