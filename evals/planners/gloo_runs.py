@@ -12,6 +12,7 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from evals.lab.environment_faults.network import LinkedHosts
 from evals.lab.environment_faults.placement import EnvironmentFaultError, Placement
@@ -53,17 +54,16 @@ def _row(torch_python: str, model: str, rate_mbit: float) -> Row:
     return judged("gradient-buckets", question, wanted, found, abs(off) <= 0.05, "measured")
 
 
-def _input(costs: dict[str, object]) -> Input:
+def _input(costs: dict[str, Any]) -> Input:
     """The gradients as they are ready without transfers, and the link as it is without computation."""
     points = costs.pop("points")
-    assert isinstance(points, list)
     line = fit_line([each["bytes"] for each in points], [each["ms"] for each in points])
     return Input.model_validate(
         {**costs, "link": {"alpha_ms": line.alpha_ms, "beta_ms_per_byte": line.beta_ms_per_unit}}
     )
 
 
-def _train(torch_python: str, placements: Sequence[Placement], model: str, *words: str) -> dict[str, object]:
+def _train(torch_python: str, placements: Sequence[Placement], model: str, *words: str) -> dict[str, Any]:
     processes = [
         subprocess.Popen(
             [*placement.prefix, torch_python, str(TRAINING), model, *words],

@@ -59,12 +59,19 @@ def test_ddp_closes_a_bucket_with_the_gradient_that_reaches_its_cap() -> None:
 
 def test_the_setting_of_ddp_is_simulated_with_its_own_buckets() -> None:
     gradients = [{"ready_ms": float(each), "bytes": 1 << 20} for each in range(8)]
-    made = planned(gradients=gradients, link={"alpha_ms": 5.0, "beta_ms_per_byte": 1e-6})
+    made = planned(gradients=gradients, link={"alpha_ms": 0.5, "beta_ms_per_byte": 1e-6})
     sizes = [each["bytes"] for each in gradients]
+    assert made.ddp.bucket_cap_mb is not None
     cap = made.ddp.bucket_cap_mb * (1 << 20)
-    given_input = Input.model_validate({"gradients": gradients, "link": {"alpha_ms": 5.0, "beta_ms_per_byte": 1e-6}})
+    given_input = Input.model_validate({"gradients": gradients, "link": {"alpha_ms": 0.5, "beta_ms_per_byte": 1e-6}})
     assert made.ddp.after_ms == pytest.approx(bucket_end_ms(given_input, ddp_buckets(sizes, cap, cap)))
     assert made.ddp.default_ms == pytest.approx(bucket_end_ms(given_input, ddp_buckets(sizes, 1 << 20, 25 << 20)))
+
+
+def test_no_setting_of_ddp_is_advised_that_is_slower_than_the_default() -> None:
+    gradients = [{"ready_ms": 4, "bytes": 2e6}, {"ready_ms": 9, "bytes": 2e6}, {"ready_ms": 9.5, "bytes": 5e5}]
+    made = planned(gradients=gradients, link={"alpha_ms": 1, "beta_ms_per_byte": 1e-6}).ddp
+    assert (made.bucket_cap_mb, made.after_ms, made.default_ms) == (None, 13.0, 13.0)  # 9.5 + 1 + 2.5: [[0], [1, 2]]
 
 
 def test_thousands_of_gradients_are_planned() -> None:

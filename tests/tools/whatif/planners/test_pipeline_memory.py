@@ -90,3 +90,18 @@ def test_a_search_that_is_cut_short_returns_a_plan_that_fits_and_a_bound_below_i
     whole = best_actions(layers, limits, Budget(nodes=200_000, per_stage=200_000))
     assert bound_ms(layers, limits) <= whole.time_ms <= cut.time_ms < INFINITE
     assert not cut.exact
+
+
+def test_fewer_micro_batches_than_stages_hold_less_memory() -> None:
+    layer = {"forward_ms": 1, "backward_ms": 1, "activation_bytes": 10, "weight_bytes": 0, "optimizer_bytes": 0}
+    limits = {"stages": 3, "device_memory_bytes": 20, "host_link_bytes_per_ms": 1}
+    many = plan(Input.model_validate({"layers": [layer] * 3, **limits}))
+    two = plan(Input.model_validate({"layers": [layer] * 3, **limits, "micro_batches": 2}))
+    assert (many.after_ms, two.after_ms) == (3.0, 2.0)  # the first stage has to recompute 3 in flight, not 2
+
+
+def test_one_byte_too_many_of_tens_of_terabytes_is_no_end_of_the_search() -> None:
+    layers = [LayerCost(1.0, 1.0, 1e13 - 1, 0.0), LayerCost(50.0, 1.0, 1e13, 0.0), LayerCost(0.1, 1.0, 3.0, 0.0)]
+    limits = StageLimits(memory_bytes=3e13 + 4, link_bytes_per_ms=1e9, in_flight=2)
+    made = best_actions(layers, limits, Budget(nodes=100, per_stage=100))
+    assert made.actions == ("recompute", "keep", "swap")  # the first one alone leaves one byte too many
