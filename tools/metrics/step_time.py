@@ -45,6 +45,14 @@ def step_time_ms(profile: Profile, statistic: str = "median", rank: int | None =
     return _measured(profile, over_steps(walls.to_numpy(), statistic), table, "steps of the run, longest rank of each")
 
 
+@metric("ms", "time from the first recorded step to the end of the last", "How long was recorded?")
+def recorded_ms(profile: Profile, rank: int) -> Measurement:
+    """From the begin of the rank's first step to the end of its last one."""
+    steps = profile.rank(rank).steps
+    value = float(steps["end_ns"].max() - steps["start_ns"].min()) / 1e6
+    return _measured(profile, value, _chosen(profile, rank, None), "recorded steps")
+
+
 @metric("ms", "device backlog at the first recorded step", "How far behind the host was the device at first?")
 def device_backlog_ms(profile: Profile, rank: int) -> Measurement:
     """Lag of the device behind the host when the recorded steps began; the last step's end holds as much more."""

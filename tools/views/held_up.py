@@ -6,6 +6,8 @@ takes 4 ms now and then. A slow processor, a larger input or a missing fused ker
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
@@ -17,6 +19,8 @@ SEVERAL = 5  # calls of one operator and shape that show what is usual
 TIMES_USUAL = 1.5
 FASTEST = 0.25  # of the calls of a kind are taken to be undisturbed where others take the core now and then
 CALLS = ("row", "own_ns", "name", "dims", "usual_ns", "size")
+BRIEF_SHARE = 0.25  # of a slice: a call this short exceeds its usual time by a slice only where somebody takes the core
+EXPECTED = 3.0  # strikes on brief calls: where so many are due, chance leaves none of them in one case of twenty
 MOSTLY, LITTLE = 0.6, 0.2  # of the delay in one kind of operator, and of the work that it does
 
 
@@ -24,19 +28,25 @@ MOSTLY, LITTLE = 0.6, 0.2  # of the delay in one kind of operator, and of the wo
 def held_up(profile: Profile, rank: int) -> pd.DataFrame:
     """The calls of one rank's training threads that were held up inside its steps: columns row, own_ns, usual_ns.
 
-    ``own_ns`` is a call's time without the operators inside it, ``usual_ns`` the median over calls of the same name
-    and recorded shapes. Empty for ranks with a device, whose operators wait for other reasons.
+    ``own_ns`` is a call's time without the operators inside it. ``usual_ns`` is the median over calls of the same name
+    and recorded shapes, or the shortest of the calls at the same place of each step where even that is longer: a call
+    that takes long in every step is not held up. Empty for ranks with a device, whose operators wait for other reasons.
     """
     calls = _calls(profile, rank)
-    over = calls["own_ns"] - calls["usual_ns"]
-    late = (
-        (calls["dims"] >= 0)
-        & (over >= 1e6 * profile.thresholds["scheduler_slice_ms"])
-        & (calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"])
-        & (calls["size"] >= SEVERAL)
-    )
-    found: pd.DataFrame = calls.loc[late, ["row", "own_ns", "usual_ns"]].reset_index(drop=True)
+    found: pd.DataFrame = calls.loc[_late(profile, calls), ["row", "own_ns", "usual_ns"]].reset_index(drop=True)
     return found
+
+
+def _late(profile: Profile, calls: pd.DataFrame) -> pd.Series[bool]:
+    over_ns = calls["own_ns"] - calls["usual_ns"]
+    long = (over_ns >= 1e6 * profile.thresholds["scheduler_slice_ms"]) & (
+        calls["own_ns"] >= TIMES_USUAL * calls["usual_ns"]
+    )
+    return _compared(calls) & long
+
+
+def _compared(calls: pd.DataFrame) -> pd.Series[bool]:
+    return (calls["dims"] >= 0) & (calls["size"] >= SEVERAL)
 
 
 @memoized
@@ -47,6 +57,7 @@ def _calls(profile: Profile, rank: int) -> pd.DataFrame:
     rows = rows[~view.named("enclosing_operator")[rows]]  # their own time is that of Python, or waiting
     if view.rank.has_device or not len(rows):
         return pd.DataFrame({name: rows[:0] for name in CALLS})
+    rows = rows[np.argsort(view.start[rows], kind="stable")]
     recorded = view.events.details.operators
     calls = pd.DataFrame(
         {
@@ -54,28 +65,66 @@ def _calls(profile: Profile, rank: int) -> pd.DataFrame:
             "own_ns": own_ns(view.track[rows], view.start[rows], view.end[rows]),
             "name": view.codes[rows],
             "dims": np.append(recorded["dims"].cat.codes.to_numpy(), -1)[view.places(recorded, rows)],
+            "track": view.track[rows],
+            "step": view.step_of(rows),
         }
     )
     groups = calls.groupby(["name", "dims"])["own_ns"]
-    return calls.assign(usual_ns=groups.transform("median"), size=groups.transform("size"))
+    calls = calls.assign(place=calls.groupby(["name", "dims", "track", "step"]).cumcount())
+    shortest_ns = calls.groupby(["name", "dims", "track", "place"])["own_ns"].transform("min")
+    usual_ns = np.maximum(groups.transform("median"), shortest_ns)
+    return calls.assign(usual_ns=usual_ns, size=groups.transform("size"))
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """Of their time, what the held-up calls and all other host time of a rank would keep undisturbed."""
+
+    late: float
+    rest: float
 
 
 @memoized
-def undisturbed_shares(profile: Profile, rank: int) -> tuple[float, float]:
-    """Of their time, what the held-up calls and all other host time of the rank would keep undisturbed.
+def taken_share(profile: Profile, rank: int) -> float | None:
+    """Share of its time for which somebody takes the core of a rank's training thread; None where that is not known.
+
+    Who takes a core away takes it for a slice, whatever runs. So calls far shorter than a slice show it and nothing
+    else does: an operator's own variation is a part of its length. Their delay over their usual time is the rate.
+    Not known where by the number of all late calls fewer than ``EXPECTED`` of the brief ones would have been struck.
+    """
+    calls = _calls(profile, rank)
+    brief = _compared(calls) & (calls["usual_ns"] <= BRIEF_SHARE * 1e6 * profile.thresholds["scheduler_slice_ms"])
+    late, usual_ns = _late(profile, calls), calls["usual_ns"]
+    brief_ns = float(usual_ns[brief].sum())
+    if float(late.sum()) * brief_ns < EXPECTED * float(usual_ns[_compared(calls)].sum()) or brief_ns <= 0.0:
+        return None
+    delay_ns = float((calls["own_ns"] - usual_ns)[late & brief].sum())
+    return delay_ns / (delay_ns + brief_ns)
+
+
+@memoized
+def undisturbed(profile: Profile, rank: int) -> Undisturbed:
+    """What would be left of the rank's host time if nobody took its core.
 
     Undisturbed is a call as short as the shortest quarter of the calls with its name and shapes. Others also take
-    less than a slice, or take it between operators, where nothing shows it but the operators around.
+    less than a slice, or take it between operators, where nothing shows it but the operators around. As any variation
+    makes calls longer than the shortest quarter, both together are no more than ``taken_share``; where that is not
+    known only the held-up calls are shorter.
     """
     view, calls = profile.rank(rank), _calls(profile, rank)
-    calls = calls[(calls["dims"] >= 0) & (calls["size"] >= SEVERAL)]
+    calls = calls[_compared(calls)]
     late = calls["row"].isin(held_up(profile, rank)["row"])
     best_ns = np.minimum(calls.groupby(["name", "dims"])["own_ns"].transform("quantile", FASTEST), calls["own_ns"])
+    excess_ns, known = calls["own_ns"] - best_ns, taken_share(profile, rank)
+    all_ns = max(float(calls["own_ns"].sum()), 1.0)
+    lost = float(excess_ns.sum()) / all_ns
+    kept = 1.0 if known is None or lost <= known else known / lost  # of the excess
     rows = calls.loc[late, "row"].to_numpy(np.int64)
-    excess_ns = float((calls["own_ns"] - best_ns)[late].sum())
-    held = 1.0 - excess_ns / max(float((view.end[rows] - view.start[rows]).sum()), 1.0)
-    rest = float(best_ns[~late].sum()) / max(float(calls.loc[~late, "own_ns"].sum()), 1.0)
-    return min(max(held, 0.0), 1.0), min(rest, 1.0)
+    held = 1.0 - kept * float(excess_ns[late].sum()) / max(float((view.end[rows] - view.start[rows]).sum()), 1.0)
+    rest = 1.0
+    if known is not None:
+        rest -= kept * float(excess_ns[~late].sum()) / max(float(calls.loc[~late, "own_ns"].sum()), 1.0)
+    return Undisturbed(min(max(held, 0.0), 1.0), rest)
 
 
 @memoized

@@ -16,7 +16,7 @@ from tools.metrics.host.pauses import STEP_BEGIN, pause_places
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.gradient_sync import gradient_passes, repeated_broadcasts
-from tools.views.held_up import undisturbed_shares
+from tools.views.held_up import held_up, undisturbed
 from tools.views.profile import Profile
 from tools.views.step_modes import steps_text
 from tools.views.step_shape import StepSeries, periodic_stalls
@@ -75,6 +75,14 @@ def test_a_pause_without_frames_is_a_lead_and_no_cause() -> None:
     assert lead.candidates[0].cause == "garbage_collection"
     assert sum(each.likelihood for each in lead.candidates) <= 1.0
     assert "with_stack" in lead.decide_by
+
+
+def test_python_code_in_one_step_of_several_is_a_hypothesis() -> None:
+    frame = "train.py(30): report"
+    (once,) = ask(paused([1.0, 100.0, 1.0, 1.0], frame), "cpu.host_pauses").findings
+    (often,) = ask(paused([5.0, 100.0, 9.0, 9.0], frame), "cpu.host_pauses").findings
+    assert (once.cause, often.cause) == ("operator_dispatch", "operator_dispatch")
+    assert once.confidence < 0.5 < often.confidence
 
 
 def test_a_pause_in_single_steps_looks_like_a_save() -> None:
@@ -370,10 +378,69 @@ def test_calls_that_exceed_their_usual_time_by_a_slice_are_contention() -> None:
     lost = 4 * 4.5
     assert measure(profile, "delayed_calls_pct", rank=0).value == pytest.approx(100 * lost / (40 * 0.5 + lost))
     assert measure(profile, "delayed_calls_count", rank=0).value == 1
-    assert list(undisturbed_shares(profile, 0)) == pytest.approx([0.5 / 5.0, 1.0])
+    left = undisturbed(profile, 0)
+    assert (left.late, left.rest) == pytest.approx((0.5 / 5.0, 1.0))
     assert predict(profile, finding.change).saving_ms == pytest.approx(4.5)
     assert ask(delayed(set()), "cpu.held_up").status == "clean"
     assert ask(delayed(set(range(40))), "cpu.held_up").status == "clean"  # each call is as long as usual
+
+
+KINDS_US = {20.0: 300, 50.0: 120, 100.0: 60, 200.0: 30, 2_000.0: 6, 8_000.0: 3, 20_000.0: 2}  # length: calls per step
+NOISE = {
+    "normal": lambda rng, count: np.maximum(rng.normal(1.0, 0.15, count), 0.1),
+    "exponential": lambda rng, count: 0.7 + rng.exponential(0.6, count),
+    "lognormal": lambda rng, count: rng.lognormal(0.0, 0.5, count),
+    "pareto": lambda rng, count: 1.0 + rng.pareto(3.0, count),
+}
+
+
+def varying(noise: str, taken: float = 0.0, steps: int = 8) -> Profile:
+    """Steps of calls of many lengths with that noise; somebody takes the core for ``taken`` of its time, 4 ms each."""
+    rng, rank, at = np.random.default_rng(3), host(), 0.0
+    rate = taken / (1.0 - taken) / 4_000.0  # strikes per microsecond of work
+    for step in range(steps):
+        begun = at
+        for kind, (length_us, calls) in enumerate(KINDS_US.items()):
+            for us in length_us * NOISE[noise](rng, calls):
+                lasts = us + 4_000.0 * rng.poisson(rate * us)
+                rank.operator("aten::mul", at, lasts, dims=[[kind + 1]], types=FLOAT[:1])
+                at += lasts
+        rank.step(step, begun, at)
+    return profile_of(rank)
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_operators_whose_own_time_varies_promise_nothing(noise: str) -> None:
+    profile = varying(noise)
+    assert undisturbed(profile, 0).rest > 0.95
+    assert ask(profile, "cpu.held_up").status == "clean"
+
+
+@pytest.mark.parametrize("noise", NOISE)
+def test_a_core_that_is_taken_away_shows_in_calls_of_any_length(noise: str) -> None:
+    profile = varying(noise, taken=0.5)
+    assert measure(profile, "core_taken_pct", rank=0).value == pytest.approx(50.0, abs=10.0)
+    left = undisturbed(profile, 0)
+    assert left.late < 0.5
+    assert 0.6 < left.rest < 0.8
+
+
+def test_a_core_that_is_taken_away_for_long_is_contention() -> None:
+    profile = varying("exponential", taken=0.5)
+    (finding,) = ask(profile, "cpu.held_up").findings
+    assert finding.confidence > 0.5  # more than a second was recorded
+    assert predict(profile, finding.change).saving_ms / profile.mean_step_ms == pytest.approx(0.5, abs=0.1)
+
+
+def test_a_call_that_is_long_in_every_step_is_not_held_up() -> None:
+    profile = delayed({10 * step + call for step in range(4) for call in (2, 7, 8)})
+    assert held_up(profile, 0).empty
+
+
+def test_a_short_recording_may_lie_in_one_disturbance() -> None:
+    (finding,) = ask(varying("lognormal", taken=0.2, steps=2), "cpu.held_up").findings
+    assert finding.confidence < 0.5
+    assert "whether it lasts is not known" in finding.against[-1].template
 
 
 def test_the_optimizer_over_whole_tables_is_dense_gradients() -> None:

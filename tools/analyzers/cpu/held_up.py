@@ -8,15 +8,20 @@ from tools.analyzers.cpu.contention import contention
 from tools.analyzers.cpu.profiling import profiling_overhead
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.changes import host_shortened, shortened
-from tools.analyzers.support.figures import measure_ranks
+from tools.analyzers.support.figures import measure_ranks, measured
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.metrics.registry import measure
-from tools.views.held_up import held_up, one_operator, undisturbed_shares
+from tools.views.held_up import held_up, one_operator, undisturbed
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
 CAP = 0.7  # what ran instead is not in a trace
+SHORT_CAP = 0.45  # below the confidence of a verdict: a short recording may lie in one passing disturbance
+TOO_SHORT = "All of it was recorded within {0}, so whether it lasts is not known."
+ONLY = "Profiled steps take {0} longer than the others: what takes the core then is not there without the profiler."
+ONLY_PROFILED = 0.5  # of the delay: if traced steps are longer than the rest by this much, only they are delayed
+FEWEST_STEPS = 2
 UNSEEN = "A trace does not show what ran meanwhile: other processes, more threads than cores, or too few allowed cores."
 
 
@@ -26,12 +31,14 @@ UNSEEN = "A trace does not show what ran meanwhile: other processes, more thread
 )
 def operators_held_up(profile: Profile) -> Check | Finding | None:
     """Calls of operators that exceed their own usual time by a scheduler's slice, unless records show why."""
-    known = (contention.once(profile), profiling_overhead.once(profile))
-    if profile.run.has_device or any(each is not None and each.status == "found" for each in known):
+    recorded, profiler = contention.once(profile), profiling_overhead.once(profile)
+    if profile.run.has_device or any(each is not None and each.status == "found" for each in (recorded, profiler)):
         return None
     ranks = profile.run.rank_numbers
     if not any(len(profile.rank(rank).events.details.operators) for rank in ranks):
         return cannot_answer("no operators with shapes are recorded", "a trace taken with record_shapes=True")
+    if max(len(profile.rank(rank).steps) for rank in ranks) < FEWEST_STEPS:
+        return cannot_answer("one step alone does not show what a call usually takes", "several steps in one trace")
     shares = measure_ranks(profile, ranks, "delayed_calls_pct")
     worst, limit = worst_of(shares), profile.thresholds["delayed_calls_pct"]
     share = shares[worst]
@@ -42,6 +49,21 @@ def operators_held_up(profile: Profile) -> Check | Finding | None:
             "Operators that take far longer than usual cost {0} of the step, nearly all of it in one kind of operator."
         )
         return clean(say(text, share))
+    taken = measured(profile, "core_taken_pct", rank=worst)
+    if taken is not None and taken.value < limit:
+        text = (
+            "Long operators take {0} of the step more than usual now and then, but brief ones only {1}: their own time"
+            " varies, nobody takes the core."
+        )
+        return clean(say(text, share, taken))
+    if recorded is not None and recorded.status == "clean":
+        text = "Operators are held up for {0} of the traced steps, which the rest of the run is not."
+        return clean(say(text, share), *recorded.support)
+    excess = measured(profile, "profiled_excess_pct")
+    if excess is not None and excess.value >= ONLY_PROFILED * 100.0 * share.value / max(100.0 - share.value, 1.0):
+        return clean(say(ONLY, excess))
+    span = measure(profile, "recorded_ms", rank=worst)
+    passing = excess is None and span.value < profile.thresholds["disturbance_ms"]
     count = measure(profile, "delayed_calls_count", rank=worst)
     chosen = affected(shares, profile.thresholds["noted_pct"])
     text = (
@@ -51,11 +73,11 @@ def operators_held_up(profile: Profile) -> Check | Finding | None:
     return Finding(
         cause="cpu_contention",
         claim=say(text, count, share),
-        confidence=confidence((share.value, limit), at_most=CAP),
+        confidence=confidence((share.value, limit), at_most=SHORT_CAP if passing or taken is None else CAP),
         ranks=chosen,
         steps=share.steps,
         change=tuple(scale for rank in chosen for scale in _undisturbed(profile, rank)),
-        against=(say(UNSEEN),),
+        against=(say(UNSEEN), *((say(TOO_SHORT, span),) if passing else ())),
         disproved_by="the monitor's records show that the training thread hardly waits for a core",
         signals=("run-queue pressure", "involuntary context switches"),
     )
@@ -65,5 +87,5 @@ def _undisturbed(profile: Profile, rank: int) -> tuple[Scale, ...]:
     calls = held_up(profile, rank)
     if calls.empty:
         return ()
-    view, (late, rest) = profile.rank(rank), undisturbed_shares(profile, rank)
-    return (*shortened(view, calls["row"].to_numpy(np.int64), late), *host_shortened(view, rest, rest))
+    view, left = profile.rank(rank), undisturbed(profile, rank)
+    return (*shortened(view, calls["row"].to_numpy(np.int64), left.late), *host_shortened(view, left.rest, left.rest))

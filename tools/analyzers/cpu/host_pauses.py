@@ -11,13 +11,14 @@ from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Finding
 from tools.knowledge.name_patterns import matching
-from tools.metrics.host.pauses import Cover, covering, pauses
+from tools.metrics.host.pauses import Cover, covering, pause_places, pauses
 from tools.run.events import EventKind
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.threads import main_track
 
 NAMED_CAP = 0.9
+ONCE_CAP = 0.45  # below the confidence of a verdict: how often a pause comes that one step has is not known
 LEFT = 0.0
 
 
@@ -85,7 +86,7 @@ def host_pauses(profile: Profile) -> Check | Finding:
         cause=work.cause,
         mechanism=work.mechanism,
         claim=say(text, cost, share, names=tuple(filter(None, (found.name, found.inner)))),
-        confidence=confidence((share.value, profile.thresholds["noted_pct"]), at_most=NAMED_CAP),
+        confidence=confidence((share.value, profile.thresholds["cause_share_pct"]), at_most=_cap(profile, worst, work)),
         ranks=chosen,
         steps=share.steps,
         change=tuple(Scale(rank, main_track(profile.rank(rank)), pauses(profile, rank), LEFT, 0.5) for rank in chosen),
@@ -93,3 +94,13 @@ def host_pauses(profile: Profile) -> Check | Finding:
         signals=(work.signal,),
         hints={"where": found.name or found.inner},
     )
+
+
+def _cap(profile: Profile, rank: int, work: Work) -> float:
+    """Work of the program is its usual work only where it is as noticeable without the step that has most of it."""
+    table, walls_ns = pause_places(profile, rank), profile.rank(rank).breakdown.set_index("number")["wall_ns"]
+    paused_ns = (table["end_ns"] - table["start_ns"]).groupby(table["step"]).sum().reindex(walls_ns.index, fill_value=0)
+    others = paused_ns.index != paused_ns.idxmax()
+    left_pct = 100.0 * float(paused_ns[others].sum()) / max(float(walls_ns[others].sum()), 1.0)
+    once = work is PROGRAM and left_pct < profile.thresholds["cause_share_pct"]
+    return ONCE_CAP if once else NAMED_CAP

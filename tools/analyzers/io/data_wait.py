@@ -19,6 +19,8 @@ from tools.whatif.change import Scale
 from tools.whatif.threads import main_track
 
 RESTART_CAP = 0.9  # how long an epoch is outside of the recorded steps is open
+CAUTIOUS_SHARE = 0.5
+HANDED_OVER = "for the {kind}, no longer than handing over a batch that is ready may take"
 EVIDENT_PCT = 50.0  # a kind of work that fills half of the loader's time is what the loader does
 KIND_NAMES = {
     "single": "data loader, which works in the training process itself,",
@@ -121,20 +123,22 @@ def _finding(profile: Profile, ranks: tuple[int, ...], worst: int) -> Finding:
         cause, mechanism, ceiling = by_records.cause, by_records.mechanism, by_records.at_most
         mechanism = "heavy_transform" if heavy and mechanism == "too_few_workers" else mechanism
     waiting = measure(profile, "loader_wait_steps", rank=worst)
+    no_batch = "because the {kind} has no batch ready" if waiting.value else HANDED_OVER
+    limit = profile.thresholds["data_wait_pct"]
+    if mechanism == "too_few_workers" and by_records is None and not view.rank.has_device:
+        limit /= CAUTIOUS_SHARE  # workers compute where operators do: cautiously they give back half of what they take
     return Finding(
         cause=cause,
         mechanism=mechanism,
         claim=say(
             ("The device is idle" if view.rank.has_device else "The training thread waits")
-            + " {0} per step ({1}) because the "
-            + KIND_NAMES[kind]
-            + " has no batch ready"
+            + " {0} per step ({1}) "
+            + no_batch.format(kind=KIND_NAMES[kind])
             + (" on some ranks only." if len(ranks) < len(profile.ranks) else "."),
             amount,
             share,
         ),
-        confidence=confidence((share.value, profile.thresholds["data_wait_pct"]), at_most=ceiling)
-        * (0.5 + 0.5 * waiting.value / len(view.steps)),
+        confidence=confidence((share.value, limit), at_most=ceiling) * (0.5 + 0.5 * waiting.value / len(view.steps)),
         ranks=ranks,
         steps=tuple(int(step) for step in view.breakdown["number"][waited]),
         # Cautiously half of each span stays, for workers share the cores and hand batches over.

@@ -7,7 +7,7 @@ import numpy as np
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, metric, of_events
 from tools.views.call_costs import costly_calls
-from tools.views.held_up import held_up
+from tools.views.held_up import held_up, taken_share
 from tools.views.host_rates import host_rates, reference_gflops, rows_of, slow_math
 from tools.views.profile import Profile
 
@@ -66,6 +66,15 @@ def delayed_calls_count(profile: Profile, rank: int) -> Measurement:
     view, calls = profile.rank(rank), held_up(profile, rank)
     rows = calls["row"].to_numpy(np.int64)
     return of_events(view, len(calls) / len(view.steps), rows, "operators far over their own median")
+
+
+@metric("%", "share of brief operators' time for which the core is taken away", "Does anybody take the core?")
+def core_taken_pct(profile: Profile, rank: int) -> Measurement:
+    """Delay of calls far shorter than a scheduler's slice as a share of their time; known where enough are due."""
+    view, share, calls = profile.rank(rank), taken_share(profile, rank), held_up(profile, rank)
+    if share is None:
+        raise UsageError(f"rank {rank} has too few calls of operators far shorter than a scheduler's slice")
+    return of_events(view, 100.0 * share, calls["row"].to_numpy(np.int64), "held-up calls far shorter than a slice")
 
 
 @metric("ms", "time per step in calls far longer than others of the same operator", "What do such calls cost?")

@@ -73,6 +73,41 @@ def test_workers_leave_open_whether_reading_or_processing_is_slow() -> None:
     assert "slow reading" in finding.against[0].template
 
 
+def on_host(wait_us: float, name: str, step_us: float = 40_000.0) -> RankBuilder:
+    """Steps of a processor that begin with a call of the loader."""
+    rank = RankBuilder(device=None)
+    for step in range(4):
+        rank.annotation(name, step * step_us, wait_us)
+        rank.operator("aten::mm", step * step_us + wait_us, step_us - wait_us - 10)
+        rank.step(step, step * step_us, (step + 1) * step_us)
+    return rank
+
+
+def test_a_batch_that_is_handed_over_by_a_busy_worker_is_not_waited_for() -> None:
+    finding = data_finding(on_host(5_000, WORKERS))
+    assert finding.confidence < 0.5
+    assert "handing over a batch that is ready" in finding.claim.template
+    assert data_finding(on_host(8_000, WORKERS)).confidence > 0.5
+    assert data_finding(loading_rank(1000, WORKERS)).confidence > 0.5  # a device waits whatever takes the time
+
+
+def test_one_long_wait_of_several_steps_is_a_hypothesis() -> None:
+    rank = RankBuilder(device=None)
+    for step, wait_us in enumerate((1_800.0, 1_800.0, 10_200.0)):
+        rank.annotation(WORKERS, step * 50_000, wait_us)
+        rank.operator("aten::mm", step * 50_000 + wait_us, 39_000)
+        rank.step(step, step * 50_000, (step + 1) * 50_000)
+    profile = profile_of(rank)
+    (finding,) = analyze(profile)[0].findings
+    assert finding.confidence < 0.5
+    assert measure(profile, "loader_wait_steps", rank=0).value == 1
+
+
+def test_on_processors_workers_give_back_half_of_a_loader_in_the_training_process() -> None:
+    assert data_finding(on_host(3_600, SINGLE)).confidence < 0.5  # 9 %: cautiously 4.5 %
+    assert data_finding(on_host(4_400, SINGLE)).confidence > 0.5
+
+
 def test_operators_that_fill_the_loader_show_processing() -> None:
     rank = loading_rank(1000)
     for step in range(4):
