@@ -14,6 +14,7 @@ from tools.analyzers.cpu import (
     pauses,
     profiling,
     synchronization,
+    value_reads,
 )
 from tools.analyzers.io import data_wait
 from tools.analyzers.memory import pressure
@@ -40,7 +41,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
         *(pauses.operator_compilation, profiling.profiling_overhead, environment.environment),
         rank_speed.launching_speed,
     ),
-    (host_pauses.host_pauses, pauses.garbage_collection),
+    (host_pauses.host_pauses, value_reads.value_reads, pauses.garbage_collection),
     (
         *(roofline.precision, kernel_groups.double, kernel_groups.alignment, kernel_groups.layout),
         *(kernel_groups.small_grid, roofline.against_roofline, achieved_rate.achieved_rate),
