@@ -12,8 +12,9 @@ from tools.intervals import IntervalSet, intersect, length
 from tools.judgement.lead import Lead, Place, candidates_of
 from tools.judgement.ranked_cause import RankedCause
 from tools.judgement.verdict import families, worth_pct
-from tools.metrics.host.pauses import STEP_BEGIN, STEP_END, at_place, covering, pause_groups, places
+from tools.metrics.host.pauses import STEP_BEGIN, STEP_END, at_place, cover, covering, pause_groups, places
 from tools.metrics.registry import measure
+from tools.views.batch_making import makes_batch
 from tools.views.profile import Profile
 from tools.views.step_modes import steps_text
 from tools.whatif.change import Scale
@@ -78,16 +79,23 @@ def _lead(profile: Profile, pause: _Pause, ranks: tuple[int, ...]) -> Lead:
         measure(profile, name, rank=pause.rank, place=pause.place, group=pause.group)
         for name in ("host_pause_ms", "host_pause_pct", "host_pause_each_ms")
     )
+    moments = np.asarray(
+        at_place(profile, pause.rank, pause.place, pause.group)[["start_ns", "end_ns"]], dtype=np.int64
+    )
     stretch, names = _stretch(*pause.between)
+    inside = cover(profile.rank(pause.rank), moments).name
+    if inside:
+        stretch, names = f"{stretch}, inside {{n{len(names)}}}", (*names, inside)
     if len(profile.rank(pause.rank).steps) == 1:
         text = f"In the only step the host of rank {pause.rank} pauses {stretch}: {{0}} ({{1}})."
         claim = Sentence(text, (cost, share), names)
     else:
         where = f"In {pause.steps} the host of rank {pause.rank} pauses {stretch}"
         claim = Sentence(f"{where}, {{2}} in such a step: {{0}} per step ({{1}}).", (cost, share, each), names)
-    kind = "rare_pause" if pause.rare else "first_pause" if pause.between[0] == STEP_BEGIN else "pause"
+    first = pause.between[0] == STEP_BEGIN or makes_batch(profile, pause.rank, moments)
+    kind = "rare_pause" if pause.rare else "first_pause" if first else "pause"
     candidates, decide_by = candidates_of(profile, kind, pause.rank)
-    place = Place("host", ranks, pause.steps, pause.between)
+    place = Place("host", ranks, pause.steps, pause.between, inside)
     return Lead(place, cost.value, share.value, claim, candidates, decide_by)
 
 

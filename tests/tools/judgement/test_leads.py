@@ -82,3 +82,16 @@ def test_calls_of_one_operator_at_very_different_cost_are_a_lead_with_their_size
     assert [fact.value for fact in lead.claim.facts] == [pytest.approx(each) for each in (80.0, 40.0, 2.0)]
     assert (lead.claim.names, lead.candidates[0].cause) == (("aten::mm",), "underutilization")
     assert "record_shapes=True" in lead.decide_by
+
+
+def test_a_pause_inside_a_named_span_says_in_which() -> None:
+    rank = RankBuilder(device=None)
+    for step in range(4):
+        begin = step * 100_000.0
+        rank.step(step, begin, begin + 100_000.0)
+        rank.operator("aten::mm", begin, 50_000.0)
+        rank.annotation("[Callback]Tidy.on_train_batch_end", begin + 50_000.0, 45_000.0)
+        rank.operator("aten::detach", begin + 95_000.0, 5_000.0)
+    (lead,) = ranking(profile_of(rank)).leads
+    assert lead.place.frame == "[Callback]Tidy.on_train_batch_end"
+    assert lead.claim.names == ("aten::mm", "aten::detach", "[Callback]Tidy.on_train_batch_end")

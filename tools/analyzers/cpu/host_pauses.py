@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
@@ -13,6 +14,7 @@ from tools.findings import Check, Finding
 from tools.knowledge.name_patterns import matching
 from tools.metrics.host.pauses import Cover, covering, pause_places, pauses
 from tools.run.events import EventKind
+from tools.views.batch_making import makes_batch
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.threads import main_track
@@ -47,15 +49,23 @@ KINDS = (
     Work("processing_frame", "slow_data_processing", "heavy_transform", "prepares data", "single-process loader"),
 )
 PROGRAM = Work("", "operator_dispatch", None, "runs Python code", "long host pauses between launches")
+BATCH = Work("", "slow_data_processing", "heavy_transform", "makes the next batch", "single-process loader")
 
 
-def work_of(found: Cover) -> Work:
-    """What the frames that cover a pause are about."""
+def work_of(profile: Profile, rank: int, found: Cover) -> Work:
+    """What the frames that cover a pause are about: by their names, else by what is made of their values."""
     own = [name for name in (found.name, found.inner) if not name.startswith("nn.Module")]
     names = pd.Series(
         [name.rpartition(": ")[2] if "/torch/" not in f"/{name}" else name for name in own], dtype="category"
     )
-    return next((kind for kind in KINDS if matching(names, kind.pattern).any()), PROGRAM)
+    named = next((kind for kind in KINDS if matching(names, kind.pattern).any()), None)
+    if named is not None:
+        return named
+    view = profile.rank(rank)
+    calls = view.in_steps(
+        np.flatnonzero((view.codes == view.code(found.name or found.inner)) & view.on_training_thread)
+    )
+    return BATCH if makes_batch(profile, rank, view.covered(calls)) else PROGRAM
 
 
 @check(
@@ -73,12 +83,15 @@ def host_pauses(profile: Profile) -> Check | Finding:
     found = covering(profile, worst)
     if not found.framed:
         stacks = any((view.kind == EventKind.PYTHON).any() for view in profile.ranks)
-        reason = "the host pauses between operators, and no Python frames show what it does then"
+        unknown = (
+            "no Python function fills most of these pauses" if stacks else "no Python frames show what it does then"
+        )
+        reason = f"the host pauses between operators, and {unknown}"
         needs = "a `py-spy dump` of the process while it pauses" if stacks else "the same steps with with_stack=True"
         return cannot_answer(reason, needs, say("Such pauses take {0} of the step.", share))
     noted = affected(shares, profile.thresholds["noted_pct"])
     chosen = tuple(rank for rank in noted if covering(profile, rank) == found)
-    work = work_of(found)
+    work = work_of(profile, worst, found)
     places = [", inside {n0}"] if found.name else []
     places += [f", much of it in {{n{len(places)}}}"] if found.inner else []
     text = f"Between operators the host {work.doing} for {{0}} per step ({{1}})" + "".join(places) + "."

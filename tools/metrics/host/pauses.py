@@ -117,15 +117,18 @@ def _deepest(table: pd.DataFrame) -> str:
 
 
 def _running(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -> str:
-    """The frame that takes most of the moments, where frames that lie inside them fill most; "" where they do not."""
+    """The largest frame of those inside the moments, where it fills much of them and all together most; else ""."""
     place = np.searchsorted(moments[:, 0], view.start[rows], side="right") - 1
     ends = moments[np.maximum(place, 0), 1] if len(moments) else view.start[rows]
     mine = rows[(place >= 0) & (view.end[rows] <= ends)]
     if length(intersect(view.covered(mine), moments)) < HALF * length(moments) or not len(mine):
         return ""
     spent = np.bincount(view.codes[mine], weights=view.end[mine] - view.start[mine])
-    largest = (str(view.categories[int(code)]) for code in np.argsort(-spent)[:MOST_FRAMES])
-    return next((name for name in largest if not WRAPPER.search(name)), "")
+    largest = [int(code) for code in np.argsort(-spent)[:MOST_FRAMES] if not WRAPPER.search(str(view.categories[code]))]
+    if not largest:
+        return ""
+    inside = intersect(view.covered(mine[view.codes[mine] == largest[0]]), moments)
+    return str(view.categories[largest[0]]) if length(inside) >= MOST * length(moments) else ""
 
 
 def _covering(view: RankProfile, rows: NDArray[np.int64], moments: IntervalSet) -> pd.DataFrame:
