@@ -20,7 +20,7 @@ from tools.analyzers.io import data_wait
 from tools.analyzers.memory import pressure
 from tools.analyzers.overlap import critical_path, evaluation, idle, pipeline
 from tools.analyzers.steps import step_time
-from tools.analyzers.storage import saves
+from tools.analyzers.storage import host_saves, saves
 from tools.analyzers.support.spec import CheckSpec
 from tools.errors import UsageError
 from tools.findings import Check
@@ -53,7 +53,7 @@ BLOCKS: tuple[tuple[CheckSpec, ...], ...] = (
     ),
     (pressure.allocation, pressure.peak, pressure.recomputation),
     (contention.contention, held_up.operators_held_up, blocked.interpreter_lock),
-    (saves.periodic_stall, blocked.step_writes, saves.traced_saves),
+    (saves.periodic_stall, blocked.step_writes, saves.traced_saves, host_saves.host_saves),
     (network.retransmission, network.shared_link, network.interface),
     (pressure.page_faults,),
     (pipeline.bubble, pipeline.imbalance, evaluation.evaluation_stall),

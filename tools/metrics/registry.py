@@ -13,7 +13,17 @@ from typing import Any
 from tools.findings import Argument, Fact
 from tools.metrics import attribution, computation, idle, io, memory, named_time, rank_speed, step_modes, step_time
 from tools.metrics.communication import collectives, gradients, pipeline, rank_work, transfers
-from tools.metrics.host import compiled, embedding, evaluation, launches, pauses, program, rates, value_reads
+from tools.metrics.host import (
+    compiled,
+    embedding,
+    evaluation,
+    launches,
+    pauses,
+    program,
+    rates,
+    state_saves,
+    value_reads,
+)
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
 from tools.metrics.recorded import own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
@@ -77,7 +87,7 @@ def _quoted(name: str) -> str:
 
 MODULES = (
     *(attribution, computation, idle, io, memory, named_time, rank_speed, step_modes, step_time),
-    *(compiled, embedding, evaluation, launches, pauses, program, rates, value_reads),
+    *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(own_time, samples, saves, series),
 )

@@ -75,6 +75,7 @@ def _alike(one: Counted, other: Counted, now_s: float) -> bool:
 US_PER_S = 1e6
 NS_PER_S = 1e9
 LEAST_S = 0.3  # less sampled time than this gives no rate
+WIDE, MIXED = 0.9, 0.5  # of a span between samples that usual steps fill: nearly all of it, and enough for a bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,20 +140,36 @@ class HostRecords:
         return None
 
     def spans(self, rank: int) -> pd.DataFrame:
-        """Pairs of neighbouring samples: begin_ns, end_ns, and the fields' differences, over usual steps only."""
+        """Pairs of neighbouring samples over usual steps: begin_ns, end_ns, usual_ns, and the fields' differences."""
         return self._spans[rank]
 
     @cached_property
     def _spans(self) -> dict[int, pd.DataFrame]:
-        spans = {}
-        for rank in self.ranks:
-            samples = self.samples(rank)
-            at = samples["unix_ns"].to_numpy(dtype=np.int64)
-            change = samples.drop(columns=["rank", "attempt", "unix_ns", "step"], errors="ignore").diff().iloc[1:]
-            change.insert(0, "end_ns", at[1:])
-            change.insert(0, "begin_ns", at[:-1])
-            spans[rank] = change[_inside(at[:-1], at[1:], self.sampled.of(rank))].reset_index(drop=True)
-        return spans
+        return {rank: self._filled(rank, WIDE) for rank in self.ranks}
+
+    def _filled(self, rank: int, least: float) -> pd.DataFrame:
+        """Spans of which usual steps fill at least this share, and by how much (usual_ns)."""
+        samples = self.samples(rank)
+        at = samples["unix_ns"].to_numpy(dtype=np.int64)
+        change = samples.drop(columns=["rank", "attempt", "unix_ns", "step"], errors="ignore").diff().iloc[1:]
+        change.insert(0, "end_ns", at[1:])
+        change.insert(0, "begin_ns", at[:-1])
+        change["usual_ns"] = _usual_ns(at[:-1], at[1:], self.sampled.of(rank))
+        filled = change["usual_ns"] >= least * np.maximum(at[1:] - at[:-1], 1)
+        return change[filled].reset_index(drop=True)
+
+    def least_share(self, rank: int, field: str, threads: float = 1.0) -> float | None:
+        """The least share of usual steps that a counter of microseconds can have; they fill at least half of its spans.
+
+        What else lies in these spans (profiled steps, writing a trace, start-up) counts as if so many threads had
+        spent all of it on the counter. None where that was not sampled for long enough.
+        """
+        spans = self._filled(rank, MIXED).dropna(subset=[field])
+        usual_ns = float(spans["usual_ns"].sum())
+        if usual_ns < LEAST_S * NS_PER_S:
+            return None
+        other_ns = float((spans["end_ns"] - spans["begin_ns"]).sum()) - usual_ns
+        return max((1e3 * float(spans[field].sum()) - threads * other_ns) / usual_ns, 0.0)
 
     def sampled_s(self, rank: int) -> float:
         """Time between samples that the rates are over."""
@@ -216,12 +233,12 @@ def host_records_of(run: Run, series: RunSeries | None) -> HostRecords | None:
     return own if enough else HostRecords(run.records, series, series.whole)
 
 
-def _inside(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], steps: pd.DataFrame) -> NDArray[np.bool_]:
-    """True where usual steps fill most of each span: what lies between them was profiled or was start-up."""
+def _usual_ns(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], steps: pd.DataFrame) -> NDArray[np.int64]:
+    """Time of usual steps in each span: what lies between them was profiled or was start-up."""
     first = steps["begin_unix_ns"].to_numpy(dtype=np.int64)
     last = steps["end_unix_ns"].to_numpy(dtype=np.int64)
     if not len(first):
-        return np.zeros(len(begin_ns), dtype=bool)
+        return np.zeros(len(begin_ns), dtype=np.int64)
     done = np.append(0, np.cumsum(last - first))
 
     def covered_until(moment: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -229,6 +246,5 @@ def _inside(begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], steps: pd.Da
         at = np.maximum(place, 0)
         return np.where(place < 0, 0, done[at] + np.clip(moment - first[at], 0, last[at] - first[at]))
 
-    filled = covered_until(end_ns) - covered_until(begin_ns)
-    wide: NDArray[np.bool_] = filled >= 0.9 * np.maximum(end_ns - begin_ns, 1)
-    return wide
+    inside: NDArray[np.int64] = covered_until(end_ns) - covered_until(begin_ns)
+    return inside

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tools.analyzers.support.answers import affected, clean, confidence, say, worst_of
-from tools.analyzers.support.figures import by_rank, host_saving, measured, not_recorded, overlapped
+from tools.analyzers.support.answers import affected, clean, confidence, say, values, worst_of
+from tools.analyzers.support.figures import by_rank, host_saving, measured, not_recorded, overlapped, saving
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
 from tools.metrics.registry import measure
@@ -45,7 +45,9 @@ def contention(profile: Profile) -> Check | Finding:
     assert records is not None
     delays = by_rank(profile, records, "counter_share_pct", field="training_run_delay_us")
     if not delays:
-        return not_recorded("the records do not show how long the training thread waits for a core")
+        return _throttled_at_least(profile, records) or not_recorded(
+            "the records do not show how long the training thread waits for a core"
+        )
     worst, limit = worst_of(delays), profile.thresholds["run_delay_pct"]
     share = delays[worst]
     if share.value < limit:
@@ -74,6 +76,41 @@ def contention(profile: Profile) -> Check | Finding:
         details=reading.facts,
         against=reading.against,
         signals=reading.signals,
+    )
+
+
+def _throttled_at_least(profile: Profile, records: HostRecords) -> Finding | None:
+    """A quota that holds threads back even if all time of profiled steps between the samples was spent waiting.
+
+    For runs with so few samples that none lie around unprofiled steps alone; None where that bound says nothing.
+    """
+    limits = profile.thresholds
+    delays, held = (
+        by_rank(profile, records, "least_counter_share_pct", field=field)
+        for field in ("training_run_delay_us", "throttled_us")
+    )
+    throttled = {rank: fact for rank, fact in held.items() if fact.value >= limits["throttled_pct"]}
+    waiting = {rank: delays[rank] for rank in throttled if rank in delays}
+    if not waiting or profile.series is None:
+        return None
+    worst = worst_of(values(waiting))
+    share = waiting[worst]
+    if share.value < limits["run_delay_pct"]:
+        return None
+    quota = measured(profile, "sampled_level", rank=worst, field="quota_cores")
+    text = "The CPU quota of the control group holds its threads back for {0} of the time at least, summed over cores"
+    facts = (throttled[worst],) if quota is None else (throttled[worst], quota)
+    only = " on some ranks only" if len(waiting) < len(records.ranks) else ""
+    claim = f"The training thread is ready to run but has no core for {{0}} of the unprofiled steps at least{only}."
+    return Finding(
+        cause="cpu_contention",
+        mechanism="cgroup_throttling",
+        claim=say(claim, share),
+        confidence=confidence((share.value, limits["run_delay_pct"])),
+        ranks=affected(values(waiting), limits["noted_pct"]),
+        saving=saving(profile, share.value / 100.0 * profile.series.mean_ms, 0.5, 1.5, f"at least this {HELD_BACK}"),
+        details=(say(text + ("." if quota is None else "; it grants {1} cores."), *facts),),
+        signals=("cgroup CPU quota used up", "run-queue pressure"),
     )
 
 

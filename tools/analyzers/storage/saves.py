@@ -7,6 +7,7 @@ from tools.analyzers.support.figures import measure_all, measured, saving
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.intervals import length
+from tools.metrics.host.state_saves import state_saves
 from tools.metrics.recorded.saves import FEW_STEPS, StallWrites, saves, stall_writes
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
@@ -23,6 +24,7 @@ OPEN = "What happens in the long steps is not recorded; evaluation or logging wo
 UNSEEN = "That a checkpoint is what is written then is not recorded: no storage of the machine sees it."
 BLOCKED = ": all ranks are blocked then, as by a checkpoint on its way to a slow place."
 WRITING = ": it is then that the process writes, as a checkpoint is saved."
+TAKEN = ": a traced step takes the values of all parameters, as `state_dict()` does, and then pauses."
 WRITING_SOMETIME = ": the process writes as much as a checkpoint to storage meanwhile."
 UNPLACED_CAP = 0.65  # samples are too far apart to show that it is written in the long steps
 BLOCKED_SHARE = 0.7  # of a stall: the thread does not compute, as in an evaluation, but waits for something to be done
@@ -62,31 +64,38 @@ def periodic_stall(profile: Profile) -> Check | Finding:
         text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
         return clean(say(text, measure(profile, "stall_period_steps", rank=worst), cost))
     writers = _writers(profile, series, stalls)
-    ran = None if writers else _running(profile, stalls)
+    traced = () if writers else tuple(sorted(set(stalls) & set(_traced(profile))))
+    ran = None if writers or traced else _running(profile, stalls)
     if ran is not None:
         text = "Long steps recur every {0}, but the training thread computes for {1} of what they take longer."
         return clean(say(text, measure(profile, "stall_period_steps", rank=ran.ranks[0]), ran))
-    blocked = not writers and _blocked(series, stalls)
-    what, sure = (BLOCKED, 0.75) if blocked else (".", 0.45)
+    blocked = not writers and not traced and _blocked(series, stalls)
+    what, sure = (BLOCKED, 0.75) if blocked else (TAKEN, 0.85) if traced else (".", 0.45)
     if writers:
         placed = all(each.placed for each in writers.values())
         what, sure = (WRITING, 0.92) if placed else (WRITING_SOMETIME, UNPLACED_CAP)
     share_pct = 100.0 * cost.value / series.mean_ms
     return Finding(
         cause="checkpoint_stall",
-        mechanism="slow_storage" if blocked else _mechanism(profile, writers),
+        mechanism="slow_storage" if blocked else "synchronous_save" if traced else _mechanism(profile, writers),
         claim=say(
             "Every {0} a step takes {1} longer than the median, which adds {2} to the mean step" + what,
             *(*measure_all(profile, "stall_period_steps", "stall_excess_ms", rank=worst), cost),
         ),
         confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=sure),
-        ranks=tuple(sorted(writers)) or tuple(sorted(stalls)),
+        ranks=tuple(sorted(writers)) or traced or tuple(sorted(stalls)),
         steps=stalls[worst].steps,
         saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
         details=tuple(_written(profile, rank) for rank, each in sorted(writers.items()) if each.placed),
-        against=() if writers else (say(UNSEEN if blocked else OPEN),),
+        against=() if writers or traced else (say(UNSEEN if blocked else OPEN),),
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
     )
+
+
+def _traced(profile: Profile) -> tuple[int, ...]:
+    """The ranks of whose trace some step takes the model's state and then pauses."""
+    hosts = [rank.rank for rank in profile.run.ranks if not rank.has_device]
+    return tuple(rank for rank in hosts if state_saves(profile, rank).steps)
 
 
 def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:

@@ -16,6 +16,7 @@ from tools.run.records import SAMPLE_FIELDS, RankEnvironment
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 
+SUMMED_OVER_CORES = ("throttled_us",)
 MOST_THREADS = 1 << 20
 MOST_OBJECTS = 1 << 48  # more than any heap holds is a damaged record
 
@@ -41,6 +42,23 @@ def usual_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurem
     whole, spans = counter_share_pct(profile, rank, field), host_records(profile).spans(rank)
     rates = spans[field] * 1e3 / (spans["end_ns"] - spans["begin_ns"])
     return replace(whole, value=100.0 * float(rates.median()))
+
+
+@metric("%", "least {field} share of unprofiled steps", "Which share of unprofiled steps does this take at least?")
+def least_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurement:
+    """The same at least, where samples lie too far apart for unprofiled steps alone.
+
+    All time of profiled steps between the samples is taken to be of this counter; of throttling, on every core.
+    """
+    records = host_records(profile)
+    if not choice("sampled field", field, SAMPLE_FIELDS).endswith("_us"):
+        raise UsageError(f"{field} counts no microseconds")
+    cores = records.level(rank, "allowed_cores") if field in SUMMED_OVER_CORES else 1.0
+    share = records.least_share(rank, field, cores or 1.0) if rank in records.ranks else None
+    if share is None:
+        raise UsageError(f"the records of rank {rank} do not hold {field} for long enough")
+    selector = f"samples of {field}, less all of the time that is not of unprofiled steps"
+    return _measured(profile, rank, 100.0 * share, selector, records.samples(rank), (field,))
 
 
 @metric("/s", "{field} per second", "How often does this happen?")

@@ -43,6 +43,8 @@ def stall_writes(records: HostRecords, series: RunSeries, stalls: Stalls, rank: 
     if rank not in records.ranks:
         return None
     spans = records.spans(rank)
+    if spans.empty:
+        return None
     long = series.of(rank)
     chosen = long["step"].isin(stalls.steps).to_numpy(dtype=bool)
     stall = np.cumsum(np.diff(np.flatnonzero(chosen), prepend=-2) > 1)  # neighbouring long steps are one

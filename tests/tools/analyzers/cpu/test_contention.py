@@ -58,6 +58,32 @@ def test_a_used_up_quota_goes_before_everything_else() -> None:
     assert [fact.value for fact in finding.details[0].facts] == [pytest.approx(40.0), 0.5]
 
 
+def sampled_seldom(delay: float, throttled: float) -> Profile:
+    """Two samples 1.6 s apart, of which usual steps fill 1.25 s: five steps are profiled, and those next to them."""
+    captured = [18 <= step <= 22 for step in range(len(STEPS))]
+    rates = {0: contended(training_run_delay_us=delay, throttled_us=throttled)}
+    levels = {0: {"quota_cores": 0.5, "allowed_cores": 2.0}}
+    records = records_of([step_rows(0, STEPS, captured=captured)], rates, levels)
+    return recorded_profile(replace(records, system=records.system.iloc[[4, 20]]))
+
+
+def test_a_quota_holds_back_at_least_what_profiled_steps_cannot_account_for() -> None:
+    finding = contention(sampled_seldom(delay=0.6e6, throttled=0.8e6))
+    assert (finding.cause, finding.mechanism, finding.ranks) == ("cpu_contention", "cgroup_throttling", (0,))
+    # 0.96 s of waiting, of which 0.35 s may lie in the profiled steps; of 1.28 s of throttling 0.35 s on two cores.
+    assert finding.claim.facts[0].value == pytest.approx(100 * (0.96 - 0.35) / 1.25)
+    throttled, quota = finding.details[0].facts
+    assert throttled.value == pytest.approx(100 * (1.28 - 0.70) / 1.25)
+    assert quota.value == 0.5
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(50.0 * 0.488)
+
+
+def test_waiting_that_profiled_steps_can_account_for_stays_open() -> None:
+    check = analyze(sampled_seldom(delay=0.2e6, throttled=0.8e6))[0]
+    assert check.status == "cannot_answer"
+
+
 def test_idle_cores_that_the_ranks_may_not_use_are_an_affinity() -> None:
     steps = [step_rows(rank, STEPS) for rank in (0, 1)]
     rates = {rank: contended(process_cpu_us=0.5e6, cpu_idle_ticks=100.0) for rank in (0, 1)}
