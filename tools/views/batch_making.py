@@ -54,7 +54,8 @@ def _forward(view: RankProfile, rows: Rows) -> NDArray[np.int64]:
 
 def _next(starts: NDArray[np.int64], moments: NDArray[np.int64]) -> NDArray[np.int64]:
     """For each moment the first of the ascending starts that is not before it, far away where there is none."""
-    return np.append(starts, FAR)[np.searchsorted(starts, moments, side="left")]
+    found: NDArray[np.int64] = np.append(starts, FAR)[np.searchsorted(starts, moments, side="left")]
+    return found
 
 
 def _longest_pause(view: RankProfile, rows: Rows, begin: NDArray[np.int64], end: NDArray[np.int64]) -> Rows:

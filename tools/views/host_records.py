@@ -156,7 +156,8 @@ class HostRecords:
         change.insert(0, "begin_ns", at[:-1])
         change["usual_ns"] = _usual_ns(at[:-1], at[1:], self.sampled.of(rank))
         filled = change["usual_ns"] >= least * np.maximum(at[1:] - at[:-1], 1)
-        return change[filled].reset_index(drop=True)
+        spans: pd.DataFrame = change[filled].reset_index(drop=True)
+        return spans
 
     def least_share(self, rank: int, field: str, threads: float = 1.0) -> float | None:
         """The least share of usual steps that a counter of microseconds can have; they fill at least half of its spans.
