@@ -65,8 +65,8 @@ def _longest_pause(view: RankProfile, rows: Rows, begin: NDArray[np.int64], end:
     gaps = np.append(np.maximum(start[1:] - busy[:-1], 0), 0)
     known = np.flatnonzero(first < np.minimum(last, len(rows)))
     places = np.column_stack((first[known], np.minimum(last[known], len(rows) - 1)))
-    between = np.maximum.reduceat(gaps, places.ravel())[::2] if len(known) else gaps[:0]
-    longest = np.zeros(len(begin), dtype=np.int64)
-    longest[known] = between
     at = np.minimum(first, len(rows) - 1)
-    return np.maximum(longest, start[at] - np.maximum(begin, np.append(-FAR, busy)[at]))
+    longest: NDArray[np.int64] = start[at] - np.maximum(begin, np.append(-FAR, busy)[at])
+    if len(known):
+        longest[known] = np.maximum(longest[known], np.maximum.reduceat(gaps, places.ravel())[::2])
+    return longest
