@@ -106,7 +106,7 @@ def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -
 def steadiness(profile: Profile, late: tuple[int, ...]) -> float:
     """Mean over standard error of how much longer the others wait than the stragglers; infinite without an error.
 
-    Where the steps fall into groups, of the group in which that is steadiest: a rank that is late in every other step
+    Where the steps fall into groups, of the group with most of that waiting: a rank that is late in every other step
     is late steadily in those.
     """
     columns = {
@@ -116,9 +116,9 @@ def steadiness(profile: Profile, late: tuple[int, ...]) -> float:
     table = pd.DataFrame(columns)
     is_late = table.columns.isin(late)
     lead = (table.loc[:, ~is_late].mean(axis=1) - table.loc[:, is_late].mean(axis=1)).dropna()
-    grouped = [lead[lead.index.isin(group.steps)] for group in step_modes(profile)]
-    found = [_steady(group.to_numpy()) for group in grouped if len(group) >= STEADY_STEPS and group.mean() > 0]
-    return max([_steady(lead.to_numpy()), *found])
+    groups = [lead[lead.index.isin(group.steps)] for group in step_modes(profile)]
+    most = max(groups, key=lambda group: float(group.sum()), default=lead)
+    return _steady((most if len(most) >= STEADY_STEPS else lead).to_numpy())
 
 
 def _steady(lead: NDArray[np.float64]) -> float:

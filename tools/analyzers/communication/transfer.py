@@ -22,6 +22,7 @@ CLOSED = "The run was started with {n0} set so that the library does not take th
 IF_ANY = "The run was started with {n0} set, which keeps the library from InfiniBand, if there is any."
 UNKNOWN_LINK = say("What the links between these ranks can carry was not recorded.")
 UNKNOWN_LINK_CAP = 0.75
+SEVERAL, STEADY = 3, 0.8  # large transfers, of which the slowest reaches so much of the fastest one's rate
 BUSY_LINK = 1.1  # a link that is busy without a pause is the limit however fast it is
 FASTER_AT_LEAST = 0.5  # where no better figure is known, the prediction is for twice the bandwidth
 ONE_RANK = say("Only one rank's trace was given, so waiting for late ranks may make the transfer look slow.")
@@ -59,6 +60,16 @@ def below_any_network(profile: Profile, bytes_per_s: float) -> bool:
     return not profile.run.has_device and bytes_per_s < profile.thresholds["host_slowest_bus_gb_s"] * 1e9
 
 
+def slow_and_steady(profile: Profile) -> bool:
+    """Whether every large transfer between hosts goes at one low rate, as a link sets it and busy cores do not."""
+    if profile.run.has_device:
+        return False
+    table = large_transfers(profile)
+    rates = table["bus_bytes_per_s"]
+    steady = len(table) >= SEVERAL and rates.min() >= STEADY * rates.max()
+    return steady and bool(rates.max() < profile.thresholds["host_slow_bus_gb_s"] * 1e9)
+
+
 def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
     """The link between machines, or a setting that keeps the library from the fast one (always ``inside`` one)."""
     limits, variable = profile.thresholds, slow_way(profile, inside)
@@ -83,11 +94,12 @@ def slow(profile: Profile, kind: str, usual: float, inside: bool) -> Finding:
         return finding
     text = "The link is the limit: {n0} collectives keep it busy at {0}; exposed communication takes {1} of the step."
     times_slower = max(usual / bandwidth.value, BUSY_LINK)
-    if below_any_network(profile, bandwidth.value):
+    if below_any_network(profile, bandwidth.value) or slow_and_steady(profile):
         # Ranks of one machine need no link between machines, so none is blamed.
         low = "The bandwidth between the ranks of one machine is low" if _one_machine(profile) else "The link is slow"
         text = f"{low}: large {{n0}} collectives reach a bandwidth of {{0}}, below usual networks; {{1}} is exposed."
-        times_slower = limits["host_slowest_bus_gb_s"] * 1e9 / bandwidth.value
+        least = "host_slowest_bus_gb_s" if below_any_network(profile, bandwidth.value) else "host_slow_bus_gb_s"
+        times_slower = limits[least] * 1e9 / bandwidth.value
     without = "On this link {0} of the step would be exposed transfer even if computation hid all that it could."
     return replace(
         finding,
@@ -122,7 +134,8 @@ def _one_machine(profile: Profile) -> bool:
 def transfer(profile: Profile) -> Check | Finding | None:
     """Bus bandwidth of large collectives against the slowest link that should carry them.
 
-    Between machines the link is the cause where it is slower than any, or no order of the work could hide the transfer.
+    Between machines the link is the cause where it is slower than any, or slow and the same in every transfer, or where
+    no order of the work could hide the transfer.
     """
     if collectives(profile).empty:
         return None
@@ -151,7 +164,8 @@ def transfer(profile: Profile) -> Check | Finding | None:
             "records of the same training while every rank has a free core",
             measured,
         )
-    if inside or below_any_network(profile, bandwidth.value) or link_bound(profile):
+    limited = below_any_network(profile, bandwidth.value) or slow_and_steady(profile)
+    if inside or limited or link_bound(profile):
         return slow(profile, kind, usual, inside)
     needs = "the same collectives in the communication library's own test on these machines"
     return cannot_answer("what the links between these ranks can carry is not known", needs, measured)

@@ -10,7 +10,7 @@ from tools.analyzers.support.answers import affected, cannot_answer, clean, conf
 from tools.analyzers.support.changes import shortened_on
 from tools.analyzers.support.figures import by_rank, host_saving, measure_all, measure_ranks, measured, overlapped
 from tools.analyzers.support.spec import check
-from tools.findings import Check, Fact, Finding, Sentence
+from tools.findings import Check, Fact, Finding, Saving, Sentence
 from tools.metrics.host.compiled import versions
 from tools.metrics.host.program import span_rows
 from tools.metrics.recorded.series import part_ms
@@ -27,6 +27,8 @@ APART = 1.3  # times the worst rank's own pauses: what all cost together when th
 MOST_LONG = 2.0  # long steps per compilation seen: a trace shows the versions of a few steps only
 OPEN = "What the thread computes in the long steps is not recorded; an evaluation would look the same."
 SEVERAL = "The traced steps use several versions of one region: their inputs differ in shape."
+RECURS = "Compiled regions were recompiled before, {0} or more, so it recurs."
+SOME_LEAST, SOME_MOST = 0.3, 1.3  # of what recorded steps lose that compile now and then: another window holds less or more
 NOT_COUNTED = "no trace was read, and the records count no compilation worth noting"
 
 
@@ -129,6 +131,9 @@ def operator_compilation(profile: Profile) -> Check | Finding:
     steps = _steps(view, COMPILING)
     first = steps == (int(view.steps["number"].iloc[0]),)
     captured = bool(view.in_steps(np.flatnonzero(view.named("graph_capture"))).size)
+    again = measure(profile, "compiled_again", rank=worst)
+    recurs = again.value >= profile.thresholds["compiled_again"]
+    change = shortened_on(profile, chosen, lambda view: span_rows(view, COMPILING), 0.0)
     return Finding(
         cause="operator_compilation",
         mechanism="graph_recapture" if captured else "cold_start" if first else "dynamic_shape",
@@ -136,8 +141,18 @@ def operator_compilation(profile: Profile) -> Check | Finding:
         confidence=confidence((shares[worst].value, profile.thresholds["cause_share_pct"])),
         ranks=chosen,
         steps=steps,
-        change=shortened_on(profile, chosen, lambda view: span_rows(view, COMPILING), 0.0),
+        # In some of the steps only a replay knows no frequency; that it recurs is known by the versions so far.
+        change=() if recurs and len(steps) < len(view.steps) else change,
+        saving=_of_some_steps(profile, facts[1].value) if recurs and len(steps) < len(view.steps) else None,
+        details=(say(RECURS, again),) if recurs else (),
     )
+
+
+def _of_some_steps(profile: Profile, cost_ms: float) -> Saving:
+    """All of it, by the recorded steps; how often other steps compile is less sure."""
+    step_ms = profile.mean_step_ms
+    most_ms = min(SOME_MOST * cost_ms, step_ms)
+    return Saving(step_ms, cost_ms, SOME_LEAST * cost_ms, most_ms, "compilation, mean of the recorded steps")
 
 
 def _little_compilation(profile: Profile, shares: dict[int, Fact]) -> Check:

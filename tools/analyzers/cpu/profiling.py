@@ -10,7 +10,7 @@ from tools.analyzers.support.figures import by_rank, host_saving, measure_ranks,
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, subtract, union
-from tools.metrics.host.program import host_dispatch
+from tools.views.host_dispatch import host_dispatch
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls

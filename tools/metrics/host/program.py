@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import IntervalSet, intersect, merge, subtract
 from tools.knowledge.name_patterns import patterns
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind
-from tools.views.profile import Profile, memoized
+from tools.views.host_dispatch import host_dispatch
+from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
 
 PROFILED = {"python": EventKind.PYTHON, "operator": EventKind.OPERATOR, "memory": EventKind.INSTANT}
@@ -88,46 +86,6 @@ def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
     limits = profile.thresholds
     cost_us = frames.value * limits["profiled_frame_us"] + operators.value * extras * limits["profiled_operator_us"]
     return of_rank(profile.rank(rank), cost_us / 1e3, frames.rows, "recorded events times the cost of recording one")
-
-
-@dataclass(frozen=True, eq=False)
-class HostDispatch:
-    """``rows``: the outermost computing operators inside steps. ``moments``: time in short ones and in short pauses.
-
-    ``repeated``: all calls of the kinds that a step calls very often and whose typical call is short, as in a loop over
-    rows or numbers: one operator over all of them would take the place of all calls, the slow ones included. Gradients
-    of parts count however long they take. ``repeated_moments``: time in those, and the pauses right before and after.
-    Neither holds any data wait or exposed communication.
-    """
-
-    rows: NDArray[np.int64]
-    moments: IntervalSet
-    repeated: NDArray[np.int64]
-    repeated_moments: IntervalSet
-
-
-@memoized
-def host_dispatch(profile: Profile, rank: int) -> HostDispatch:
-    """The short operators of one rank on its training threads."""
-    view = profile.rank(rank)
-    limit_ns = profile.thresholds["short_operator_us"] * 1e3
-    rows = view.outermost(view.in_steps(view.host_compute_rows))
-    brief = view.end[rows] - view.start[rows] < limit_ns
-    pauses = view.parts.host[view.parts.host[:, 1] - view.parts.host[:, 0] < limit_ns]
-    long = view.covered(rows[~brief])
-    spans = intersect(view.covered(rows[brief]), view.parts.compute)
-    repeated = rows[_repeated(view, rows, limit_ns, profile.thresholds["repeated_calls"])]
-    calls = intersect(view.covered(repeated), view.parts.compute)
-    adjacent = np.isin(pauses[:, 0], view.end[repeated]) | np.isin(pauses[:, 1], view.start[repeated])
-    return HostDispatch(rows, merge(subtract(spans, long), pauses), repeated, merge(calls, pauses[adjacent]))
-
-
-def _repeated(view: RankProfile, rows: NDArray[np.int64], limit_ns: float, calls_per_step: float) -> NDArray[np.bool_]:
-    """True for rows of a kind (one name on one thread) that is called often and short, or exists for the loop only."""
-    kinds = pd.Series(view.end[rows] - view.start[rows]).groupby([view.codes[rows], view.track[rows]])
-    often = kinds.transform("size") >= calls_per_step * max(len(view.steps), 1)
-    short = (kinds.transform("median") < limit_ns) | view.named("part_gradient")[rows]
-    return np.asarray(often & short, dtype=bool)
 
 
 ALIKE = 0.5  # of the usual step's length that a traced one may differ by

@@ -9,7 +9,7 @@ from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.intervals import length
 from tools.knowledge.thresholds import Thresholds
-from tools.metrics.host.program import host_dispatch
+from tools.views.host_dispatch import host_dispatch
 from tools.metrics.registry import measure
 
 analyze = asking(*CPU)
