@@ -77,7 +77,8 @@ def one_for_each_parameter(profile: Profile) -> Finding | None:
             return None
     first = profile.run.rank_numbers[0]
     count, exposed = measure(profile, "accumulated_gradients", rank=first), measure(profile, "exposed_transfer_ms")
-    start = _start_share(profile, table)
+    theirs = measure(profile, "collective_ms", kind="all_reduce").value / measure(profile, "collective_ms").value
+    start = theirs * _start_share(profile, table)
     step_ms, saved_ms = profile.mean_step_ms, exposed.value * start * (1.0 - 1.0 / max(count.value, 1.0))
     saved_pct = 100.0 * saved_ms / step_ms
     if count.value < MANY or saved_pct < limits["cause_share_pct"]:
@@ -96,6 +97,7 @@ def one_for_each_parameter(profile: Profile) -> Finding | None:
         ),
         signals=("many collectives per step",),
         against=(say(UNSIZED),),
+        symptom_of=("environment_configuration",),
     )
 
 

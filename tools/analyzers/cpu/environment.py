@@ -17,6 +17,7 @@ from tools.intervals import IntervalSet, union
 from tools.knowledge.tables import table
 from tools.metrics.registry import measure
 from tools.run.links import enclosing
+from tools.views.collective_checks import collectives_checked
 from tools.views.host_records import HostRecords
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -27,6 +28,8 @@ SEVERAL = 5  # views, fewer of which show no usual time
 VARIABLE = re.compile(r"[A-Z][A-Z0-9]*_[A-Z0-9_]+$|PYTHON[A-Z]+$")
 CHECKING = "anomaly_check"  # operators by which autograd looks for numbers that are none
 MOST_NODES = 0.5  # of the nodes of the backward: a program checks its loss or some gradients, not the result of each
+CHECKED = "TORCH_DISTRIBUTED_DEBUG"
+CHECKS = "Before each collective all ranks meet in a barrier and gather its description, as DETAIL makes them: {0}."
 NO_COST = "a setting's cost cannot be read from one run"
 
 
@@ -78,13 +81,16 @@ def environment(profile: Profile) -> Check:
 
 
 def settings(profile: Profile) -> dict[int, dict[str, str]]:
-    """Variables of each rank, from the environment file and from what the monitor recorded."""
+    """Variables of each rank, from the environment file, what the monitor recorded, and checks that a trace shows."""
     found_on: dict[int, dict[str, str]] = {}
     for rank in profile.run.ranks:
         found_on[rank.rank] = {name: value for name, value in rank.metadata.items() if VARIABLE.match(name)}
     if not profile.traced:
         written = {name: value for name, value in profile.run.variables.items() if VARIABLE.match(name)}
         found_on = dict.fromkeys(profile.rank_numbers, written)
+    for view in profile.ranks if profile.traced else ():
+        if collectives_checked(profile, view.rank.rank):
+            found_on[view.rank.rank][CHECKED] = "DETAIL"
     records = profile.host_records
     if records is None:
         return found_on
@@ -92,7 +98,7 @@ def settings(profile: Profile) -> dict[int, dict[str, str]]:
         if (recorded := records.environment(number)) is not None:
             levels = [each for each in records.flags(number, "distributed_debug") if isinstance(each, str)]
             raised = [level for level in levels if level != "OFF"]
-            debug = {"TORCH_DISTRIBUTED_DEBUG": raised[-1]} if raised else {}
+            debug = {CHECKED: raised[-1]} if raised else {}
             found_on[number] = {**found_on.get(number, {}), **recorded.variables, **debug}
     return found_on
 
@@ -104,7 +110,9 @@ def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, s
     if not chosen:
         return None
     # With it each collective waits on the calling thread until all ranks have compared their calls.
-    traced = [rank for rank in chosen if rank in profile.run.rank_numbers and name == "TORCH_DISTRIBUTED_DEBUG"]
+    traced = [rank for rank in chosen if rank in profile.run.rank_numbers and name == CHECKED]
+    seen = [rank for rank in traced if collectives_checked(profile, rank)]
+    gathers = [measure(profile, "collective_count", kind="all_gather", rank=rank) for rank in seen[:1]]
     change = shortened_on(profile, traced, lambda view: _named(view, "communication_operator"), 0.05, 0.5)
     return Finding(
         cause="environment_configuration",
@@ -115,6 +123,7 @@ def _setting(profile: Profile, name: str, variables: Mapping[int, Mapping[str, s
         change=change,
         impact_ms=None if change else 0.0,
         impact_method="" if change else NO_COST,
+        details=tuple(say(CHECKS, fact) for fact in gathers),
         hints={"variable": name},
     )
 
