@@ -3,7 +3,7 @@
 A kind of operator (one name on one thread) is called over and over where a step calls it ``repeated_calls`` times and
 its typical call is short, or more often than layers and parameters need: in a loop over rows, words or time steps,
 several times for each gradient that the backward gives. One operator over all of them would take the place of all
-calls. It would still do their arithmetic: what lasts inside the calls of a loop, as its matrix products do, is left out.
+calls. It would still do their arithmetic, so what lasts inside the calls of a loop (matrix products) is left out.
 """
 
 from __future__ import annotations

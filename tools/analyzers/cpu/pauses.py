@@ -28,7 +28,10 @@ MOST_LONG = 2.0  # long steps per compilation seen: a trace shows the versions o
 OPEN = "What the thread computes in the long steps is not recorded; an evaluation would look the same."
 SEVERAL = "The traced steps use several versions of one region: their inputs differ in shape."
 RECURS = "Compiled regions were recompiled before, {0} or more, so it recurs."
-SOME_LEAST, SOME_MOST = 0.3, 1.3  # of what recorded steps lose that compile now and then: another window holds less or more
+SOME_LEAST, SOME_MOST = (
+    0.3,
+    1.3,
+)  # of what recorded steps lose that compile now and then: another window holds less or more
 NOT_COUNTED = "no trace was read, and the records count no compilation worth noting"
 
 

@@ -10,11 +10,11 @@ from tools.analyzers.support.figures import by_rank, host_saving, measure_ranks,
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding
 from tools.intervals import IntervalSet, intersect, length, subtract, union
-from tools.views.host_dispatch import host_dispatch
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.blocking import blocking_calls
 from tools.views.coarse import capture_of
+from tools.views.host_dispatch import host_dispatch
 from tools.views.profile import Profile
 from tools.whatif.change import Change, Scale
 

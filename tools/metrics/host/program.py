@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.intervals import IntervalSet, intersect, merge, subtract
+from tools.intervals import IntervalSet, intersect, merge
 from tools.knowledge.name_patterns import patterns
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_moments, of_rank, over_steps
 from tools.run.events import HOST_WORK, EventKind

@@ -9,8 +9,8 @@ from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.intervals import length
 from tools.knowledge.thresholds import Thresholds
-from tools.views.host_dispatch import host_dispatch
 from tools.metrics.registry import measure
+from tools.views.host_dispatch import host_dispatch
 
 analyze = asking(*CPU)
 
