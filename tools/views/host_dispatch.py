@@ -98,5 +98,4 @@ def _arithmetic_ns(view: RankProfile, rows: Rows, gflops: float) -> NDArray[np.f
     model = CostModel(distinct)
     flops = {call: model.math_cost(*call).flops for call in distinct}
     known = pd.Series([flops[call] for call in calls.itertuples(index=False, name=None)], index=recorded["row"])
-    found: NDArray[np.float64] = known.reindex(rows).fillna(0.0).to_numpy(dtype=float) / gflops
-    return found
+    return np.asarray(known.reindex(rows).fillna(0.0), dtype=np.float64) / gflops
