@@ -50,7 +50,9 @@ class WatchThresholds:
     drift_z: float = 2.58  # Mann-Kendall, 99 %
     stall_count: int = 5  # spikes at one distance; four even gaps hardly come by chance
     stall_tolerance: float = 0.1  # of the distance, rounded down: below 10 steps it must be exact
-    rank_share: float = 0.10  # of the step; a trace is judged at 5 %, what costs a capture only well above it
+    # Of the step: a rank is named above it, a change without a suspect captured; a trace is judged at 5 %, what costs a
+    # capture only well above it.
+    rank_share: float = 0.10
     rank_window: int = 40  # a rank that was slow from the start; one that gets slow is noticed sooner by its change
     rank_constancy: float = 0.8  # share of steps in which the same rank was the slowest
     hang_times: float = 20.0  # usual steps without one ending

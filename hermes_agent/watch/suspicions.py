@@ -71,7 +71,9 @@ class Suspicions:
         """Forget a suspicion that is captured; one without a rank is settled by the capture of any rank."""
         self._open.pop(anomaly.rank, None)
         self._open.pop(NO_RANK, None)
-        self._captured_ms[anomaly.rank] = anomaly.cost_ms
+        # A change that began among usual steps looks smaller than what its rank lost.
+        lost_ms = anomaly.suspect.excess_ms if anomaly.suspect else 0.0
+        self._captured_ms[anomaly.rank] = max(anomaly.cost_ms, lost_ms)
 
     def reopen(self, anomaly: Anomaly) -> None:
         """Note a suspicion again whose capture a rank refused or failed to make."""
@@ -79,7 +81,9 @@ class Suspicions:
         self._open.setdefault(anomaly.rank, anomaly)
 
     def _confirmed(self, anomaly: Anomaly, present: Present) -> bool:
-        return present.step - anomaly.deviation.noticed >= self._at.confirm
+        seen = anomaly.deviation
+        large = seen.excess_ms >= self._at.rank_share * seen.usual_ms
+        return (large or seen.kind is not AnomalyKind.CHANGE) and present.step - seen.noticed >= self._at.confirm
 
 
 def _lasts(anomaly: Anomaly, present: Present) -> bool:

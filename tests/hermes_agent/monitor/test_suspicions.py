@@ -36,6 +36,22 @@ def test_a_change_of_nobody_is_captured_only_when_it_lasts() -> None:
     assert suspicions.strongest(Present(120, 80.0, {})) is not None
 
 
+def test_a_small_change_of_nobody_is_not_worth_a_capture() -> None:
+    suspicions = Suspicions()
+    suspicions.add(change(43.0))
+    assert suspicions.strongest(Present(140, 43.0, {})) is None
+
+
+def test_a_capture_of_a_rank_holds_for_all_that_it_had_lost_then() -> None:
+    suspicions, present = Suspicions(), Present(130, 60.0, {0: -20.0, 1: 20.0})
+    begun_early = Anomaly(Deviation(AnomalyKind.CHANGE, 90, 104, 40.0, 46.0), Suspect(1, "data wait", 19.0))
+    suspicions.add(begun_early)
+    assert suspicions.strongest(present) is begun_early
+    suspicions.settle(begun_early)
+    suspicions.add(of_rank(1, 20.0))
+    assert suspicions.strongest(present) is None
+
+
 def test_what_is_over_for_twenty_steps_is_not_captured_any_more() -> None:
     suspicions = Suspicions()
     suspicions.add(change(80.0))
