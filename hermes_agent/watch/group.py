@@ -191,7 +191,9 @@ class GroupWatch:
         step_ms = median(each[growth.rank].wall_ms for each in now)
         waiting = max(_core_wait_ms(now, rank) for rank in now[-1]) >= self._at.cpu_core_wait_share * step_ms
         noise_ms = self._own_watch.noise_ms(growth.rank)
-        shown = noise_ms is not None and growth.excess_ms > 2 * self._at.contrast_slack * noise_ms
+        # Noises that own time needs to reach the limit of its own sum within the window of CPU time.
+        needed = self._at.contrast_slack + self._at.contrast_limit / self._at.cpu_window
+        shown = noise_ms is not None and growth.excess_ms > needed * noise_ms
         if not waiting or shown or may_spin(before):
             return None
         usual_ms, seen_ms = (median(each[growth.rank].cpu_ms for each in steps) for steps in (before, now))
