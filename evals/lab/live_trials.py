@@ -3,7 +3,8 @@
 ``python -m evals.lab.live_trials --out FOLDER`` (extra ``lab``) starts trainings of ``evals.lab.live_training``, whose
 script calls ``monitor.step()`` and nothing else, watches each with ``hermes-dx monitor`` and diagnoses the last capture
 that was made while the fault was there. Every kind of fault has the same number of mild and strong trials; healthy ones
-of the same length count false alarms and captures spent on nothing. Trials that are recorded in FOLDER stay.
+of the same length count false alarms and captures spent on nothing.
+``--busy 1`` keeps a core busy meanwhile, as another job would. Trials that are recorded in FOLDER stay.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -71,6 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--trials", type=int, default=5, help="of each fault and strength (5)")
     parser.add_argument("--at-most", type=int, default=1000, metavar="N", help="record at most N now")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="other processes that each burn a core (0)")
     parser.add_argument("--record-only", action="store_true", help="leave the diagnoses to a later call")
     parser.add_argument("--python", default=sys.executable, help="interpreter with torch that runs the trainings")
     args = parser.parse_args(argv)
@@ -81,7 +84,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         folder = args.out / trial.name
         shutil.rmtree(folder, ignore_errors=True)  # of a recording that was cut off
         (folder / RUN).mkdir(parents=True)
-        lines = record(folder / RUN, trial, args.python)
+        with other_jobs(args.busy):
+            lines = record(folder / RUN, trial, args.python)
         (folder / LINES).write_text(json.dumps(lines, indent=1), encoding="utf-8")
     if args.record_only:
         return 0
@@ -90,6 +94,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     (args.out / "trials.json").write_text(json.dumps([asdict(each) for each in trials], indent=1), encoding="utf-8")
     print(table(trials))
     return 0
+
+
+@contextmanager
+def other_jobs(count: int) -> Iterator[None]:
+    """Keep so many processes computing that are no part of the run."""
+    words = [sys.executable, "-m", "evals.lab.environment_faults.programs", "busy", ""]
+    jobs = [subprocess.Popen(words, stdout=subprocess.DEVNULL) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for each in jobs:
+            each.kill()
+            each.wait()
 
 
 def record(run: Path, trial: Trial, python: str) -> list[dict[str, Any]]:

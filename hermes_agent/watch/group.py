@@ -18,9 +18,10 @@ from hermes_agent.watch.parts import (
     OTHER_WORK,
     WHOLE_STEP,
     Parts,
-    contrasts,
-    cpu_contrasts,
+    above_others,
+    cpu_times,
     may_spin,
+    own_times,
     parts_of,
     usual_shares,
 )
@@ -68,8 +69,8 @@ class GroupWatch:
         """Return by how much each rank's own or CPU time is above the others', as the median of the last window."""
         now = list(self._window)[-self._at.window :]
         leads: dict[int, float] = {}
-        by_cpu = [] if may_spin(self._before) else [cpu_contrasts(parts) for parts in now]
-        for steps in ([contrasts(parts) for parts in now], by_cpu):
+        by_cpu = [] if may_spin(self._before) else [above_others(cpu_times(parts)) for parts in now]
+        for steps in ([above_others(own_times(parts)) for parts in now], by_cpu):
             for rank in steps[-1] if steps else ():
                 lead_ms = median(each[rank] for each in steps if rank in each)
                 leads[rank] = max(leads.get(rank, lead_ms), lead_ms)
@@ -164,8 +165,8 @@ class GroupWatch:
 
     def _rank_changes(self, step: int, parts: dict[int, Parts], step_ms: float) -> list[Anomaly]:
         """The ranks whose own or CPU time grew against the others', each once."""
-        by_own = self._own_watch.feed(step, contrasts(parts), step_ms)
-        by_cpu = self._cpu_watch.feed(step, cpu_contrasts(parts), step_ms)
+        by_own = self._own_watch.feed(step, own_times(parts), step_ms)
+        by_cpu = self._cpu_watch.feed(step, cpu_times(parts), step_ms)
         changes = [
             *(self._rank_change(each, step) for each in by_own),
             *(self._cpu_change(each, step) for each in by_cpu),
@@ -180,46 +181,28 @@ class GroupWatch:
         return found
 
     def _cpu_change(self, growth: Growth, step: int) -> Anomaly | None:
-        """The growth of one rank's CPU time where own time is too noisy to show it, with the part that it lies in."""
+        """The growth of one rank's CPU time where own time is too noisy to show it."""
         before, now = self._compared(self._at.window)
-        later = max(self._at.cpu_window - self._at.window, 0)  # steps that may be of the growth already
-        before = before[: len(before) - later]
-        before = [each for each in before if growth.rank in each]
         now = [each for each in now if growth.rank in each]
-        if not before or not now:
-            return None
         step_ms = median(each[growth.rank].wall_ms for each in now)
         waiting = max(_core_wait_ms(now, rank) for rank in now[-1]) >= self._at.cpu_core_wait_share * step_ms
         noise_ms = self._own_watch.noise_ms(growth.rank)
         # Noises that own time needs to reach the limit of its own sum within the window of CPU time.
         needed = self._at.contrast_slack + self._at.contrast_limit / self._at.cpu_window
         shown = noise_ms is not None and growth.excess_ms > needed * noise_ms
-        if not waiting or shown or may_spin(before):
-            return None
-        usual_ms, seen_ms = (median(each[growth.rank].cpu_ms for each in steps) for steps in (before, now))
-        if seen_ms - usual_ms < self._at.suspect_share * growth.excess_ms:
-            return None
-        grown = _growth(before, now, growth.rank)
-        half_ms = self._at.suspect_share * growth.excess_ms
-        part = next((name for name, value in grown.items() if name != OTHER_WORK and value >= half_ms), OTHER_WORK)
-        seen = Deviation(AnomalyKind.RANK_CHANGE, growth.since, step, usual_ms, seen_ms)
-        return Anomaly(seen, Suspect(growth.rank, part, growth.excess_ms))
+        return self._rank_change(growth, step) if waiting and not shown and not may_spin(before) else None
 
     def _rank_change(self, growth: Growth, step: int) -> Anomaly | None:
-        """The growth of one rank, unless it is the others whose own time fell."""
-        before, now = self._compared(self._at.window)
-        before = [each for each in before if growth.rank in each]
-        now = [each for each in now if growth.rank in each]
-        if not before or not now:
+        """The growth of one rank with the part that it lies in, unless it is the others whose time fell."""
+        half_ms = self._at.suspect_share * growth.excess_ms
+        if growth.seen_ms - growth.usual_ms < half_ms:
             return None
-        grown = _growth(before, now, growth.rank)
-        if sum(grown.values()) < self._at.suspect_share * growth.excess_ms:
-            return None
-        usual_ms = median(each[growth.rank].known_ms for each in before)
-        seen_ms = median(each[growth.rank].known_ms for each in now)
-        part = max(grown, key=lambda name: grown[name])
-        seen = Deviation(AnomalyKind.RANK_CHANGE, growth.since, step, usual_ms, seen_ms)
-        return Anomaly(seen, Suspect(growth.rank, part, min(grown[part], growth.excess_ms)))
+        before, now = ([each for each in steps if growth.rank in each] for steps in self._compared(self._at.window))
+        grown = _growth(before, now, growth.rank) if before else {}
+        part = next((name for name, value in grown.items() if name != OTHER_WORK and value >= half_ms), OTHER_WORK)
+        excess_ms = growth.excess_ms if part == OTHER_WORK else min(grown[part], growth.excess_ms)
+        seen = Deviation(AnomalyKind.RANK_CHANGE, growth.since, step, growth.usual_ms, growth.seen_ms)
+        return Anomaly(seen, Suspect(growth.rank, part, excess_ms))
 
     def _uneven(self, step: int, parts: dict[int, Parts]) -> list[Anomaly]:
         """The same rank's own time is the longest nearly always, by enough to matter."""

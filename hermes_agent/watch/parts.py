@@ -67,16 +67,15 @@ def usual_shares(steps: Iterable[Parts]) -> dict[str, float]:
     return {name: median(each.get(name, 0.0) for each in shares) for name in names}
 
 
-def contrasts(parts: dict[int, Parts]) -> dict[int, float]:
-    """Return by how many ms each rank's own time is above the median of the others'."""
-    return _above_others({rank: each.known_ms for rank, each in parts.items()})
+def own_times(parts: dict[int, Parts]) -> dict[int, float]:
+    """Return each rank's own time in ms, without what it waited for a core."""
+    return {rank: each.known_ms for rank, each in parts.items()}
 
 
-def cpu_contrasts(parts: dict[int, Parts]) -> dict[int, float]:
-    """Return the same of the training threads' CPU time, on which other jobs have little influence."""
-    if any(each.cpu_ms <= 0.0 for each in parts.values()):
-        return {}
-    return _above_others({rank: each.cpu_ms for rank, each in parts.items()})
+def cpu_times(parts: dict[int, Parts]) -> dict[int, float]:
+    """Return the training threads' CPU time in ms, on which other jobs have little influence; empty if not recorded."""
+    times = {rank: each.cpu_ms for rank, each in parts.items()}
+    return times if all(each > 0.0 for each in times.values()) else {}
 
 
 def may_spin(steps: Iterable[dict[int, Parts]]) -> bool:
@@ -93,7 +92,8 @@ def may_spin(steps: Iterable[dict[int, Parts]]) -> bool:
     return any(on_core_ms[rank] > SPINNING * at_most_ms[rank] for rank in on_core_ms)
 
 
-def _above_others(values: dict[int, float]) -> dict[int, float]:
+def above_others(values: dict[int, float]) -> dict[int, float]:
+    """Return by how much each rank's value is above the median of the others'."""
     if len(values) < 2:
         return {}
     return {rank: own - median(each for other, each in values.items() if other != rank) for rank, own in values.items()}

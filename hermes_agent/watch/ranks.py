@@ -9,19 +9,26 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from itertools import accumulate
 from math import sqrt
 from statistics import median
 from typing import NamedTuple
 
+from hermes_agent.watch.parts import above_others
 from hermes_agent.watch.series import DEFAULT, ROBUST, Usual, WatchThresholds
 
 
 class Growth(NamedTuple):
-    """A rank's own time grew from step ``since`` on by ``excess_ms`` per step over that of the other ranks."""
+    """A rank's time grew from step ``since`` on by ``excess_ms`` per step over that of the other ranks.
+
+    ``usual_ms`` and ``seen_ms`` are the rank's own medians before and since.
+    """
 
     rank: int
     since: int
     excess_ms: float
+    usual_ms: float
+    seen_ms: float
 
 
 def lasting_noise(values_ms: Sequence[float], thresholds: WatchThresholds = DEFAULT) -> Usual:
@@ -85,15 +92,26 @@ class ContrastWatch:
             self._since.clear()
             return None
         self._since.append((step, contrast_ms))
-        begin, rise_ms = self._since[0][0], median(value for _, value in self._since) - usual
-        limit = at.contrast_limit * (1 + self._passed)
-        if self._sum >= limit and len(self._since) >= at.window and rise_ms >= at.rank_share * wall_ms:
-            self._restart([])
-            self._reported = usual, usual + rise_ms
-            return begin, rise_ms
+        if self._sum >= at.contrast_limit * (1 + self._passed) and len(self._since) >= at.window:
+            begin, rise_ms = self._rise(usual)
+            if rise_ms >= at.rank_share * wall_ms:
+                self._restart([])
+                self._reported = usual, usual + rise_ms
+                return begin, rise_ms
         if len(self._since) == self._since.maxlen:  # such a long excursion below the threshold has become the usual
             self._restart([value for _, value in self._since])
         return None
+
+    def _rise(self, usual_ms: float) -> tuple[int, float]:
+        """Return the step since which the rise explains most of the excursion's variance, and the rise in ms.
+
+        An excursion may begin in noise some steps before the fault; a rise has at least a window of steps.
+        """
+        steps, values = zip(*self._since, strict=True)
+        sums = [0.0, *accumulate(value - usual_ms for value in reversed(values))]  # of the last 0, 1, ... steps
+        counts = range(min(self._at.window, len(values)), len(values) + 1)
+        count = max(counts, key=lambda last: sums[last] * abs(sums[last]) / last)
+        return steps[-count], median(values[-count:]) - usual_ms
 
     def _restart(self, values_ms: Sequence[float]) -> None:
         """Learn the usual again, from these values on."""
@@ -118,14 +136,20 @@ class RankWatch:
     def __init__(self, thresholds: WatchThresholds = DEFAULT) -> None:
         self._at = thresholds
         self._series: dict[int, ContrastWatch] = {}
+        self._values: dict[int, deque[tuple[int, float]]] = {}
 
-    def feed(self, step: int, contrasts_ms: dict[int, float], wall_ms: float) -> list[Growth]:
-        """Return the ranks whose own time this step shows to have grown."""
+    def feed(self, step: int, values_ms: dict[int, float], wall_ms: float) -> list[Growth]:
+        """Return the ranks whose time this step shows to have grown over that of the others."""
         found: list[Growth] = []
-        for rank, contrast_ms in contrasts_ms.items():
+        for rank, contrast_ms in above_others(values_ms).items():
             series = self._series.setdefault(rank, ContrastWatch(self._at))
+            values = self._values.setdefault(rank, deque(maxlen=2 * self._at.history))
+            values.append((step, values_ms[rank]))
             if (rise := series.feed(step, contrast_ms, wall_ms)) is not None:
-                found.append(Growth(rank, *rise))
+                since, excess_ms = rise
+                usual_ms = median(value for at, value in values if at < since)
+                seen_ms = median(value for at, value in values if at >= since)
+                found.append(Growth(rank, since, excess_ms, usual_ms, seen_ms))
         return found
 
     def noise_ms(self, rank: int) -> float | None:
@@ -135,3 +159,4 @@ class RankWatch:
     def leave(self, rank: int) -> None:
         """The rank has ended; what the others were compared with has changed."""
         self._series.clear()
+        self._values.clear()
