@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.intervals import EMPTY, IntervalSet, complement, merge, subtract
+from tools.intervals import EMPTY, IntervalSet, complement, distinct, merge, subtract
 from tools.run.events import EventKind
 from tools.run.links import parents
 from tools.views.profile import Profile, memoized
@@ -90,7 +90,7 @@ def _thread(rank: RankProfile, track: int, mine: pd.DataFrame, by_event: bool) -
     events = _events(rank, track, int(start.min()), int(end.max())) if by_event else np.empty(0, dtype=np.int64)
     families = host_families(rank, track)
     bounds = np.concatenate([rank.start[events], rank.end[events], *(part.ravel() for part in families.values())])
-    cuts = np.unique(np.concatenate((start, end, bounds[(bounds > start.min()) & (bounds < end.max())])))
+    cuts = distinct(np.concatenate((start, end, bounds[(bounds > start.min()) & (bounds < end.max())])))
     first, stop = np.searchsorted(cuts, start), np.searchsorted(cuts, end)
     count = stop - first
     which = np.repeat(np.arange(len(mine)), count)

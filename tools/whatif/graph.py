@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,6 +84,14 @@ def link(source: Rows, target: Rows, kind: EdgeKind, lag_ns: Rows | None = None)
 
 
 @dataclass(frozen=True, eq=False)
+class TrackParts:
+    """What a change of one track's pace applies to."""
+
+    nodes: Rows  # those that are not frozen
+    gaps: Rows  # edges: positive delays between operations of a stream
+
+
+@dataclass(frozen=True, eq=False)
 class Graph:
     """The graph of the window. ``order`` lists the nodes so that every edge points forward."""
 
@@ -97,6 +106,28 @@ class Graph:
     def recorded_end_ns(self) -> int:
         """The moment at which the last node ended."""
         return int(self.nodes.end_ns.max())
+
+    @cached_property
+    def tracks(self) -> dict[tuple[int, int], TrackParts]:
+        """By rank and track; sorted once, because every replay asks for it."""
+        nodes, edges = self.nodes, self.edges
+        free = np.flatnonzero(~nodes.frozen)
+        gaps = np.flatnonzero((edges.kind == EdgeKind.STREAM) & (edges.lag_ns > 0) & ~nodes.frozen[edges.target])
+        own, between = _by_track(nodes, free, free), _by_track(nodes, edges.target[gaps], gaps)
+        none = np.empty(0, dtype=np.int64)
+        return {key: TrackParts(mine, between.get(key, none)) for key, mine in own.items()}
+
+
+def _by_track(nodes: Nodes, at: Rows, members: Rows) -> dict[tuple[int, int], Rows]:
+    """The members, each of which belongs to the node at its place, by rank and track of that node."""
+    if not len(at):
+        return {}
+    rank, track = nodes.rank[at], nodes.track[at]
+    order = np.lexsort((track, rank))
+    rank, track = rank[order], track[order]
+    first = np.flatnonzero(np.append(True, (np.diff(rank) != 0) | (np.diff(track) != 0)))
+    keys = zip(rank[first].tolist(), track[first].tolist(), strict=True)
+    return dict(zip(keys, np.split(members[order], first[1:]), strict=True))
 
 
 def settle(window: Window, nodes: Nodes, edges: Edges) -> Graph:

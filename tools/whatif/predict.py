@@ -9,7 +9,7 @@ from typing import Literal
 
 from tools.views.profile import Profile, memoized
 from tools.whatif.build import graph_of
-from tools.whatif.change import Change
+from tools.whatif.change import Change, fingerprint
 from tools.whatif.graph import Graph
 from tools.whatif.replay import Program, Replay, changed, compile_program, recorded, run_program
 
@@ -127,6 +127,12 @@ def replay(profile: Profile, change: Change) -> Replay:
     return run_program(base.graph, base.program, changed(profile, base.graph, change))
 
 
+def step_ms(profile: Profile, change: Change) -> float:
+    """Mean step time with the change applied; each change is replayed once per profile."""
+    name = f"{__name__}.step_ms:{fingerprint(change)}"
+    return profile.memo(name, lambda: unchanged(profile).step_ms(replay(profile, change)))
+
+
 def savings_ms(profile: Profile, changes: Sequence[Change]) -> list[float]:
     """For each change what it saves once all the earlier ones are made, so that shared time is counted once."""
     steps_ms = [unchanged(profile).graph.window.recorded_step_ms]
@@ -139,13 +145,11 @@ def savings_ms(profile: Profile, changes: Sequence[Change]) -> list[float]:
 
 def saved_ms(profile: Profile, change: Change) -> float:
     """Step time that the change alone saves, without an interval."""
-    base = unchanged(profile)
-    return base.graph.window.recorded_step_ms - base.step_ms(replay(profile, change))
+    return unchanged(profile).graph.window.recorded_step_ms - step_ms(profile, change)
 
 
 def _step_ms(profile: Profile, change: Change) -> float:
-    base = unchanged(profile)
-    return max(base.step_ms(replay(profile, change)), FLOOR_SHARE * base.graph.window.recorded_step_ms)
+    return max(step_ms(profile, change), FLOOR_SHARE * unchanged(profile).graph.window.recorded_step_ms)
 
 
 def predict(profile: Profile, change: Change) -> Prediction:
@@ -153,9 +157,9 @@ def predict(profile: Profile, change: Change) -> Prediction:
     base = unchanged(profile)
     window = base.graph.window
     before_ms = window.recorded_step_ms
-    after_ms = base.step_ms(replay(profile, change))
-    cautious_ms = base.step_ms(replay(profile, tuple(part.cautious() for part in change)))
-    hopeful_ms = base.step_ms(replay(profile, tuple(part.hopeful() for part in change)))
+    after_ms = step_ms(profile, change)
+    cautious_ms = step_ms(profile, tuple(part.cautious() for part in change))
+    hopeful_ms = step_ms(profile, tuple(part.hopeful() for part in change))
     error_ms = base.missed_ms + abs(before_ms - after_ms) * window.noise_ms / max(before_ms, 1e-9)
     floor_ms = FLOOR_SHARE * before_ms
     model_ms = MODEL_ERROR_SHARE * abs(before_ms - after_ms)

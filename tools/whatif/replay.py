@@ -95,19 +95,18 @@ def _scale(
     lag: Rows,
     shares: NDArray[np.float64],
 ) -> None:
-    nodes, edges = graph.nodes, graph.edges
-    mine = np.flatnonzero((nodes.rank == rank) & (nodes.track == track) & ~nodes.frozen)
+    parts = graph.tracks.get((rank, track))
+    if parts is None:
+        return
+    nodes, edges, mine = graph.nodes, graph.edges, parts.nodes
     own[mine] = clock.lasting(nodes.end_ns[mine] - nodes.own_ns[mine], nodes.end_ns[mine])
     done = mine[nodes.collective[mine] >= 0]
     moved = nodes.begin_ns[nodes.collective[done]]
     whole = np.maximum(nodes.end_ns[done] - moved, 1)
     shares[done] = clock.lasting(moved, nodes.end_ns[done]) / whole
-    start = nodes.end_ns - nodes.own_ns
-    here = np.zeros(len(nodes), dtype=bool)
-    here[mine] = True
-    gaps = np.flatnonzero((edges.kind == EdgeKind.STREAM) & here[edges.target] & (edges.lag_ns > 0))
-    end = start[edges.target[gaps]]
-    lag[gaps] = clock.lasting(end - edges.lag_ns[gaps], end)
+    after = edges.target[parts.gaps]
+    end = nodes.end_ns[after] - nodes.own_ns[after]
+    lag[parts.gaps] = clock.lasting(end - edges.lag_ns[parts.gaps], end)
 
 
 def _transfers(graph: Graph, own: Rows, shares: NDArray[np.float64]) -> Rows:
@@ -159,7 +158,8 @@ class Program:
     edge_b: Rows
     source_a: list[int]  # places
     source_b: list[int]
-    is_last: np.ndarray[tuple[int], np.dtype[np.bool_]]  # the node's own time is spent here
+    chained: NDArray[np.bool_]  # goes on from the place before, which belongs to the same node
+    is_last: NDArray[np.bool_]  # the node's own time is spent here
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,6 +197,7 @@ def compile_program(graph: Graph) -> Program:
         edge_b,
         np.where(has_a, source[np.maximum(edge_a, 0)], chained).tolist(),
         np.where(has_b, source[np.maximum(edge_b, 0)], 0).tolist(),
+        index > 0,
         index == places.repeat(places) - 1,
     )
 
@@ -204,8 +205,7 @@ def compile_program(graph: Graph) -> Program:
 def run_program(graph: Graph, program: Program, times: Times) -> Replay:
     """Plays the graph with these own times and lags."""
     lags = np.append(times.lag_ns, NEVER_NS)
-    chained = (program.edge_a < 0) & (np.asarray(program.source_a) > 0)
-    lag_a = np.where(chained, 0, lags[program.edge_a]).tolist()
+    lag_a = np.where(program.chained, 0, lags[program.edge_a]).tolist()
     lag_b = lags[program.edge_b].tolist()
     own = np.where(program.is_last, times.own_ns[program.node], 0).tolist()
     ends = [graph.window.origin_ns]

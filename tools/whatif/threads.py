@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tools.errors import InputError
-from tools.intervals import IntervalSet, complement, intersect, length, merge, subtract, union
+from tools.intervals import IntervalSet, complement, distinct, intersect, length, merge, subtract, union
 from tools.run.events import EventKind
 from tools.views.rank_profile import RankProfile
 from tools.whatif.operations import NONE, Columns, Rows
@@ -83,7 +83,7 @@ def _cut(track: int, start_ns: int, end_ns: int | None, waits: Spans, marks: Row
     at = np.maximum(place, 0)
     kept = plain[~((place >= 0) & (plain > begin[at]) & (plain < end[at]))] if len(mine) else plain
     extra = np.array([start_ns] if end_ns is None else [start_ns, end_ns], dtype=np.int64)
-    bounds = np.unique(np.concatenate((extra, begin, end, kept)))
+    bounds = distinct(np.concatenate((extra, begin, end, kept)))
     bounds = bounds[bounds >= start_ns]
     wait = np.full(max(len(bounds) - 1, 0), NONE, dtype=np.int64)
     wait[np.searchsorted(bounds, begin)] = mine

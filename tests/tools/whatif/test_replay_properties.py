@@ -11,7 +11,7 @@ from tests.synthetic import RankBuilder, profile_of
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 from tools.whatif.critical_path import critical_path
-from tools.whatif.graph import Edges, Graph, NodeKind, Nodes, settle
+from tools.whatif.graph import EdgeKind, Edges, Graph, NodeKind, Nodes, settle
 from tools.whatif.predict import replay, unchanged
 from tools.whatif.replay import Times, compile_program, recorded, run_program
 from tools.whatif.window import Window
@@ -63,6 +63,20 @@ def test_a_replay_without_change_reproduces_every_recorded_moment(profile: Profi
     base = unchanged(profile)
     assert np.array_equal(base.identity.end_ns, base.graph.nodes.end_ns)
     assert base.missed_ms == 0.0
+
+
+@settings(max_examples=15, deadline=None)
+@given(runs())
+def test_every_node_and_gap_that_a_pace_applies_to_is_of_one_track(profile: Profile) -> None:
+    graph = unchanged(profile).graph
+    nodes, edges = graph.nodes, graph.edges
+    free = set(np.flatnonzero(~nodes.frozen).tolist())
+    assert sorted(node for parts in graph.tracks.values() for node in parts.nodes.tolist()) == sorted(free)
+    for (rank, track), parts in graph.tracks.items():
+        assert set(nodes.rank[parts.nodes]) == {rank}
+        assert set(nodes.track[parts.nodes]) == {track}
+        waiting = (edges.kind == EdgeKind.STREAM) & (edges.lag_ns > 0) & np.isin(edges.target, parts.nodes)
+        assert parts.gaps.tolist() == np.flatnonzero(waiting).tolist()
 
 
 @settings(max_examples=15, deadline=None)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tools.run.kinds import DEVICE_WORK, EventKind
-from tools.sources.kineto.decode import AnyEvent, Args, Decoded, Event, ExactEvent
+from tools.sources.kineto.decode import AnyEvent, Args, Decoded
 from tools.sources.kineto.details import Codes, DetailParts, integers
+from tools.sources.kineto.times import Times
 
 KIND_OF_CATEGORY: dict[str, EventKind] = {
     **dict.fromkeys(("cpu_op", "Operator"), EventKind.OPERATOR),
@@ -50,9 +51,6 @@ ANNOTATION_NAME = re.compile(
 
 _ON_DEVICE = np.array([kind in ON_DEVICE for kind in EventKind])
 
-LARGEST_DIGITS = 18  # a number of more digits is beyond int64, and may be too large to be compared at all
-LARGEST_US = 2**62 // 1000  # leaves room for an offset in int64 nanoseconds
-UNUSABLE = -(2**63)
 NO_ARGS = Args()
 INSTANT_PHASES = ("i", "I", "R")
 
@@ -92,31 +90,35 @@ class Columns:
 
     def add(self, decoded: Decoded) -> None:
         """Append the events of one slice."""
-        events: list[Event] | list[ExactEvent] = decoded.events
+        events: Sequence[AnyEvent] = decoded.events
         rows = self.rows
         self.seen += len(events) + decoded.unreadable
         self.excluded["not readable"] += decoded.unreadable
-        spans: list[AnyEvent] = [event for event in events if event.ph == "X"]
-        other: list[AnyEvent] = [event for event in events if event.ph != "X"]
-        instants = [event for event in other if event.ph in INSTANT_PHASES]
+        phases = [event.ph for event in events]
+        lasting = np.fromiter((phase == "X" for phase in phases), dtype=bool, count=len(phases))
+        spans = [event for event in events if event.ph == "X"]
         kinds = [KIND_OF_CATEGORY.get(event.cat, 0) for event in spans]
-        self._add_rows(spans, np.array(kinds, dtype=np.int8), decoded.exact)
+        self._add_rows(spans, np.array(kinds, dtype=np.int8), decoded.times.taken(lasting))
         self.spans += self.rows - rows
-        self._add_rows(instants, np.full(len(instants), EventKind.INSTANT, dtype=np.int8), decoded.exact)
-        self._add_flows([event for event in other if event.cat in FORWARD_BACKWARD], decoded.exact)
-        for event in other:
+        at: list[int] = np.flatnonzero(~lasting).tolist()
+        instants = [place for place in at if phases[place] in INSTANT_PHASES]
+        kind = np.full(len(instants), EventKind.INSTANT, dtype=np.int8)
+        self._add_rows([events[place] for place in instants], kind, _those(decoded, instants))
+        arrows = [place for place in at if events[place].cat in FORWARD_BACKWARD]
+        self._add_flows([events[place] for place in arrows], _those(decoded, arrows))
+        for event in (events[place] for place in at):
             args = event.args or NO_ARGS
             if event.ph == "M" and event.name == "thread_name" and isinstance(args.label, str):
                 self.labels[event.pid, event.tid] = args.label.strip()
-        known = len(instants) + sum(event.ph in "sftM" for event in other)
-        self.excluded["of a phase that is not read"] += len(other) - known
+        known = len(instants) + sum(phases[place] in "sftM" for place in at)
+        self.excluded["of a phase that is not read"] += len(at) - known
 
-    def _add_rows(self, events: list[AnyEvent], kind: NDArray[np.int8], exact: bool) -> None:
-        start, length, valid = _times(events, exact)
-        if not valid.all():
-            self.excluded["without a usable time"] += int(len(events) - valid.sum())
-            events = [event for event, good in zip(events, valid.tolist(), strict=True) if good]
-            start, length, kind = start[valid], length[valid], kind[valid]
+    def _add_rows(self, events: list[AnyEvent], kind: NDArray[np.int8], times: Times) -> None:
+        usable = times.usable
+        if not usable.all():
+            self.excluded["without a usable time"] += int(len(events) - usable.sum())
+            events = [event for event, good in zip(events, usable.tolist(), strict=True) if good]
+            times, kind = times.taken(usable), kind[usable]
         if not events:
             return
         args = [event.args or NO_ARGS for event in events]
@@ -124,7 +126,8 @@ class Columns:
         track = np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32)
         name = np.array([names[event.name] for event in events], dtype=np.int32)
         correlation = integers([item.correlation for item in args])
-        added = {"start_ns": start, "end_ns": start + length, "kind": kind, "name": name, "track": track}
+        start = times.start_ns
+        added = {"start_ns": start, "end_ns": start + times.length_ns, "kind": kind, "name": name, "track": track}
         added |= {"correlation": correlation, "external": _external(args, correlation)}
         for column, values in added.items():
             self.rows_of[column].append(values)
@@ -141,17 +144,20 @@ class Columns:
                 device, stream = integers([args[row].device]), integers([args[row].stream])
                 self.devices[code] = (int(device[0]), int(stream[0]))
 
-    def _add_flows(self, events: list[AnyEvent], exact: bool) -> None:
-        start, _, valid = _times(events, exact)
+    def _add_flows(self, events: list[AnyEvent], times: Times) -> None:
         ids, tracks = self.flow_ids, self.tracks
         columns = {
-            "time_ns": start,
+            "time_ns": times.start_ns,
             "starting": np.array([event.ph == "s" for event in events], dtype=bool),
             "identity": np.array([ids[event.id] for event in events], dtype=np.int64),
             "track": np.array([tracks[event.pid, event.tid] for event in events], dtype=np.int32),
         }
         for name, values in columns.items():
-            self.flows[name].append(values[valid])
+            self.flows[name].append(values[times.usable])
+
+
+def _those(decoded: Decoded, at: list[int]) -> Times:
+    return decoded.times.taken(np.array(at, dtype=np.int64))
 
 
 def _external(args: list[Args], correlation: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -160,28 +166,3 @@ def _external(args: list[Args], correlation: NDArray[np.int64]) -> NDArray[np.in
     if not (external >= 0).all():
         external = np.where(external >= 0, external, integers([item.external_old for item in args]))
     return np.where(external == correlation, -1, external)
-
-
-def _times(events: list[AnyEvent], exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Start and duration in ns, and whether both are usable."""
-    if exact:
-        start = np.array([_exact_ns(event.ts) for event in events], dtype=np.int64)
-        length = np.array([_exact_ns(event.dur) for event in events], dtype=np.int64)
-        return start, length, (start != UNUSABLE) & (length >= 0)
-    ts = np.array([event.ts for event in events], dtype=np.float64)
-    dur = np.array([event.dur for event in events], dtype=np.float64)
-    valid = (np.abs(ts) <= LARGEST_US) & (dur >= 0) & (dur <= LARGEST_US)
-    return _float_ns(np.where(valid, ts, 0.0)), _float_ns(np.where(valid, dur, 0.0)), valid
-
-
-def _float_ns(us: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Round to ns; whole and fractional part apart, because their product with 1000 would not fit a float64."""
-    whole = np.floor(us)
-    return whole.astype(np.int64) * 1000 + np.rint((us - whole) * 1000).astype(np.int64)
-
-
-def _exact_ns(us: int | float | Decimal) -> int:
-    exact = Decimal(us)
-    if not exact.is_finite() or exact.adjusted() > LARGEST_DIGITS or abs(exact) > LARGEST_US:
-        return UNUSABLE
-    return int((exact * 1000).to_integral_value())

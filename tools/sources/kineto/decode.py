@@ -6,13 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tools.documents import parse_json
+from tools.sources.kineto.times import Times, decimal_times, float_times, plain_times
 
 QUOTE, BACKSLASH = ord('"'), ord("\\")
 OPENING = (ord("["), ord("{"))
@@ -151,48 +152,65 @@ class Event(_Event, gc=False):
     dur: int | float = 0
 
 
+class TextEvent(_Event, gc=False):
+    """An event whose times need more digits than a float64 has, as they are written."""
+
+    ts: msgspec.Raw = NO_RAW
+    dur: msgspec.Raw = NO_RAW
+
+
 class ExactEvent(_Event, gc=False):
-    """An event whose times need more digits than a float64 has, or are written as strings."""
+    """An event whose times may be written in any way, also as strings."""
 
     ts: Decimal = Decimal("nan")
     dur: Decimal = Decimal(0)
 
 
-AnyEvent: TypeAlias = Event | ExactEvent
+AnyEvent: TypeAlias = Event | TextEvent | ExactEvent
 
 
 @dataclass
 class Decoded:
-    """The events of one slice."""
+    """The events of one slice and their times."""
 
-    events: list[Event] | list[ExactEvent]
-    exact: bool = False
+    events: list[Event] | list[TextEvent] | list[ExactEvent]
+    times: Times
     unreadable: int = 0  # events that are not valid, or not of the right types
 
 
 _decode_float: Callable[[bytearray], list[Event]] = msgspec.json.Decoder(list[Event]).decode
+_decode_text: Callable[[bytearray], list[TextEvent]] = msgspec.json.Decoder(list[TextEvent]).decode
 _decode_exact: Callable[[bytearray], list[ExactEvent]] = msgspec.json.Decoder(list[ExactEvent]).decode
+
+Form = Literal["float", "text", "decimal"]
 
 
 @dataclass
 class Decoder:
-    """Decodes slices; which of the two event types a file needs is found at its first slice and stays."""
+    """Decodes slices. The form of times that a file needs is found at its first slices, and never goes back."""
 
-    exact: bool = False
+    form: Form = "float"
 
     def strict(self, text: bytearray) -> Decoded:
         """The events of an array; raises one of ``DECODE_ERRORS`` when the text is no array of proper events."""
-        if not self.exact:
+        if self.form == "float":
             try:
                 events = _decode_float(text)
             except msgspec.ValidationError:
-                exact = _decode_exact(text)
-                self.exact = True
-                return Decoded(exact, exact=True)
-            if not _needs_digits(events):
-                return Decoded(events)
-            self.exact = True
-        return Decoded(_decode_exact(text), exact=True)
+                decoded = _exact(_decode_exact(text))
+                self.form = "decimal"
+                return decoded
+            ts = [event.ts for event in events]
+            if not _needs_digits(ts):
+                return Decoded(events, float_times(ts, [event.dur for event in events]))
+            self.form = "text"
+        if self.form == "text":
+            written = _decode_text(text)
+            times = plain_times([event.ts for event in written], [event.dur for event in written])
+            if times is not None:
+                return Decoded(written, times)
+            self.form = "decimal"
+        return _exact(_decode_exact(text))
 
     def tolerant(self, text: bytearray) -> Decoded:
         """The events among the array's members that can be read, one by one; never raises."""
@@ -200,12 +218,16 @@ class Decoder:
         pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
         found = [_one(bytes(text[start:end])) for start, end in pairs]
         events = [event for event in found if event is not None]
-        return Decoded(events, exact=True, unreadable=len(found) - len(events))
+        return _exact(events, unreadable=len(found) - len(events))
 
 
-def _needs_digits(events: list[Event]) -> bool:
+def _exact(events: list[ExactEvent], unreadable: int = 0) -> Decoded:
+    times = decimal_times([event.ts for event in events], [event.dur for event in events])
+    return Decoded(events, times, unreadable)
+
+
+def _needs_digits(times: list[int | float]) -> bool:
     """Return True when there are times too large for a float64 that are not whole microseconds either."""
-    times = [event.ts for event in events]
     values = np.array(times, dtype=np.float64)
     return bool((np.abs(values) >= EXACT_BELOW_US).any()) and float in set(map(type, times))
 
