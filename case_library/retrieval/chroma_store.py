@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from case_library.retrieval.embedding_choice import EmbeddingError
+from case_library.stand_ins import stand_ins
 from tools.errors import HermesError
 
 if TYPE_CHECKING:
@@ -26,27 +28,24 @@ class ChromaStore:
     """An opened store; ``close`` releases its files. Raises ``CaseIndexError`` if Chroma refuses it."""
 
     def __init__(self, folder: Path, embedding: TextEmbedding) -> None:
-        from chromadb.errors import ChromaError
-
         self._embedding = embedding
+        errors = chroma().errors
         try:
             self._client = _client(folder)
             # Vectors are made here and not by Chroma, whose own embedding would be downloaded.
             self._collection = self._client.get_collection(COLLECTION, embedding_function=None)
-        except (ChromaError, ValueError) as error:
+        except (errors.ChromaError, ValueError) as error:
             raise CaseIndexError(f"Chroma cannot open the case index ({error}); delete the cache folder.") from error
 
     def nearest(self, text: str, limit: int) -> dict[str, float]:
         """Cosine similarity (-1 to 1) of the nearest cases by id; raises ``EmbeddingError`` if there is no vector."""
-        from chromadb.errors import ChromaError
-
         count = min(limit, self._collection.count())
         if not count:
             return {}
         vectors: Any = self._embedding([text])
         try:
             found = self._collection.query(query_embeddings=vectors, n_results=count, include=["distances"])
-        except ChromaError as error:
+        except chroma().errors.ChromaError as error:
             raise EmbeddingError(f"The vectors do not fit those of the index ({error}).") from error
         distances = found["distances"] or [[]]
         return {name: 1.0 - distance for name, distance in zip(found["ids"][0], distances[0], strict=True)}
@@ -54,6 +53,13 @@ class ChromaStore:
     def close(self) -> None:
         """Release the files; a second call does nothing."""
         self._client.close()
+
+
+def chroma() -> ModuleType:
+    """Chroma, imported without the exporter of its telemetry, which stays off."""
+    with stand_ins("opentelemetry.exporter"):
+        import chromadb
+    return cast("ModuleType", chromadb)
 
 
 def build_store(folder: Path, embedding: TextEmbedding, ids: Sequence[str], texts: Sequence[str]) -> None:
@@ -70,12 +76,11 @@ def build_store(folder: Path, embedding: TextEmbedding, ids: Sequence[str], text
 
 
 def _client(folder: Path) -> Client:
-    import chromadb
-    from chromadb.config import Settings
+    chromadb = chroma()
 
     # A `.env` in the working folder belongs to somebody else's program: it must not configure ours.
     no_file: dict[str, Any] = {"_env_file": None}
-    settings = Settings(
+    settings = chromadb.config.Settings(
         **no_file,
         anonymized_telemetry=False,
         chroma_otel_collection_endpoint="",

@@ -5,11 +5,12 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from case_library.retrieval.words import lexicon, terms
+from case_library.retrieval.words import WORDS_KEPT, lexicon, terms
 
 DIMENSION = 2048
 NGRAM_SIZES = (4, 5)
@@ -49,18 +50,33 @@ class HashedTextEmbedding:
 
 def text_counts(texts: Sequence[str]) -> NDArray[np.float64]:
     """Counts of the words, n-grams and concepts of each text in each bucket, shape ``(texts, DIMENSION)``."""
+    return _counts(tuple(texts))
+
+
+@lru_cache(maxsize=1)  # the weights of an index are fitted on the counts that they then weigh
+def _counts(texts: tuple[str, ...]) -> NDArray[np.float64]:
     counts = np.zeros((len(texts), DIMENSION))
     for row, text in zip(counts, texts, strict=True):
         features: Counter[str] = Counter()
         for word in terms(text):
-            features["w:" + word] += 1
-            padded = f"<{word}>"
-            for size in NGRAM_SIZES:
-                features.update("n:" + padded[start : start + size] for start in range(len(padded) - size + 1))
+            features.update(_features(word))
         features.update("w:" + concept for concept in lexicon().concepts(text))
         for feature, count in features.items():
-            row[zlib.crc32(feature.encode()) % DIMENSION] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)
+            row[_bucket(feature)] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)
+    counts.setflags(write=False)
     return counts
+
+
+@lru_cache(WORDS_KEPT)
+def _features(word: str) -> tuple[str, ...]:
+    padded = f"<{word}>"
+    ngrams = ("n:" + padded[start : start + size] for size in NGRAM_SIZES for start in range(len(padded) - size + 1))
+    return ("w:" + word, *ngrams)
+
+
+@lru_cache(8 * WORDS_KEPT)
+def _bucket(feature: str) -> int:
+    return zlib.crc32(feature.encode()) % DIMENSION
 
 
 def unit_vectors(rows: Vector) -> Vector:

@@ -87,10 +87,10 @@ def take_snapshot(
 
 def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
     """Return a key of all that makes the index: cases, taxonomy, lexicon, embedding, layout and Chroma's version."""
-    import chromadb
+    from case_library.retrieval.chroma_store import chroma
 
     digest = hashlib.sha256()
-    parts = [f"{LAYOUT_VERSION} {embedding_choice.version(embedding)} {chromadb.__version__}".encode()]
+    parts = [f"{LAYOUT_VERSION} {embedding_choice.version(embedding)} {chroma().__version__}".encode()]
     parts += [files(package).joinpath(name).read_bytes() for package, name in READ_BY_INDEX]
     for path, content in contents.items():
         parts += [b"private" if path in own else b"", path.name.encode(), content]

@@ -8,13 +8,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\d+[A-Za-z][A-Za-z0-9]*")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[A-Za-z]*")
 MAX_TEXT = 20_000
+WORDS_KEPT = 1 << 14  # words whose parts are kept, since most words occur again and again
 
 
 @cache
@@ -49,17 +50,20 @@ def _tokens(text: str) -> list[str]:
     return _TOKEN.findall(text)
 
 
-def _forms(token: str) -> list[str]:
+@lru_cache(WORDS_KEPT)
+def _forms(token: str) -> tuple[str, ...]:
     whole = token.lower().strip("_")
     parts = _parts(token)
     forms = [whole] if len(parts) < 2 else [whole, *parts]
-    return [trim(form) for form in forms if len(form) > 1 and not form.isdigit() and form not in filler()]
+    return tuple(trim(form) for form in forms if len(form) > 1 and not form.isdigit() and form not in filler())
 
 
-def _parts(token: str) -> list[str]:
-    return [piece.lower() for part in token.split("_") for piece in _CAMEL.findall(part)]
+@lru_cache(WORDS_KEPT)
+def _parts(token: str) -> tuple[str, ...]:
+    return tuple(piece.lower() for part in token.split("_") for piece in _CAMEL.findall(part))
 
 
+@lru_cache(WORDS_KEPT)
 def trim(word: str) -> str:
     """A word without its commonest English endings, so that ``reads`` and ``reading`` meet."""
     for ending in ("ing", "ed", "es", "s"):

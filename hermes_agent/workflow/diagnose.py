@@ -5,11 +5,16 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+from case_library.stand_ins import Functions, stand_ins
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
+
+if TYPE_CHECKING:
+    from hermes_agent.workflow.workspace import Workspace
 
 Writer = Callable[[Diagnosis, Emit], Diagnosis]
 
@@ -51,18 +56,32 @@ def _run(request: Request, emit: Emit) -> Diagnosis:
     workspace.prepare()  # loading begins here, while the heavy libraries are imported
     _settle_environment(os.environ)
     try:
-        from hermes_agent.workflow.graph import build, config
-
-        result: dict[str, object] = {}
-        for mode, chunk in build().stream({}, config=config(), context=workspace, stream_mode=["custom", "values"]):  # type: ignore[call-overload]
-            if mode == "custom":
-                event: Event = chunk
-                emit(event)
-            else:
-                result = chunk
+        with stand_ins("langsmith", "langgraph_sdk", known=UNTRACED):
+            result = _stream(workspace, emit)
     finally:
         workspace.close()
     return Diagnosis.model_validate(result["diagnosis"])
+
+
+def _stream(workspace: Workspace, emit: Emit) -> dict[str, object]:
+    """The last state of the workflow; its events are passed on."""
+    from hermes_agent.workflow.graph import build, config
+
+    result: dict[str, object] = {}
+    for mode, chunk in build().stream({}, config=config(), context=workspace, stream_mode=["custom", "values"]):  # type: ignore[call-overload]
+        if mode == "custom":
+            event: Event = chunk
+            emit(event)
+        else:
+            result = chunk
+    return result
+
+
+# What LangGraph asks of LangSmith in every run: whether the run is traced, which it never is.
+UNTRACED: Functions = {
+    "langsmith.run_helpers": {"get_tracing_context": lambda: dict.fromkeys(("parent", "tags", "metadata"))},
+    "langsmith.utils": {"tracing_is_enabled": lambda: False},
+}
 
 
 def _settle_environment(environment: Mapping[str, str]) -> None:

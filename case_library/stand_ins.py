@@ -1,0 +1,72 @@
+"""Stand-ins for packages that a library imports at once although this program never calls them.
+
+LangGraph imports the clients of two services, LangSmith and the LangGraph server, and Chroma the exporter of its
+telemetry. None of them is ever used here, but their imports take a third of the time to start.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+Functions = Mapping[str, Mapping[str, Callable[[], object]]]  # by module and name
+
+
+class NotCalled:
+    """The base of every class of a stand-in: nobody may make an object of it."""
+
+    def __init__(self, *_: object, **__: object) -> None:
+        raise RuntimeError(f"{type(self).__name__} belongs to a service that this program does not use")
+
+
+class StandIn(ModuleType):
+    """A module whose names are classes that nobody may use, but for the functions that it is given."""
+
+    def __init__(self, name: str, known: Functions) -> None:
+        super().__init__(name)
+        self._known = known
+        vars(self).update(known.get(name, {}))
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        whole = f"{self.__name__}.{name}"
+        return importlib.import_module(whole) if whole in self._known else type(name, (NotCalled,), {})
+
+
+class _Finder(MetaPathFinder, Loader):
+    def __init__(self, packages: Sequence[str], known: Functions) -> None:
+        self._packages, self._known = packages, known
+
+    def stands_in_for(self, name: str) -> bool:
+        return any(name == package or name.startswith(f"{package}.") for package in self._packages)
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        return ModuleSpec(name, self, is_package=True) if self.stands_in_for(name) else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return StandIn(spec.name, self._known)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing is left to do."""
+
+
+@contextmanager
+def stand_ins(*packages: str, known: Functions | None = None) -> Iterator[None]:
+    """While inside, imports of these packages give stand-ins, unless they are imported already.
+
+    ``known`` holds what may be called. Afterwards the packages can be imported as they are.
+    """
+    finder = _Finder([name for name in packages if name not in sys.modules], known or {})
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        for name in [name for name in sys.modules if finder.stands_in_for(name)]:
+            sys.modules.pop(name, None)
