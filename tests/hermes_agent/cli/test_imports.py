@@ -1,0 +1,86 @@
+"""The packages that each command may import: what a command does not need, its user does not wait for."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.demo.data import demo_run
+
+OURS = {"hermes_agent", "tools", "case_library", "prompts"}
+RECORDS = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
+TABLES = {"numpy", "pandas", "pyarrow", "dateutil", "cython_runtime", "pytz", "six", "msgspec", "isal", "yaml"}
+CHROMA = {
+    *("chromadb", "chromadb_rust_bindings", "pydantic_settings", "dotenv", "orjson", "overrides", "pybase64"),
+    *("tenacity", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "jsonpointer"),
+    *("httpx", "httpcore", "idna", "click", "rich", "pygments", "zstandard", "opentelemetry", "psutil", "google"),
+    *("importlib_metadata", "zipp", "mmh3", "anyio", "h11", "sniffio", "certifi", "tqdm"),
+}
+LANGGRAPH = {
+    *("langgraph", "langchain_core", "langchain_protocol", "ormsgpack", "xxhash", "uuid_utils", "jsonpatch"),
+    *("requests", "urllib3", "charset_normalizer", "packaging"),
+}
+SCREEN = {"textual", "rich", "pygments", "markdown_it", "linkify_it", "uc_micro", "mdurl", "platformdirs"}
+
+ALLOWED = {
+    "env": set[str](),
+    "steps RUN": RECORDS | TABLES,
+    "ranks RUN": RECORDS | TABLES,
+    "cases show garbage_collection": RECORDS | {"yaml", "cython_runtime"},
+    "cases search loader": RECORDS | TABLES - {"pandas", "pyarrow"} | CHROMA,
+    "diagnose RUN --no-cache": RECORDS | TABLES | CHROMA | LANGGRAPH,
+    "diagnose RUN": RECORDS | {"yaml", "msgspec", "isal", "cython_runtime"},  # made before
+    "ask RUN why --no-llm": RECORDS | TABLES,  # of a run that was diagnosed before
+}
+RUN_COMMAND = """
+import sys
+from hermes_agent.cli.main import main
+code = main(sys.argv[1:])
+print("IMPORTED", *sys.modules, file=sys.stderr)
+sys.exit(code)
+"""
+OPEN_CHAT = """
+import sys
+from hermes_agent.cli.arguments import settings
+from hermes_agent.cli.chat import openings
+from hermes_agent.model.request import Request
+from hermes_agent.tui.app import HermesChat
+HermesChat(openings(Request(paths=()), settings(no_llm=True)))
+print("IMPORTED", *sys.modules, file=sys.stderr)
+"""
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a user for whom the demo run was diagnosed before."""
+    folder = tmp_path_factory.mktemp("home")
+    imported(folder, RUN_COMMAND, "diagnose", str(demo_run()))
+    return folder
+
+
+def imported(home: Path, program: str, *words: str) -> set[str]:
+    """The top-level packages outside of the standard library that a program imports in a process of its own."""
+    own = {"HOME": str(home), "XDG_CACHE_HOME": str(home / "cache"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", program, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=home, env=os.environ | own)
+    modules = done.stderr.rpartition("IMPORTED")[2].split()
+    packages = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
+    return {name for name in packages if not name.startswith("_")}
+
+
+@pytest.mark.parametrize("command", ALLOWED)
+def test_a_command_imports_no_more_than_it_needs(home: Path, command: str) -> None:
+    words = [str(demo_run()) if word == "RUN" else word for word in command.split()]
+
+    found = imported(home, RUN_COMMAND, *words)
+
+    assert found - OURS <= ALLOWED[command]
+    assert "hermes_agent" in found
+
+
+def test_the_chat_imports_the_screen_alone_before_it_is_shown(home: Path) -> None:
+    assert imported(home, OPEN_CHAT) - OURS <= RECORDS | SCREEN
