@@ -59,7 +59,7 @@ def chroma() -> ModuleType:
     """Chroma, imported without the exporter of its telemetry, which stays off."""
     with stand_ins("opentelemetry.exporter"):
         import chromadb
-    return cast("ModuleType", chromadb)
+    return chromadb
 
 
 def build_store(folder: Path, embedding: TextEmbedding, ids: Sequence[str], texts: Sequence[str]) -> None:
