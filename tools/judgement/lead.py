@@ -45,11 +45,17 @@ class Lead:
     decide_by: str
 
 
-def candidates_of(profile: Profile, kind: str, rank: int) -> tuple[tuple[Candidate, ...], str]:
-    """Candidates of a kind of place, without those that the run's own records speak against, and what decides."""
+def candidates_of(
+    profile: Profile, kind: str, rank: int, each_ms: float | None = None
+) -> tuple[tuple[Candidate, ...], str]:
+    """Candidates of a kind of place, without those that the run's own records speak against, and what decides.
+
+    ``each_ms`` is the length of one pause, where the place is one: a short one is no collection of all objects.
+    """
     entry = _kinds()[kind]
     records = profile.host_records
-    excluded = {"garbage_collection"} if _collections_known(profile, rank) else set()
+    short = each_ms is not None and each_ms < profile.thresholds["full_collection_ms"]
+    excluded = {"garbage_collection"} if short or _collections_known(profile, rank) else set()
     if records is not None and rank in records.ranks and records.sampled_s(rank):
         excluded.add("cpu_contention")
     chosen = [each for each in entry["candidates"] if each["cause"] not in excluded]

@@ -94,7 +94,7 @@ def _lead(profile: Profile, pause: _Pause, ranks: tuple[int, ...]) -> Lead:
         claim = Sentence(f"{where}, {{2}} in such a step: {{0}} per step ({{1}}).", (cost, share, each), names)
     first = pause.between[0] == STEP_BEGIN or makes_batch(profile, pause.rank, moments)
     kind = "rare_pause" if pause.rare else "first_pause" if first else "pause"
-    candidates, decide_by = candidates_of(profile, kind, pause.rank)
+    candidates, decide_by = candidates_of(profile, kind, pause.rank, each.value)
     place = Place("host", ranks, pause.steps, pause.between, inside)
     return Lead(place, cost.value, share.value, claim, candidates, decide_by)
 
@@ -163,5 +163,6 @@ def _waited_for(profile: Profile, lead: Lead, late: RankedCause) -> Lead:
     said = replace(lead, claim=Sentence(text, (*claim.facts, waiting), claim.names))
     if lead.place.steps != EVERY_STEP or lead.place.between is None or lead.place.between[0] == STEP_BEGIN:
         return said
-    candidates, decide_by = candidates_of(profile, "late_pause", lead.place.ranks[0])
+    each = claim.facts[2 if len(claim.facts) > 2 else 0]  # of the only step its whole pause
+    candidates, decide_by = candidates_of(profile, "late_pause", lead.place.ranks[0], each.value)
     return replace(said, candidates=candidates, decide_by=decide_by)

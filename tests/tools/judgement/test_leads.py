@@ -95,3 +95,16 @@ def test_a_pause_inside_a_named_span_says_in_which() -> None:
     (lead,) = ranking(profile_of(rank)).leads
     assert lead.place.frame == "[Callback]Tidy.on_train_batch_end"
     assert lead.claim.names == ("aten::mm", "aten::detach", "[Callback]Tidy.on_train_batch_end")
+
+
+@pytest.mark.parametrize(("pause_us", "first"), [(60_000.0, "garbage_collection"), (12_000.0, "operator_dispatch")])
+def test_a_pause_too_short_for_a_collection_of_all_objects_is_none(pause_us: float, first: str) -> None:
+    rank = RankBuilder(device=None)
+    for step in range(4):
+        begin = step * 100_000.0
+        rank.step(step, begin, begin + 100_000.0)
+        rank.operator("aten::mm", begin, 20_000.0)
+        rank.operator("aten::detach", begin + 20_000.0 + pause_us, 80_000.0 - pause_us)
+    (lead,) = ranking(profile_of(rank)).leads
+    assert lead.candidates[0].cause == first
+    assert sum(each.likelihood for each in lead.candidates) <= 1.0

@@ -35,7 +35,9 @@ def value_reads(profile: Profile) -> Check | Finding | None:
     limits, ranks = profile.thresholds, profile.run.rank_numbers
     shares, counts = (measure_ranks(profile, ranks, name) for name in ("value_read_pct", "value_reads_per_step"))
     worst = worst_of(values(shares))
-    if counts[worst].value < limits["value_reads"] or shares[worst].value < limits["cause_share_pct"]:
+    if counts[worst].value < limits["value_reads"]:
+        return clean(say("A step reads {0} of tensors one after the other.", counts[worst]))
+    if shares[worst].value < limits["cause_share_pct"]:
         text = "A step reads {0} of tensors in loops, which takes {1} of it at most."
         return clean(say(text, counts[worst], shares[worst]))
     chosen = affected(values(shares), limits["noted_pct"])
