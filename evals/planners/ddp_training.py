@@ -1,13 +1,14 @@
-"""One rank of a data-parallel training over gloo, or of the measurements that its step is predicted from; needs torch.
+"""One rank of data-parallel trainings over gloo, and of the measurements that their steps are predicted from.
 
-Run as a program, with RANK, MASTER_ADDR and MASTER_PORT set: ``python ddp_training.py MODEL costs`` or
-``python ddp_training.py MODEL CAP_MB...`` (0 is PyTorch's default); rank 0 prints one JSON object.
+Needs torch. Run as a program, with RANK, MASTER_ADDR and MASTER_PORT set: ``python ddp_training.py MODEL CAP_MB...``
+(0 is PyTorch's default). Rank 0 prints one JSON object: ``costs`` and the step with each bucket size in ms.
 """
 
 import itertools
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 
@@ -17,16 +18,18 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 RANKS = 2
-WARM_UP, STEPS = 4, 16
-TRANSFER_ELEMENTS = tuple(1 << power for power in range(14, 21, 2))  # float32: 64 KiB to 4 MiB, as buckets are
-TRANSFERRED_ELEMENTS = 1 << 20  # of each size, in all
+ROUNDS, WARM_UP, STEPS = 2, 1, 6  # in each round all is measured in turn, so that a slow moment hits all alike
+QUIET = 0.25  # the quantile of all times that is taken: another process made the longer ones so long
+BEHIND_TRANSFERS = 10  # added to the niceness of the computing thread: transfers go first, as on a device
+LATENCY_ELEMENTS, BANDWIDTH_ELEMENTS = 1 << 10, 1 << 18  # float32: 4 KiB and 1 MiB
+TRANSFERS = 4
 MODELS: dict[str, tuple[list[int], int]] = {  # widths of the layers, and the batch
     "small-many": ([96, 128] * 30, 2048),
-    "narrow-deep": ([192, 256] * 24, 1536),
-    "pyramid": ([1536, 1024, 768, 512, 384, 256, 192, 128, 96, 64], 1024),
-    "wide": ([640, 512, 768] * 4, 1024),
+    "narrow-deep": ([192, 256] * 16, 1536),
+    "pyramid": ([1024, 768, 512, 384, 256, 192, 128, 96, 64], 1536),
+    "wide": ([512, 640] * 4, 1024),
     "mixed": ([512, 64, 768, 32] * 8, 1536),
-    "large-batch": ([320, 448] * 12, 2048),
+    "large-batch": ([320, 448] * 5, 4096),
 }
 
 
@@ -42,30 +45,25 @@ def step_ms(step: Callable[[], object]) -> list[float]:
     return times
 
 
-def median(values: list[float]) -> float:
-    """The median, the larger one of both ranks."""
-    slower = torch.tensor(sorted(values)[len(values) // 2], dtype=torch.float64)
+def quiet(values: list[float]) -> float:
+    """The time when nothing else ran, the larger one of both ranks."""
+    slower = torch.tensor(values, dtype=torch.float64).quantile(QUIET)
     dist.all_reduce(slower, op=dist.ReduceOp.MAX)
     return float(slower)
 
 
-def transfers() -> list[dict[str, float]]:
-    """Time of an all-reduce of each size, one behind the other as buckets are, nothing else running.
+def transfer_ms(elements: int) -> list[float]:
+    """Times of an all-reduce, one behind the other as buckets are, nothing else running.
 
     A link that was idle passes the first bytes faster: its shaper has saved up some.
     """
-    points = []
-    for elements in TRANSFER_ELEMENTS:
-        buffer = torch.ones(elements)
-        count = max(3, TRANSFERRED_ELEMENTS // elements)
-        for _ in range(WARM_UP):
-            dist.all_reduce(buffer[: TRANSFER_ELEMENTS[-2]])
-        dist.barrier()
+    buffer, times = torch.ones(elements), []
+    for number in range(1 + TRANSFERS):
         started = time.perf_counter()
-        for _ in range(count):
-            dist.all_reduce(buffer)
-        points.append({"bytes": 4 * elements, "ms": median([1000 * (time.perf_counter() - started) / count])})
-    return points
+        dist.all_reduce(buffer)
+        if number:
+            times.append(1000 * (time.perf_counter() - started))
+    return times
 
 
 def untransferred(_: None, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:
@@ -102,34 +100,51 @@ class Training:
 
         return step
 
-    def costs(self) -> dict[str, object]:
-        """The gradients in order of readiness, in buckets that are not transferred, and what follows the last one."""
-        self.distribute(0)
-        self.model.register_comm_hook(None, untransferred)
-        ready: dict[str, list[float]] = {}
-        sizes: dict[str, int] = {}
-        started = [0.0]
 
-        def hook(name: str) -> Callable[[Tensor], None]:
-            return lambda _: ready.setdefault(name, []).append(1000 * (time.perf_counter() - started[0]))
+class Costs:
+    """The gradients in order of readiness, in buckets that are not transferred, what follows the last one, the link."""
 
-        for name, parameter in self.model.named_parameters():
-            sizes[name] = parameter.numel() * parameter.element_size()
-            parameter.register_post_accumulate_grad_hook(hook(name))
-        step = self.stepper()
+    def __init__(self, name: str) -> None:
+        self.training = Training(name)
+        self.sizes: dict[str, int] = {}
+        self.ready_ms: dict[str, list[float]] = {}
+        self.tails_ms: list[float] = []
+        self.transfers_ms: dict[int, list[float]] = {LATENCY_ELEMENTS: [], BANDWIDTH_ELEMENTS: []}
+        self.training.distribute(0)
+        self.training.model.register_comm_hook(None, untransferred)
+        for part, parameter in self.training.model.named_parameters():
+            self.sizes[part] = parameter.numel() * parameter.element_size()
+            self.ready_ms[part] = []
+            parameter.register_post_accumulate_grad_hook(self._hook(part))
+        self.step, self.started = self.training.stepper(), 0.0
 
-        def timed() -> None:
-            started[0] = time.perf_counter()
-            step()
+    def _hook(self, part: str) -> Callable[[Tensor], None]:
+        return lambda _: self.ready_ms[part].append(1000 * (time.perf_counter() - self.started))
 
-        whole_ms = step_ms(timed)
-        moments = {name: median(times[-STEPS:]) for name, times in ready.items()}
-        tails = [whole - max(times[-STEPS:][place] for times in ready.values()) for place, whole in enumerate(whole_ms)]
-        in_order = sorted(moments, key=lambda name: moments[name])
+    def _timed(self) -> None:
+        self.started = time.perf_counter()
+        self.step()
+
+    def measure(self) -> None:
+        """Add one round."""
+        whole_ms = step_ms(self._timed)
+        for times in self.ready_ms.values():
+            del times[-WARM_UP - STEPS : -STEPS]
+        self.tails_ms += [
+            whole - max(times[place - STEPS] for times in self.ready_ms.values())
+            for place, whole in enumerate(whole_ms)
+        ]
+        for elements, times in self.transfers_ms.items():
+            times += transfer_ms(elements)
+
+    def record(self) -> dict[str, object]:
+        """All rounds together."""
+        moments = {part: quiet(times) for part, times in self.ready_ms.items()}
+        in_order = sorted(moments, key=lambda part: moments[part])
         return {
-            "gradients": [{"ready_ms": moments[name], "bytes": sizes[name]} for name in in_order],
-            "update_ms": median(tails),
-            "points": transfers(),
+            "gradients": [{"ready_ms": moments[part], "bytes": self.sizes[part]} for part in in_order],
+            "update_ms": quiet(self.tails_ms),
+            "points": [{"bytes": 4 * elements, "ms": quiet(times)} for elements, times in self.transfers_ms.items()],
         }
 
 
@@ -137,18 +152,20 @@ def main() -> None:
     """Measure, and print what was measured."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    rank = int(os.environ["RANK"])
-    dist.init_process_group("gloo", rank=rank, world_size=RANKS)
-    name, *words = sys.argv[1:]
-    if words == ["costs"]:
-        measured = Training(name).costs()
-    else:
-        measured = {}
-        for word in words:
-            training = Training(name)
-            training.distribute(float(word))
-            measured[word] = median(step_ms(training.stepper()))
-    if rank == 0:
+    dist.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=RANKS)
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), BEHIND_TRANSFERS)  # gloo has its threads by now
+    name, *caps = sys.argv[1:]
+    costs, steps, times = Costs(name), {}, {cap: list[float]() for cap in caps}
+    for cap in caps:
+        training = Training(name)
+        training.distribute(float(cap))
+        steps[cap] = training.stepper()
+    for _ in range(ROUNDS if caps else 1):
+        costs.measure()
+        for cap, step in steps.items():
+            times[cap] += step_ms(step)
+    measured = {"costs": costs.record(), "steps_ms": {cap: quiet(values) for cap, values in times.items()}}
+    if dist.get_rank() == 0:
         print(json.dumps(measured))
     dist.barrier()  # no rank leaves while another still transfers
     dist.destroy_process_group()

@@ -30,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``plan``."""
     parser.add_argument("planner", choices=PLANNERS, metavar="PLANNER", help=", ".join(PLANNERS))
     parser.add_argument("input", nargs="?", metavar="INPUT.json", help="the input, described by --schema; - reads it")
+    parser.add_argument(
+        "--from", dest="recorded", metavar="RUN", type=Path, help="a run with the input (gradient-buckets)"
+    )
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of input and plan")
 
@@ -42,14 +45,24 @@ def run(args: argparse.Namespace) -> int:
     if args.schema:
         print_json(chosen.schema())
         return ExitCode.OK
-    if args.input is None:
-        raise UsageError(f"name the input of {args.planner}; hermes-dx plan {args.planner} --schema describes it")
-    made = chosen.plan(_content(args.input))
+    if (args.input is None) == (args.recorded is None):
+        raise UsageError(f"name one input of {args.planner}; hermes-dx plan {args.planner} --schema describes it")
+    made = _of_run(args.planner, args.recorded) if args.recorded is not None else chosen.plan(_content(args.input))
     if args.json:
         print_json(as_record(made))
     else:
         print(_text(made))
     return ExitCode.OK
+
+
+def _of_run(name: str, run: Path) -> Planned:
+    from tools.sources.load import load_run
+    from tools.views.profile import Profile
+    from tools.whatif.planners.recorded_gradients import plan_run
+
+    if name != "gradient-buckets":
+        raise UsageError(f"{name} cannot take its input from a run yet; gradient-buckets can")
+    return plan_run(Profile(load_run([run])))
 
 
 def _content(name: str) -> bytes:

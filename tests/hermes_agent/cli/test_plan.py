@@ -79,6 +79,18 @@ def test_the_schema_needs_no_input_and_describes_every_field(name: str, capsys: 
     assert schema["plan"]["properties"]
 
 
+def test_a_recorded_run_gives_its_gradients_link_and_buckets(capsys: pytest.CaptureFixture[str]) -> None:
+    run = Path(__file__).parents[3] / "evals/lab/recorded/tiny_buckets/sounds-mild/slow"
+    assert execute(plan, "gradient-buckets", "--from", str(run), "--json") == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["before_ms"] == pytest.approx(127.24, rel=0.03)  # the recorded step
+    assert record["plan"]["ddp"]["bucket_cap_mb"] is None  # the default, as in its fixed twin
+    with pytest.raises(UsageError, match="cannot take its input from a run"):
+        execute(plan, "layout", "--from", str(run))
+    with pytest.raises(UsageError, match="name one input"):
+        execute(plan, "gradient-buckets", "-", "--from", str(run))
+
+
 def test_a_missing_input_is_a_usage_error_and_a_missing_file_an_input_error(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--schema describes it"):
         execute(plan, "layout")

@@ -22,6 +22,7 @@ DDP_FIRST_BUCKET_BYTES = MIB  # torch.distributed._DEFAULT_FIRST_BUCKET_BYTES
 DDP_BUCKET_MB = 25.0  # default of DistributedDataParallel(bucket_cap_mb=...)
 MOST_GRADIENTS = 20_000  # the search looks at every pair: 2e8 at most, about a second
 CAPS_PER_OCTAVE = 4  # sizes of bucket_cap_mb that are tried between 2**n and 2**(n+1) MiB
+NOTICEABLE = 0.01  # of the step; steps of two starts of one setting differ by more, so it is worth no smaller buckets
 ROUNDING = 1e-12  # relative; sums of the same times in another order differ by less
 
 
@@ -72,7 +73,8 @@ class Input(Given):
 class Ddp(Plan):
     """The best setting of DistributedDataParallel, which fills a bucket until its size reaches the cap.
 
-    ``bucket_cap_mb`` is None where none is faster than the default, whose first bucket is smaller than the others.
+    ``bucket_cap_mb`` is the largest within 1 % of the fastest, and None where the default, whose first bucket is
+    smaller than the others, is within 1 % of it.
     """
 
     bucket_cap_mb: float | None
@@ -188,7 +190,7 @@ class _Costs:
 
 
 def _ddp(costs: _Costs, update_ms: float) -> Ddp:
-    """The best ``bucket_cap_mb``, the largest of equals; setting it sets the size of the first bucket as well.
+    """The largest ``bucket_cap_mb`` near the best; setting it sets the size of the first bucket as well.
 
     So do recent versions of PyTorch; older ones always close the first bucket at 1 MiB.
     """
@@ -196,11 +198,12 @@ def _ddp(costs: _Costs, update_ms: float) -> Ddp:
     octaves = int(np.ceil(np.log2(max(costs.total_bytes / MIB, 1.0)))) + 10
     caps_mb = [round(2.0 ** (-10 + step / CAPS_PER_OCTAVE), 6) for step in range(octaves * CAPS_PER_OCTAVE + 1)]
     ends = {cap: costs.end_ms(ddp_buckets(costs.sizes, cap * MIB, cap * MIB))[0] for cap in caps_mb}
-    best_ms, default_ms = min(ends.values()), costs.end_ms(default)[0]
-    best = max(cap for cap, end in ends.items() if end <= best_ms * (1 + ROUNDING))
-    if default_ms <= ends[best] * (1 + ROUNDING):
-        return Ddp(bucket_cap_mb=None, after_ms=default_ms + update_ms, default_ms=default_ms + update_ms)
-    return Ddp(bucket_cap_mb=best, after_ms=ends[best] + update_ms, default_ms=default_ms + update_ms)
+    default_ms = costs.end_ms(default)[0] + update_ms
+    near_ms = (min(ends.values()) + update_ms) * (1 + NOTICEABLE)
+    if default_ms <= near_ms:
+        return Ddp(bucket_cap_mb=None, after_ms=default_ms, default_ms=default_ms)
+    best = max(cap for cap, end_ms in ends.items() if end_ms + update_ms <= near_ms)
+    return Ddp(bucket_cap_mb=best, after_ms=ends[best] + update_ms, default_ms=default_ms)
 
 
 def _check_partition(buckets: Sequence[Sequence[int]], gradients: int) -> None:

@@ -1,0 +1,115 @@
+"""The input of ``gradient-buckets`` from a recorded data-parallel training on processors.
+
+A gradient is ready where its AccumulateGrad ends, on the rank where that is last; the link is the line through the
+transfer times of the all-reduces over their sizes. With a device the gradient is ready when its kernels end, which a
+trace does not say, so such runs are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from tools.errors import InputError
+from tools.views.collectives import element_bytes_of, elements_of
+from tools.views.gradient_sync import gradient_passes
+from tools.views.profile import Profile
+from tools.views.transfers import Fit, fits, transfers
+from tools.whatif.planners.gradient_buckets import Buckets, Gradient, Input, Link, plan
+from tools.whatif.planners.record import Planned
+
+NS_PER_MS = 1e6
+
+
+def plan_run(profile: Profile) -> Planned:
+    """Return the plan for a run, with how well the replay of its present buckets meets the recorded step."""
+    made = plan(recorded_gradients(profile))
+    return replace(
+        made,
+        assumptions=[
+            *made.assumptions,
+            f"Gradients are ready as recorded, next to the present transfers. The recorded step takes "
+            f"{profile.mean_step_ms:.4g} ms, replayed with the present buckets {made.before_ms:.4g} ms.",
+        ],
+    )
+
+
+def recorded_gradients(profile: Profile) -> Input:
+    """Return gradients, link, present buckets and what follows the last transfer.
+
+    Raises InputError that names what the run lacks.
+    """
+    if any(rank.rank.has_device for rank in profile.ranks):
+        raise InputError("gradients on a device are ready when their kernels end, which the trace does not say")
+    link = _link(profile)
+    ranks = [rank.rank.rank for rank in profile.ranks]
+    ready = pd.concat([_ready(profile, rank) for rank in ranks])
+    if ready.groupby("place")["bytes"].nunique().max() > 1:
+        raise InputError("the ranks or steps have their gradients in different orders; give the input as JSON")
+    gradients = ready.groupby(["rank", "place"]).mean().groupby("place").max()
+    exchanged = gradient_passes(profile, ranks[0])
+    sizes = gradients["bytes"].tolist()
+    tail_ms = (profile.rank(ranks[0]).steps["end_ns"].to_numpy() - _last_transfers(profile, ranks[0])) / NS_PER_MS
+    return Input(
+        gradients=[
+            Gradient(ready_ms=float(at), bytes=float(size))
+            for at, size in zip(np.maximum.accumulate(gradients["ready_ms"]), sizes, strict=True)
+        ],
+        link=Link(alpha_ms=link.fixed_ns / NS_PER_MS, beta_ms_per_byte=link.ns_per_byte / NS_PER_MS),
+        current=_buckets(sizes, exchanged.loc[exchanged["number"] == exchanged["number"].max(), "bytes"].tolist()),
+        update_ms=float(max(0.0, np.nanmean(tail_ms))),
+    )
+
+
+def _link(profile: Profile) -> Fit:
+    if not transfers(profile)["complete"].any():
+        raise InputError("the transfer time of an all-reduce shows only where all ranks are traced; add their traces")
+    line = next((fit for fit in fits(profile) if fit.kind == "all_reduce" and fit.sizes > 1), None)
+    if line is None:
+        raise InputError("the link follows from all-reduces of at least two sizes, one twice the other; record such")
+    return line
+
+
+def _ready(profile: Profile, rank: int) -> pd.DataFrame:
+    """One row per step and gradient: rank, place (in order of readiness), ready_ms (from the step's start), bytes."""
+    view = profile.rank(rank)
+    rows = view.in_steps(np.flatnonzero(view.named("gradient_accumulated")))
+    details = view.events.details.operators.set_index("row")[["dims", "types"]].reindex(rows)
+    if not len(rows) or details.isna().any(axis=None):
+        raise InputError("the trace has no gradients with shapes; record a backward pass with record_shapes=True")
+    starts = view.steps["start_ns"].to_numpy()
+    table = pd.DataFrame(
+        {"step": np.searchsorted(starts, view.start[rows], side="right") - 1, "end_ns": view.end[rows]}
+    )
+    table["ready_ms"] = (table["end_ns"] - starts[table["step"]]) / NS_PER_MS
+    elements = details["dims"].astype(str).map(elements_of).to_numpy(np.float64)
+    table["bytes"] = elements * details["types"].astype(str).map(element_bytes_of).to_numpy(np.float64)
+    if (table["bytes"] <= 0).any():
+        raise InputError("a gradient's shape or type was not recorded; record with record_shapes=True")
+    table = table.sort_values(["step", "end_ns"], ignore_index=True)
+    if table.groupby("step").size().nunique() > 1:
+        raise InputError("the steps have different numbers of gradients; give the input as JSON")
+    return table.assign(rank=rank, place=table.groupby("step").cumcount())[["rank", "place", "ready_ms", "bytes"]]
+
+
+def _last_transfers(profile: Profile, rank: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """End of the last all-reduce of gradients of each step in ns, NaN where there is none."""
+    view, passes = profile.rank(rank), gradient_passes(profile, rank)
+    starts = view.steps["start_ns"].to_numpy()
+    rows = passes["row"].to_numpy(np.int64)
+    ends = np.full(len(starts), np.nan)
+    np.fmax.at(ends, np.searchsorted(starts, view.start[rows], side="right") - 1, view.end[rows].astype(np.float64))
+    return ends
+
+
+def _buckets(sizes: list[float], exchanged: list[int]) -> Buckets:
+    """The gradients of each all-reduce of one pass, which has to hold a run of them."""
+    ends, reduced = np.cumsum(sizes), np.cumsum(exchanged)
+    edges = np.searchsorted(ends, reduced - 0.5) + 1
+    if len(np.unique(edges)) < len(exchanged) or list(ends[edges[edges <= len(sizes)] - 1]) != list(reduced):
+        raise InputError("the all-reduces do not hold runs of the gradients, as DistributedDataParallel's buckets do")
+    if not exchanged or reduced[-1] != ends[-1]:
+        raise InputError("the all-reduces of the last backward pass do not hold all gradients; give the input as JSON")
+    return [list(range(first, behind)) for first, behind in zip([0, *edges[:-1]], edges, strict=True)]
