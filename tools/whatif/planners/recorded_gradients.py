@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pandas as pd
+from pydantic import ValidationError
 
 from tools.errors import InputError
 from tools.views.collectives import element_bytes_of, elements_of
@@ -52,15 +53,20 @@ def recorded_gradients(profile: Profile) -> Input:
     exchanged = gradient_passes(profile, ranks[0])
     sizes = gradients["bytes"].tolist()
     tail_ms = (profile.rank(ranks[0]).steps["end_ns"].to_numpy() - _last_transfers(profile, ranks[0])) / NS_PER_MS
-    return Input(
-        gradients=[
-            Gradient(ready_ms=float(at), bytes=float(size))
-            for at, size in zip(np.maximum.accumulate(gradients["ready_ms"]), sizes, strict=True)
-        ],
-        link=Link(alpha_ms=link.fixed_ns / NS_PER_MS, beta_ms_per_byte=link.ns_per_byte / NS_PER_MS),
-        current=_buckets(sizes, exchanged.loc[exchanged["number"] == exchanged["number"].max(), "bytes"].tolist()),
-        update_ms=float(max(0.0, np.nanmean(tail_ms))),
-    )
+    buckets = _buckets(sizes, exchanged.loc[exchanged["number"] == exchanged["number"].max(), "bytes"].tolist())
+    try:
+        return Input(
+            gradients=[
+                Gradient(ready_ms=float(at), bytes=float(size))
+                for at, size in zip(np.maximum.accumulate(gradients["ready_ms"]), sizes, strict=True)
+            ],
+            link=Link(alpha_ms=link.fixed_ns / NS_PER_MS, beta_ms_per_byte=link.ns_per_byte / NS_PER_MS),
+            current=buckets,
+            update_ms=max(0.0, float(np.nanmean(tail_ms))),
+        )
+    except ValidationError as error:
+        fault = error.errors()[0]
+        raise InputError(f"the run cannot be planned: {'.'.join(map(str, fault['loc']))}: {fault['msg']}") from None
 
 
 def _link(profile: Profile) -> Fit:

@@ -28,8 +28,9 @@ def recorded(
             ready = {}
             for place, elements in enumerate(ELEMENTS):
                 ready[place] = at + 10_000 + (2_000 + 1_000 * number) * (place + 1)
-                dims = {"dims": [[elements]], "types": ["float"]} if shapes else {}
-                rank.operator("torch::autograd::AccumulateGrad", ready[place] - 10, 10, **dims)
+                span = rank.operator("torch::autograd::AccumulateGrad", ready[place] - 10, 10)
+                if shapes:
+                    rank.detail("operators", span, dims=f"[[{elements}]]", types='["float"]')
             free = 0.0
             for members in buckets:
                 size = sum(ELEMENTS[each] for each in members)
@@ -61,6 +62,7 @@ def test_the_replay_of_the_present_buckets_is_the_recorded_step() -> None:
     made = plan_run(profile)
     assert made.before_ms == pytest.approx(profile.mean_step_ms, rel=0.01)
     assert isinstance(made.plan, BucketPlan)
+    assert made.before_ms is not None
     assert made.after_ms <= made.before_ms
     assert "The recorded step takes 27.05 ms" in made.assumptions[-1]
 
