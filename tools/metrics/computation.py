@@ -12,7 +12,7 @@ from tools.errors import UsageError
 from tools.intervals import IntervalSet, length
 from tools.metrics.measurement import Measurement, as_pct, choice, metric, of_events, of_rank
 from tools.run.events import name_mask
-from tools.run.links import parents
+from tools.views.elementwise_chains import chains, training_operators
 from tools.views.kernels import kernel_table, spec_for
 from tools.views.operator_cost import precision_of
 from tools.views.profile import Profile, memoized
@@ -144,14 +144,12 @@ def _step_ms(view: RankProfile, busy: IntervalSet) -> float:
 # =================== =======================================================================
 # fp64                operators whose first floating operand is 64 bits wide
 # fallback            convolutions outside the tuned library
-# elementwise_runs    three or more element-wise operators in a row that stream whole tensors
+# elementwise_runs    chains of element-wise operators and of reductions between them (``elementwise_chains``)
 # reads               values read out of a tensor (``item`` and the like)
 # =================== =======================================================================
 
 
 Rows = NDArray[np.int64]
-
-RUN_LENGTH = 3  # two in a row are usual (an addition and its activation)
 
 
 @memoized
@@ -159,72 +157,24 @@ def host_group(profile: Profile, rank: int, group: str) -> Rows:
     """Rows of a group's outermost operators on the training threads inside steps, so that their times add up.
 
     fp64: the first floating operand is 64 bits wide; fallback: convolutions outside the tuned library; reads: values
-    read out of a tensor; elementwise_runs: three or more element-wise operators in a row that stream whole tensors.
+    read out of a tensor; elementwise_runs: chains of element-wise operators and of the reductions between them.
     """
     view = profile.rank(rank)
     choice("group", group, (*GROUPS, *NAMED_GROUPS))
     if group in GROUPS:
         return GROUPS[group](profile, view)
-    rows = _computing(view)
+    rows = training_operators(view)
     return view.outermost(rows[view.named(NAMED_GROUPS[group])[rows]])
-
-
-def _computing(view: RankProfile) -> Rows:
-    """Operators of the training itself: what a loader computes in the training process is waiting for data."""
-    rows = view.in_steps(view.host_compute_rows)
-    spans = view.loader_rows[np.argsort(view.start[view.loader_rows], kind="stable")]
-    if not len(spans):
-        return rows
-    last = spans[np.searchsorted(view.start[spans], view.start[rows], side="right") - 1]
-    begun = view.start[rows] >= view.start[last]
-    loading = begun & (view.end[rows] <= view.end[last]) & (view.track[rows] == view.track[last])
-    return np.asarray(rows[~loading])
 
 
 def _fp64(profile: Profile, view: RankProfile) -> Rows:
     recorded = view.events.details.operators
     wide = name_mask(recorded["types"], lambda types: precision_of(types) == "fp64")
-    return view.outermost(np.intersect1d(recorded["row"].to_numpy()[wide], _computing(view)))
+    return view.outermost(np.intersect1d(recorded["row"].to_numpy()[wide], training_operators(view)))
 
 
 def _elementwise_runs(profile: Profile, view: RankProfile) -> Rows:
-    """Runs are broken by any other operator that computes; what is too short to stream memory is passed over."""
-    rows = _computing(view)
-    least_ns = profile.thresholds["short_operator_us"] * 1e3
-    chosen = [
-        _runs(view, _leaves(view, rows[view.track[rows] == track], least_ns)) for track in np.unique(view.track[rows])
-    ]
-    return np.sort(np.concatenate(chosen)).astype(np.int64) if chosen else rows
-
-
-def _leaves(view: RankProfile, rows: Rows, least_ns: float) -> Rows:
-    """Outermost element-wise operators, and operators without others inside; none shorter than ``least_ns``."""
-    streaming = _streaming(view, rows)
-    whole = view.outermost(rows[streaming])
-    upward = parents(view.start[rows], view.end[rows])
-    long = view.end[rows] - view.start[rows] >= least_ns
-    holds = np.zeros(len(rows), dtype=bool)
-    holds[upward[long & (upward >= 0)]] = True
-    ended = np.maximum.accumulate(view.end[whole]) if len(whole) else whole
-    place = np.searchsorted(view.start[whole], view.start[rows], side="right") - 1
-    inside = (place >= 0) & (ended[np.maximum(place, 0)] >= view.end[rows]) if len(whole) else np.zeros(len(rows), bool)
-    others = rows[~holds & ~inside & long]
-    return np.union1d(whole[view.end[whole] - view.start[whole] >= least_ns], others).astype(np.int64)
-
-
-def _streaming(view: RankProfile, rows: Rows) -> NDArray[np.bool_]:
-    """Element-wise operators of one thread; not those that call operators of sparse tensors: they touch few rows."""
-    sparse = np.flatnonzero(view.named("sparse_operator") & np.isin(view.track, view.track[rows]))
-    begun = np.sort(view.start[sparse])
-    first, last = (np.searchsorted(begun, ends[rows], side="left") for ends in (view.start, view.end))
-    return np.asarray(view.named("elementwise_operator")[rows] & (last <= first))
-
-
-def _runs(view: RankProfile, rows: Rows) -> Rows:
-    streaming = _streaming(view, rows)
-    number = np.cumsum(np.append(True, streaming[1:] != streaming[:-1])) if len(rows) else rows
-    size = np.bincount(number)[number] if len(rows) else rows
-    return rows[streaming & (size >= RUN_LENGTH)]
+    return chains(profile, view.rank.rank)["row"].to_numpy(np.int64)
 
 
 NAMED_GROUPS = {"fallback": "fallback_convolution", "reads": "scalar_read"}  # by name pattern
@@ -254,3 +204,22 @@ def host_group_count(profile: Profile, group: str, rank: int) -> Measurement:
 def _of(profile: Profile, group: str, rank: int, value: float) -> Measurement:
     selector = f"operators of the group {group} on training threads"
     return of_events(profile.rank(rank), value, host_group(profile, rank, group), selector)
+
+
+@metric("%", "share of the step in chains of element-wise operators", "How much of the step do such chains take?")
+def elementwise_chain_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the rank's steps in chains of element-wise operators, without what single calls were held up."""
+    table = chains(profile, rank)
+    return _of_chains(profile, rank, 100.0 * float(table["ns"].sum()) / 1e6 / float(profile.rank(rank).wall_ms.sum()))
+
+
+@metric("%", "time of fused element-wise chains over that of the chains", "What would fused operators need of it?")
+def fused_chain_pct(profile: Profile, rank: int) -> Measurement:
+    """What fused operators would need of the time of the chains: arithmetic, and the traffic of one or two passes."""
+    table = chains(profile, rank)
+    return _of_chains(profile, rank, 100.0 * float(table["kept_ns"].sum()) / max(float(table["ns"].sum()), 1.0))
+
+
+def _of_chains(profile: Profile, rank: int, value: float) -> Measurement:
+    rows = chains(profile, rank)["row"].to_numpy(np.int64)
+    return of_events(profile.rank(rank), value, rows, "chains of element-wise operators on training threads")

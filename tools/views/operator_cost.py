@@ -157,13 +157,22 @@ def precision_of(types: str) -> str:
 
 def streaming_bytes(name: str, dims: str, types: str) -> float:
     """Bytes of the tensors read once and of a result as large as the largest; NaN where shapes or types are missing."""
+    sizes = _tensor_bytes(dims, types)
+    return sum(sizes) + (0.0 if name in COPYING else max(sizes)) if sizes else math.nan
+
+
+def largest_bytes(dims: str, types: str) -> float:
+    """Bytes of the largest tensor, as large as the result of an element-wise operator; 0 where none is known."""
+    return max(_tensor_bytes(dims, types), default=0.0)
+
+
+def _tensor_bytes(dims: str, types: str) -> list[float]:
+    """Bytes of each tensor, none where the shape or type of one is not known."""
     sizes = []
     for entry, kind in zip(parsed_list(dims), type_names(types), strict=False):
         if entry == [] or not isinstance(entry, list):
             continue
         if not _is_shape(entry) or element_bytes(kind) < 0:
-            return math.nan
+            return []
         sizes.append(float(math.prod(entry)) * element_bytes(kind))
-    if not sizes:
-        return math.nan
-    return sum(sizes) + (0.0 if name in COPYING else max(sizes))
+    return sizes

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tools.analyzers.computation.host_chains import host_chains
 from tools.analyzers.support.answers import HIGHEST, affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.changes import (
     concerned,
@@ -29,7 +30,6 @@ from tools.whatif.change import Change
 
 HALF_SIZE = 0.5  # 32-bit instead of 64-bit operands: half the traffic, and at most half the time on every device
 TUNED = 0.15  # of its time that a convolution keeps in the tuned library, which has none for 64 bit
-FUSED = 1 / 3  # a fused run of element-wise operators still reads its operands and writes one result
 CONVERSION_LEFT = (0.0, 0.4)  # one layout throughout needs none; some operators have kernels for one layout only
 GRID_CAP = 0.6  # a grid alone does not show how much work there was
 NO_KERNELS = ("no kernel ran inside the steps", "a trace with device activity, of a run that uses a device")
@@ -183,34 +183,27 @@ def memory_bound(profile: Profile) -> Check | Finding:
     """Runs of element-wise operators that each read and write what one fused operator would keep on the chip."""
     if (dense := _dense_tables(profile)) is not None:
         return dense
-    limit, left, host = profile.thresholds["computation_finding_pct"], FUSED, not profile.run.has_device
-    group, text = "streaming_runs", "Runs of element-wise kernels take {0} of the step."
-    if host:
-        if not any(len(view.host_compute_rows) for view in profile.ranks):
-            return cannot_answer("no operators are recorded", "a trace with ProfilerActivity.CPU")
-        group, text = "elementwise_runs", "Runs of element-wise operators take {0} of the step."
-        limit = profile.thresholds["host_chain_pct"]
-        where = concerned(profile, group, host=True, least_pct=limit / (1.0 - FUSED))
-    elif not device_ranks(profile):
+    if not profile.run.has_device:
+        return host_chains(profile)
+    if not device_ranks(profile):
         return cannot_answer(*NO_KERNELS)
-    else:
-        where = concerned(profile, group)
-        if where is not None:
-            runs = streaming_runs(profile, where.worst)
-            left = float(runs["fused_ns"].sum() / max(int(runs["duration_ns"].sum()), 1))
+    limit, text = profile.thresholds["computation_finding_pct"], "Runs of element-wise kernels take {0} of the step."
+    where, left = concerned(profile, "streaming_runs"), 1.0
+    if where is not None:
+        runs = streaming_runs(profile, where.worst)
+        left = float(runs["fused_ns"].sum() / max(int(runs["duration_ns"].sum()), 1))
     saved_pct = 0.0 if where is None else where.share.value * (1.0 - left)
     if where is None or saved_pct < limit:
-        return clean(say(text, worst_share(profile, group, host)))
-    moved = () if host else _bandwidth(profile, where.worst)
+        return clean(say(text, worst_share(profile, "streaming_runs")))
+    moved = _bandwidth(profile, where.worst)
     finding = Finding(
         cause="memory_bound",
         mechanism="elementwise_chain",
         claim=say(text.replace(" take", ", each reading and writing whole tensors, take"), where.share),
-        confidence=confidence((saved_pct, limit), at_most=0.8 if host else 0.85 if moved else 0.65),
+        confidence=confidence((saved_pct, limit), at_most=0.85 if moved else 0.65),
         details=(say("They take {0}, in {1} per step.", *where.amounts), *moved),
-        signals=("chains of element-wise kernels",) if host else (),
     )
-    return concerning(profile, where, group, finding, left, host=host)
+    return concerning(profile, where, "streaming_runs", finding, left)
 
 
 def _dense_tables(profile: Profile) -> Finding | None:

@@ -101,9 +101,9 @@ def device_ranks(profile: Profile) -> tuple[int, ...]:
     )
 
 
-def concerned(profile: Profile, group: str, host: bool = False, least_pct: float | None = None) -> Concerned | None:
-    """Where the group takes at least that share of the step, by default that of a finding; None when nowhere."""
-    limit = profile.thresholds["computation_finding_pct"] if least_pct is None else least_pct
+def concerned(profile: Profile, group: str, host: bool = False) -> Concerned | None:
+    """Where the group takes at least the share of the step that a finding has to have; None when nowhere."""
+    limit = profile.thresholds["computation_finding_pct"]
     above = {rank: fact for rank, fact in _shares(profile, group, host).items() if fact.value >= limit}
     if not above:
         return None
