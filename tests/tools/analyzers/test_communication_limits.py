@@ -99,6 +99,19 @@ def test_a_bandwidth_that_some_network_has_is_shown_and_not_judged() -> None:
     assert answer.support[0].facts[0].value == pytest.approx(375e6)
 
 
+def test_a_rate_below_usual_networks_that_no_transfer_leaves_is_the_links() -> None:
+    steady = check(on_hosts(40_000.0, 13_000.0, 3.0), "transfer")  # 231 MB/s
+    assert steady.findings[0].cause == "slow_link"
+    assert steady.findings[0].confidence == pytest.approx(1.0 - 0.5 / (0.3 * 13.0 / 3.0), abs=1e-3)
+    uneven = [_rank(number, 40_000.0, 13_000.0, 3.0) for number in (0, 1)]
+    for rank in uneven:
+        begin = 4 * 53_000.0
+        moved = rank.annotation("gloo:all_reduce", begin, 19_000.0, track=1)
+        rank.detail("collectives", moved, collective="all_reduce", group="0", dtype="Float", **_sizes(3.0))
+        rank.step(4, begin, begin + 53_000.0)
+    assert check(profile_of(*uneven), "transfer").status == "cannot_answer"
+
+
 @pytest.mark.parametrize(
     ("variables", "counters", "cause", "mechanism"),
     [

@@ -141,3 +141,26 @@ def test_a_profiler_in_the_trace_alone_costs_nothing_and_page_faults_stand_for_t
     assert check.support[0].facts[0].value == 0.0
     assert page_faults(profile)[0].findings[0].symptom_of == ()
     assert page_faults(profiled(None))[0].findings[0].symptom_of == ()
+
+
+def compiling_once(*numbers: str) -> Profile:
+    """Three steps, the last of which compiles for most of its half second."""
+    builder = RankBuilder(device=None)
+    for step, number in enumerate(numbers):
+        begin, lasts = step * 50_000, 500_000 if step == 2 else 50_000
+        if step == 2:
+            builder.operator("_compile.compile_inner (dynamo_timed)", begin, 450_000)
+        builder.operator(f"Torch-Compiled Region: {number}", begin + lasts - 49_000, 48_000)
+        builder.step(step, begin, begin + lasts)
+    return profile_of(builder)
+
+
+def test_a_compilation_in_one_step_has_a_gain_where_earlier_ones_show_that_it_recurs() -> None:
+    (finding,) = ask(compiling_once("0/10", "0/10", "0/11"), "cpu.operator_compilation").findings
+    assert (finding.mechanism, finding.steps, finding.change) == ("dynamic_shape", (2,), ())
+    assert finding.saving is not None
+    assert finding.saving.saved_ms == pytest.approx(450.0 / 3)
+    assert finding.saving.least_ms < finding.saving.saved_ms < finding.saving.most_ms <= finding.saving.step_ms
+    (first,) = ask(compiling_once("0/0", "0/0", "0/0"), "cpu.operator_compilation").findings
+    assert first.saving is None
+    assert len(first.change) == 1

@@ -51,6 +51,14 @@ def test_steadiness_is_mean_over_standard_error_of_the_lead_per_step() -> None:
     assert steadiness(late_run(lambda rank, step: 50.0 * rank, ranks=2, steps=2), (1,)) == float("inf")
 
 
+def test_steadiness_is_that_of_the_group_of_steps_with_most_waiting() -> None:
+    late = [0.0, 5_000.0, 0.0, 5_100.0, 10.0, 4_900.0, 0.0, 5_000.0]
+    profile = late_run(lambda rank, step: late[step] if rank == 1 else 0.0, ranks=2, steps=len(late))
+    waiting = np.array([each for each in late if each > 1_000.0])
+    expected = waiting.mean() / (waiting.std(ddof=1) / np.sqrt(len(waiting)))
+    assert steadiness(profile, (1,)) == pytest.approx(expected)
+
+
 def test_a_single_late_rank_among_many_stands_apart_by_dixon_and_by_three_sigma() -> None:
     for ranks in (4, 8, 16):
         profile = late_run(lambda rank, step: 2000.0 if rank == 1 else 3.0 * rank, ranks=ranks, steps=1)

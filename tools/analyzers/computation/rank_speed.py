@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from tools.analyzers.communication.arrival import slowest_by_waiting
+from tools.analyzers.cpu.contention import contention
 from tools.analyzers.overlap.idle import waiting_ms
 from tools.analyzers.support.answers import cannot_answer, clean, confidence, found, say, worst_of
 from tools.analyzers.support.changes import device_ranks, host_shortened, shortened
-from tools.analyzers.support.figures import measure_all, measured
+from tools.analyzers.support.figures import measure_all, measure_ranks, measured
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding
 from tools.intervals import length
 from tools.metrics.rank_speed import HOST_SPEED_COLUMNS as SPEED_COLUMNS
 from tools.metrics.rank_speed import device_speed, host_speed, launching_rows, operator_speed
 from tools.metrics.registry import measure
+from tools.views.held_up import held_up
 from tools.views.profile import Profile
 from tools.views.roofline import group_rows
 from tools.whatif.change import Change
@@ -23,6 +26,10 @@ SURE = 1.5  # times the limit: in a few steps one of two equal ranks may happen 
 FEW = "So few steps are compared that one moment may have done it."
 HELD_UP_PCT = 50.0  # of the excess in single calls: then the host was taken away, else all of its calls are slow
 HELD_UP_CAP, EVEN_CAP = 0.7, 0.45  # who had the core is not in a trace; even slowness may be a lower clock
+ALONE = 5.0  # times what any other rank is held up: ranks that share their cores hold each other up
+STOPPED = (
+    "A trace does not show why: another process on its core, a CPU quota, or a machine that stops it now and then."
+)
 ENOUGH_STEPS = 3  # in fewer one moment may have done it, and then it is no more than a hypothesis
 NO_WAITING = "a rank's host takes longer for the same operators, but it hardly waits for a core by the records"
 NEEDED = "the traces with Python frames (with_stack=True), and the frequencies of the cores"
@@ -31,7 +38,7 @@ EVEN = "All calls are slower alike, as on a processor with a lower clock."
 
 @check(
     *("computation.slow_device", "Device speed across ranks", "Does one rank's device run slower than the others?"),
-    causes=("slow_device",),
+    causes=("slow_device", "cpu_contention"),
     needs=(Need.RANKS,),
 )
 def slow_device(profile: Profile) -> Check | Finding:
@@ -69,7 +76,7 @@ def _finding(profile: Profile, rank: int, ratio: float, slower_share: float) -> 
 
 
 def _on_hosts(profile: Profile) -> Check | Finding:
-    """A rank whose operators take longer than the same operators elsewhere, step after step."""
+    """A rank whose operators take longer than the same operators elsewhere, step after step, or is held up alone."""
     table = host_speed(profile)
     if table.empty:
         return cannot_answer("the ranks share no operators of equal names and shapes", "ranks that run the same model")
@@ -77,6 +84,8 @@ def _on_hosts(profile: Profile) -> Check | Finding:
     worst, _, share, steps, slowed = (table[name].to_numpy()[place].item() for name in SPEED_COLUMNS)
     fact, limit = measure(profile, "host_slowdown_pct", rank=worst), profile.thresholds["host_slowdown_pct"]
     if fact.value < limit or share < AGREEING or steps < 1.0:
+        if (alone := _held_up_alone(profile)) is not None:
+            return alone
         return clean(say("The slowest rank's operators take {0} longer than the same ones on the other ranks.", fact))
     text = f"In every recorded step the operators of rank {worst} take {{0}} longer than on the other ranks."
     return Finding(
@@ -87,6 +96,41 @@ def _on_hosts(profile: Profile) -> Check | Finding:
         change=_as_fast_as_others(profile, worst, min(1.0, 1.0 / slowed)),
         against=(say("What else ran on that rank's cores is not in the trace."),),
         symptom_of=("cpu_contention", "garbage_collection"),
+    )
+
+
+def _held_up_alone(profile: Profile) -> Finding | None:
+    """The rank that the others wait for, where single calls of it are held up step after step and theirs are not."""
+    rank, recorded = slowest_by_waiting(profile), contention.once(profile)
+    if rank is None or (recorded is not None and recorded.status == "found"):
+        return None
+    limits, table = profile.thresholds, host_speed(profile).set_index("rank")
+    lost = measure_ranks(profile, profile.run.rank_numbers, "delayed_calls_pct")
+    others = max(fact.value for other, fact in lost.items() if other != rank)
+    steps, view = profile.rank(rank).steps["number"], profile.rank(rank)
+    struck = np.unique(view.step_of(held_up(profile, rank)["row"].to_numpy(np.int64)))
+    often = len(struck) / max(len(steps), 1)
+    if (
+        len(steps) < ENOUGH_STEPS
+        or often < AGREEING
+        or lost[rank].value < max(limits["cause_share_pct"], ALONE * others)
+    ):
+        return None
+    count, slowed = measure(profile, "delayed_calls_count", rank=rank), float(table["slowed"].loc[rank])
+    text = (
+        f"Rank {rank}, for which the others wait, is held up alone: {{0}} of a step take {{1}} of it longer than such"
+        " calls usually do, which those of the other ranks do not."
+    )
+    return Finding(
+        cause="cpu_contention",
+        claim=say(text, count, lost[rank]),
+        confidence=confidence((lost[rank].value, limits["cause_share_pct"]), (often, AGREEING), at_most=HELD_UP_CAP),
+        ranks=(rank,),
+        steps=tuple(int(step) for step in struck),
+        change=_as_fast_as_others(profile, rank, min(1.0, 1.0 / slowed)),
+        against=(say(STOPPED),),
+        disproved_by="the monitor's records show that its training thread neither waits for a core nor is throttled",
+        signals=("run-queue pressure", "involuntary context switches"),
     )
 
 

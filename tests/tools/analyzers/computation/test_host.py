@@ -36,19 +36,56 @@ def test_convolutions_outside_the_tuned_library_are_a_fallback() -> None:
     assert saved_us(finding) == pytest.approx(250 + 4000 * 0.85)
 
 
-def test_three_element_wise_operators_in_a_row_are_a_chain() -> None:
+def test_a_chain_of_element_wise_operators_keeps_the_traffic_of_one() -> None:
     profile = host_run(
         ("aten::mm", 2000, "float"),
         ("aten::mul", 900, "float"),
-        ("aten::tanh", 1200, "float"),
+        ("aten::sub", 1200, "float"),
         ("aten::empty", 3, "float"),
         ("aten::add", 900, "float"),
         ("aten::mm", 2000, "float"),
     )
     finding = check(profile, "computation.memory_bound").findings[0]
-    assert finding.cause == "memory_bound"
-    assert finding.claim.facts[0].value == pytest.approx(30.0)
+    assert (finding.cause, finding.mechanism) == ("memory_bound", "elementwise_chain")
+    share, fused = finding.claim.facts
+    assert share.value == pytest.approx(30.0)
+    assert fused.value == pytest.approx(100.0 * 900 / 3000)
+    assert saved_us(finding) == pytest.approx(3000 - 900)
     assert measure(profile, "host_group_count", group="elementwise_runs", rank=0).value == 3
+
+
+def test_fused_arithmetic_stays_and_a_chain_that_reduces_passes_twice() -> None:
+    arithmetic = host_run(("aten::mul", 900, "float"), ("aten::tanh", 1200, "float"), ("aten::add", 900, "float"))
+    assert measure(arithmetic, "fused_chain_pct", rank=0).value == pytest.approx(100.0 * (1200 + 900) / 3000)
+    names = ("mean", "sub", "mul", "mean", "div", "add")  # a normalization written by hand
+    reducing = host_run(*((f"aten::{name}", 500, "float") for name in names))
+    assert measure(reducing, "elementwise_chain_pct", rank=0).value == pytest.approx(30.0)
+    assert measure(reducing, "fused_chain_pct", rank=0).value == pytest.approx(100.0 * 2 * 500 / 3000)
+
+
+def test_a_chain_of_an_optimizer_keeps_a_third_of_its_traffic() -> None:
+    rank = RankBuilder(device=None)
+    rank.annotation("Optimizer.step#Adam.step", 0, 9_000)
+    for place in range(6):
+        rank.operator("aten::mul", 1_000 * place, 900)
+    rank.step(0, 0, 10_000)
+    assert measure(profile_of(rank), "fused_chain_pct", rank=0).value == pytest.approx(100.0 / 3)
+
+
+def test_a_call_that_was_held_up_moves_no_more_memory_unless_new_pages_explain_it() -> None:
+    def chained(megabytes: float, late_us: float) -> Profile:
+        rank, elements = RankBuilder(device=None), round(megabytes * 1e6 / 4)
+        for step in range(6):
+            for place in range(4):
+                us = late_us if (step, place) == (2, 3) else 400.0
+                rank.operator("aten::mul", 10_000 * step + 500 * place, us, dims=[[elements]], types=["float"])
+            rank.step(step, 10_000 * step, 10_000 * (step + 1))
+        return profile_of(rank)
+
+    undelayed = 100.0 * 24 * 400 / 60_000
+    assert measure(chained(1.0, 4000.0), "elementwise_chain_pct", rank=0).value == pytest.approx(undelayed)
+    paged = 100.0 * (23 * 400 + 4000) / 60_000
+    assert measure(chained(16.0, 4000.0), "elementwise_chain_pct", rank=0).value == pytest.approx(paged)
 
 
 def test_two_element_wise_operators_between_others_are_usual() -> None:
@@ -93,3 +130,34 @@ def test_what_a_loader_computes_in_the_process_is_no_chain_of_the_training() -> 
     rank.step(0, 0, 10_000)
     profile = profile_of(rank)
     assert measure(profile, "host_group_count", group="elementwise_runs", rank=0).value == 4
+
+
+def held_up_ranks(both: bool) -> Profile:
+    """Three steps of two ranks that meet at the end of each; one call of rank 1 takes 4.1 ms longer, or of both."""
+    ranks = [RankBuilder(number, device=None) for number in range(2)]
+    for number, rank in enumerate(ranks):
+        gloo = rank.host_thread("gloo")
+        for step in range(3):
+            at = begin = 40_000.0 * step
+            for place in range(20):
+                late = place == 3 + step and (number == 1 or both)
+                us = 1_000.0 + (4_100.0 if late else 0.0)
+                rank.operator("aten::mm", at, us, dims=[[64, 64], [64, 64]], types=["float", "float"])
+                at += us + 1
+            sent = rank.annotation("gloo:all_reduce", at, begin + 26_000 - at, track=gloo)
+            sizes = {"group_size": 2, "in_elements": 1_024, "out_elements": 1_024}
+            rank.detail("collectives", sent, collective="all_reduce", group="0", dtype="Float", **sizes)
+            rank.step(step, begin, begin + 26_000)
+    return profile_of(*ranks)
+
+
+def test_a_rank_that_is_held_up_alone_and_waited_for_has_its_core_taken() -> None:
+    (finding,) = check(held_up_ranks(both=False), "computation.slow_device").findings
+    assert (finding.cause, finding.ranks, finding.steps) == ("cpu_contention", (1,), (0, 1, 2))
+    count, share = finding.claim.facts
+    assert (count.value, share.value) == (pytest.approx(1.0), pytest.approx(100.0 * 4.1 / 26.0))
+    assert 0.5 < finding.confidence <= 0.7
+
+
+def test_ranks_that_are_held_up_alike_are_equal() -> None:
+    assert check(held_up_ranks(both=True), "computation.slow_device").status == "clean"

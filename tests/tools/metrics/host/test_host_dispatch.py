@@ -82,6 +82,45 @@ def test_gradients_of_parts_are_repeated_however_long_they_take() -> None:
     assert len(host_dispatch(profile_of(looping(name, 20, 80)), 0).repeated) == 0
 
 
+def time_steps(calls: int, gradients: int) -> RankBuilder:
+    """One step in which a cell is called in a loop: 100 us of a matrix product and 40 us of short operators each."""
+    rank = RankBuilder(device=None)
+    for number in range(calls):
+        rank.operator("aten::lstm_cell", 150 * number, 140)
+        rank.operator("aten::mm", 150 * number, 100)
+        rank.operator("aten::mul", 150 * number + 100, 20)
+    for number in range(gradients):
+        rank.operator("torch::autograd::AccumulateGrad", 150 * calls + 10 * number, 5)
+    rank.step(0, 0, 150 * calls + 10 * gradients)
+    return rank
+
+
+def test_a_loop_over_the_same_layers_is_repeated_without_its_matrix_products() -> None:
+    dispatch = host_dispatch(profile_of(time_steps(64, 10)), 0)
+    assert len(dispatch.repeated) == 64
+    assert length(dispatch.repeated_moments) == 64 * 50_000
+
+
+def test_as_many_calls_of_as_many_layers_are_no_loop() -> None:
+    for gradients in (0, 17):
+        assert len(host_dispatch(profile_of(time_steps(64, gradients)), 0).repeated) == 0
+
+
+def test_a_short_matrix_product_that_computes_is_not_dispatch() -> None:
+    def dispatch(size: int) -> float:
+        rank = RankBuilder(device=None)
+        for number in range(64):
+            rank.operator("aten::lstm_cell", 50 * number, 45)
+            rank.operator("aten::mm", 50 * number, 40, dims=[[size, size], [size, size]], types=["float", "float"])
+        rank.operator("torch::autograd::AccumulateGrad", 3_200, 5)
+        rank.step(0, 0, 3_210)
+        return length(host_dispatch(profile_of(rank), 0).repeated_moments) / 64e3
+
+    # 2 * 80^3 operations take 51 us at 20 GFLOP/s, 2 * 8^3 take 0.05 us.
+    assert dispatch(80) == pytest.approx(10.0)
+    assert dispatch(8) == pytest.approx(50.0)
+
+
 @pytest.mark.parametrize("calls", [99, 100])
 def test_pauses_away_from_repeated_calls_are_not_theirs(calls: int) -> None:
     rank = RankBuilder(device=None)
