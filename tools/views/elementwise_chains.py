@@ -125,4 +125,5 @@ def _left(view: RankProfile, table: pd.DataFrame) -> pd.Series[float]:
     passes = np.where(of_chain["reducing"].transform("any"), REDUCING_PASSES, PASSES)
     kept_ns = of_chain["arithmetic_ns"].transform("sum") + passes * of_chain["plain_ns"].transform("median").fillna(0.0)
     left = (kept_ns / of_chain["ns"].transform("sum").clip(lower=1.0)).clip(upper=1.0)
-    return left.where(~calls["updating"], UPDATE_LEFT)
+    found: pd.Series[float] = left.where(~calls["updating"], UPDATE_LEFT)
+    return found
