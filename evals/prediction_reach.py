@@ -21,7 +21,7 @@ import numpy as np
 from evals.case_files import all_cases
 from evals.case_schema import Case, RunEdit
 from evals.run_places import Places, locate
-from tools.errors import HermesError
+from tools.errors import HermesError, InputError
 from tools.judgement.ranking import ranking
 from tools.knowledge.thresholds import Thresholds
 from tools.sources.load import load_run
@@ -105,8 +105,11 @@ def endings(cases: Sequence[Case], places: Places) -> Iterator[Ending]:
                 measured = located.measured or case.measured
                 if measured is None:
                     continue
-                gain = 1.0 - measured.after_ms / measured.before_ms
-                ending = _ending(case, Profile(load_run([located.path]), Thresholds(WHOLE)), gain)
+                try:
+                    profile = Profile(load_run([located.path]), Thresholds(WHOLE))
+                except InputError:  # the source alone is one that cannot be read, as a log of another form
+                    continue
+                ending = _ending(case, profile, 1.0 - measured.after_ms / measured.before_ms)
                 if ending is not None and (ending.pair, ending.kind) not in seen:
                     seen.add((ending.pair, ending.kind))
                     yield ending

@@ -127,6 +127,15 @@ def repeated_broadcasts(profile: Profile, rank: int) -> NDArray[np.int64]:
     return np.asarray(table["row"].to_numpy(np.int64)[inside & after])
 
 
+@memoized
+def repeated_copies(profile: Profile, rank: int) -> NDArray[np.int64]:
+    """Rows of the copies between gradients and buckets in repeated passes: without their exchange there are none."""
+    view, spans = profile.rank(rank), _forwards(profile, rank)
+    rows = view.in_steps(np.flatnonzero(view.named("bucket_copy")))
+    number = np.searchsorted(view.start[spans], view.start[rows], side="right") - 1
+    return np.asarray(rows[np.isin(number, repeated(profile, rank)["number"].to_numpy(np.int64))], dtype=np.int64)
+
+
 def _forwards(profile: Profile, rank: int) -> NDArray[np.int64]:
     """Rows of the wrapped model's forwards inside the steps, by start."""
     view = profile.rank(rank)

@@ -96,11 +96,12 @@ def _ratio(before_ms: float, after_ms: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Unchanged:
-    """The graph of the run, compiled, with the replay of the run as it was."""
+    """The graph of the run, compiled, with the replay of the run as it was, and as it were without a profiler."""
 
     graph: Graph
     program: Program
     identity: Replay
+    unrecorded: Replay  # without what the profiler itself took
 
     @property
     def missed_ms(self) -> float:
@@ -108,9 +109,12 @@ class Unchanged:
         return abs(self.identity.finish_ns - self.graph.recorded_end_ns) / 1e6 / len(self.graph.window.steps)
 
     def step_ms(self, replay: Replay) -> float:
-        """Mean step time of a replay: the recorded one less what the replay saves per step."""
-        saved = (self.identity.finish_ns - replay.finish_ns) / 1e6 / len(self.graph.window.steps)
-        return max(self.graph.window.recorded_step_ms - saved, 0.0)
+        """Mean step time of a replay: the share that is left of a step without a profiler, of the recorded step."""
+        recorded_ms, steps = self.graph.window.recorded_step_ms, len(self.graph.window.steps)
+        usual_ms, left_ms = (
+            recorded_ms - (self.identity.finish_ns - each.finish_ns) / 1e6 / steps for each in (self.unrecorded, replay)
+        )
+        return recorded_ms * max(left_ms, 0.0) / usual_ms if usual_ms > 0 else 0.0
 
 
 @memoized
@@ -118,7 +122,8 @@ def unchanged(profile: Profile) -> Unchanged:
     """The compiled graph and its identity replay; computed once per profile."""
     graph = graph_of(profile)
     program = compile_program(graph)
-    return Unchanged(graph, program, run_program(graph, program, recorded(graph)))
+    identity = run_program(graph, program, recorded(graph))
+    return Unchanged(graph, program, identity, run_program(graph, program, changed(profile, graph, ())))
 
 
 def replay(profile: Profile, change: Change) -> Replay:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tools.intervals import distinct
 from tools.views.profile import Profile
+from tools.views.recording_cost import RecordingCost, recording_costs
 from tools.whatif.change import Change, Omit, Scale, Unblock
 from tools.whatif.graph import EdgeKind, Graph, NodeKind
 from tools.whatif.operations import Rows
@@ -40,6 +41,11 @@ class Clock:
         before = moment_ns < self.edges_ns[0]
         return np.where(before, since, self.passed[place] + since * self.factor[place])
 
+    def factor_at(self, moment_ns: Rows) -> NDArray[np.float64]:
+        """How many times as long each moment takes."""
+        place = np.searchsorted(self.edges_ns, moment_ns, side="right") - 1
+        return np.where(place >= 0, self.factor[np.maximum(place, 0)], 1.0)
+
     def lasting(self, start_ns: Rows, end_ns: Rows) -> Rows:
         """How long each stretch takes after the change."""
         return np.rint(self.at(end_ns) - self.at(start_ns)).astype(np.int64)
@@ -65,7 +71,7 @@ def recorded(graph: Graph) -> Times:
 
 
 def changed(profile: Profile, graph: Graph, change: Change) -> Times:
-    """Times after the change."""
+    """Times after the change, and without what the profiler itself took of the host's time."""
     own, lag = graph.nodes.own_ns.copy(), graph.edges.lag_ns.copy()
     begun_ns, ended_ns = int(np.min(graph.nodes.begin_ns)), graph.recorded_end_ns
     tracks: dict[tuple[int, int], list[tuple[Rows, float]]] = {}
@@ -76,10 +82,13 @@ def changed(profile: Profile, graph: Graph, change: Change) -> Times:
             tracks.setdefault((part.rank, part.track), []).append((inside, part.factor))
         elif isinstance(part, Unblock):
             _unblock(profile, graph, part, lag)
-    shares = np.ones(len(own))
+    shares, clocks = np.ones(len(own)), dict[tuple[int, int], Clock]()
     for (rank, track), scales in tracks.items():
         if any(len(intervals) for intervals, _ in scales):
-            _scale(graph, rank, track, clock_of(scales), own, lag, shares)
+            clocks[rank, track] = clock_of(scales)
+            _scale(graph, rank, track, clocks[rank, track], own, lag, shares)
+    for thread, cost in recording_costs(profile).items():
+        _unrecorded(graph, thread, cost, clocks.get(thread), own)
     for part in change:
         if isinstance(part, Omit):
             _omit(graph, part, own, lag)
@@ -107,6 +116,17 @@ def _scale(
     after = edges.target[parts.gaps]
     end = nodes.end_ns[after] - nodes.own_ns[after]
     lag[parts.gaps] = clock.lasting(end - edges.lag_ns[parts.gaps], end)
+
+
+def _unrecorded(graph: Graph, thread: tuple[int, int], cost: RecordingCost, clock: Clock | None, own: Rows) -> None:
+    """Take from the thread's own times what recording took of what the change leaves of them."""
+    nodes = graph.nodes
+    mine = np.flatnonzero((nodes.rank == thread[0]) & (nodes.track == thread[1]) & ~nodes.frozen & (own > 0))
+    left_ns = cost.cost_ns if clock is None else cost.cost_ns * clock.factor_at(cost.moments_ns)
+    passed_ns = np.concatenate((np.zeros(1), np.cumsum(left_ns)))
+    begin_ns = nodes.end_ns[mine] - nodes.own_ns[mine]
+    first, last = (np.searchsorted(cost.moments_ns, at) for at in (begin_ns, nodes.end_ns[mine]))
+    own[mine] -= np.minimum(passed_ns[last] - passed_ns[first], own[mine]).astype(np.int64)
 
 
 def _transfers(graph: Graph, own: Rows, shares: NDArray[np.float64]) -> Rows:

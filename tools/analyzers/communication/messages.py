@@ -78,7 +78,7 @@ def one_for_each_parameter(profile: Profile) -> Finding | None:
     first = profile.run.rank_numbers[0]
     count, exposed = measure(profile, "accumulated_gradients", rank=first), measure(profile, "exposed_transfer_ms")
     theirs = measure(profile, "collective_ms", kind="all_reduce").value / measure(profile, "collective_ms").value
-    start = theirs * _start_share(profile, table)
+    start = theirs * _start_share(table)
     step_ms, saved_ms = profile.mean_step_ms, exposed.value * start * (1.0 - 1.0 / max(count.value, 1.0))
     saved_pct = 100.0 * saved_ms / step_ms
     if count.value < MANY or saved_pct < limits["cause_share_pct"]:
@@ -101,17 +101,16 @@ def one_for_each_parameter(profile: Profile) -> Finding | None:
     )
 
 
-def _start_share(profile: Profile, table: pd.DataFrame) -> float:
+def _start_share(table: pd.DataFrame) -> float:
     """Of the time in collectives, what they would take were each as short as the shorter half, which carry few bytes.
 
-    The rest goes with their sizes, which are not recorded, and stays when they are merged.
+    The rest goes with their sizes, which are not recorded, and stays when they are merged. The n-th collective of each
+    step carries the same gradient: means over steps and ranks differ by size, single times by waiting for a core too.
     """
-    lasting = [
-        (view.end - view.start)[table.loc[table["rank"] == view.rank.rank, "row"].to_numpy(np.int64)]
-        for view in profile.ranks
-    ]
-    every = np.concatenate(lasting)
-    return float(np.minimum(every, np.quantile(every, FEW_BYTES)).sum() / max(float(every.sum()), 1.0))
+    ordered = table.sort_values("start_ns")
+    place = ordered.groupby(["rank", "step"]).cumcount()
+    mean_ns = (ordered["end_ns"] - ordered["start_ns"]).groupby(place).mean().to_numpy()
+    return float(np.minimum(mean_ns, np.quantile(mean_ns, FEW_BYTES)).sum() / max(float(mean_ns.sum()), 1.0))
 
 
 @check(

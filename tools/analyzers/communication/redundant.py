@@ -15,6 +15,7 @@ from tools.views.gradient_sync import (
     needless_bitmaps,
     repeated,
     repeated_broadcasts,
+    repeated_copies,
     unused_searches,
 )
 from tools.views.profile import Profile
@@ -136,9 +137,10 @@ def _searching(profile: Profile, ranks: tuple[int, ...]) -> tuple[Finding, ...]:
 
 
 def _without(profile: Profile, ranks: tuple[int, ...]) -> Change:
-    """The repeated exchanges, and the broadcasts of buffers that go with them, no longer take place."""
+    """The repeated exchanges, and the broadcasts and copies that go with them, no longer take place."""
     rows = {
         rank: np.concatenate((repeated(profile, rank)["row"].to_numpy(np.int64), repeated_broadcasts(profile, rank)))
         for rank in ranks
     }
-    return tuple(Omit(rank, chosen) for rank, chosen in rows.items() if len(chosen))
+    without = tuple(Omit(rank, chosen) for rank, chosen in rows.items() if len(chosen))
+    return (*without, *shortened_on(profile, ranks, lambda view: repeated_copies(profile, view.rank.rank), 0.0))

@@ -12,9 +12,9 @@ from tools.run.events import HOST_WORK, EventKind
 from tools.views.host_dispatch import host_dispatch
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+from tools.views.recording_cost import operator_cost_us
 
 PROFILED = {"python": EventKind.PYTHON, "operator": EventKind.OPERATOR, "memory": EventKind.INSTANT}
-OPTIONS = ("record_shapes", "with_stack", "profile_memory")
 
 
 def span_rows(view: RankProfile, pattern: str) -> NDArray[np.int64]:
@@ -81,10 +81,8 @@ def profiling_overhead_ms(profile: Profile, rank: int) -> Measurement:
     """Estimated host time per step that recording stacks, shapes and memory takes, from a cost per recorded event."""
     frames = profiled_events_per_step(profile, rank, "python")
     operators = profiled_events_per_step(profile, rank, "operator")
-    recorded = profile.rank(rank).rank.metadata
-    extras = sum(recorded.get(option, "0") not in ("0", "", "False", "false") for option in OPTIONS)
-    limits = profile.thresholds
-    cost_us = frames.value * limits["profiled_frame_us"] + operators.value * extras * limits["profiled_operator_us"]
+    cost_us = frames.value * profile.thresholds["profiled_frame_us"]
+    cost_us += operators.value * operator_cost_us(profile, profile.rank(rank))
     return of_rank(profile.rank(rank), cost_us / 1e3, frames.rows, "recorded events times the cost of recording one")
 
 
