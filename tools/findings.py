@@ -52,6 +52,7 @@ class Saving:
     least_ms: float
     most_ms: float
     method: str  # "monitor: time the training thread waited for a core"
+    error_ms: float = 0.0  # standard error of the saving, where it rests on few events
 
 
 @dataclass(frozen=True)

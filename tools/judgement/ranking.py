@@ -195,11 +195,11 @@ def _alone(profile: Profile, finding: Finding) -> Prediction | None:
     return Prediction(
         step_ms_before=step_ms,
         step_ms_after=max(step_ms - saving.saved_ms, floor_ms),
-        low_ms=max(step_ms - most_ms, floor_ms),
-        high_ms=max(step_ms - least_ms, floor_ms),
+        low_ms=max(step_ms - most_ms - saving.error_ms, floor_ms),
+        high_ms=max(step_ms - least_ms, floor_ms) + saving.error_ms,
         steps=finding.steps,
         recorded_ms=step_ms,
-        error_ms=0.0,
+        error_ms=saving.error_ms,
     )
 
 

@@ -221,11 +221,13 @@ def accumulating(
     bitmap: int = 0,
     given: int = 0,
     skipped: int = 0,
+    copies: bool = False,
 ) -> Profile:
     """Two ranks that accumulate over passes and exchange gradients in the last ``exchanges`` of them.
 
     With ``buffers`` every forward broadcasts a buffer in its second millisecond. With ``bitmap`` each exchange also
     looks for unused parameters among so many, of which ``given`` get a gradient, ``skipped`` fewer in every 4th step.
+    With ``copies`` gradients are copied into buckets for 2 ms before each exchange, and back for 1 ms after it.
     """
     ranks = []
     for number in range(2):
@@ -241,6 +243,9 @@ def accumulating(
                     rank.detail("operators", span, dims="[[100]]", types='["float"]')
                 at += 5_000
                 if place >= passes - exchanges:
+                    if copies:
+                        rank.operator("torch::distributed::reducer::mul_out", at, 2_000)
+                        at += 2_000
                     rank.operator("c10d::allreduce_", at, 100)
                     span = rank.annotation("gloo:all_reduce", at + 100, 8_000, track=work)
                     rank.detail("operators", span, dims="[[1000000]]", types='["float"]')
@@ -252,6 +257,9 @@ def accumulating(
                         span = rank.annotation("gloo:all_reduce", at + 600, 3_000, track=work)
                         rank.detail("operators", span, dims=f"[[{bitmap}]]", types='["int"]')
                         at += 3_600
+                    if copies:
+                        rank.operator("torch.distributed.ddp.reducer::copy_bucket_to_grad", at, 1_000)
+                        at += 1_000
                 rank.operator("aten::detach", at, 1_000)
                 at += 1_000
             rank.annotation("Optimizer.step#SGD.step", at, 2_000)
@@ -332,6 +340,13 @@ def test_buffers_are_broadcast_only_after_a_pass_that_exchanged() -> None:
     assert begun.tolist() == pytest.approx([pass_ms + 1.0 for pass_ms in (14.1, 28.2, 42.3, 72.5, 86.6, 100.7)])
     (finding,) = ask(profile, "communication.redundant").findings
     assert [len(part.rows) for part in finding.change if isinstance(part, Omit)] == [2 * (3 + 3)] * 2
+
+
+def test_copies_between_gradients_and_buckets_go_with_the_exchange_that_they_serve() -> None:
+    plain, copying = (ranking(accumulating(4, copies=copies)).causes[0] for copies in (False, True))
+    assert plain.finding.mechanism == copying.finding.mechanism == "accumulation_without_no_sync"
+    assert plain.impact_ms == pytest.approx(3 * 8.0, abs=0.2)
+    assert copying.impact_ms == pytest.approx(3 * (8.0 + 2.0 + 1.0), abs=0.2)
 
 
 def test_one_exchange_for_each_update_is_not() -> None:
@@ -460,7 +475,7 @@ def test_the_optimizer_over_whole_tables_is_dense_gradients() -> None:
     (finding,) = ask(profile, "computation.memory_bound").findings
     assert (finding.cause, finding.mechanism) == ("memory_bound", "dense_embedding_gradients")
     assert [fact.value for fact in finding.claim.facts] == [pytest.approx(60.0 + 10.0), pytest.approx(10.0)]
-    assert [each.factor for each in finding.change if isinstance(each, Scale)] == [pytest.approx(0.1)]
+    assert [each.factor for each in finding.change if isinstance(each, Scale)] == [pytest.approx(3.0 * 0.1)]
 
 
 def table_passes(sparse: bool) -> Profile:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tests.synthetic import RankBuilder, profile_of, to_ns
+from tools.run.events import EventKind
 from tools.views.profile import Profile
+from tools.views.recording_cost import recording_costs
 from tools.whatif.change import Change, Scale, Unblock
 from tools.whatif.predict import MODEL_ERROR_SHARE, predict, reach, savings_ms, unchanged
 
@@ -222,3 +224,29 @@ def test_a_replay_without_change_ends_when_the_record_does() -> None:
     base = unchanged(profile_of(synchronising()))
     assert base.missed_ms == 0.0
     assert np.array_equal(base.identity.end_ns, base.graph.nodes.end_ns)
+
+
+def framed() -> RankBuilder:
+    """``host_bound`` with 1,000 Python frames in the first half of each step, one every 0.5 us."""
+    rank = host_bound()
+    for step in range(5):
+        for number in range(1000):
+            rank.event(EventKind.PYTHON, "train.py(1): draw", step * 1100.0 + number * 0.5, 0.4)
+    return rank
+
+
+def test_a_gain_is_the_share_of_the_step_without_what_recording_its_frames_takes() -> None:
+    profile, halves = profile_of(framed()), [(step * 1100.0, step * 1100.0 + 500) for step in range(5)]
+    plain = predict(profile_of(host_bound()), (scaled(profile, 0, *halves),))
+    assert plain.saving_ms == pytest.approx(0.5, abs=1e-2)
+    usual_ms = 1.1 - 1000 * 0.15e-3  # a frame takes 0.15 us
+    found = predict(profile, (scaled(profile, 0, *halves),))
+    assert found.recorded_ms == found.step_ms_before == plain.recorded_ms
+    assert found.saving_ms == pytest.approx(1.1 * (0.5 - 0.15) / usual_ms, abs=1e-2)
+    assert predict(profile, ()).saving_ms == 0.0
+
+
+def test_recording_takes_no_more_than_half_of_the_time_between_two_events() -> None:
+    profile = profile_of(framed(), profiled_frame_us=1.0)
+    (cost,) = recording_costs(profile).values()
+    assert cost.cost_ns.sum() == pytest.approx(5 * 0.5 * 500e3, rel=0.01)

@@ -14,14 +14,14 @@ from tools.analyzers.support.changes import (
     device_ranks,
     longest_name,
     shortened,
-    shortened_on,
     worst_share,
 )
 from tools.analyzers.support.figures import measure_all, measure_ranks
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Finding, Sentence
+from tools.intervals import length
 from tools.metrics.computation import host_group, host_math_rows
-from tools.metrics.host.embedding import table_updates
+from tools.metrics.host.embedding import sparse_left
 from tools.metrics.registry import measure
 from tools.views.kernels import MATRIX_UNIT, device_of, kernel_table, spec_for
 from tools.views.profile import Profile
@@ -213,8 +213,9 @@ def _dense_tables(profile: Profile) -> Finding | None:
     shares = measure_ranks(profile, profile.run.rank_numbers, "table_update_pct")
     worst = worst_of(shares)
     read = measure(profile, "table_rows_pct", rank=worst)
-    left, limit = read.value / 100.0, profile.thresholds["cause_share_pct"]
-    saved_pct = shares[worst].value * (1.0 - left)
+    limit, view = profile.thresholds["cause_share_pct"], profile.rank(worst)
+    saved_ns = sum((1.0 - left) * length(view.covered(rows)) for rows, left in sparse_left(profile, worst))
+    saved_pct = 100.0 * saved_ns / float(view.breakdown["wall_ns"].sum())
     if saved_pct < limit:
         return None
     ranks = affected(shares, limit)
@@ -226,7 +227,12 @@ def _dense_tables(profile: Profile) -> Finding | None:
         confidence=confidence((saved_pct, limit), at_most=0.9),
         ranks=ranks,
         steps=shares[worst].steps,
-        change=shortened_on(profile, ranks, lambda view: table_updates(profile, view.rank.rank), left),
+        change=tuple(
+            scale
+            for rank in ranks
+            for rows, left in sparse_left(profile, rank)
+            for scale in shortened(profile.rank(rank), rows, left)
+        ),
         details=(say("They take {0} per step.", measure(profile, "table_update_ms", rank=worst)),),
         disproved_by="`sparse=True` for these tables, with an optimizer that takes sparse gradients, changes nothing",
         signals=("arithmetic intensity below the ridge and bandwidth above threshold",),

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, worst_of
 from tools.analyzers.support.figures import measure_all, measured, saving
 from tools.analyzers.support.spec import Need, check
@@ -85,7 +89,10 @@ def periodic_stall(profile: Profile) -> Check | Finding:
         confidence=confidence((share_pct, profile.thresholds["noted_pct"]), at_most=sure),
         ranks=tuple(sorted(writers)) or traced or tuple(sorted(stalls)),
         steps=stalls[worst].steps,
-        saving=saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
+        saving=replace(
+            saving(profile, cost.value, 0.6, 1.1, "mean step with the long steps minus without them"),
+            error_ms=_error_ms(series, worst, stalls[worst]),
+        ),
         details=tuple(_written(profile, rank) for rank, each in sorted(writers.items()) if each.placed),
         against=() if writers or traced else (say(UNSEEN if blocked else OPEN),),
         signals=("periodic long steps at the save interval", *(("time in write or fsync",) if writers else ())),
@@ -96,6 +103,13 @@ def _traced(profile: Profile) -> tuple[int, ...]:
     """The ranks of whose trace some step takes the model's state and then pauses."""
     hosts = [rank.rank for rank in profile.run.ranks if not rank.has_device]
     return tuple(rank for rank in hosts if state_saves(profile, rank).steps)
+
+
+def _error_ms(series: RunSeries, rank: int, stalls: Stalls) -> float:
+    """Standard error of what the long steps add to the mean step: saves differ in length, and few are seen."""
+    own = series.of(rank)
+    long_ms = own.loc[own["step"].isin(stalls.steps), "wall_ms"].to_numpy()
+    return float(np.std(long_ms, ddof=1) * np.sqrt(len(long_ms)) / len(own)) if len(long_ms) > 1 else 0.0
 
 
 def _running(profile: Profile, stalls: dict[int, Stalls]) -> Fact | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,20 @@ def table_updates(profile: Profile, rank: int) -> NDArray[np.int64]:
 
     A dense gradient is made by filling a tensor of the table's shape with zeros and adding the rows that were read.
     """
-    view, tables = profile.rank(rank), looked_up(profile, rank)
+    return updates_of(profile.rank(rank), looked_up(profile, rank))
+
+
+def sparse_left(profile: Profile, rank: int) -> list[tuple[NDArray[np.int64], float]]:
+    """Of each table the rows of ``table_updates``, and what sparse gradients leave of their time.
+
+    Work on the rows that a step reads, each of which costs ``sparse_row_cost`` times as much as in a pass over all.
+    """
+    view, cost = profile.rank(rank), profile.thresholds["sparse_row_cost"]
+    return [(updates_of(view, (table,)), min(cost * share, 1.0)) for table, share in looked_up(profile, rank).items()]
+
+
+def updates_of(view: RankProfile, tables: Collection[tuple[int, ...]]) -> NDArray[np.int64]:
+    """The same of tables of these shapes."""
     recorded = view.events.details.operators
     if not tables:
         return np.empty(0, dtype=np.int64)
