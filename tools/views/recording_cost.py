@@ -18,11 +18,15 @@ OPTIONS = ("record_shapes", "with_stack", "profile_memory")
 
 @dataclass(frozen=True, eq=False)
 class RecordingCost:
-    """Of one host thread, arrays of shape (n,): when each event was recorded, ascending, and what that took, in ns."""
+    """Of one host thread: when events were recorded, ascending, shape (n,), and what those before took, (n + 1,)."""
 
     track: int
     moments_ns: NDArray[np.int64]
-    cost_ns: NDArray[np.float64]
+    taken_ns: NDArray[np.float64]
+
+    def until(self, moment_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """What recording took before each moment, in ns."""
+        return self.taken_ns[np.searchsorted(self.moments_ns, moment_ns)]
 
 
 def operator_cost_us(profile: Profile, view: RankProfile) -> float:
@@ -49,10 +53,10 @@ def recording_costs(profile: Profile) -> Mapping[tuple[int, int], RecordingCost]
         rows = view.in_steps(np.flatnonzero(np.isin(view.kind, [int(kind) for kind, us in costs_us.items() if us > 0])))
         tracks = (rows[view.track[rows] == track] for track in np.unique(view.track[rows]))
         threads = [_of_thread(view, mine, costs_us) for mine in tracks]
-        per_step_ms = sum(float(each.cost_ns.sum()) for each in threads) / 1e6 / max(len(view.steps), 1)
+        per_step_ms = sum(float(each.taken_ns[-1]) for each in threads) / 1e6 / max(len(view.steps), 1)
         share = _excess_share(profile, per_step_ms)
         for each in threads:
-            found[view.rank.rank, each.track] = replace(each, cost_ns=share * each.cost_ns)
+            found[view.rank.rank, each.track] = replace(each, taken_ns=share * each.taken_ns)
     return found
 
 
@@ -63,7 +67,8 @@ def _of_thread(view: RankProfile, rows: NDArray[np.int64], costs_us: Mapping[Eve
     cost_ns = 1e3 * np.where(python, costs_us[EventKind.PYTHON], costs_us[EventKind.OPERATOR])
     following_ns = np.append(moments_ns[1:], view.end[ordered[-1]])
     most_ns = MOST * np.maximum(following_ns - moments_ns, 0)
-    return RecordingCost(int(view.track[ordered[0]]), moments_ns, np.minimum(cost_ns, most_ns))
+    taken_ns = np.concatenate((np.zeros(1), np.cumsum(np.minimum(cost_ns, most_ns))))
+    return RecordingCost(int(view.track[ordered[0]]), moments_ns, taken_ns)
 
 
 def _excess_share(profile: Profile, cost_ms: float) -> float:

@@ -41,10 +41,13 @@ class Clock:
         before = moment_ns < self.edges_ns[0]
         return np.where(before, since, self.passed[place] + since * self.factor[place])
 
-    def factor_at(self, moment_ns: Rows) -> NDArray[np.float64]:
-        """How many times as long each moment takes."""
-        place = np.searchsorted(self.edges_ns, moment_ns, side="right") - 1
-        return np.where(place >= 0, self.factor[np.maximum(place, 0)], 1.0)
+    def left_of(self, cost: RecordingCost, moment_ns: Rows) -> NDArray[np.float64]:
+        """What is left after the change of what recording took from the first edge to each moment."""
+        at_edges = cost.until(self.edges_ns)
+        passed = np.concatenate((np.zeros(1), np.cumsum(np.diff(at_edges) * self.factor[:-1])))
+        place = np.clip(np.searchsorted(self.edges_ns, moment_ns, side="right") - 1, 0, len(self.edges_ns) - 1)
+        since = cost.until(moment_ns) - at_edges[place]
+        return np.where(moment_ns < self.edges_ns[0], since, passed[place] + since * self.factor[place])
 
     def lasting(self, start_ns: Rows, end_ns: Rows) -> Rows:
         """How long each stretch takes after the change."""
@@ -120,13 +123,16 @@ def _scale(
 
 def _unrecorded(graph: Graph, thread: tuple[int, int], cost: RecordingCost, clock: Clock | None, own: Rows) -> None:
     """Take from the thread's own times what recording took of what the change leaves of them."""
-    nodes = graph.nodes
-    mine = np.flatnonzero((nodes.rank == thread[0]) & (nodes.track == thread[1]) & ~nodes.frozen & (own > 0))
-    left_ns = cost.cost_ns if clock is None else cost.cost_ns * clock.factor_at(cost.moments_ns)
-    passed_ns = np.concatenate((np.zeros(1), np.cumsum(left_ns)))
-    begin_ns = nodes.end_ns[mine] - nodes.own_ns[mine]
-    first, last = (np.searchsorted(cost.moments_ns, at) for at in (begin_ns, nodes.end_ns[mine]))
-    own[mine] -= np.minimum(passed_ns[last] - passed_ns[first], own[mine]).astype(np.int64)
+    nodes, parts = graph.nodes, graph.tracks.get(thread)
+    if parts is None:
+        return
+    mine = parts.nodes
+    begin_ns, end_ns = nodes.end_ns[mine] - nodes.own_ns[mine], nodes.end_ns[mine]
+    if clock is None:
+        taken_ns = cost.until(end_ns) - cost.until(begin_ns)
+    else:
+        taken_ns = clock.left_of(cost, end_ns) - clock.left_of(cost, begin_ns)
+    own[mine] -= np.minimum(taken_ns, own[mine]).astype(np.int64)
 
 
 def _transfers(graph: Graph, own: Rows, shares: NDArray[np.float64]) -> Rows:
