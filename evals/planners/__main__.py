@@ -15,7 +15,7 @@ from evals.planners.row import Row
 from evals.run_places import Places
 
 RESULTS = Path(__file__).with_name("RESULTS.md")
-COMMAND = "python -m evals.planners [--torch-python PYTHON] [--solvers FOLDER] [--sample FILE]"
+COMMAND = "python -m evals.planners [--torch-python PYTHON] [--solvers FOLDER --solver-python PYTHON] [--sample FILE]"
 Section = Callable[[], Row | list[Row]]
 
 

@@ -56,8 +56,9 @@ def _row(torch_python: str, model: str, rate_mbit: float) -> Row:
     predicted_ms, measured_ms = _predicted_ms(measured["costs"], advised), measured["steps_ms"][advised]
     default_ms, default_measured_ms = _predicted_ms(measured["costs"], DEFAULT), measured["steps_ms"][DEFAULT]
     off = predicted_ms / measured_ms - 1
+    setting = "no change" if advised == DEFAULT else f"bucket_cap_mb={advised}"
     found = (
-        f"bucket_cap_mb={advised}: {predicted_ms:.1f} ms predicted, {measured_ms:.1f} measured ({100 * off:+.1f} %); "
+        f"{setting} advised: {predicted_ms:.1f} ms predicted, {measured_ms:.1f} measured ({100 * off:+.1f} %); "
         f"default: {default_ms:.1f}, {default_measured_ms:.1f} ({100 * (default_ms / default_measured_ms - 1):+.1f} %)"
     )
     return judged("gradient-buckets", question, wanted, found, abs(off) <= 0.05, "measured")
