@@ -22,8 +22,7 @@ from tools.views.rank_profile import RankProfile
 FEWEST = 10  # parameters; a loss and some metrics are detached as well
 PARAMETERS = 0.5  # of those that get a gradient in a step: several passes count each of them more than once
 MOST_STEPS = 0.5  # of the steps: what comes in more of them is not the saving of a state at intervals
-TRAINING = ("forward_operator", "matrix_operator", "enclosing_operator", "communication_operator", "made_of_values")
-SELECTOR = "from many aten::detach in a row to the next work of training, without an operator"
+SELECTOR = "from many aten::detach in a row to the next operator that computes, without an operator"
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +47,7 @@ def state_saves(profile: Profile, rank: int) -> StateSaves:
     gradients = len(view.in_steps(np.flatnonzero(view.named("gradient_accumulated")))) / max(len(view.steps), 1)
     chosen = last - first + 1 >= max(FEWEST, PARAMETERS * gradients)
     taken = view.end[rows[last[chosen]]]
-    spans = np.column_stack((taken, np.minimum(_training_after(view, rows, taken), _step_ends(view, taken))))
+    spans = np.column_stack((taken, np.minimum(_work_after(view, rows, taken), _step_ends(view, taken))))
     moments = intersect(pauses(profile, rank), spans)
     held = [intersect(moments, span[None, :]) for span in spans]
     steps = {int(number) for number, own in zip(view.step_of(rows[last[chosen]]), held, strict=True) if length(own)}
@@ -65,11 +64,12 @@ def _in_a_row(view: RankProfile, rows: NDArray[np.int64], gap_ns: float) -> tupl
     return np.flatnonzero(begins[: len(rows)]), np.flatnonzero(ends[: len(rows)])
 
 
-def _training_after(view: RankProfile, rows: NDArray[np.int64], moments: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When the next work of training begins: an operator of it, or asking the data loader."""
-    work = rows[np.any([view.named(name)[rows] for name in TRAINING], axis=0)]
+def _work_after(view: RankProfile, rows: NDArray[np.int64], moments: NDArray[np.int64]) -> NDArray[np.int64]:
+    """When other work begins: an operator that computes (as an average of the parameters does), or the data loader."""
+    work = rows[~view.named("state_handling")[rows]]
     starts = np.sort(np.append(view.start[work], view.start[view.loader_rows]))
-    return np.append(starts, np.iinfo(np.int64).max)[np.searchsorted(starts, moments)]
+    after: NDArray[np.int64] = np.append(starts, np.iinfo(np.int64).max)[np.searchsorted(starts, moments)]
+    return after
 
 
 def _step_ends(view: RankProfile, moments: NDArray[np.int64]) -> NDArray[np.int64]:

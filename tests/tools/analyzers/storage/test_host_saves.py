@@ -18,7 +18,12 @@ PARAMETERS = 20
 
 
 def saving(
-    number: int = 0, at_steps: tuple[int, ...] = (2,), detached: int = PARAMETERS, between: str = "", frame: str = ""
+    number: int = 0,
+    at_steps: tuple[int, ...] = (2,),
+    detached: int = PARAMETERS,
+    between: str = "",
+    frame: str = "",
+    then: str = "aten::select",
 ) -> RankBuilder:
     """Five steps of 50 ms with twenty parameters; in some the state is taken and the host pauses 30 ms."""
     rank, at = RankBuilder(number, device=None), 0.0
@@ -35,6 +40,8 @@ def saving(
                 if between:
                     rank.operator(between, at, 5.0)
                     at += 5.0
+            rank.operator(then, at, 5.0)
+            at += 5.0
             if frame:
                 rank.event(EventKind.PYTHON, frame, at, SAVE_US)
             at += SAVE_US
@@ -73,7 +80,8 @@ def test_only_the_rank_that_saves_is_named() -> None:
     "rank",
     [
         saving(detached=4),  # a loss and some metrics
-        saving(between="aten::mul"),  # an average of the parameters, or a histogram of each
+        saving(between="aten::mul"),  # a histogram of each parameter
+        saving(then="aten::_foreach_lerp_"),  # an average of the parameters
         saving(at_steps=(0, 1, 2, 3)),  # what comes in most steps is no save at intervals
         saving(frame="metrics.py(9): report"),  # Python frames show something else
         saving(at_steps=()),
