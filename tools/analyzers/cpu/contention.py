@@ -98,10 +98,10 @@ def _throttled_at_least(profile: Profile, records: HostRecords) -> Finding | Non
     if share.value < limits["run_delay_pct"]:
         return None
     quota = measured(profile, "sampled_level", rank=worst, field="quota_cores")
-    text = "The CPU quota of the control group holds its threads back for {0} of the time at least, summed over cores"
+    text = "The control group's CPU quota holds its threads back for at least {0} of that time, summed over cores"
     facts = (throttled[worst],) if quota is None else (throttled[worst], quota)
-    only = " on some ranks only" if len(waiting) < len(records.ranks) else ""
-    claim = f"The training thread is ready to run but has no core for {{0}} of the unprofiled steps at least{only}."
+    only = ", on some ranks only" if len(waiting) < len(records.ranks) else ""
+    claim = f"The training thread is ready to run but has no core for at least {{0}} of the unprofiled steps{only}."
     return Finding(
         cause="cpu_contention",
         mechanism="cgroup_throttling",
