@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from dataclasses import replace
+from math import pi, sqrt
 from statistics import median
 
 from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, FIRST, StepRecord
@@ -160,6 +161,10 @@ class GroupWatch:
             return Anomaly(deviation, None, why)
         if len(excess) > 1 and excess[1][0] * self._at.suspect_lead > largest_ms:
             return Anomaly(deviation, None, "several ranks' own time grew alike")
+        others_ms = excess[1][0] if len(excess) > 1 else 0.0
+        noise_ms = self._own_watch.noise_ms(first) or 0.0
+        if largest_ms - others_ms < self._at.suspect_noises * sqrt(pi / 2 / len(now)) * noise_ms:
+            return Anomaly(deviation, None, "the difference between the ranks' own time is within its noise")
         part = max(grown[first], key=lambda name: grown[first][name])
         return Anomaly(deviation, Suspect(first, part, grown[first][part]))
 

@@ -63,14 +63,10 @@ class ContrastWatch:
         self._since: deque[tuple[int, float]] = deque(maxlen=thresholds.history)
         self._sum = 0.0
         self._usual: Usual | None = None
+        self.noise_ms: float | None = None  # of a step as it counts in a sum, when last estimated
         self._new = 0  # values in the history since the usual was taken from it
         self._reported: tuple[float, float] | None = None  # the levels in ms before and after the last rise
         self._passed = 0  # reported rises that passed by themselves
-
-    @property
-    def noise_ms(self) -> float | None:
-        """The noise of a step as it counts in a sum; None before it is known."""
-        return self._usual.spread_ms if self._usual else None
 
     def feed(self, step: int, contrast_ms: float, wall_ms: float) -> tuple[int, float] | None:
         """Return the step of the begin and the rise in ms where this step makes a rise clear."""
@@ -80,6 +76,7 @@ class ContrastWatch:
             return None
         if self._usual is None or self._new >= at.contrast_refresh:
             self._usual, self._new = lasting_noise(self._history, at), 0
+            self.noise_ms = self._usual.spread_ms
             self._look_back(self._usual.middle_ms)
         usual = self._usual.middle_ms
         deviation = (contrast_ms - usual) / max(self._usual.spread_ms, at.least_spread_share * wall_ms)

@@ -59,6 +59,7 @@ class WatchThresholds:
     hang_least_s: float = 30.0  # an evaluation or a checkpoint between two steps is no standstill
     suspect_share: float = 0.5  # of the excess that one rank must explain
     suspect_lead: float = 2.0  # times the excess of any other rank
+    suspect_noises: float = 3.0  # of a median of n steps: sqrt(pi / 2 n) of the noise of one, where it is normal
 
 
 DEFAULT = WatchThresholds()
