@@ -74,6 +74,16 @@ def _sizes(megabytes: float) -> dict[str, int]:
     return {"group_size": 2, "in_elements": elements, "out_elements": elements}
 
 
+def test_a_transfer_that_cores_make_promises_no_overlap_where_no_core_is_known_to_be_idle() -> None:
+    fast = check(on_hosts(60_000, 15_000, 15.0), "exposed")  # 1 GB/s
+    assert (fast.status, fast.findings) == ("cannot_answer", ())
+    assert "cores transfer the data" in fast.reason
+    (limited,) = check(on_hosts(60_000, 15_000, 1.5), "exposed").findings  # 0.1 GB/s: a link is the limit
+    assert limited.cause == "poor_overlap"
+    assert limited.confidence < 0.5
+    assert check(with_idle_cores(60_000, 15_000, 15.0), "exposed").findings[0].cause == "poor_overlap"
+
+
 def test_a_slow_transfer_that_the_backward_pass_could_hide_is_poor_overlap_before_it_is_a_slow_link() -> None:
     profile = with_idle_cores(60_000.0, 30_000.0, 1.8)  # 60 MB/s, and 40 ms of backward pass
     assert measure(profile, "left_exposed_pct").value == pytest.approx(0.0)

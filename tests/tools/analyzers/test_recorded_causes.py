@@ -175,6 +175,8 @@ def test_many_page_faults_in_each_step_are_memory_handed_back() -> None:
     assert faults.value == pytest.approx(5000.0)
     assert cost.value == pytest.approx(5000 * 0.002)
     assert page_faults(recorded_profile(records_of([step_rows(0, [50.0] * 40)])))[0].status == "clean"
+    few = recorded_profile(records_of([step_rows(0, [50.0] * 40)], {0: {"minor_faults": 60_000.0}}))
+    assert page_faults(few)[0].findings[0].confidence < 0.5  # trap and clearing alone would be 3 % of the step
 
 
 def communicating(rank: int) -> RankBuilder:

@@ -6,10 +6,17 @@ from collections.abc import Mapping
 
 import pandas as pd
 
-from tools.analyzers.communication.limit import UNTRACED, all_traced, link_bound, order_suffices, overlap_known
+from tools.analyzers.communication.limit import (
+    UNTRACED,
+    all_traced,
+    link_bound,
+    link_limited,
+    order_suffices,
+    overlap_known,
+)
 from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import hidden
-from tools.analyzers.support.figures import measure_ranks
+from tools.analyzers.support.figures import NEEDED, measure_ranks
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
@@ -27,6 +34,10 @@ CAP = 0.45
 UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
 AT_ONCE = say("The next operator needs their result: no order of the same work hides them, only shards of it do.")
 SMALLER = say("Shards make operators smaller, which may take back what they hide; the trace does not show that.")
+NO_IDLE_CORE = (
+    "between processes of one machine cores transfer the data, and neither idle cores nor a transfer that a link limits"
+    " is recorded"
+)
 NO_CORE = say("Whether cores are idle meanwhile, which the library's threads would need, was not recorded.")
 
 
@@ -91,6 +102,8 @@ def exposed(profile: Profile) -> Check | None:
     if overlap.value >= limits["poor_overlap_pct"] or hideable_pct < limits["noted_pct"]:
         bound = say("Computation that runs alone could hide at most {0} more.", hideable)
         return Check("", "found", () if exchange is None else (exchange,), support=(*support, bound))
+    if not overlap_known(profile) and not link_limited(profile):
+        return cannot_answer(NO_IDLE_CORE, NEEDED, *support) if exchange is None else found(exchange)
     order = _poor_overlap(profile, share, overlap, hideable, hideable_pct)
     return found(*((order,) if exchange is None else (order, exchange)))
 

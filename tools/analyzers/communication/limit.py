@@ -41,6 +41,15 @@ def overlap_known(profile: Profile) -> bool:
     return profile.run.has_device or measured(profile, "idle_cores_pct") is not None
 
 
+def link_limited(profile: Profile) -> bool:
+    """Whether even the fastest large message is slower than any link worth training over, so that cores are idle.
+
+    Faster ones between processes of one machine are copies that cores make: computation would wait for them instead.
+    """
+    rate = measured(profile, "best_bus_bandwidth")
+    return rate is not None and rate.value < 1e9 * profile.thresholds["host_bus_gb_s"]
+
+
 def cores_taken(profile: Profile) -> bool:
     """Whether no core was free during most of the exposed transfer, which its own threads would have needed.
 

@@ -28,6 +28,7 @@ from tools.whatif.change import Change, Scale, Unblock
 MEMORY_KNOWN_CAP, MEMORY_UNKNOWN_CAP = 0.85, 0.7  # without a figure for memory it may be forced by its lack
 TOTALS = ("allocated", "reserved")
 AMPLE_PCT = 70.0  # of the device's memory: with less in use, there is room for activations
+BARE_SHARE = 0.25  # of what a fault is estimated to cost: trap and clearing alone; what comes on top no count shows
 PROFILED = 0.45  # a profiler that runs all the time takes memory as well; how much, only a trace lets estimate
 
 
@@ -167,7 +168,7 @@ def page_faults(profile: Profile) -> Check | Finding:
         cause="memory_pressure",
         claim=say(text, faults, costs[worst]),
         confidence=confidence(
-            (shares[worst], profile.thresholds["page_fault_pct"]),
+            (BARE_SHARE * shares[worst], profile.thresholds["cause_share_pct"]),
             at_most=PROFILED if profiled and not profile.traced else 0.85,
         ),
         ranks=ranks,
