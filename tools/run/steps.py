@@ -62,7 +62,14 @@ def find_steps(table: EventTable, restarts_ns: Sequence[int] = ()) -> StepList:
 
     Inferred steps (annotation, optimizer) tile the time from the begin of the first to the end of the last: a pause
     of the program between two of them belongs to a step. What lies outside is reported, see ``outside_steps``.
+    Marks without any length are no steps: nothing can have happened in them.
     """
+    found = _steps_by_marks(table, restarts_ns)
+    lasting = tuple(step for step in found.steps if step.end_ns > step.start_ns)
+    return replace(found, steps=lasting) if lasting else StepList((_window(table),), "window")
+
+
+def _steps_by_marks(table: EventTable, restarts_ns: Sequence[int]) -> StepList:
     annotations = table.of_kind(EventKind.ANNOTATION)
     annotations = annotations[table.tracks["device"].to_numpy()[annotations["track"].to_numpy()] < 0]
     if (marks := _profiler_marks(annotations)) is not None:
