@@ -68,5 +68,5 @@ def stand_ins(*packages: str, known: Functions | None = None) -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
-        for name in [name for name in sys.modules if finder.stands_in_for(name)]:
+        for name in filter(finder.stands_in_for, list(sys.modules)):  # a copy: other threads import meanwhile
             sys.modules.pop(name, None)
