@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+_CHANGING = threading.Lock()  # of the list of finders, which is replaced because other threads walk through it
 Functions = Mapping[str, Mapping[str, Callable[[], object]]]  # by module and name
 
 
@@ -63,10 +65,12 @@ def stand_ins(*packages: str, known: Functions | None = None) -> Iterator[None]:
     ``known`` holds what may be called. Afterwards the packages can be imported as they are.
     """
     finder = _Finder([name for name in packages if name not in sys.modules], known or {})
-    sys.meta_path.insert(0, finder)
+    with _CHANGING:
+        sys.meta_path = [finder, *sys.meta_path]
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        with _CHANGING:
+            sys.meta_path = [each for each in sys.meta_path if each is not finder]
         for name in filter(finder.stands_in_for, list(sys.modules)):  # a copy: other threads import meanwhile
             sys.modules.pop(name, None)

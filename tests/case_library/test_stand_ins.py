@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,15 @@ def test_a_failure_inside_leaves_nothing_behind(package: str) -> None:
         importlib.import_module("no_package_of_this_name")
     assert package not in sys.modules
     assert sys.meta_path == finders
+
+
+def test_other_threads_may_import_while_stand_ins_come_and_go(package: str, tmp_path: Path) -> None:
+    names = [f"{package}_part{number}" for number in range(200)]
+    for name in names:
+        (tmp_path / f"{name}.py").write_text("real = True\n")
+    with ThreadPoolExecutor(1) as other:
+        imported = other.submit(lambda: [importlib.import_module(name).real for name in names])
+        while not imported.done():
+            with stand_ins(package):
+                importlib.import_module(package)
+    assert imported.result() == [True] * len(names)
