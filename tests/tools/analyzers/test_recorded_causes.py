@@ -12,6 +12,7 @@ from tests.recorded_runs import environment_of, recorded_profile, records_of, st
 from tests.synthetic import RankBuilder
 from tools.judgement.ranking import ranking
 from tools.metrics.registry import measure
+from tools.run.events import EventKind
 from tools.run.records import Interface
 from tools.whatif.change import Scale
 
@@ -139,13 +140,35 @@ def test_a_thread_blocked_in_the_scripts_own_calls_in_every_step_may_be_logging(
     assert [fact.value for fact in finding.claim.facts] == [pytest.approx(30.0), pytest.approx(30.1)]
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx(30.0)
-    assert finding.confidence <= 0.65
+    assert finding.confidence < 0.5
     collecting = [step_rows(0, [80.0] * 40, thread_cpu_ms=50.0, gc_ms=25.0)]
     assert checkpoint(recorded_profile(records_of(collecting), hesitating))[1].status == "clean"
     written = records_of(steps, {0: {"write_bytes": 1e6}})
     (finding,) = checkpoint(recorded_profile(written, hesitating))[1].findings
     assert finding.confidence > 0.65
     assert finding.details[0].facts[0].value == pytest.approx(80_000.0)
+
+
+@pytest.mark.parametrize(
+    ("frame", "status"),
+    [
+        ("<built-in function fsync>", "found"),
+        ("train.py(7): add_scalar", "found"),
+        ("train.py(7): send_metrics", "clean"),
+        ("<built-in function sleep>", "clean"),
+    ],
+)
+def test_frames_say_whether_a_blocked_thread_writes_log_lines(frame: str, status: str) -> None:
+    def calling(rank: int) -> RankBuilder:
+        builder = hesitating(rank)
+        for step in range(3):
+            builder.event(EventKind.PYTHON, frame, step * 80_000 + 50_000, 29_900)
+        return builder
+
+    steps = records_of([step_rows(0, [80.0] * 40, thread_cpu_ms=50.0)])
+    check = checkpoint(recorded_profile(steps, calling))[1]
+    assert check.status == status
+    assert all(finding.confidence > 0.5 for finding in check.findings)
 
 
 @pytest.mark.parametrize(

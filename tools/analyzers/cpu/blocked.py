@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from math import comb
 
+import pandas as pd
+
 from tools.analyzers.support.answers import affected, clean, confidence, say, values, worst_of
 from tools.analyzers.support.figures import by_rank, host_saving, measured, not_recorded, overlapped, saving
 from tools.analyzers.support.spec import Need, check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding
+from tools.knowledge.name_patterns import matching
+from tools.metrics.host.pauses import covering
 from tools.metrics.host.program import NEARBY
 from tools.metrics.recorded.series import part_ms, rank_stalls
 from tools.metrics.registry import measure
@@ -20,6 +24,7 @@ EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able
 UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
 SWITCHES = "A traced step has {0} between operators as long as the interpreter's switch interval, of {1} about as long."
 CHANCE = 0.01  # that pauses of any length would be of that length so often
+UNSEEN_CAP = 0.45  # below the confidence of a verdict: neither writes nor frames that write are recorded
 BETWEEN = 0.5  # of the blocked time must lie between the operators of the trace: there the script's own calls are
 
 
@@ -142,7 +147,11 @@ def step_writes(profile: Profile) -> Check | Finding:
     if shares[worst] < profile.thresholds["blocked_pct"]:
         text = "The training thread is off its core for {0} per step; data, other ranks and pauses account for that."
         return clean(say(text, off))
-    off = measure(profile, "off_core_ms", rank=worst)
+    framed = covering(profile, worst)
+    names = tuple(filter(None, (framed.name, framed.inner)))
+    if framed.framed and not matching(pd.Series(names, dtype="category"), "writing_frame").any():
+        text = "The training thread is off its core for {0} per step; the frames of its pauses, {n0}, write nothing."
+        return clean(say(text, off, names=names[-1:]))
     between = measure(profile, "part_ms", part="host", rank=worst)
     written = measured(profile, "steady_writes_per_step", rank=worst)
     seen = written is not None and written.value >= profile.thresholds["step_write_bytes"]
@@ -153,7 +162,9 @@ def step_writes(profile: Profile) -> Check | Finding:
         cause="checkpoint_stall",
         mechanism="remote_logging",
         claim=say(text, off, between),
-        confidence=confidence((share_pct, profile.thresholds["blocked_pct"] / 1.5), at_most=0.85 if seen else 0.65),
+        confidence=confidence(
+            (share_pct, profile.thresholds["blocked_pct"] / 1.5), at_most=0.85 if seen or framed.framed else UNSEEN_CAP
+        ),
         ranks=affected(shares, profile.thresholds["noted_pct"]),
         saving=saving(profile, known[worst], 0.5, 1.15, "blocked time that neither data nor other ranks explain"),
         details=details,
