@@ -77,7 +77,7 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
         busy = measure(profile, "part_pct", part="compute")
         return [Sentence(f"{takes}, {{1}} of it in computation.", (step, busy)), *unexplained]
     if not ranking.causes:
-        return [Sentence(f"{takes}; what slows it down is not assessable from this data.", (step,)), *unexplained]
+        return [_only_leads(ranking, takes, step), *unexplained]
     enough = profile.thresholds["confidence"]
     sure, top = ranking.sure(enough), ranking.leading(enough) or ranking.causes[0]
     lead = "Top bottleneck: " if top in sure else "Most likely cause (low confidence): "
@@ -89,6 +89,17 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
     if unexplained and not sure and _share(profile, ranking.unexplained[0]).value > top.impact_pct:
         return [*unexplained, *said]
     return [*said, *unexplained]
+
+
+def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:
+    """Without a cause: how much of the step the first lead localises, where its size is known."""
+    for lead in ranking.leads[:1]:
+        for share in lead.claim.facts:
+            if lead.impact_pct and share.unit == "%" and share.value == lead.impact_pct:
+                return Sentence(
+                    f"{takes}; {{1}} of it lies in one place (lead 1), but why is not recorded.", (step, share)
+                )
+    return Sentence(f"{takes}; what slows it down is not assessable from this data.", (step,))
 
 
 def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sentence:
