@@ -39,14 +39,14 @@ class ChromaStore:
 
     def nearest(self, text: str, limit: int) -> dict[str, float]:
         """Cosine similarity (-1 to 1) of the nearest cases by id; raises ``EmbeddingError`` if there is no vector."""
-        count = min(limit, self._collection.count())
-        if not count:
-            return {}
-        vectors: Any = self._embedding([text])
         try:
+            count = min(limit, self._collection.count())
+            if not count:
+                return {}
+            vectors: Any = self._embedding([text])
             found = self._collection.query(query_embeddings=vectors, n_results=count, include=["distances"])
         except chroma().errors.ChromaError as error:
-            raise EmbeddingError(f"The vectors do not fit those of the index ({error}).") from error
+            raise EmbeddingError(f"Chroma cannot search the case index ({error}).") from error
         distances = found["distances"] or [[]]
         return {name: 1.0 - distance for name, distance in zip(found["ids"][0], distances[0], strict=True)}
 
@@ -63,16 +63,19 @@ def chroma() -> ModuleType:
 
 
 def build_store(folder: Path, embedding: TextEmbedding, ids: Sequence[str], texts: Sequence[str]) -> None:
-    """Write a store of the texts into an empty folder."""
-    client = _client(folder)
+    """Write a store of the texts into an empty folder; raises ``CaseIndexError`` if Chroma fails."""
     try:
-        configuration: Any = {"hnsw": {"space": "cosine"}}
-        collection = client.create_collection(COLLECTION, embedding_function=None, configuration=configuration)
-        for start in range(0, len(ids), BATCH):
-            chosen = slice(start, start + BATCH)
-            collection.add(ids=list(ids[chosen]), embeddings=cast("Any", embedding(texts[chosen])))
-    finally:
-        client.close()
+        client = _client(folder)
+        try:
+            configuration: Any = {"hnsw": {"space": "cosine"}}
+            collection = client.create_collection(COLLECTION, embedding_function=None, configuration=configuration)
+            for start in range(0, len(ids), BATCH):
+                chosen = slice(start, start + BATCH)
+                collection.add(ids=list(ids[chosen]), embeddings=cast("Any", embedding(texts[chosen])))
+        finally:
+            client.close()
+    except chroma().errors.ChromaError as error:
+        raise CaseIndexError(f"Chroma cannot build the case index ({error}); try again.") from error
 
 
 def _client(folder: Path) -> Client:

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from tools.whatif.claim import COVERS_PCT
 
 SCHEMA = "hermes-dx/diagnosis/1"
+NOT_LOOKED_UP = "No similar cases could be looked up"  # how ``recall_note`` begins where the case library failed
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
 Scalar = str | int | float | None

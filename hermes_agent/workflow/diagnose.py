@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from case_library.stand_ins import Functions, stand_ins
-from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import NOT_LOOKED_UP, Diagnosis
 from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
@@ -40,7 +40,7 @@ def _made_or_stored(request: Request, emit: Emit) -> tuple[Diagnosis, bool]:
         return _run(request, emit), False
     name = stored.key(request)
     kept = stored.find(request.cache_dir, name)
-    if kept is not None:
+    if kept is not None and not kept.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
         stored.remember(request.cache_dir, name, request)
         return kept, True
     diagnosis = _run(request, emit)

@@ -21,6 +21,7 @@ from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.citations import without_citations
 from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.evidence.printable import printable
+from hermes_agent.model.diagnosis import NOT_LOOKED_UP
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
@@ -28,6 +29,7 @@ from hermes_agent.workflow.workspace import Workspace
 from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
 from tools.analyzers.support.spec import CheckSpec
 from tools.comparison.compare import Comparison, compare
+from tools.errors import HermesError
 from tools.findings import Check, Finding
 from tools.judgement.ranking import Ranking
 from tools.judgement.ranking import ranking as ranked
@@ -172,7 +174,12 @@ def _recall(state: State, workspace: Workspace) -> Update:
     chosen = workspace.get(state["ranking"], Ranking).causes[:RECALLED_CAUSES]
     if not chosen:
         return {}, "no cause to look up"
-    index = workspace.case_index()
+    try:
+        index = workspace.case_index()
+    except (HermesError, OSError) as error:  # cases help to fix what was found: without them the diagnosis still holds
+        LOG.warning("the case library cannot be searched", exc_info=True)
+        note = printable(f"{NOT_LOOKED_UP}: {error}", LONGEST_REASON)
+        return {"recalls": [workspace.put("recall/0", Recall((), note))], "notes": [note]}, note
     devices = [device.name for rank in workspace.profile().run.ranks for device in rank.devices]
     recalls = [index.search(_query(each.finding, devices), CASES_PER_CAUSE) for each in chosen]
     handles = [workspace.put(f"recall/{place}", recall) for place, recall in enumerate(recalls)]

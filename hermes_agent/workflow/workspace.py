@@ -55,9 +55,10 @@ class Workspace:
         return self._both()[1]
 
     def case_index(self) -> CaseIndex:
-        """The index over the case library; waits until it is open."""
+        """The index over the case library; waits until it is open. An opening that failed is tried again."""
         with self._lock:
-            self._index = self._index or _begin(self._open_index)
+            if self._index is None or self._index.exception() is not None:
+                self._index = _begin(self._open_index)
         return self._index.result()
 
     def close(self) -> None:
