@@ -46,12 +46,13 @@ def test_collectives_alone_or_with_one_gather_of_the_program_are_not_checked() -
         assert ask(profile, "cpu.environment").status == "cannot_answer"
 
 
-def test_messages_cost_what_they_take_themselves_without_the_checks() -> None:
-    (checked,) = ask(exchanging(checked=True), "communication.small_packet").findings
+def test_messages_after_debug_checks_show_no_saving_and_others_cost_what_they_take_themselves() -> None:
+    assert ask(exchanging(checked=True), "communication.small_packet").findings == ()
+    (gathering,) = ask(exchanging(checked=True, gathers=1), "communication.small_packet").findings
     (plain,) = ask(exchanging(checked=False), "communication.small_packet").findings
-    assert (checked.cause, checked.symptom_of) == ("small_packet", ("environment_configuration",))
-    assert checked.saving is not None
+    assert (gathering.cause, plain.cause) == ("small_packet", "small_packet")
+    assert gathering.saving is not None
     assert plain.saving is not None
-    exposed, theirs = checked.claim.facts[1].value, 280.0 / (280.0 + 2 * 140.0 + 130.0)
-    assert checked.saving.saved_ms == pytest.approx(exposed * theirs * (1.0 - 1.0 / CALLS))
+    exposed, theirs = gathering.claim.facts[1].value, 280.0 / (280.0 + 140.0 + 130.0)
+    assert gathering.saving.saved_ms == pytest.approx(exposed * theirs * (1.0 - 1.0 / CALLS))
     assert plain.saving.saved_ms == pytest.approx(plain.claim.facts[1].value * (1.0 - 1.0 / CALLS))

@@ -104,7 +104,6 @@ def one_for_each_parameter(profile: Profile) -> Finding | None:
         ),
         signals=("many collectives per step",),
         against=(say(UNSIZED),),
-        symptom_of=("environment_configuration",),
     )
 
 

@@ -102,8 +102,8 @@ def _on_hosts(profile: Profile) -> Check | Finding:
 def _held_up_alone(profile: Profile) -> Finding | None:
     """The rank that the others wait for, where single calls of it are held up step after step and theirs are not."""
     rank, recorded = slowest_by_waiting(profile), contention.once(profile)
-    if rank is None or (recorded is not None and recorded.status == "found"):
-        return None
+    if rank is None or (recorded is not None and recorded.status in ("found", "clean")):
+        return None  # the records show whether its thread waits for a core
     limits, table = profile.thresholds, host_speed(profile).set_index("rank")
     lost = measure_ranks(profile, profile.run.rank_numbers, "delayed_calls_pct")
     others = max(fact.value for other, fact in lost.items() if other != rank)

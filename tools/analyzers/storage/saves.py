@@ -68,7 +68,7 @@ def periodic_stall(profile: Profile) -> Check | Finding:
         text = "Long steps recur every {0}; they cost {1} of the mean step, or it is not saving that fills them."
         return clean(say(text, measure(profile, "stall_period_steps", rank=worst), cost))
     writers = _writers(profile, series, stalls)
-    traced = () if writers else tuple(sorted(set(stalls) & set(_traced(profile))))
+    traced = () if writers else _traced(profile, stalls)
     ran = None if writers or traced else _running(profile, stalls)
     if ran is not None:
         text = "Long steps recur every {0}, but the training thread computes for {1} of what they take longer."
@@ -99,10 +99,12 @@ def periodic_stall(profile: Profile) -> Check | Finding:
     )
 
 
-def _traced(profile: Profile) -> tuple[int, ...]:
-    """The ranks of whose trace some step takes the model's state and then pauses."""
-    hosts = [rank.rank for rank in profile.run.ranks if not rank.has_device]
-    return tuple(rank for rank in hosts if state_saves(profile, rank).steps)
+def _traced(profile: Profile, stalls: dict[int, Stalls]) -> tuple[int, ...]:
+    """The ranks of whose trace some step takes the model's state and then pauses for most of what a stall takes."""
+    hosts = {rank.rank for rank in profile.run.ranks if not rank.has_device}
+    saving = [rank for rank in sorted(hosts & set(stalls)) if state_saves(profile, rank).steps]
+    each_ms = {rank: measure(profile, "state_save_each_ms", rank=rank).value for rank in saving}
+    return tuple(rank for rank in saving if each_ms[rank] >= EXPLAINS * stalls[rank].excess_ms)
 
 
 def _error_ms(series: RunSeries, rank: int, stalls: Stalls) -> float:

@@ -51,7 +51,7 @@ def state_saves(profile: Profile, rank: int) -> StateSaves:
     moments = intersect(pauses(profile, rank), spans)
     held = [intersect(moments, span[None, :]) for span in spans]
     steps = {int(number) for number, own in zip(view.step_of(rows[last[chosen]]), held, strict=True) if length(own)}
-    few = len(steps) <= max(MOST_STEPS * len(view.steps), 1.0)
+    few = len(steps) <= MOST_STEPS * len(view.steps)
     return StateSaves(tuple(sorted(steps)), moments) if steps and few else NONE
 
 

@@ -54,7 +54,7 @@ def least_counter_share_pct(profile: Profile, rank: int, field: str) -> Measurem
     if not choice("sampled field", field, SAMPLE_FIELDS).endswith("_us"):
         raise UsageError(f"{field} counts no microseconds")
     cores = records.level(rank, "allowed_cores") if field in SUMMED_OVER_CORES else 1.0
-    share = records.least_share(rank, field, cores or 1.0) if rank in records.ranks else None
+    share = records.least_share(rank, field, cores) if rank in records.ranks and cores else None
     if share is None:
         raise UsageError(f"the records of rank {rank} do not hold {field} for long enough")
     selector = f"samples of {field}, less all of the time that is not of unprofiled steps"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.recorded_runs import recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tests.tools.analyzers.computation_runs import check, saved_us
 from tools.metrics.registry import measure
@@ -132,27 +133,25 @@ def test_what_a_loader_computes_in_the_process_is_no_chain_of_the_training() -> 
     assert measure(profile, "host_group_count", group="elementwise_runs", rank=0).value == 4
 
 
-def held_up_ranks(both: bool) -> Profile:
-    """Three steps of two ranks that meet at the end of each; one call of rank 1 takes 4.1 ms longer, or of both."""
-    ranks = [RankBuilder(number, device=None) for number in range(2)]
-    for number, rank in enumerate(ranks):
-        gloo = rank.host_thread("gloo")
-        for step in range(3):
-            at = begin = 40_000.0 * step
-            for place in range(20):
-                late = place == 3 + step and (number == 1 or both)
-                us = 1_000.0 + (4_100.0 if late else 0.0)
-                rank.operator("aten::mm", at, us, dims=[[64, 64], [64, 64]], types=["float", "float"])
-                at += us + 1
-            sent = rank.annotation("gloo:all_reduce", at, begin + 26_000 - at, track=gloo)
-            sizes = {"group_size": 2, "in_elements": 1_024, "out_elements": 1_024}
-            rank.detail("collectives", sent, collective="all_reduce", group="0", dtype="Float", **sizes)
-            rank.step(step, begin, begin + 26_000)
-    return profile_of(*ranks)
+def meeting(number: int, late: bool) -> RankBuilder:
+    """Three steps of a rank that meets the other one at the end of each; one call takes 4.1 ms longer where late."""
+    rank = RankBuilder(number, device=None)
+    gloo = rank.host_thread("gloo")
+    for step in range(3):
+        at = begin = 40_000.0 * step
+        for place in range(20):
+            us = 1_000.0 + (4_100.0 if late and place == 3 + step else 0.0)
+            rank.operator("aten::mm", at, us, dims=[[64, 64], [64, 64]], types=["float", "float"])
+            at += us + 1
+        sent = rank.annotation("gloo:all_reduce", at, begin + 26_000 - at, track=gloo)
+        sizes = {"group_size": 2, "in_elements": 1_024, "out_elements": 1_024}
+        rank.detail("collectives", sent, collective="all_reduce", group="0", dtype="Float", **sizes)
+        rank.step(step, begin, begin + 26_000)
+    return rank
 
 
 def test_a_rank_that_is_held_up_alone_and_waited_for_has_its_core_taken() -> None:
-    (finding,) = check(held_up_ranks(both=False), "computation.slow_device").findings
+    (finding,) = check(profile_of(meeting(0, late=False), meeting(1, late=True)), "computation.slow_device").findings
     assert (finding.cause, finding.ranks, finding.steps) == ("cpu_contention", (1,), (0, 1, 2))
     count, share = finding.claim.facts
     assert count.value == pytest.approx(1.0)
@@ -161,4 +160,12 @@ def test_a_rank_that_is_held_up_alone_and_waited_for_has_its_core_taken() -> Non
 
 
 def test_ranks_that_are_held_up_alike_are_equal() -> None:
-    assert check(held_up_ranks(both=True), "computation.slow_device").status == "clean"
+    both = profile_of(meeting(0, late=True), meeting(1, late=True))
+    assert check(both, "computation.slow_device").status == "clean"
+
+
+def test_records_without_waiting_for_a_core_rule_out_that_it_is_taken() -> None:
+    records = records_of([step_rows(rank, [26.0] * 60) for rank in range(2)])
+    profile = recorded_profile(records, lambda number: meeting(number, late=number == 1))
+    assert check(profile, "cpu.contention").status == "clean"
+    assert check(profile, "computation.slow_device").status == "clean"

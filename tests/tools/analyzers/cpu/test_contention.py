@@ -58,11 +58,11 @@ def test_a_used_up_quota_goes_before_everything_else() -> None:
     assert [fact.value for fact in finding.details[0].facts] == [pytest.approx(40.0), 0.5]
 
 
-def sampled_seldom(delay: float, throttled: float) -> Profile:
+def sampled_seldom(delay: float, throttled: float, allowed_cores: float = 2.0) -> Profile:
     """Two samples 1.6 s apart, of which usual steps fill 1.25 s: five steps are profiled, and those next to them."""
     captured = [18 <= step <= 22 for step in range(len(STEPS))]
     rates = {0: contended(training_run_delay_us=delay, throttled_us=throttled)}
-    levels = {0: {"quota_cores": 0.5, "allowed_cores": 2.0}}
+    levels = {0: {"quota_cores": 0.5, "allowed_cores": allowed_cores}}
     records = records_of([step_rows(0, STEPS, captured=captured)], rates, levels)
     return recorded_profile(replace(records, system=records.system.iloc[[4, 20]]))
 
@@ -77,6 +77,11 @@ def test_a_quota_holds_back_at_least_what_profiled_steps_cannot_account_for() ->
     assert quota.value == 0.5
     assert finding.saving is not None
     assert finding.saving.saved_ms == pytest.approx(50.0 * 0.488)
+
+
+def test_without_the_number_of_cores_throttling_has_no_bound() -> None:
+    check = analyze(sampled_seldom(delay=0.6e6, throttled=0.8e6, allowed_cores=np.nan))[0]
+    assert check.status == "cannot_answer"
 
 
 def test_waiting_that_profiled_steps_can_account_for_stays_open() -> None:
