@@ -45,11 +45,8 @@ class _Finder(MetaPathFinder, Loader):
     def __init__(self, packages: Sequence[str], known: Functions) -> None:
         self._packages, self._known = packages, known
 
-    def stands_in_for(self, name: str) -> bool:
-        return any(name == package or name.startswith(f"{package}.") for package in self._packages)
-
     def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self, is_package=True) if self.stands_in_for(name) else None
+        return ModuleSpec(name, self, is_package=True) if _inside(name, self._packages) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         return StandIn(spec.name, self._known)
@@ -59,18 +56,31 @@ class _Finder(MetaPathFinder, Loader):
 
 
 @contextmanager
-def stand_ins(*packages: str, known: Functions | None = None) -> Iterator[None]:
-    """While inside, imports of these packages give stand-ins, unless they are imported already.
+def stand_ins(*packages: str, known: Functions | None = None) -> Iterator[list[str]]:
+    """While inside, imports of these packages give stand-ins, unless they are imported already; yields which do.
 
     ``known`` holds what may be called. Afterwards the packages can be imported as they are.
     """
-    finder = _Finder([name for name in packages if name not in sys.modules], known or {})
+    free = [name for name in packages if isinstance(sys.modules.get(name), StandIn | None)]
+    finder = _Finder(free, known or {})
     with _CHANGING:
         sys.meta_path = [finder, *sys.meta_path]
     try:
-        yield
+        yield free
     finally:
         with _CHANGING:
             sys.meta_path = [each for each in sys.meta_path if each is not finder]
-        for name in filter(finder.stands_in_for, list(sys.modules)):  # a copy: other threads import meanwhile
+        forget(*free)
+
+
+def forget(*packages: str) -> None:
+    """Remove packages from the imported ones, so that they are imported again when next asked for."""
+    for name in list(sys.modules):  # a copy: other threads import meanwhile
+        if _inside(name, packages):
             sys.modules.pop(name, None)
+            parent, _, child = name.rpartition(".")
+            vars(sys.modules.get(parent, ModuleType(parent))).pop(child, None)
+
+
+def _inside(name: str, packages: Sequence[str]) -> bool:
+    return any(name == package or name.startswith(f"{package}.") for package in packages)

@@ -87,6 +87,7 @@ def _client(folder: Path) -> Client:
         **no_file,
         anonymized_telemetry=False,
         chroma_otel_collection_endpoint="",
+        chroma_otel_granularity="none",
         chroma_api_impl="chromadb.api.rust.RustBindingsAPI",
     )
     return cast("Client", chromadb.PersistentClient(str(folder), settings))

@@ -76,3 +76,23 @@ def test_other_threads_may_import_while_stand_ins_come_and_go(package: str, tmp_
             with stand_ins(package):
                 importlib.import_module(package)
     assert imported.result() == [True] * len(names)
+
+
+def test_a_stand_in_is_not_left_on_the_package_around_it(package: str) -> None:
+    whole = importlib.import_module(package)
+    with stand_ins(f"{package}.client"):
+        inside = importlib.import_module(f"{package}.client")
+        assert whole.client is inside
+    assert not hasattr(whole, "client")
+    assert importlib.import_module(f"{package}.client").Client
+
+
+def test_a_second_user_meanwhile_has_stand_ins_as_well(package: str) -> None:
+    with stand_ins(package) as first:
+        importlib.import_module(package)
+        with stand_ins(package) as second:
+            assert first == second == [package]
+        assert isinstance(importlib.import_module(package), StandIn)
+    assert importlib.import_module(package).real
+    with stand_ins(package) as imported:
+        assert imported == []
