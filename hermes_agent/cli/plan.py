@@ -29,9 +29,9 @@ LONGEST_VALUE = 300  # characters of one line of the printed plan
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``plan``."""
     parser.add_argument("planner", choices=PLANNERS, metavar="PLANNER", help=", ".join(PLANNERS))
-    parser.add_argument("input", nargs="?", metavar="INPUT.json", help="the input, described by --schema; - reads it")
+    parser.add_argument("input", nargs="?", metavar="INPUT.json", help="the input (see --schema); - is standard input")
     parser.add_argument(
-        "--from", dest="recorded", metavar="RUN", type=Path, help="a run with the input (gradient-buckets)"
+        "--from", dest="recorded", metavar="RUN", type=Path, help="take the input from this run (gradient-buckets)"
     )
     parser.add_argument("--json", action="store_true", help="print the plan as JSON")
     parser.add_argument("--schema", action="store_true", help="print the JSON Schema of input and plan")

@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from tools.whatif.planners.gradient_buckets import Link
 from tools.whatif.planners.record import (
     FASTEST_OPERATIONS_PER_MS,
+    MOST_MS,
     Bytes,
     Given,
     Milliseconds,
@@ -90,7 +91,7 @@ class Input(Given):
     cluster: Cluster
     global_batch: Count
     current: Layout | None = None
-    measured_step_ms: Milliseconds | None = None
+    measured_step_ms: Annotated[float | None, Field(gt=0, le=MOST_MS)] = None
     most_shards: Annotated[int, Field(ge=1, le=64)] = 8
     bytes_per_element: Annotated[int, Field(ge=1, le=8)] = 2
     state_bytes_per_parameter: Annotated[float, Field(ge=0, le=64)] = ADAM_BYTES

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+SHORTEST_MS = 1e-6  # a nanosecond; no transfer or kernel is as short
+
 
 @dataclass(frozen=True)
 class Line:
@@ -23,12 +25,12 @@ class Line:
 def fit_line(sizes: Sequence[float], times_ms: Sequence[float]) -> Line:
     """Return the line with the least squares of relative errors, as timing noise is in proportion to the time.
 
-    Raises ValueError for fewer than two sizes or a time that is not positive.
+    Raises ValueError for fewer than two sizes or a time below 1 ns.
     """
     if len(set(sizes)) < 2:
         raise ValueError("points of at least two different sizes are needed")
-    if min(times_ms) <= 0:
-        raise ValueError("every measured time has to be positive")
+    if min(times_ms) < SHORTEST_MS:
+        raise ValueError("every measured time has to be 1 ns or longer; check the unit")
     times = np.array(times_ms, dtype=float)
     constant, slope = 1.0 / times, np.array(sizes, dtype=float) / times
     scale = float(slope.max())

@@ -134,6 +134,12 @@ def test_what_is_wrong_is_one_sentence(content: bytes, message: str) -> None:
         ("expert-degree", {"max_degree": 0}, "max_degree: 0"),
         ("expert-degree", {"all_to_all": {"alpha_ms": 1, "bytes": 1}}, "beta_ms_per_byte is missing"),
         ("expert-schedule", {"chunks": 0}, "chunks: 0"),
+        (
+            "expert-degree",
+            {"all_to_all": {"points": [{"bytes": 1, "ms": 1}, {"bytes": 2, "ms": 1e-7}], "bytes": 1}},
+            "every measured time has to be 1 ns or longer",
+        ),
+        ("layout", {"measured_step_ms": 0}, "measured_step_ms: 0"),
         ("layout", {"measured_step_ms": 5}, "give the layout it was measured with as current"),
     ],
 )
