@@ -202,7 +202,8 @@ class _Page:
         if item.predicted_step_ms is not None and item.predicted_speedup is not None and item.interval:
             low, high = item.interval
             faster = f"{item.predicted_speedup:.2f}x faster ({low:.2f}x to {high:.2f}x)"
-            gain = f" Predicted step: {written(item.predicted_step_ms, 'ms')}, {faster}."
+            alone = ", with this alone" if cause.shared_with else ""  # its saving above leaves out what others save too
+            gain = f" Predicted step{alone}: {written(item.predicted_step_ms, 'ms')}, {faster}."
         lines = [self._wrap(f"Fix {item.id}: {item.optimization} ({EFFORTS[item.effort]}).{gain}", INDENT)]
         return [*lines, *(f"{INDENT}{line}" for line in masked(cause))]
 

@@ -118,7 +118,7 @@ def _longest_pause(profile: Profile, rank: int) -> tuple[str, str] | None:
 
 def _of_part(profile: Profile, part: str, rank: int) -> Lead:
     cost, share = (measure(profile, name, part=part, rank=rank) for name in ("part_ms", "part_pct"))
-    text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and no cause accounts for it."
+    text = f"{PARTS[part]} takes {{0}} of a step of rank {rank} ({{1}}), and no well-supported cause accounts for it."
     claim = Sentence(text, (cost, share))
     candidates, decide_by = candidates_of(profile, part, rank)
     group = main_group(profile, rank) if part == "exposed_communication" else ""
