@@ -6,13 +6,13 @@ from math import comb
 
 import pandas as pd
 
-from tools.analyzers.support.answers import affected, clean, confidence, say, values, worst_of
+from tools.analyzers.support.answers import affected, cannot_answer, clean, confidence, say, values, worst_of
 from tools.analyzers.support.figures import by_rank, host_saving, measured, not_recorded, overlapped, saving
 from tools.analyzers.support.spec import Need, check
 from tools.errors import UsageError
 from tools.findings import Check, Fact, Finding
 from tools.knowledge.name_patterns import matching
-from tools.metrics.host.pauses import covering
+from tools.metrics.host.pauses import BUILT_IN, covering
 from tools.metrics.host.program import NEARBY
 from tools.metrics.recorded.series import part_ms, rank_stalls
 from tools.metrics.registry import measure
@@ -24,6 +24,7 @@ EXPLAINS = 0.5  # of the blocked time that other threads' computing must be able
 UNSEEN = "That the blocked time is spent waiting for the interpreter itself is not recorded."
 SWITCHES = "A traced step has {0} between operators as long as the interpreter's switch interval, of {1} about as long."
 CHANCE = 0.01  # that pauses of any length would be of that length so often
+DUMP = "a `py-spy dump --native` of the process while it is blocked"
 UNSEEN_CAP = 0.45  # below the confidence of a verdict: neither writes nor frames that write are recorded
 BETWEEN = 0.5  # of the blocked time must lie between the operators of the trace: there the script's own calls are
 
@@ -150,6 +151,8 @@ def step_writes(profile: Profile) -> Check | Finding:
     framed = covering(profile, worst)
     names = tuple(filter(None, (framed.name, framed.inner)))
     if framed.framed and not matching(pd.Series(names, dtype="category"), "writing_frame").any():
+        if not names[-1].startswith(BUILT_IN):
+            return cannot_answer("the frames of the pauses do not show which call blocks the thread", DUMP)
         text = "The training thread is off its core for {0} per step; the frames of its pauses, {n0}, write nothing."
         return clean(say(text, off, names=names[-1:]))
     between = measure(profile, "part_ms", part="host", rank=worst)
