@@ -137,6 +137,7 @@ class Run:
     records: MonitorRecords | None = None  # of the live monitor: one start of each rank, also of ranks without a trace
     step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where missing)
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
+    read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them
 
     def rank(self, number: int) -> Rank:
         """The rank of that number."""
@@ -156,13 +157,18 @@ class Run:
         """True when any rank used an accelerator."""
         return any(rank.has_device for rank in self.ranks)
 
+    @property
+    def profiled_ranks(self) -> tuple[Rank, ...]:
+        """The ranks with every step that a trace holds, whichever of them were chosen."""
+        return self.read or self.ranks
+
     def select(self, ranks: Sequence[int] | None = None, steps: tuple[int, int] | None = None) -> Run:
         """The run restricted to some ranks and to the steps first..last (inclusive); events stay whole."""
         if not self.ranks and (ranks or steps is not None):
             raise UsageError("the run holds no trace, so there are no traced ranks or steps to choose from")
         chosen = [self.rank(number) for number in ranks] if ranks else list(self.ranks)
         if steps is None:
-            return replace(self, ranks=tuple(chosen))
+            return replace(self, ranks=tuple(chosen), read=self.profiled_ranks)
         first, last = steps
         narrowed = [
             replace(rank, steps=_between(rank.steps, first, last), marks=_between(rank.marks, first, last))
@@ -171,7 +177,7 @@ class Run:
         if not any(rank.steps for rank in narrowed):
             have = sorted({step.number for rank in chosen for step in rank.steps})
             raise UsageError(f"no step in {first}:{last}; the run has steps {have[0]} to {have[-1]}")
-        return replace(self, ranks=tuple(rank for rank in narrowed if rank.steps))
+        return replace(self, ranks=tuple(rank for rank in narrowed if rank.steps), read=self.profiled_ranks)
 
 
 def _between(steps: Sequence[Step], first: int, last: int) -> tuple[Step, ...]:

@@ -21,19 +21,22 @@ ALIKE = 0.1  # of a step: a script's own clock and the profiler's span of a step
 COMPARED = 16  # steps of a trace; more are no surer
 
 
-def profiled_in_log(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
-    """For each row of the log (rank, wall_ms; in order) whether a trace holds that step.
+UNTRACED = int(np.iinfo(np.int64).min)  # no step of a trace has this number
+
+
+def traced_in_log(run: Run, table: pd.DataFrame) -> NDArray[np.int64]:
+    """For each row of the log (rank, wall_ms; in order) the step of a trace that it is, ``UNTRACED`` for the others.
 
     A profiler counts its own steps, so durations decide: the one place at which consecutive steps last equally long.
     """
-    found = np.zeros(len(table), dtype=bool)
+    found = np.full(len(table), UNTRACED, dtype=np.int64)
     numbers = table["rank"].to_numpy()
     walls = table["wall_ms"].to_numpy(dtype=np.float64)
-    for rank in run.ranks:
+    for rank in run.profiled_ranks:
         rows = np.flatnonzero(numbers == rank.rank)
         place = _place(rank, walls[rows]) if rank.step_origin == "profiler_step" else None
         if place is not None:
-            found[rows[place : place + len(rank.steps)]] = True
+            found[rows[place : place + len(rank.steps)]] = [step.number for step in rank.steps]
     return found
 
 
@@ -62,7 +65,7 @@ NS_PER_MS = 1e6
 @dataclass(frozen=True, eq=False)
 class RunSeries:
     """Steps of the run. ``usual`` are those that no profiler touched, after the first ones; ``captured`` the profiled
-    ones of the traces that were read. Where the run changed on its way both are of the ``level`` of the last traced
+    ones that were chosen of the traces. Where the run changed on its way both are of the ``level`` of the last traced
     step, and ``every`` holds the usual steps of all levels.
 
     Columns: rank, step, wall_ms and, from the monitor, begin_unix_ns, end_unix_ns, data_wait_ms, own_ms, waiting_ms,
@@ -165,21 +168,23 @@ def _from_records(run: Run) -> RunSeries | None:
     begin = table["end_unix_ns"] - (table["wall_ms"] * NS_PER_MS).astype("int64")
     table = table.assign(begin_unix_ns=begin)
     traced = _traced(run, table)
-    captured = table["captured"].to_numpy(dtype=bool) | traced
+    captured = table["captured"].to_numpy(dtype=bool) | (traced != UNTRACED)
     near = captured | _next_to(table["rank"], captured)
     # On every rank: where one is held up by its profiler the others wait for it.
     near = np.asarray(table["step"].isin(table["step"][near]), dtype=bool)
     usual = ~(near | table["first"].to_numpy(dtype=bool) | _settling(table))
-    return RunSeries(table[usual], table[_of_these_traces(table, captured, traced)], "monitor", notes)
+    profiled = _of_these_traces(table, captured, _chosen(run, table, traced))
+    return RunSeries(table[usual], table[profiled], "monitor", notes)
 
 
 def _from_log(run: Run) -> RunSeries | None:
     if run.step_log is None or run.step_log.empty:
         return None
     table, notes = _in_order(run.step_log, [])
-    captured = profiled_in_log(run, table)
+    traced = traced_in_log(run, table)
+    captured = traced != UNTRACED
     usual = ~(captured | _next_to(table["rank"], captured) | _settling(table))
-    return RunSeries(table[usual], table[captured], "step_log", notes)
+    return RunSeries(table[usual], table[_chosen(run, table, traced)], "step_log", notes)
 
 
 def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tuple[str, ...]]:
@@ -194,12 +199,12 @@ def _in_order(steps: pd.DataFrame, order: list[str]) -> tuple[pd.DataFrame, tupl
     return table, tuple(notes)
 
 
-def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
-    """Steps that lie in the time of a traced step of their rank: the script may have profiled by itself."""
-    found = np.zeros(len(table), dtype=bool)
+def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.int64]:
+    """The traced step of its rank in whose time a step lies, else ``UNTRACED``: a script may profile by itself."""
+    found = np.full(len(table), UNTRACED, dtype=np.int64)
     if run.origin_unix_ns is None:
         return found
-    for rank in run.ranks:
+    for rank in run.profiled_ranks:
         if not rank.steps:
             continue
         zero = run.origin_unix_ns - rank.clock.offset_ns
@@ -208,7 +213,17 @@ def _traced(run: Run, table: pd.DataFrame) -> NDArray[np.bool_]:
         middle = ((table["begin_unix_ns"] + table["end_unix_ns"]) // 2).to_numpy(dtype=np.int64)
         at = np.searchsorted(starts, middle, side="right") - 1
         inside = (at >= 0) & (middle < ends[np.maximum(at, 0)])
-        found |= np.asarray(table["rank"] == rank.rank, dtype=bool) & inside
+        inside &= (table["rank"] == rank.rank).to_numpy()
+        numbers = np.array([step.number for step in rank.steps], dtype=np.int64)
+        found[inside] = numbers[at[inside]]
+    return found
+
+
+def _chosen(run: Run, table: pd.DataFrame, traced: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """The rows that are one of the traced steps that the run was narrowed to."""
+    ranks, found = table["rank"].to_numpy(), np.zeros(len(table), dtype=bool)
+    for rank in run.ranks:
+        found |= (ranks == rank.rank) & np.isin(traced, [step.number for step in rank.steps])
     return found
 
 

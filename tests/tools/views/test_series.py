@@ -62,6 +62,32 @@ def test_where_durations_do_not_tell_which_steps_were_profiled_none_is_taken(wal
     assert series.captured.empty
 
 
+def test_choosing_traced_steps_leaves_the_others_profiled() -> None:
+    walls = [30.0] * 15 + [50.5, 49.0, 50.0] + [30.0] * 22
+    whole = replace(run_of(traced_rank(0)), step_log=log_of(walls))
+    for run in (whole.select(steps=(1001, 1001)), whole.select(steps=(1000, 1001)).select(steps=(1001, 1001))):
+        of_log = series_of(run)
+        assert of_log is not None
+        assert list(of_log.captured["step"]) == [16]
+        assert of_log.numbers() == tuple(step for step in range(4, 40) if step not in (14, 15, 16, 17, 18))
+
+
+def test_choosing_traced_steps_or_ranks_leaves_the_others_of_the_records_profiled() -> None:
+    steps = [step_rows(rank, [30.0] * 15 + [50.0] * 3 + [30.0] * 22) for rank in (0, 1)]
+    ends = steps[0]["end_unix_ns"]
+    run = run_of(traced_rank(0), traced_rank(1))
+    begins = int(ends[14]) - run.ranks[0].steps[0].start_ns  # the script profiled its steps 15 to 17 by itself
+    lengths = replace(run, records=records_of(steps), origin_unix_ns=begins)
+    chosen = [series_of(each) for each in (lengths, lengths.select(steps=(1001, 1001)), lengths.select(ranks=[1]))]
+    first, *others = chosen
+    assert first is not None
+    assert len(first.captured) == 2 * 3
+    for series in others:
+        assert series is not None
+        assert series.numbers() == first.numbers()
+        assert series.mean_ms == first.mean_ms == 30.0
+
+
 def log_of(walls: list[float]) -> pd.DataFrame:
     return pd.DataFrame({"rank": 0, "step": range(len(walls)), "wall_ms": walls})
 
