@@ -69,7 +69,8 @@ def about(ranked: RankedCause) -> dict[str, str]:
 
 
 def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence]:
-    """The verdict in a sentence, then what may be larger than its cause: a hypothesis, or a part nothing explains."""
+    """The verdict in a sentence, then what else may matter. Without a well-supported cause the largest comes first:
+    a part nothing explains, a lead, or a cause."""
     step = measure(profile, "step_time_ms" if profile.traced else "series_step_ms", statistic="mean")
     takes = "a step takes {0} on average" if marked else "the recording, start-up included, takes {0}"
     unexplained = _unexplained(profile, ranking)
@@ -80,15 +81,30 @@ def _headline(profile: Profile, ranking: Ranking, marked: bool) -> list[Sentence
         return [_only_leads(ranking, takes, step), *unexplained]
     enough = profile.thresholds["confidence"]
     sure, top = ranking.sure(enough), ranking.leading(enough) or ranking.causes[0]
-    lead = "Top bottleneck: " if top in sure else "Most likely cause (low confidence): "
-    said = [_cost(profile, top, lead, marked)]
+    likely = f"Most likely cause{_doubt(top, enough)}: "
+    said = [_cost(profile, top, "Top bottleneck: " if top in sure else likely, marked)]
     if top is not ranking.causes[0]:
         said.append(_cost(profile, ranking.causes[0], "Possibly larger (low confidence): ", marked))
     elif sure and top not in sure:
         said.append(_cost(profile, sure[0], "With more confidence: ", marked))
     if unexplained and not sure and _share(profile, ranking.unexplained[0]).value > top.impact_pct:
         return [*unexplained, *said]
+    if not sure and _lead_is_larger(profile, ranking, top):
+        also = _cost(profile, top, f"Also found{_doubt(top, enough)}: ", marked)
+        return [_only_leads(ranking, takes, step), also, *unexplained]
     return [*said, *unexplained]
+
+
+def _doubt(ranked: RankedCause, enough: float) -> str:
+    return "" if ranked.finding.confidence >= enough else " (low confidence)"
+
+
+def _lead_is_larger(profile: Profile, ranking: Ranking, top: RankedCause) -> bool:
+    """Return whether the first lead outweighs the cause; one of unknown size does where the cause is only noted."""
+    for lead in ranking.leads[:1]:
+        least_pct = lead.impact_pct or profile.thresholds["cause_share_pct"]
+        return top.impact_pct < least_pct
+    return False
 
 
 def _only_leads(ranking: Ranking, takes: str, step: Fact) -> Sentence:

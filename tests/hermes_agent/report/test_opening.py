@@ -13,8 +13,11 @@ from hermes_agent.report.sections import interval_meaning
 from hermes_agent.report.text import render_text
 from tests.synthetic import V100, RankBuilder, profile_of, run_of
 from tools.analyzers.registry import all_checks
+from tools.findings import Sentence
+from tools.judgement.lead import Lead, Place
 from tools.judgement.ranking import ranking
 from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED
+from tools.metrics.registry import measure
 from tools.run.model import Device, Layout
 from tools.views.profile import Profile
 from tools.whatif.claim import COVERS_PCT
@@ -58,6 +61,56 @@ def test_what_an_interval_claims_is_said_once_and_only_where_there_is_one() -> N
         assert " ".join(report.split()).count(said) == 1
     without = agreeing.model_copy(update={"advice": []})
     assert interval_meaning(without) == ()
+
+
+def opened(confidence: float, impact_pct: float, lead_pct: float | None = None) -> Diagnosis:
+    """The diagnosis of an inconclusive verdict with one cause, and a lead of that size (0: unknown)."""
+    profile = profile_of(launching((1100.0,) * 4))
+    found = ranking(profile)
+    cause = replace(found.causes[0], finding=replace(found.causes[0].finding, confidence=confidence))
+    leads = []
+    if lead_pct is not None:
+        host = measure(profile, "part_pct", part="host", rank=0)
+        claim = Sentence("The host takes {0}.", (replace(host, value=lead_pct) if lead_pct else host,))
+        leads = [Lead(Place("host", (0,), "every step"), lead_pct, lead_pct, claim, (), "a longer run")]
+    changed = replace(
+        found,
+        causes=(replace(cause, impact_pct=impact_pct),),
+        verdict="inconclusive",
+        why="nobody knows",
+        needs="more",
+        unexplained=(),
+        leads=tuple(leads),
+    )
+    return compose(Findings(profile, all_checks(profile), changed, {}))
+
+
+@pytest.mark.parametrize("confidence", [0.4, 0.6])
+def test_headline_and_list_agree_on_a_low_confidence(confidence: float) -> None:
+    diagnosis = opened(confidence, impact_pct=40.0)
+    file = SourceRecord(path="rank0.json", format="kineto", ranks=[0], status="complete")
+    text = render_text(diagnosis.model_copy(update={"run": diagnosis.run.model_copy(update={"sources": [file]})}))
+    assert diagnosis.headline.startswith("Most likely cause")
+    assert text.count("(low confidence)") == (2 if confidence < 0.5 else 0)
+
+
+@pytest.mark.parametrize(
+    ("impact_pct", "lead_pct", "headline"),
+    [
+        (1.1, 0.0, "A step takes 1.10 ms"),
+        (1.1, 8.0, "8.00 %"),
+        (12.0, 8.0, "Most likely cause: "),
+        (12.0, 0.0, "Most likely cause: "),
+        (1.1, None, "Most likely cause: "),
+    ],
+)
+def test_without_a_well_supported_cause_the_headline_is_what_is_largest(
+    impact_pct: float, lead_pct: float | None, headline: str
+) -> None:
+    diagnosis = opened(0.6, impact_pct, lead_pct)
+    assert headline in diagnosis.headline
+    named = "Also found: " if "Most" not in headline else "Most likely cause: "
+    assert sum(sentence.startswith(named) for sentence in diagnosis.answer) == 1
 
 
 def test_no_gain_is_predicted_where_the_steps_differ_too_much_and_the_text_says_why() -> None:
