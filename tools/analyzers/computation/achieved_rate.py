@@ -11,6 +11,7 @@ from tools.metrics.host.rates import slow_factor
 from tools.metrics.registry import measure
 from tools.views.host_rates import host_rates, rows_of, slow_math
 from tools.views.profile import Profile
+from tools.views.scheduler_ticks import ON_TICKS, takes_turns
 
 FULL_TYPES = ("fp32", "fp64")  # every core computes these itself; slow numbers of these types are denormal
 EMULATED = "Cores without instructions for {n0} compute it by conversion."
@@ -38,6 +39,8 @@ def achieved_rate(profile: Profile) -> Check | Finding | None:
     limit = profile.thresholds["computation_finding_pct"]
     if shares[worst].value < limit:
         return clean(say("Matrix operators reach {0}, and none stays far below it.", fastest))
+    if takes_turns(profile):
+        return cannot_answer(*ON_TICKS)
     ranks = affected(shares, limit)
     slow = slow_math(profile, worst)
     longest = slow.iloc[int(slow["total_ns"].to_numpy().argmax())]

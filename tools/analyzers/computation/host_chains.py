@@ -9,6 +9,7 @@ from tools.findings import Check, Finding
 from tools.intervals import length
 from tools.views.elementwise_chains import chains
 from tools.views.profile import Profile
+from tools.views.scheduler_ticks import ON_TICKS, takes_turns
 
 CAP = 0.8  # what a fused operator would need is an estimate
 
@@ -24,6 +25,8 @@ def host_chains(profile: Profile) -> Check | Finding:
     if saved_pct[worst] < limit:
         text = "Chains of element-wise operators take {0} of the step; fused ones would need {1} of that."
         return clean(say(text, shares[worst], fused[worst]))
+    if takes_turns(profile):
+        return cannot_answer(*ON_TICKS)
     ranks = affected(values(saved_pct), profile.thresholds["computation_finding_pct"])
     text = (
         "Runs of element-wise operators, each reading and writing whole tensors, take {0} of the step; fused ones would"

@@ -14,10 +14,15 @@ from tools.findings import Check, Finding
 from tools.metrics.registry import measure
 from tools.views.held_up import held_up, one_operator, undisturbed
 from tools.views.profile import Profile
+from tools.views.scheduler_ticks import on_ticks
 from tools.whatif.change import Scale
 
 CAP = 0.7  # what ran instead is not in a trace
 SHORT_CAP = 0.45  # below the confidence of a verdict: a short recording may lie in one passing disturbance
+TICKS_CAP = 0.85  # nothing else makes operators last whole ticks; what has the core meanwhile is not in a trace
+# Of an operator that lasts whole ticks: two that take turns have a core for half of the time each, and the operator
+# itself needs less than that, as its threads wait at every meeting. So between nothing and half of it is left.
+LEFT_OF_TICKS, MOST_OF_TICKS = 0.25, 0.5
 TOO_SHORT = "All of it was recorded within {0}, so whether it lasts is not known."
 ONLY = "Profiled steps take {0} longer than the others: what takes the core then is not there without the profiler."
 ONLY_PROFILED = 0.5  # of the delay: if traced steps are longer than the rest by this much, only they are delayed
@@ -39,6 +44,8 @@ def operators_held_up(profile: Profile) -> Check | Finding | None:
         return cannot_answer("no operators with shapes are recorded", "a trace taken with record_shapes=True")
     if max(len(profile.rank(rank).steps) for rank in ranks) < FEWEST_STEPS:
         return cannot_answer("one step alone does not show what a call usually takes", "several steps in one trace")
+    if answer := _taking_turns(profile):
+        return answer
     shares = measure_ranks(profile, ranks, "delayed_calls_pct")
     worst, limit = worst_of(shares), profile.thresholds["delayed_calls_pct"]
     share = shares[worst]
@@ -79,6 +86,31 @@ def operators_held_up(profile: Profile) -> Check | Finding | None:
         change=tuple(scale for rank in chosen for scale in _undisturbed(profile, rank)),
         against=(say(UNSEEN), *((say(TOO_SHORT, span),) if passing else ())),
         disproved_by="the monitor's records show that the training thread hardly waits for a core",
+        signals=("run-queue pressure", "involuntary context switches"),
+    )
+
+
+def _taking_turns(profile: Profile) -> Finding | None:
+    """Operators whose threads share a core with a program that never sleeps: they last whole ticks."""
+    shares = measure_ranks(profile, profile.run.rank_numbers, "tick_calls_pct")
+    worst, limit = worst_of(shares), profile.thresholds["delayed_calls_pct"]
+    if shares[worst].value < limit:
+        return None
+    chosen = affected(shares, profile.thresholds["noted_pct"])
+    text = "Operators of very different work last whole ticks of the scheduler, in all {0} of the step."
+    return Finding(
+        cause="cpu_contention",
+        claim=say(text, shares[worst]),
+        confidence=confidence((shares[worst].value, limit), at_most=TICKS_CAP),
+        ranks=chosen,
+        steps=shares[worst].steps,
+        change=tuple(
+            scale
+            for rank in chosen
+            for scale in shortened(profile.rank(rank), on_ticks(profile, rank), LEFT_OF_TICKS, MOST_OF_TICKS)
+        ),
+        against=(say(UNSEEN),),
+        disproved_by="the monitor's records show that no thread of the training waits for a core",
         signals=("run-queue pressure", "involuntary context switches"),
     )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tools.errors import UsageError
+from tools.intervals import length, union
 from tools.metrics.measurement import Measurement, metric, of_events
 from tools.views.call_costs import costly_calls
 from tools.views.held_up import held_up, taken_share
 from tools.views.host_rates import host_rates, reference_gflops, rows_of, slow_math
 from tools.views.profile import Profile
+from tools.views.scheduler_ticks import on_ticks
 
 
 @metric("%", "share of the step in slow matrix operators", "How much of the step do slow matrix operators take?")
@@ -75,6 +77,14 @@ def core_taken_pct(profile: Profile, rank: int) -> Measurement:
     if share is None:
         raise UsageError(f"rank {rank} has too few calls of operators far shorter than a scheduler's slice")
     return of_events(view, 100.0 * share, calls["row"].to_numpy(np.int64), "held-up calls far shorter than a slice")
+
+
+@metric("%", "share of the step in operators on the scheduler's ticks", "Do operators last multiples of a tick?")
+def tick_calls_pct(profile: Profile, rank: int) -> Measurement:
+    """Share of the rank's steps in operators that last a whole number of the scheduler's ticks, whatever their work."""
+    view, rows = profile.rank(rank), on_ticks(profile, rank)
+    value = 100.0 * length(union(view.start[rows], view.end[rows])) / float(view.breakdown["wall_ns"].sum())
+    return of_events(view, value, rows, "operators that last a multiple of the scheduler's tick")
 
 
 @metric("ms", "time per step in calls far longer than others of the same operator", "What do such calls cost?")
