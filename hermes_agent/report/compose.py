@@ -31,6 +31,7 @@ from tools.judgement.ranking import Ranking
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
 from tools.views.device_kind import device_kind
+from tools.views.gradient_sync import exchanged_by
 from tools.views.profile import Profile
 from tools.views.step_modes import step_modes, steps_text
 
@@ -201,11 +202,11 @@ class _Composer:
 
     def _advice(self) -> list[record.AdviceRecord]:
         """Changes in the order of what they save, the easier one first where they fix the same cause."""
-        capability, kind = _capability(self.profile), device_kind(self.profile)
+        of_run = _capability(self.profile), device_kind(self.profile), exchanged_by(self.profile)
         rows = [
             (place, ranked, optimization)
             for place, ranked in enumerate(self.ranking.causes)
-            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, capability, kind)
+            for optimization in optimizations(ranked.finding.cause, ranked.finding.mechanism, *of_run)
         ]
         rows.sort(key=lambda row: (-_speedup(row[1]), row[0], row[2].effort))
         return [self._advice_record(f"A{number}", *row) for number, row in enumerate(rows, start=1)]

@@ -34,14 +34,17 @@ class Optimization:
     from_capability: float | None = None  # compute capability of the device it fits, and above
     below_capability: float | None = None
     hardware: tuple[str, ...] = ()  # kinds of hardware it fits: host, nvidia, amd, accelerator; () is any
+    exchanged_by: str | None = None  # what exchanges the gradients where it fits: ddp, script; None is any
 
     def title(self, ranks: str = "the late rank") -> str:
         """The heading, for the ranks concerned."""
         return self.optimization.replace("{ranks}", ranks)
 
-    def fits(self, capability: float | None, kind: str | None = None) -> bool:
-        """Return whether it suits hardware of that kind and compute capability; what is unknown rules nothing out."""
+    def fits(self, capability: float | None, kind: str | None = None, exchanged_by: str | None = None) -> bool:
+        """Return whether it suits that hardware and what exchanges the gradients; what is unknown rules nothing out."""
         if kind is not None and self.hardware and kind not in self.hardware:
+            return False
+        if exchanged_by is not None and self.exchanged_by not in (None, exchanged_by):
             return False
         if capability is None:
             return True
@@ -110,10 +113,14 @@ def family_of(cause: str) -> str:
 
 
 def optimizations(
-    cause: str, mechanism: str | None, capability: float | None = None, kind: str | None = None
+    cause: str,
+    mechanism: str | None,
+    capability: float | None = None,
+    kind: str | None = None,
+    exchanged_by: str | None = None,
 ) -> tuple[Optimization, ...]:
-    """Return the changes for this cause: those for its mechanism that suit the hardware, else those for any."""
+    """Return the changes for this cause: those for its mechanism that suit the run, else those for any."""
     known = causes().get(cause)
-    rows = tuple(row for row in known.advice if row.fits(capability, kind)) if known else ()
+    rows = tuple(row for row in known.advice if row.fits(capability, kind, exchanged_by)) if known else ()
     exact = tuple(row for row in rows if mechanism is not None and row.mechanism == mechanism)
     return exact or tuple(row for row in rows if row.mechanism is None)

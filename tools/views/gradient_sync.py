@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tools.run.events import EventKind
 from tools.run.links import enclosing, launch_starts
 from tools.views.collectives import collectives, elements_of
 from tools.views.profile import Profile, memoized
@@ -16,6 +19,18 @@ LEAST_BYTES = 65_536  # smaller exchanges are of metrics or flags
 ELEMENT_BYTES = (2, 4, 8)  # of a gradient as it is exchanged
 METRICS_SHARE = 0.01  # of the bytes of a pass: a loss or a flag that is exchanged with the gradients
 COLUMNS = ["row", "bytes", "number", "update", "updates"]
+
+
+def exchanged_by(profile: Profile) -> Literal["ddp", "script"] | None:
+    """What exchanges the gradients: ``script`` where no event of DistributedDataParallel is among recorded operators.
+
+    None where no operators are recorded: then its events would be missing in any case.
+    """
+    if not profile.traced:
+        return None
+    if any(view.named("data_parallel").any() for view in profile.ranks):
+        return "ddp"
+    return "script" if any((view.kind == EventKind.OPERATOR).any() for view in profile.ranks) else None
 
 
 @memoized

@@ -10,7 +10,9 @@ from tests.asked import COMMUNICATION, ask, asking
 from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder, profile_of
 from tools.findings import Check
+from tools.knowledge.taxonomy import optimizations
 from tools.metrics.registry import measure
+from tools.views.gradient_sync import exchanged_by
 from tools.views.profile import Profile
 
 analyze = asking(*COMMUNICATION)
@@ -94,3 +96,26 @@ def test_messages_by_which_a_debugging_level_compares_the_ranks_are_not_too_many
     texts = [environment_of(rank, variables={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}) for rank in (0, 1)]
     assert small_packet(recorded_profile(records_of(steps), sending(40))).findings
     assert not small_packet(recorded_profile(records_of(steps, environments=texts), sending(40))).findings
+
+
+def test_larger_buckets_are_advised_only_where_buckets_exchange_the_gradients() -> None:
+    def wrapped(number: int) -> RankBuilder:
+        rank = sending(40)(number)
+        rank.annotation("DistributedDataParallel.forward", 10, 100)
+        return rank
+
+    def advised(profile: Profile) -> tuple[str, ...]:
+        return tuple(row.how for row in optimizations("small_packet", None, exchanged_by=exchanged_by(profile)))
+
+    (of_script,) = advised(profile_of(sending(40)(0), sending(40)(1)))
+    (of_buckets,) = advised(profile_of(wrapped(0), wrapped(1)))
+    assert "bucket_cap_mb" in of_buckets
+    assert "bucket_cap_mb" not in of_script
+    assert "flatten" in of_script
+
+
+def test_what_exchanges_gradients_is_unknown_where_no_operators_are_recorded() -> None:
+    rank = RankBuilder(0)
+    rank.kernel("kernel", start_us=10, duration_us=500, call_us=5)
+    rank.step(0, 0, 1_000)
+    assert exchanged_by(profile_of(rank)) is None

@@ -67,3 +67,13 @@ def test_advice_is_given_for_every_mechanism_and_for_none(cause: str) -> None:
         rows = optimizations(cause, mechanism)
         assert rows, f"{cause}/{mechanism} has no advice"
         assert all(row.effort in (1, 2, 3) and row.how and row.risk and row.verify for row in rows)
+
+
+PRESUMED = re.compile(r"\bnamed (host|rank|node|machine)s?\b|\bother (node|machine)s?\b")
+
+
+@pytest.mark.parametrize("cause", sorted(causes()))
+def test_advice_points_at_no_host_or_rank_that_the_claim_may_not_name(cause: str) -> None:
+    for row in causes()[cause].advice:
+        for text in (row.how, row.verify):
+            assert not PRESUMED.search(text), f"{cause}/{row.mechanism}: {text}"

@@ -41,7 +41,10 @@ def small_on_host(profile: Profile) -> Check | Finding | None:
     saved_pct = 100.0 * saved_ms / step_ms
     if count.value < MANY or saved_pct < profile.thresholds["cause_share_pct"]:
         return None
-    text = "A step has {0} small collectives, each {1} to start: they are exposed for {2} and overlap for {3} of it."
+    text = (
+        "A step has {0} small collectives. Starting one takes {1} where it waits for no other rank; all of them, waiting"
+        " included, are exposed for {2} per step and overlap with compute for {3}."
+    )
     return Finding(
         cause="small_packet",
         claim=say(text, count, start, exposed, overlapped),

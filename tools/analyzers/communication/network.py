@@ -122,7 +122,7 @@ def interface(profile: Profile) -> Check | Finding:
     choices = {rank: other for rank, each in known.items() if (other := _unused(profile, records, rank, each))}
     exposed = measured(profile, "exposed_transfer_pct")
     if not choices:
-        return clean(say("No setting keeps the collectives from a network interface known to serve."))
+        return clean(say("No setting selects a network interface while the machine is known to have a better one."))
     limit = profile.thresholds["communication_exposed_pct"]
     if exposed is None or exposed.value < limit:
         return clean(say("A variable sets the network interface, and its transfers are hardly exposed."))
