@@ -42,8 +42,8 @@ def small_on_host(profile: Profile) -> Check | Finding | None:
     if count.value < MANY or saved_pct < profile.thresholds["cause_share_pct"]:
         return None
     text = (
-        "A step has {0} small collectives. Starting one takes {1} where it waits for no other rank; all of them, waiting"
-        " included, are exposed for {2} per step and overlap with compute for {3}."
+        "A step has {0} small collectives. Starting one takes {1} where it waits for no other rank; all of them, with"
+        " the waits, are exposed for {2} per step and overlap with compute for {3}."
     )
     return Finding(
         cause="small_packet",
