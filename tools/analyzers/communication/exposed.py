@@ -16,7 +16,7 @@ from tools.analyzers.communication.limit import (
 )
 from tools.analyzers.support.answers import HIGHEST, cannot_answer, clean, confidence, found, say
 from tools.analyzers.support.changes import hidden
-from tools.analyzers.support.figures import NEEDED, measure_ranks
+from tools.analyzers.support.figures import NOT_COUNTED, measure_ranks, samples_needed
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
@@ -103,7 +103,8 @@ def exposed(profile: Profile) -> Check | None:
         bound = say("Computation that runs alone could hide at most {0} more.", hideable)
         return Check("", "found", () if exchange is None else (exchange,), support=(*support, bound))
     if not overlap_known(profile) and not link_limited(profile):
-        return cannot_answer(NO_IDLE_CORE, NEEDED, *support) if exchange is None else found(exchange)
+        needed = samples_needed(profile, "cpu_total_ticks", "cpu_idle_ticks") or NOT_COUNTED
+        return cannot_answer(NO_IDLE_CORE, needed, *support) if exchange is None else found(exchange)
     order = _poor_overlap(profile, share, overlap, hideable, hideable_pct)
     return found(*((order,) if exchange is None else (order, exchange)))
 

@@ -9,6 +9,7 @@ from tools.analyzers.support.changes import scaled
 from tools.analyzers.support.figures import by_rank, measured, not_recorded, saving
 from tools.analyzers.support.spec import Need, check
 from tools.findings import Check, Fact, Finding, Saving
+from tools.metrics.communication.transfers import COUNTERS
 from tools.metrics.recorded.series import rank_stalls
 from tools.metrics.registry import measure
 from tools.run.records import RankEnvironment
@@ -34,6 +35,8 @@ ADAPTER_PER_PACKET = 1e-4  # a lossless fabric loses nothing; a single packet ma
 ADAPTER_PER_S = 1.0  # where the run's own bytes are not known
 PACKET_BYTES = 4096.0  # the largest of InfiniBand, and of RoCE on jumbo frames
 METHOD = "mean over median step beyond stalls and collections, and half of the trace's exposed communication"
+SIZES = "the traces of ranks on several machines, with the size of every message (record_shapes=True)"
+SETTINGS = "the settings that the monitor writes at the start of each rank: the run folder holds none"
 LOST_SHARE = 0.5  # of the exposed communication, where losses are frequent; a timeout costs 0.2 s and more
 
 
@@ -73,7 +76,8 @@ def shared_link(profile: Profile) -> Check | Finding:
     foreign = by_rank(profile, records, "foreign_bytes_per_s")
     exposed = measured(profile, "exposed_transfer_pct")
     if not foreign or exposed is None:
-        return not_recorded("the run's own bytes are not known, or do not go over interfaces that are counted")
+        why = "the run's own bytes are not known, or do not go over interfaces that are counted"
+        return not_recorded(profile, why, *COUNTERS, otherwise=SIZES)
     worst = max(foreign, key=lambda rank: (foreign[rank].value, -rank))
     share = measure(profile, "foreign_traffic_pct", rank=worst)
     limits = profile.thresholds
@@ -118,7 +122,7 @@ def interface(profile: Profile) -> Check | Finding:
     assert records is not None
     known = {rank: each for rank in records.ranks if (each := records.environment(rank))}
     if not known:
-        return not_recorded("the records hold no network interfaces")
+        return not_recorded(profile, "the records hold no network interfaces", otherwise=SETTINGS)
     choices = {rank: other for rank, each in known.items() if (other := _unused(profile, records, rank, each))}
     exposed = measured(profile, "exposed_transfer_pct")
     if not choices:
@@ -195,7 +199,8 @@ def retransmission(profile: Profile) -> Check | Finding:
         and _counted(records, rank, "rdma_retransmits") >= COUNTED_AGAIN
     }
     if not shares and not adapters:
-        return not_recorded("the collectives are not seen to go over a network that the records count")
+        why = "the collectives are not seen to go over a network that the records count"
+        return not_recorded(profile, why, "tcp_sent_segments", otherwise=SIZES)
     lossy = {
         rank: fact.value
         for rank, fact in shares.items()

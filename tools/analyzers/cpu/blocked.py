@@ -42,7 +42,9 @@ def interpreter_lock(profile: Profile) -> Check | Finding:
     assert records is not None
     others = by_rank(profile, records, "counter_share_pct", field="python_threads_cpu_us")
     if not others:
-        return not_recorded("the records do not show the CPU time of other Python threads")
+        return not_recorded(
+            profile, "the records do not show the CPU time of other Python threads", "python_threads_cpu_us"
+        )
     lost = {rank: interpreter_wait_ms(profile, records, rank) for rank in others}
     shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in lost.items()}
     late = worst_of(shares)
@@ -141,7 +143,8 @@ def step_writes(profile: Profile) -> Check | Finding:
     blocked = {rank: _steadily_blocked_ms(profile, records, rank) for rank in records.ranks}
     known = {rank: ms for rank, ms in blocked.items() if ms is not None}
     if not known:
-        return not_recorded("the records do not show when the training thread ran")
+        why = "the records do not show when the training thread ran, or only behind a device"
+        return not_recorded(profile, why, "training_run_delay_us", otherwise=DUMP)
     shares = {rank: 100.0 * ms / records.series.mean_ms for rank, ms in known.items()}
     worst = worst_of(shares)
     off = measure(profile, "off_core_ms", rank=worst)

@@ -46,7 +46,7 @@ def contention(profile: Profile) -> Check | Finding:
     delays = by_rank(profile, records, "counter_share_pct", field="training_run_delay_us")
     if not delays:
         return _throttled_at_least(profile, records) or not_recorded(
-            "the records do not show how long the training thread waits for a core"
+            profile, "the records do not show how long the training thread waits for a core", "training_run_delay_us"
         )
     worst, limit = worst_of(delays), profile.thresholds["run_delay_pct"]
     share = delays[worst]

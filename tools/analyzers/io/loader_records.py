@@ -127,6 +127,9 @@ def spare_cores(records: HostRecords, rank: int, granted: bool = True) -> float 
     return min(machine.cores, len(allowed) or machine.cores, machine.quota_cores or machine.cores) - own
 
 
+UNTIMED = "a trace of some steps: the monitor times torch's DataLoader, and this run waited for none"
+
+
 def recorded_data_wait(profile: Profile) -> Check | Finding:
     """The time that training threads wait for their loaders, as far as the step waits for it."""
     series = profile.series
@@ -134,7 +137,7 @@ def recorded_data_wait(profile: Profile) -> Check | Finding:
     waits = {rank: measured(profile, "series_part_ms", part="data_wait", rank=rank) for rank in ranks}
     facts = {rank: fact for rank, fact in waits.items() if fact is not None}
     if series is None or not any(fact.value > 0 for fact in facts.values()):
-        return not_recorded("no wait for a data loader is recorded")
+        return not_recorded(profile, "no wait for a data loader is recorded", otherwise=UNTIMED)
     cost = measured(profile, "data_wait_cost_ms")
     worst = worst_of(values(facts))
     if cost is None or 100.0 * cost.value < profile.thresholds["noted_pct"] * series.mean_ms:

@@ -147,7 +147,7 @@ def page_faults(profile: Profile) -> Check | Finding:
     assert records is not None
     costs = by_rank(profile, records, "page_fault_ms")
     if not costs:
-        return not_recorded("the records do not count page faults")
+        return not_recorded(profile, "the records do not count page faults", "minor_faults")
     shares = {rank: 100.0 * fact.value / records.series.mean_ms for rank, fact in costs.items()}
     worst = worst_of(costs)
     faults = measure(profile, "counter_per_step", rank=worst, field="minor_faults")

@@ -17,6 +17,9 @@ BEHIND_DEVICE = 0.45  # below what makes a verdict
 DEVICE_OPEN = "Whether a device had work meanwhile is not recorded; then the step loses nothing to it."
 WAITED_FOR_OTHERS = (*WAITED_FOR, "exposed_communication")  # and for the host of a rank that was not traced
 NEEDED = "the training with `from hermes_agent import monitor` and `monitor.step()` after each step"
+LONGER = "a longer run under the monitor: too little of the steps without a profiler lies between its samples"
+NO_SAMPLES = "the monitor's samples of processes and machines: the run folder holds its records of steps only"
+NOT_COUNTED = "a machine that reports this: what the monitor could record does not hold it"
 
 
 def measure_all(profile: Profile, *metrics: str, **arguments: Argument) -> tuple[Fact, ...]:
@@ -49,9 +52,24 @@ def by_rank(profile: Profile, records: HostRecords, metric: str, **arguments: Ar
     return {rank: fact for rank, fact in found.items() if fact is not None}
 
 
-def not_recorded(what: str) -> Check:
-    """The open question where records lack something."""
-    return cannot_answer(what, NEEDED)
+def not_recorded(profile: Profile, what: str, *fields: str, otherwise: str = NOT_COUNTED) -> Check:
+    """The open question where records lack something: a rate of sampled ``fields``, or ``otherwise``."""
+    return cannot_answer(what, samples_needed(profile, *fields) or otherwise)
+
+
+def samples_needed(profile: Profile, *fields: str) -> str:
+    """What to record for a rate of each of these sampled fields over unprofiled steps; "" where all ranks have it."""
+    recorded, samples = profile.run.records, profile.host_records
+    if recorded is None or recorded.steps.empty:
+        return NEEDED
+    if recorded.system.empty:
+        return NO_SAMPLES
+    if samples is None:
+        return LONGER
+    if any(recorded.system[field].isna().all() for field in fields):
+        return NOT_COUNTED
+    rates = (samples.per_second(rank, field) for rank in samples.ranks for field in fields)
+    return LONGER if any(rate is None for rate in rates) else ""
 
 
 def saving(

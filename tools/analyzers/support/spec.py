@@ -9,7 +9,7 @@ from typing import Literal
 
 from tools.analyzers.support.answers import cannot_answer, found, say
 from tools.analyzers.support.changes import device_ranks
-from tools.analyzers.support.figures import NEEDED, behind_device
+from tools.analyzers.support.figures import behind_device, samples_needed
 from tools.findings import Check, Finding
 from tools.knowledge.taxonomy import causes
 from tools.views.coarse import capture_of
@@ -118,7 +118,13 @@ def _gap(profile: Profile, need: Need) -> tuple[str, str] | None:
         case Need.TRACE if not profile.traced:
             return "no trace was read, and records do not show what a step consists of", capture_of(profile)
         case Need.RECORDS if profile.host_records is None:
-            return "the run has no samples of the monitor", NEEDED
+            sampled = profile.run.records is not None and not profile.run.records.system.empty
+            why = (
+                "hardly an unprofiled step goes with the monitor's samples"
+                if sampled
+                else "the run has no samples of the monitor"
+            )
+            return why, samples_needed(profile)
         case Need.DEVICE if not profile.run.has_device:
             return "no device work is recorded", "a trace with device activity (ProfilerActivity.CUDA)"
         case Need.KERNELS if not (profile.traced and device_ranks(profile)):
