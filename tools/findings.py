@@ -67,6 +67,7 @@ class Finding:
     confidence: float  # 0..1, from the margin by which the defining thresholds are passed
     mechanism: str | None = None
     ranks: tuple[int, ...] = ()
+    also_on: tuple[int, ...] = ()  # further ranks that spend time on it, behind which no other rank is held up
     steps: tuple[int, ...] = ()
     change: Change = ()
     impact_ms: float | None = None

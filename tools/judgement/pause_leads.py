@@ -122,7 +122,7 @@ def _accounted_pct(profile: Profile, sure: Sequence[RankedCause], pause: _Pause)
     share = 0.0
     for cause in sure:
         finding = cause.finding
-        if finding.ranks and pause.rank not in finding.ranks:
+        if finding.ranks and pause.rank not in (*finding.ranks, *finding.also_on):
             continue
         if finding.change:
             taken_ns = sum(_taken_ns(each, moments) for each in finding.change if _of_rank(each, pause.rank))

@@ -25,7 +25,7 @@ from tools.metrics.host import (
     value_reads,
 )
 from tools.metrics.measurement import Measurement, Metric, choice, metrics_of
-from tools.metrics.recorded import own_time, samples, saves, series
+from tools.metrics.recorded import collector, own_time, samples, saves, series
 from tools.run.model import MONITOR_FORMAT, STEP_LOG_FORMAT
 from tools.views.profile import Profile
 
@@ -89,7 +89,7 @@ MODULES = (
     *(attribution, computation, idle, io, memory, named_time, rank_speed, step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
-    *(own_time, samples, saves, series),
+    *(collector, own_time, samples, saves, series),
 )
 
 

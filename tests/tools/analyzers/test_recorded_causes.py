@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from tests.asked import NETWORK, STEP_TIME, STORAGE, ask, asking
 from tests.recorded_runs import environment_of, recorded_profile, records_of, step_rows
 from tests.synthetic import RankBuilder
 from tools.judgement.ranking import ranking
+from tools.knowledge.taxonomy import causes, optimizations
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.run.records import Interface
@@ -52,6 +55,63 @@ def test_a_heap_on_one_rank_is_named_there_and_short_collections_are_clean() -> 
     assert finding.ranks == (1,)
     quick = step_rows(0, [50.0] * 60, gc_ms=0.2, gc_longest_ms=0.2)
     assert garbage_collection(recorded_profile(records_of([quick])))[0].status == "clean"
+
+
+def collections(rank: int, steps: pd.DataFrame, every: int, generation: int = 2) -> pd.DataFrame:
+    """A long collection of that generation at the end of every so manieth step, as the monitor writes it down later."""
+    ends = steps["end_unix_ns"].to_numpy(np.int64)[::every] - 1_000
+    table = {"rank": rank, "attempt": 0, "step": 0, "end_unix_ns": ends, "generation": generation}
+    return pd.DataFrame(table | {"pause_ms": 30.0, "collected": 0})
+
+
+@pytest.mark.parametrize(
+    ("runs", "every", "generation", "environment", "called"),
+    [
+        pytest.param(1, 1, 2, {}, True, id="nothing but full collections"),
+        pytest.param(132, 1, 2, {}, False, id="as often as the thresholds make them"),
+        pytest.param(40, 1, 2, {}, True, id="three times as often"),
+        pytest.param(1, 1, 1, {}, False, id="of the middle generation only"),
+        pytest.param(100, 1, 2, {"gc_thresholds": (0, 10, 10)}, True, id="automatic ones are switched off"),
+        pytest.param(1000, 1, 2, {"gc_enabled": False}, True, id="the collector is disabled"),
+        pytest.param(2, 1, 2, {"gc_thresholds": (700, 0, 0)}, False, id="thresholds that make full ones often"),
+        pytest.param(1, 1, 2, {"gc_thresholds": ()}, False, id="thresholds not recorded"),
+    ],
+)
+def test_full_collections_that_no_threshold_makes_are_calls(
+    runs: int, every: int, generation: int, environment: dict[str, Any], called: bool
+) -> None:
+    steps = step_rows(0, [90.0] * 60, gc_ms=30.0, gc_longest_ms=30.0, gc_runs=runs)
+    records = records_of([steps], environments=[environment_of(0, **environment)])
+    records = replace(records, gc=collections(0, steps, every, generation))
+    (finding,) = garbage_collection(recorded_profile(records))[0].findings
+    assert finding.mechanism == ("explicit_collection" if called else None)
+    assert any("gc.collect()" in each.template for each in finding.details) == called
+
+
+def test_calls_are_counted_against_what_the_thresholds_allow() -> None:
+    steps = step_rows(0, [90.0] * 60, gc_ms=30.0, gc_longest_ms=30.0, gc_runs=2)
+    profile = recorded_profile(replace(records_of([steps]), gc=collections(0, steps, 1)))
+    assert measure(profile, "full_collections_pct", rank=0).value == pytest.approx(50.0)
+    assert measure(profile, "automatic_full_pct", rank=0).value == pytest.approx(100.0 / 133)
+
+
+def test_disabling_the_automatic_collector_alone_disproves_nothing() -> None:
+    cause = causes()["garbage_collection"]
+    assert "without calls of gc.collect()" in cause.found_by["cpu.garbage_collection"].disproved_by
+    for mechanism in (None, *cause.mechanisms):
+        assert all("gc.disable()` does not stop" in row.how for row in optimizations(cause.id, mechanism))
+
+
+def test_of_ranks_that_collect_together_the_one_that_takes_longest_is_named() -> None:
+    both = {rank: [own] * 60 for rank, own in ((0, 18.0), (1, 34.0))}
+    steps = [step_rows(rank, [60.0] * 60, gc_ms=own, gc_longest_ms=own, gc_runs=1) for rank, own in both.items()]
+    (finding,) = garbage_collection(recorded_profile(records_of(steps)))[0].findings
+    assert (finding.ranks, finding.also_on) == ((1,), (0,))
+    assert "not on all ranks" not in finding.claim.template
+    assert any("on rank 0" in each.template and each.facts[0].value == 18.0 for each in finding.details)
+    alike = [step_rows(rank, [60.0] * 60, gc_ms=30.0 + rank, gc_longest_ms=31.0, gc_runs=1) for rank in (0, 1)]
+    (finding,) = garbage_collection(recorded_profile(records_of(alike)))[0].findings
+    assert finding.ranks == (0, 1)
 
 
 def saving_steps(every: int = 10, stall_ms: float = 150.0) -> list[float]:
@@ -355,3 +415,26 @@ def test_the_coarse_view_is_asked_of_the_series_and_shows_the_profilers_cost() -
     assert level_figures[-1] == pytest.approx(100.0)
     assert checks["step_time.change_point"].status == "found"
     assert checks["step_time.change_point"].support[0].facts[0].value == pytest.approx(40.0)
+
+
+def test_a_shorter_collection_on_another_rank_is_no_lead_of_its_own() -> None:
+    def pausing_rank(number: int) -> RankBuilder:
+        rank, pause_us = RankBuilder(number, device=None), 34_000.0 if number else 18_000.0
+        for step in range(4):
+            begin = step * 60_000.0
+            rank.step(1000 + step, begin, begin + 60_000.0)
+            rank.operator("aten::mm", begin, 10_000.0)
+            rank.operator("aten::detach", begin + 10_000.0 + pause_us, 50_000.0 - pause_us)
+        return rank
+
+    def leads(collecting: bool) -> int:
+        own = [
+            step_rows(rank, [60.0] * 60, gc_ms=each, gc_longest_ms=each, gc_runs=1)
+            if collecting
+            else step_rows(rank, [60.0] * 60)
+            for rank, each in ((0, 18.0), (1, 34.0))
+        ]
+        return len(ranking(recorded_profile(records_of(own), pausing_rank)).leads)
+
+    assert leads(collecting=False) > 0
+    assert leads(collecting=True) == 0

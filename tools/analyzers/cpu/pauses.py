@@ -23,6 +23,8 @@ from tools.views.series import RunSeries
 
 COLLECTING, COMPILING = "garbage_collection", "compilation"  # name patterns of spans
 METHOD = "pauses of the collector, the longest rank of each step"
+AS_LONG = 0.8  # of the longest rank's pause: a rank that collects nearly as long holds the step up as well
+CALLED = 2.0  # times what the thresholds allow: then at least half of the full collections are called for
 APART = 1.3  # times the worst rank's own pauses: what all cost together when they do not collect in the same steps
 MOST_LONG = 2.0  # long steps per compilation seen: a trace shows the versions of a few steps only
 OPEN = "What the thread computes in the long steps is not recorded; an evaluation would look the same."
@@ -49,6 +51,7 @@ def _steps(view: RankProfile, pattern: str) -> tuple[int, ...]:
 @check(
     *("cpu.garbage_collection", "Garbage collection", "Do garbage-collection pauses hold up the steps?"),
     causes=("garbage_collection",),
+    mechanisms=("explicit_collection",),
     from_records="host",
 )
 def garbage_collection(profile: Profile) -> Check | Finding:
@@ -89,7 +92,8 @@ def _recorded_collections(profile: Profile, series: RunSeries) -> Check | Findin
     if cost_pct < limits["collector_pct"] or longest.value < limits["garbage_collection_ms"]:
         text = "Steps wait {0} for Python's collector on average; its longest pause is {1}."
         return clean(say(text, cost, longest))
-    ranks = affected(shares, limits["noted_pct"] / 2)
+    collecting = affected(shares, limits["noted_pct"] / 2)
+    ranks = affected(_held_up(series), limits["noted_pct"] / 2)
     if hidden := overlapped(profile, ranks, cost, rare=True):
         return hidden
     own = measure(profile, "series_part_ms", part="gc", rank=worst)
@@ -98,19 +102,50 @@ def _recorded_collections(profile: Profile, series: RunSeries) -> Check | Findin
     objects = measured(profile, "tracked_objects", rank=worst)
     if objects is not None:
         details.append(say(f"A full collection on rank {worst} looks at {{0}}.", objects))
+    called = _called(profile, worst)
+    if called is not None:
+        details.append(called)
+    shorter = {rank: shares[rank] for rank in collecting if rank not in ranks}
+    if shorter:
+        other = worst_of(shorter)
+        text = f"Collections on rank {other} take {{0}} per step: less, but the saving needs the same change there."
+        details.append(say(text, measure(profile, "series_part_ms", part="gc", rank=other)))
     if len(ranks) > 1 and cost.value > APART * own.value:
         text = "The ranks collect in different steps: together they hold up {0} per step, the worst alone {1}."
         details.append(say(text, cost, own))
-    others = ", and not on all ranks: the others wait" if len(ranks) < len(profile.rank_numbers) else ""
+    others = ", and not on all ranks: the others wait" if len(collecting) < len(profile.rank_numbers) else ""
     text = f"Python's garbage collector holds the steps up for {{0}} on average, at most for {{1}} at a time{others}."
     return Finding(
         cause="garbage_collection",
+        mechanism=None if called is None else "explicit_collection",
         claim=say(text, cost, longest),
         confidence=confidence((cost_pct, limits["collector_pct"]), (longest.value, limits["garbage_collection_ms"])),
         ranks=ranks,
+        also_on=tuple(sorted(shorter)),
         saving=host_saving(profile, ranks, 0.95 * cost.value, (0.6, 1.1), METHOD, rare=True),
         details=tuple(details),
     )
+
+
+def _held_up(series: RunSeries) -> dict[int, float]:
+    """By rank: the percentage of the mean step that it collects in steps in which no rank collects much longer."""
+    usual = series.usual
+    long = usual["gc_ms"] >= AS_LONG * usual.groupby("step")["gc_ms"].transform("max")
+    own = usual["gc_ms"].where(long, 0.0).groupby(usual["rank"]).mean()
+    return {rank: 100.0 * float(own.loc[rank]) / series.mean_ms for rank in series.ranks}
+
+
+def _called(profile: Profile, rank: int) -> Sentence | None:
+    """That the code calls the collector; None where the thresholds can explain the full collections."""
+    full = measured(profile, "full_collections_pct", rank=rank)
+    automatic = measured(profile, "automatic_full_pct", rank=rank)
+    if full is None or automatic is None or full.value <= CALLED * automatic.value or not full.value:
+        return None
+    text = (
+        "Of the collections {0} are full ones, where the collector's thresholds cause {1} at most: the program or a"
+        " library calls `gc.collect()`."
+    )
+    return say(text, full, automatic)
 
 
 @check(
