@@ -13,6 +13,7 @@ from evals.scorers.registry import LOWER_IS_BETTER
 from evals.summary import Results
 from tools.errors import InputError, UsageError
 
+TOLD_APART = frozenset({"also_right"})  # an accepted cause in place of the labelled one: neither better nor worse
 LEAST = 0.005  # a score has to fall by more than this; results are kept to four decimals
 
 
@@ -66,7 +67,8 @@ def _fallen(old: CaseResult, new: CaseResult) -> str:
     if new.status == "failed":
         return f"{new.id}: failed now ({new.reason})"
     fallen = []
-    for name, was in old.scores.items():
+    for name in (each for each in old.scores if each not in TOLD_APART):
+        was = old.scores[name]
         rise = new.scores.get(name, 0.0) - was
         worse = rise > LEAST if name in LOWER_IS_BETTER else rise < -LEAST
         if worse if name in new.scores else new.verdict == "refused":

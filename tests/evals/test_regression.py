@@ -31,6 +31,11 @@ def test_a_false_positive_that_appears_is_worse() -> None:
     assert against(now, before).worse == ()
 
 
+def test_the_labelled_cause_in_place_of_an_accepted_one_is_not_worse() -> None:
+    before, now = (_run(result("a", scores={"top_1": 1.0, "also_right": value})) for value in (1.0, 0.0))
+    assert against(before, now).worse == ()
+
+
 def test_a_case_that_fails_now_is_worse_and_one_that_is_skipped_is_not_compared() -> None:
     before = _run(result("a", scores={"top_1": 1.0}), result("b", scores={"top_1": 1.0}))
     now = _run(result("a", status="failed", reason="gone"), result("b", status="skipped"))

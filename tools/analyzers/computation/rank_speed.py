@@ -27,6 +27,8 @@ FEW = "So few steps are compared that one moment may have done it."
 HELD_UP_PCT = 50.0  # of the excess in single calls: then the host was taken away, else all of its calls are slow
 HELD_UP_CAP, EVEN_CAP = 0.7, 0.45  # who had the core is not in a trace; even slowness may be a lower clock
 ALONE = 5.0  # times what any other rank is held up: ranks that share their cores hold each other up
+NO_WAIT = "the monitor's records show that its training thread neither waits for a core nor is throttled"
+HALTED = "By the records its thread waits for no core: the machine halts it, or computes slower now and then."
 STOPPED = (
     "A trace does not show why: another process on its core, a CPU quota, or a machine that stops it now and then."
 )
@@ -102,8 +104,8 @@ def _on_hosts(profile: Profile) -> Check | Finding:
 def _held_up_alone(profile: Profile) -> Finding | None:
     """The rank that the others wait for, where single calls of it are held up step after step and theirs are not."""
     rank, recorded = slowest_by_waiting(profile), contention.once(profile)
-    if rank is None or (recorded is not None and recorded.status in ("found", "clean")):
-        return None  # the records show whether its thread waits for a core
+    if rank is None or (recorded is not None and recorded.status == "found"):
+        return None
     limits, table = profile.thresholds, host_speed(profile).set_index("rank")
     lost = measure_ranks(profile, profile.run.rank_numbers, "delayed_calls_pct")
     others = max(fact.value for other, fact in lost.items() if other != rank)
@@ -121,16 +123,17 @@ def _held_up_alone(profile: Profile) -> Finding | None:
         f"Rank {rank}, for which the others wait, is held up alone: {{0}} of a step take {{1}} of it longer than such"
         " calls usually do, which those of the other ranks do not."
     )
+    running = recorded is not None and recorded.status == "clean"  # by the records it waits for no core
     return Finding(
-        cause="cpu_contention",
+        cause="slow_device" if running else "cpu_contention",
         claim=say(text, count, lost[rank]),
         confidence=confidence((lost[rank].value, limits["cause_share_pct"]), (often, AGREEING), at_most=HELD_UP_CAP),
         ranks=(rank,),
         steps=tuple(int(step) for step in struck),
         change=_as_fast_as_others(profile, rank, min(1.0, 1.0 / slowed)),
-        against=(say(STOPPED),),
-        disproved_by="the monitor's records show that its training thread neither waits for a core nor is throttled",
-        signals=("run-queue pressure", "involuntary context switches"),
+        against=(say(HALTED if running else STOPPED),),
+        disproved_by="the same process on another machine is held up as well" if running else NO_WAIT,
+        signals=() if running else ("run-queue pressure", "involuntary context switches"),
     )
 
 

@@ -164,8 +164,10 @@ def test_ranks_that_are_held_up_alike_are_equal() -> None:
     assert check(both, "computation.slow_device").status == "clean"
 
 
-def test_records_without_waiting_for_a_core_rule_out_that_it_is_taken() -> None:
+def test_a_rank_that_is_held_up_alone_and_by_its_records_waits_for_no_core_is_slow_itself() -> None:
     records = records_of([step_rows(rank, [26.0] * 60) for rank in range(2)])
     profile = recorded_profile(records, lambda number: meeting(number, late=number == 1))
     assert check(profile, "cpu.contention").status == "clean"
-    assert check(profile, "computation.slow_device").status == "clean"
+    (finding,) = check(profile, "computation.slow_device").findings
+    assert (finding.cause, finding.ranks) == ("slow_device", (1,))
+    assert "waits for no core" in finding.against[0].template
