@@ -35,16 +35,17 @@ def clash(earlier: TraceFile, later: TraceFile) -> str:
     gap_ns = second.origin_ns - first.origin_ns - int(earlier.table.frame["end_ns"].max())
     if gap_ns < 0:
         return f"overlaps {name} in time, which is of the same rank"
-    if not _processes(earlier) & _processes(later) and _processes(earlier) and _processes(later):
+    processes = processes_of(earlier.table), processes_of(later.table)
+    if all(processes) and not processes[0] & processes[1]:
         return f"is of another process than {name}, which is of the same rank: of another start of the training"
     if gap_ns > LONGEST_GAP_NS:
         return f"was recorded {gap_ns / DAY_NS:.1f} days after {name}, which is of the same rank"
     return ""
 
 
-def _processes(trace: TraceFile) -> set[str]:
+def processes_of(table: EventTable) -> set[str]:
     """The processes whose threads the trace holds; profilers add lanes of their own, which have names for a number."""
-    tracks = trace.table.tracks
+    tracks = table.tracks
     return {pid for pid in tracks.loc[tracks["device"] < 0, "pid"].astype(str) if pid.isdecimal()}
 
 
