@@ -65,7 +65,7 @@ def _properties(spec: SyntheticSpec) -> dict[str, Any]:
 
 
 def _names(clock: RankClock) -> list[dict[str, Any]]:
-    host = _pid(clock)
+    host = process_number(clock.rank)
     named = [("process_name", pid, 0, {"name": "python"}) for pid in (host, 0)]
     named.append(("process_labels", 0, 0, {"labels": "GPU 0"}))
     named += [
@@ -75,8 +75,9 @@ def _names(clock: RankClock) -> list[dict[str, Any]]:
     return [{"name": name, **common, "pid": pid, "tid": tid, "args": args} for name, pid, tid, args in named]
 
 
-def _pid(clock: RankClock) -> int:
-    return 4000 + 20 * clock.rank
+def process_number(rank: int) -> int:
+    """The process that a rank's trace is of; the number behind it is that of its autograd thread."""
+    return 4000 + 20 * rank
 
 
 def _streams(clock: RankClock) -> dict[str, int]:
@@ -92,8 +93,8 @@ def _event(row: Row, clock: RankClock, spec: SyntheticSpec, streams: dict[str, i
         "ph": "X",
         "cat": row.category,
         "name": row.name,
-        "pid": 0 if on_device else _pid(clock),
-        "tid": stream if on_device else _pid(clock) + HOST[row.track],
+        "pid": 0 if on_device else process_number(clock.rank),
+        "tid": stream if on_device else process_number(clock.rank) + HOST[row.track],
         "ts": round(ORIGIN_US + row.start_us + skew_us, 3),
         "dur": round(row.us, 3),
         "args": _args(row, spec, stream),
