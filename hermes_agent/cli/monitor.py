@@ -57,7 +57,11 @@ def run(args: argparse.Namespace) -> int:
     if len(rest) > 1:
         raise UsageError(f"one run folder can be watched, {len(rest)} were given")
     folder = Path(rest[0] if rest else os.environ.get("HERMES_DX_RUN_FOLDER") or "hermes-run")
-    if not folder.is_dir():
+    try:
+        is_folder = folder.is_dir()
+    except OSError as error:
+        raise UsageError(f"{folder}: cannot be opened ({error.strerror}); check its path and permissions") from error
+    if not is_folder:
         raise UsageError(f"{folder}: there is no such folder; the training's monitor makes it when it starts")
     return _profile(folder, args) if profile else _watch(folder, args)
 
@@ -70,7 +74,7 @@ def _watch(folder: Path, args: argparse.Namespace) -> int:
     limits = RequestLimits(steps=args.steps, per_hour=args.captures_per_hour)
     agent = NodeAgent(folder, AgentOptions(capture=not args.no_capture, limits=limits))
     export = PrometheusExport(args.prometheus) if args.prometheus is not None else None
-    publisher = Publisher(folder, args.publish) if args.publish else None
+    publisher = Publisher(folder, args.publish, agent.left_out) if args.publish else None
     with ExitStack() as ending:
         if publisher is not None:
             ending.callback(publisher.publish)
@@ -80,13 +84,15 @@ def _watch(folder: Path, args: argparse.Namespace) -> int:
         show = ending.enter_context(_table(agent)) if table else partial(_print_lines, as_json=args.json)
         while True:
             show(agent.poll())
+            for sentence in agent.left_out.take():
+                note(sentence)
             if export is not None:
                 export.show(agent.snapshot())
             if publisher is not None and publisher.due(time.monotonic()):
                 try:
                     publisher.publish()
                 except InputError as error:  # the next minute may be better; at the end it counts
-                    note(str(error))
+                    agent.left_out.add(str(error))
             if args.until_end and agent.seen_any and not agent.alive:
                 return ExitCode.OK
             time.sleep(agent.pause_s)
@@ -136,6 +142,10 @@ def _profile(folder: Path, args: argparse.Namespace) -> int:
     records = rings.new()
     last_step = max((rows[-1].step for rank in ranks if (rows := records[rank])), default=-1)
     capture = CaptureRequests(folder, rings, RequestLimits()).by_hand(ranks, args.steps, last_step)
+    for sentence in rings.left_out.take():
+        note(sentence)
+    if capture.refused:
+        raise InputError(f"{folder}: {capture.refused}")
     note(f"capture {capture.request} requested")
     return _await(folder, rings, capture.request, ranks)
 
@@ -148,7 +158,7 @@ def _await(folder: Path, rings: RunRings, request: int, ranks: list[int]) -> int
     deadline_s = time.monotonic() + ANSWER_LIMIT_S
     while waiting:
         for rank in sorted(waiting):
-            about, answer, step, reason = rings[rank].answer()
+            about, answer, step, reason = rings.answer(rank)
             if about == request and answer == Answer.WRITTEN:
                 print(capture_folder(folder, request) / f"rank{rank}.pt.trace.json.gz", flush=True)
             elif about == request and answer in (Answer.REFUSED, Answer.FAILED):

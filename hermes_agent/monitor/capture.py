@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import shutil
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -13,8 +14,11 @@ from pathlib import Path
 from time import monotonic, perf_counter_ns
 from typing import Any, Protocol
 
-from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, Answer, capture_folder, captured_bytes
+from hermes_agent.monitor.format import CAPTURE_ENDED, CAPTURED, Answer, capture_folder
 from hermes_agent.monitor.ring import CaptureRequest, RingWriter
+from hermes_agent.monitor.run_files import captured_bytes, make_folder, replace
+
+PIECE_BYTES = 1 << 20
 
 
 class Profiler(Protocol):
@@ -30,7 +34,7 @@ class Profiler(Protocol):
         """End the profiling, without writing anything."""
 
     def export(self, path: Path) -> None:
-        """Write the trace; called on another thread than the training's."""
+        """Write the trace to a new file of a private folder; called on another thread than the training's."""
 
 
 class TorchProfiler:
@@ -73,11 +77,9 @@ class TorchProfiler:
         plain = path.with_suffix(".part")
         self._profile.export_chrome_trace(str(plain))
         self._profile = None
-        packed = path.with_suffix(".packed")
-        with plain.open("rb") as source, gzip.open(packed, "wb", compresslevel=3) as target:
+        with plain.open("rb") as source, gzip.open(path, "wb", compresslevel=3) as target:
             shutil.copyfileobj(source, target)
         plain.unlink()
-        packed.replace(path)
 
 
 @dataclass(frozen=True)
@@ -188,9 +190,13 @@ class CaptureQueue:
         begun_ns = perf_counter_ns()
         path = capture_folder(self._folder, request.id) / f"rank{self._rank}.pt.trace.json.gz"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            profiler.export(path)
-            size = path.stat().st_size
+            make_folder(path.parent)
+            # A profiler opens its file by name: in the run folder others could have put a link there.
+            with tempfile.TemporaryDirectory(prefix="hermes-dx-") as private:
+                whole = Path(private) / path.name
+                profiler.export(whole)
+                with whole.open("rb") as trace:
+                    size = replace(path, iter(lambda: trace.read(PIECE_BYTES), b""))
         except (OSError, RuntimeError) as error:
             self._refuse(request, last, str(error), failed=True)
             return

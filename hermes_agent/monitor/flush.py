@@ -13,6 +13,7 @@ from typing import Any
 
 from hermes_agent.monitor.format import EVENTS, STEPS, STEPS_MAGIC, Description
 from hermes_agent.monitor.ring import RingWriter
+from hermes_agent.monitor.run_files import create, make_folder, write_all
 
 
 @dataclass(frozen=True)
@@ -28,11 +29,11 @@ class RecordFiles:
     """The step file and the event file of one rank."""
 
     def __init__(self, folder: Path, description: Description, largest_bytes: int) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self.steps_path = folder / f"{description.stem}{STEPS}"
         self._largest = largest_bytes
-        self._steps = _open_new(self.steps_path)
-        self._events = _open_new(folder / f"{description.stem}{EVENTS}")
+        self._steps = create(self.steps_path)
+        self._events = create(folder / f"{description.stem}{EVENTS}")
         self._written = {self._steps: 0, self._events: 0}
         self.full = False
         self._put(self._steps, description.pack(STEPS_MAGIC))
@@ -50,11 +51,8 @@ class RecordFiles:
         if self._written[handle] + len(data) > self._largest:
             self.full = True
             return
-        view = memoryview(data)
-        while view:
-            written = os.write(handle, view)
-            self._written[handle] += written
-            view = view[written:]
+        self._written[handle] += len(data)
+        write_all(handle, data)
 
     def close(self) -> None:
         """Close both files; the first call only."""
@@ -114,7 +112,3 @@ class Flusher:
         if self._files.full and not self._reported_full:
             self._reported_full = True
             self._failed("its files are as large as allowed; what follows is in the ring only", None)
-
-
-def _open_new(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW, 0o600)

@@ -259,17 +259,13 @@ def file_name_of(host: str) -> str:
     return re.sub(r"[^A-Za-z0-9.-]", "_", host)[:100]
 
 
-def ring_folders(run_folder: Path) -> tuple[Path, ...]:
-    """Where rings of that run may be on this machine, the best place first."""
-    digest = hashlib.sha256(str(run_folder.resolve()).encode()).hexdigest()[:16]
-    return SHARED_MEMORY / f"hermes-dx-{os.getuid()}" / digest, records_folder(run_folder)
+def ring_folders(run_folder: Path, user: int | None = None) -> tuple[Path, Path]:
+    """Where rings of that run and user (this process's) may be on this machine, the best place first."""
+    digest = hashlib.sha256(os.fsencode(run_folder.resolve())).hexdigest()[:16]
+    owner = os.getuid() if user is None else user
+    return SHARED_MEMORY / f"hermes-dx-{owner}" / digest, records_folder(run_folder)
 
 
 def capture_folder(run_folder: Path, request: int) -> Path:
     """The folder of the traces of one capture request."""
     return run_folder / f"{CAPTURES}{request:04d}"
-
-
-def captured_bytes(run_folder: Path) -> int:
-    """Size of all captures in the run folder."""
-    return sum(file.stat().st_size for folder in run_folder.glob(f"{CAPTURES}*") for file in folder.glob("*"))

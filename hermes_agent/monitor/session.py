@@ -21,6 +21,7 @@ from hermes_agent.monitor.flush import Flusher, FlushPlan, RecordFiles
 from hermes_agent.monitor.format import FLAGS, GC_LONGEST, RECORDS_WORD, REQUEST_WORD, WAITING, WORDS, WRITTEN_WORD
 from hermes_agent.monitor.hooks import DataWatch, GarbageWatch, GradientWatch, Model, WatchedLoader
 from hermes_agent.monitor.ring import RingWriter, open_ring_folder
+from hermes_agent.monitor.run_files import remove
 from hermes_agent.monitor.system import Sampler
 
 
@@ -209,7 +210,7 @@ class Monitor:
         finally:
             self._ring.beat(time_ns(), perf_counter_ns(), closed=True)
         if whole:
-            self._ring.path.unlink(missing_ok=True)
+            remove(self._ring.path)
         if self._flusher.ended and idle:
             self._ring.close()
 

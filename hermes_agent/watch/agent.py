@@ -10,11 +10,12 @@ from pathlib import Path
 from socket import gethostname
 
 from hermes_agent.monitor.format import Answer, StepRecord, anomalies_file
-from hermes_agent.monitor.ring import RankState
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind, Deviation, Foreign, Suspect, foreign_processes
 from hermes_agent.watch.core_wait import CoreWait
 from hermes_agent.watch.group import GroupWatch
-from hermes_agent.watch.journal import Neighbours, append, line_of
+from hermes_agent.watch.journal import Journal, Neighbours, line_of
+from hermes_agent.watch.left_out import LeftOut
+from hermes_agent.watch.ring_reader import RankState
 from hermes_agent.watch.rings import CaptureRequests, RequestedCapture, RequestLimits, RunRings, WantedCapture
 from hermes_agent.watch.series import DEFAULT, WatchThresholds
 from hermes_agent.watch.suspicions import Present, Suspicions
@@ -108,16 +109,17 @@ class NodeAgent:
 
     def __init__(self, run_folder: Path, options: AgentOptions | None = None) -> None:
         self._options = options or AgentOptions()
-        self._rings = RunRings(run_folder)
+        self.left_out = LeftOut()
+        self._rings = RunRings(run_folder, self.left_out)
         self._group = GroupWatch(self._options.thresholds)
         self._hang = HangWatch(self._options.thresholds)
         self._requests = CaptureRequests(run_folder, self._rings, self._options.limits)
-        self._journal = anomalies_file(run_folder, gethostname())
+        self._journal = Journal(anomalies_file(run_folder, gethostname()), self.left_out)
         self._suspicions = Suspicions(self._options.thresholds)
         self._core_wait = CoreWait()
         self._waited_ms: dict[int, float] = {}  # by rank, since its last new record
         self._asked: tuple[Anomaly, RequestedCapture] | None = None  # the last capture that was requested
-        self._neighbours = Neighbours(run_folder, gethostname())
+        self._neighbours = Neighbours(run_folder, gethostname(), self.left_out)
         self._last: dict[int, RankNow] = {}
         self._noticed: list[Noticed] = []
         self._counts: Counter[str] = Counter()
@@ -148,7 +150,7 @@ class NodeAgent:
             noticed.append(Noticed(wanted, (), capture, noticed_before=True))
         for anomaly in anomalies:
             self._counts[str(anomaly.deviation.kind)] += 1
-            append(self._journal, line_of(anomaly, time.time_ns(), foreign))
+            self._journal.add(line_of(anomaly, time.time_ns(), foreign))
         self._noticed = [*self._noticed, *noticed][-MOST_NOTICED:]
         return noticed
 
@@ -232,7 +234,7 @@ class NodeAgent:
             return
         suspicion, capture = self._asked
         here = self._rings.ranks()
-        answers = [self._rings[rank].answer() for rank in capture.ranks[:1] if rank in here]
+        answers = [self._rings.answer(rank) for rank in capture.ranks[:1] if rank in here]
         if any(about == capture.request and answer in NOT_MADE for about, answer, *_ in answers):
             self._suspicions.reopen(suspicion)
             self._asked = None

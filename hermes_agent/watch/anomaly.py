@@ -177,7 +177,8 @@ def _family(own: set[int], parents: dict[int, int]) -> set[int]:
     family = set(own)
     while more := {pid for pid, parent in parents.items() if parent in family and pid not in family}:
         family |= more
+    above: set[int] = set()
     for pid in own:
-        while (pid := parents.get(pid, 0)) > 1:
-            family.add(pid)
-    return family
+        while (pid := parents.get(pid, 0)) > 1 and pid not in above:  # numbers are used again: they may form a ring
+            above.add(pid)
+    return family | above

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import stat
+import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -14,12 +14,15 @@ from typing import Annotated
 import msgspec
 
 from hermes_agent.monitor.format import file_name_of, records_folder
+from hermes_agent.monitor.run_files import append, entries, open_plain, replace
 from hermes_agent.watch.anomaly import Anomaly, Foreign
+from hermes_agent.watch.left_out import LeftOut
 
+AGENT = "agent-"
+SUMMARY = re.compile(rf"{AGENT}.*\.json\Z", re.DOTALL)
 LARGEST_BYTES = 16 << 20
-LARGEST_SUMMARY_BYTES = 1 << 20
-LONGEST_HOST = 256
-MOST_AGENTS = 4096
+LARGEST_SUMMARY_BYTES = 1 << 18  # a machine of thousands of ranks
+MOST_SUMMARY_BYTES = 8 << 20  # of all of them: tens of thousands of machines
 MOST_RANKS = 1 << 20
 FRESH_S = 10.0  # an agent that is silent for longer says nothing of its ranks
 EVERY_S = 2.0
@@ -28,14 +31,19 @@ Rank = Annotated[int, msgspec.Meta(ge=0, le=MOST_RANKS)]
 Step = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
-def append(path: Path, line: dict[str, object]) -> None:
-    """Append a line to an agent's file, unless that is as large as allowed."""
-    if path.exists() and path.stat().st_size > LARGEST_BYTES:
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with os.fdopen(handle, "a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
+class Journal:
+    """The anomalies that the agent of a machine noticed, one JSON line each; a failure is noted once and not raised."""
+
+    def __init__(self, path: Path, left_out: LeftOut) -> None:
+        self._path, self._left_out = path, left_out
+
+    def add(self, line: dict[str, object]) -> None:
+        """Append a line, unless the file is as large as allowed."""
+        try:
+            if not append(self._path, json.dumps(line).encode(), LARGEST_BYTES):
+                self._left_out.add(f"{self._path} is as large as allowed; further anomalies are not written there")
+        except OSError as error:
+            self._left_out.add(f"{self._path}: {error.strerror}; anomalies are not written there")
 
 
 def line_of(anomaly: Anomaly, unix_ns: int, foreign: Sequence[Foreign]) -> dict[str, object]:
@@ -67,11 +75,12 @@ class HostSummary(msgspec.Struct):
 class Neighbours:
     """Exchanges the ranks' last steps with the agents of other machines, at most every two seconds."""
 
-    def __init__(self, run_folder: Path, host: str) -> None:
+    def __init__(self, run_folder: Path, host: str, left_out: LeftOut | None = None) -> None:
         self._folder, self._host = records_folder(run_folder), host
-        self._own = self._folder / f"agent-{file_name_of(host)}.json"
+        self._own = self._folder / f"{AGENT}{file_name_of(host)}.json"
         self._next_s = 0.0
         self._others: dict[int, int] = {}
+        self._left_out = left_out or LeftOut()
 
     def exchange(self, steps: dict[int, int], now_s: float) -> dict[int, int]:
         """The last step of each living rank of all machines; this machine's own ranks as they are now."""
@@ -82,33 +91,53 @@ class Neighbours:
         return {**self._others, **steps}
 
     def _write(self, summary: HostSummary) -> None:
-        if not self._folder.is_dir():
-            return
-        part = self._own.with_suffix(f".{os.getpid()}.part")
         try:
-            part.write_bytes(msgspec.json.encode(summary))
-            part.replace(self._own)
-        except OSError:
-            part.unlink(missing_ok=True)  # a folder that others may only read: they do not hear of us
+            replace(self._own, [msgspec.json.encode(summary)])
+        except FileNotFoundError:
+            return  # no rank has made the folder yet
+        except OSError as error:  # a folder that others may only read: they do not hear of us
+            self._left_out.add(f"{self._own}: {error.strerror}; agents of other machines do not hear of this one")
 
     def _read(self) -> dict[int, int]:
+        try:
+            found, more = entries(self._folder)
+        except OSError as error:
+            self._left_out.add(f"{self._folder}: cannot be listed ({error.strerror}); other machines are not heard")
+            return {}
         steps: dict[int, int] = {}
-        for path in sorted(self._folder.glob("agent-*.json"))[:MOST_AGENTS]:
-            summary = None if path == self._own else read_summary(path)
+        room = MOST_SUMMARY_BYTES
+        for name in sorted(each.name for each in found if each.is_file and SUMMARY.match(each.name)):
+            data = b"" if name == self._own.name else summary_bytes(self._folder / name)
+            room -= len(data)
+            if room < 0:
+                more = True
+                break
+            summary = summary_of(data)
             if summary is not None and abs(time_ns() - summary.unix_ns) < FRESH_S * 1e9:
                 steps |= summary.steps
+        if more:
+            self._left_out.add(f"{self._folder} holds more than the agents of a run write; not all were heard")
         return steps
 
 
-def read_summary(path: Path) -> HostSummary | None:
-    """Return an agent's summary; None for a link, a pipe, a large file or one that cannot be read."""
+def summary_bytes(path: Path) -> bytes:
+    """Return the content of an agent's file; nothing of a link, a pipe, or a file larger than any is."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
-            about = os.fstat(handle)
-            usable = stat.S_ISREG(about.st_mode) and about.st_size <= LARGEST_SUMMARY_BYTES
-            summary = msgspec.json.decode(file.read(LARGEST_SUMMARY_BYTES) if usable else b"", type=HostSummary)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        handle = open_plain(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        data = os.read(handle, LARGEST_SUMMARY_BYTES + 1)
+    except OSError:
+        return b""
+    finally:
+        os.close(handle)
+    return data if len(data) <= LARGEST_SUMMARY_BYTES else b""
+
+
+def summary_of(data: bytes) -> HostSummary | None:
+    """Return an agent's summary; None where it cannot be read."""
+    try:
+        return msgspec.json.decode(data, type=HostSummary)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
-    summary.host = summary.host[:LONGEST_HOST]
-    return summary

@@ -3,68 +3,144 @@
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Sequence
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+import msgspec
 import psutil
 
 from hermes_agent.monitor import format as layout
 from hermes_agent.monitor.format import StepRecord
-from hermes_agent.monitor.ring import CaptureRequest, RankState, RingError, RingReader
+from hermes_agent.monitor.ring import CaptureRequest
+from hermes_agent.monitor.run_files import (
+    MOST_ENTRIES,
+    capture_names,
+    captured_bytes,
+    entries,
+    open_plain,
+    remove,
+    write_all,
+)
+from hermes_agent.watch.left_out import LeftOut
+from hermes_agent.watch.ring_reader import RankState, RingError, RingReader, distrust, trusted_users
+
+MOST_RINGS = 256  # open at once: each rank of a machine has one
+MOST_LOOKS = 3  # at a ring that cannot be read: its owner may be just making it
+RING = re.compile(rf"rank.*{re.escape(layout.RING)}\Z", re.DOTALL)
+CAPTURE = re.compile(rf"{layout.CAPTURES}([0-9]{{1,9}})\Z")
+LARGEST_REQUEST = 10**9 - 1
+ENDED = RankState(0, 0, True)
+NO_ANSWER = (0, 0, -1, "")
+T = TypeVar("T")
 
 
 def is_abandoned(ring: RingReader) -> bool:
     """Return whether the process of a silent or closed ring is gone."""
-    return not psutil.pid_exists(int(ring.description["pid"]))
+    return not psutil.pid_exists(ring.head.pid)
+
+
+class _StepsHead(msgspec.Struct):
+    rank: int
+    pid: int
+    start_unix_ns: int
+    fields: list[tuple[str, str]]
 
 
 def recover(ring: RingReader, run_folder: Path) -> int:
-    """Append the records that the step file lacks, remove the ring, return their number; 0 without the file."""
+    """Append the records that the step file lacks, remove the ring, return their number.
+
+    Without the file, or where it is of another start or version, nothing is done and 0 returned. Raises RingError or
+    OSError.
+    """
     file = layout.records_folder(run_folder) / f"{ring.path.stem}{layout.STEPS}"
-    if not file.is_file() or file.is_symlink():
-        return 0
-    handle = os.open(file, os.O_RDWR | os.O_NOFOLLOW)
     try:
-        begin = _begin(handle)
+        handle = open_plain(file, os.O_RDWR)
+    except FileNotFoundError:
+        return 0
+    try:
+        begin = _begin(handle, ring)
         if begin is None:
             return 0
         size = layout.RECORD.size
         whole = (os.fstat(handle).st_size - begin) // size
         end = begin + whole * size
         last = layout.SEQUENCE.unpack(os.pread(handle, layout.SEQUENCE.size, end - size))[0] if whole else -1
-        missing = [row for row in ring.new() if row.sequence > last]
+        missing = list(ring.after(last))
         os.ftruncate(handle, end)  # the process may have been killed in the middle of a record
-        os.pwrite(handle, b"".join(layout.RECORD.pack(*row) for row in missing), end)
+        os.lseek(handle, end, os.SEEK_SET)
+        write_all(handle, b"".join(layout.RECORD.pack(*row) for row in missing))
     finally:
         os.close(handle)
-    ring.path.unlink(missing_ok=True)
+    remove(ring.path)
     return len(missing)
 
 
-def _begin(handle: int) -> int | None:
-    """Where the records of a step file begin; None when it is none."""
-    size = layout.PREAMBLE.size
-    magic, length = layout.PREAMBLE.unpack(os.pread(handle, size, 0).ljust(size, b"\0"))
-    return size + length if magic == layout.STEPS_MAGIC else None
+def _begin(handle: int, ring: RingReader) -> int | None:
+    """Where the records of the ring's step file begin; None when it is not that."""
+    preamble = os.pread(handle, layout.PREAMBLE.size, 0)
+    if len(preamble) < layout.PREAMBLE.size:
+        return None
+    magic, length = layout.PREAMBLE.unpack(preamble)
+    if magic != layout.STEPS_MAGIC or length > layout.HEADER_BYTES:
+        return None
+    text = os.pread(handle, length, layout.PREAMBLE.size)
+    try:
+        head = msgspec.json.decode(text, type=_StepsHead)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    of_ring = (ring.head.rank, ring.head.pid, ring.head.start_unix_ns)
+    same = (head.rank, head.pid, head.start_unix_ns) == of_ring and tuple(head.fields) == layout.FIELDS
+    return layout.PREAMBLE.size + length if same and len(text) == length else None
 
 
 class RunRings:
-    """The newest ring of each rank of a run folder; older starts of a rank are left alone."""
+    """The newest ring of each rank of a run folder; older starts of a rank are left alone.
 
-    def __init__(self, run_folder: Path) -> None:
+    Whatever lies there, no method raises: what cannot be used is noted in ``left_out``.
+    """
+
+    def __init__(self, run_folder: Path, left_out: LeftOut | None = None) -> None:
         self._folder = run_folder.absolute()
-        self._folders = layout.ring_folders(run_folder.absolute())
         self._rings: dict[int, RingReader] = {}
         self._bad: set[Path] = set()
+        self._failed: Counter[Path] = Counter()  # looks at rings that could not be read
+        self._broken: set[int] = set()  # ranks whose open ring cannot be read any more
+        self.left_out = left_out or LeftOut()
 
     def refresh(self) -> tuple[int, ...]:
         """Look for rings; return the ranks whose ring is new."""
+        users = trusted_users(self._folder)
+        found = self._listed(users)
+        self._bad &= found
+        self._failed = Counter({path: count for path, count in self._failed.items() if path in found})
         known = {ring.path for ring in self._rings.values()} | self._bad
-        paths = sorted(path for folder in self._folders for path in folder.glob(f"rank*{layout.RING}"))
-        opened = [self._open(path) for path in paths if path not in known]
+        opened = [self._open(path, users) for path in sorted(found - known, key=os.fsencode)]
         return tuple(rank for rank in opened if rank is not None)
+
+    def _listed(self, users: tuple[int, ...]) -> set[Path]:
+        """The rings in all places where rings of the run may be."""
+        records = layout.records_folder(self._folder)
+        found: set[Path] = set()
+        for folder in {layout.ring_folders(self._folder, user)[0] for user in users} | {records}:
+            try:
+                if folder != records and (reason := distrust(folder.parent.lstat(), users)):
+                    self.left_out.add(f"{folder.parent}: {reason}")
+                    continue
+                listed, more = entries(folder)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self.left_out.add(f"{folder}: cannot be listed ({error.strerror})")
+                continue
+            if more:
+                self.left_out.add(f"{folder} holds more than {MOST_ENTRIES} files; the others were not looked at")
+            found |= {folder / each.name for each in listed if RING.match(each.name)}
+        return found
 
     def ranks(self) -> tuple[int, ...]:
         """The ranks whose rings are open."""
@@ -72,15 +148,28 @@ class RunRings:
 
     def new(self) -> dict[int, list[StepRecord]]:
         """By rank, the records since the last call."""
-        return {rank: list(self._rings[rank].new()) for rank in self.ranks()}
+        return {rank: self._read(rank, lambda ring: list(ring.new()), []) for rank in self.ranks()}
 
     def state(self, rank: int) -> RankState:
-        """The state of one rank."""
-        return self._rings[rank].state()
+        """The state of one rank; of one whose ring cannot be read any more, that it has ended."""
+        return self._read(rank, RingReader.state, ENDED)
+
+    def answer(self, rank: int) -> tuple[int, int, int, str]:
+        """What a rank answered last: id of the request, an ``Answer``, the step, the reason."""
+        return self._read(rank, RingReader.answer, NO_ANSWER)
+
+    def ask(self, rank: int, request: CaptureRequest) -> bool:
+        """Put a request to a rank; False where its ring does not take it."""
+
+        def put(ring: RingReader) -> bool:
+            ring.ask(request)
+            return True
+
+        return self._read(rank, put, False)
 
     def pids(self) -> dict[int, int]:
         """The processes of the ranks, by rank."""
-        return {rank: int(ring.description["pid"]) for rank, ring in self._rings.items()}
+        return {rank: ring.head.pid for rank, ring in self._rings.items()}
 
     def __getitem__(self, rank: int) -> RingReader:
         """Return the ring of a rank."""
@@ -88,34 +177,66 @@ class RunRings:
 
     def drop(self, rank: int) -> None:
         """Close the ring of a rank that has ended."""
+        self._broken.discard(rank)
         self._clear(self._rings.pop(rank))
 
-    def _open(self, path: Path) -> int | None:
-        """The rank whose newest ring this is; None where it is an older, damaged or abandoned one."""
+    def _read(self, rank: int, read: Callable[[RingReader], T], otherwise: T) -> T:
+        if rank in self._broken:
+            return otherwise
         try:
-            ring = RingReader(path)
-        except (RingError, OSError):
-            if path.exists():
-                self._bad.add(path)
+            return read(self._rings[rank])
+        except (RingError, OSError) as error:
+            self.left_out.add(f"rank {rank} is not watched any more: {error}")
+            self._broken.add(rank)
+            return otherwise
+
+    def _open(self, path: Path, users: tuple[int, ...]) -> int | None:
+        """The rank whose newest ring this is; None where it is an older, damaged or abandoned one."""
+        if len(self._rings) >= MOST_RINGS:
+            self.left_out.add(f"{path} and others: more than {MOST_RINGS} ranks run on this machine")
             return None
-        older = self._rings.get(ring.rank)
-        if older is not None and older.description["start_unix_ns"] >= ring.description["start_unix_ns"]:
+        try:
+            ring = RingReader(path, users)
+        except FileNotFoundError:
+            return None
+        except (RingError, OSError) as error:
+            self._failed[path] += 1
+            if self._failed[path] >= MOST_LOOKS:
+                self._bad.add(path)
+                self.left_out.add(str(error) if isinstance(error, RingError) else f"{path}: {error.strerror}")
+            return None
+        try:
+            return self._watched(ring)
+        except (RingError, OSError) as error:
             self._bad.add(path)
+            self.left_out.add(f"{path}: {error}")
             ring.close()
             return None
-        if older is not None and ring.state().alive:
-            self.drop(ring.rank)
+
+    def _watched(self, ring: RingReader) -> int | None:
+        """The ring's rank where it is watched from now on."""
         if not ring.state().alive:
             self._clear(ring)
             return None
+        older = self._rings.get(ring.rank)
+        if older is not None:
+            # By start only where both run: the time of day may have gone back between two starts.
+            if older.head.start_unix_ns >= ring.head.start_unix_ns and self.state(ring.rank).alive:
+                self._bad.add(ring.path)
+                ring.close()
+                return None
+            self.drop(ring.rank)
         self._rings[ring.rank] = ring
         return ring.rank
 
     def _clear(self, ring: RingReader) -> None:
         """Recover what an earlier run left behind once its process is gone."""
         self._bad.add(ring.path)
-        if is_abandoned(ring):
-            recover(ring, self._folder)
+        try:
+            if is_abandoned(ring):
+                recover(ring, self._folder)
+        except (RingError, OSError) as error:
+            self.left_out.add(f"the last steps of rank {ring.rank} could not be taken over: {error}")
         ring.close()
 
 
@@ -190,19 +311,25 @@ class CaptureRequests:
             stronger = wanted.cost_ms >= limits.worse * last.wanted.cost_ms or wanted.named > last.wanted.named
             if now_s - last.at_s < pause_s and not stronger:
                 return f"the last capture was less than {pause_s:.0f} s ago"
-        if layout.captured_bytes(self._folder) >= limits.total_bytes:
+        if captured_bytes(self._folder) >= limits.total_bytes:
             return f"the captures fill {limits.total_bytes} bytes"
         return ""
 
     def by_hand(self, ranks: Sequence[int], steps: int, last_step: int) -> RequestedCapture:
         """Request a capture for a person; only the ranks' own limits hold."""
-        self._last_id = max(self._last_id, self._highest()) + 1
-        for rank in ranks:
-            self._rings[rank].ask(CaptureRequest(self._last_id, steps, last_step + AHEAD))
-        return RequestedCapture(self._last_id, tuple(ranks), steps)
+        number = max(self._last_id, self._highest()) + 1
+        if number > LARGEST_REQUEST:
+            return RequestedCapture(0, tuple(ranks), steps, "the numbers of captures are used up")
+        self._last_id = number
+        request = CaptureRequest(number, steps, last_step + AHEAD)
+        asked = tuple(rank for rank in ranks if self._rings.ask(rank, request))
+        return RequestedCapture(number, asked, steps, "" if asked else "the ranks' rings take no request")
 
     def _highest(self) -> int:
         """The highest id in use: of the captures in the folder, and of the ranks' answers."""
-        names = [folder.name.removeprefix(layout.CAPTURES) for folder in self._folder.glob(f"{layout.CAPTURES}*")]
-        answered = [self._rings[rank].answer()[0] for rank in self._rings.ranks()]
-        return max([int(name) for name in names if name.isdigit()] + answered, default=0)
+        names: list[str] = []
+        with suppress(OSError):  # then the writer of a trace meets what lies there
+            names = capture_names(self._folder)
+        found = [int(match[1]) for name in names if (match := CAPTURE.match(name))]
+        answered = [self._rings.answer(rank)[0] for rank in self._rings.ranks()]
+        return max((each for each in found + answered if each < LARGEST_REQUEST), default=0)

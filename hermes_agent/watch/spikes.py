@@ -33,7 +33,9 @@ class SpikeSummary:
 
     def due(self, step: int) -> list[Deviation]:
         """Return the record of a stretch that ends before this step."""
-        full = bool(self._spikes) and step - self._spikes[0].step >= self._stretch
+        # Steps count from 0 again after a restart, and may be any numbers in a ring.
+        full = bool(self._spikes) and abs(step - self._spikes[0].step) >= self._stretch
+        full |= len(self._spikes) >= self._stretch
         return self.rest() if full else []
 
     def rest(self) -> list[Deviation]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,21 +13,34 @@ from rich.text import Text
 
 from hermes_agent.locations.fetch import opened
 from hermes_agent.locations.places import without_credentials
-from hermes_agent.monitor.format import CAPTURED, CAPTURES, RECORDS, UNKNOWN_DEPTH, UNKNOWN_US, StepRecord
+from hermes_agent.monitor.format import (
+    ANOMALIES,
+    CAPTURED,
+    EVENTS,
+    STEPS,
+    UNKNOWN_DEPTH,
+    UNKNOWN_US,
+    StepRecord,
+    records_folder,
+)
+from hermes_agent.monitor.run_files import capture_names, entries, open_plain
 from hermes_agent.watch.agent import Noticed, RankNow, Snapshot
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind
+from hermes_agent.watch.left_out import LeftOut
 from tools.errors import InputError, UsageError
 
-FINISHED = (f"{RECORDS}/rank*.steps", f"{RECORDS}/rank*.events.jsonl", f"{RECORDS}/anomalies-*.jsonl")
-TRACES = f"{CAPTURES}*/*.gz"
+FINISHED = re.compile(rf"rank.*({re.escape(STEPS)}|{re.escape(EVENTS)})\Z|{ANOMALIES}.*\.jsonl\Z")
+TRACES = re.compile(r".*\.gz\Z")
+PIECE_BYTES = 1 << 20
 EVERY_S = 60.0
 
 
 class Publisher:
     """Copies new and grown files to any target that fsspec can open; raises UsageError where it cannot."""
 
-    def __init__(self, run_folder: Path, url: str) -> None:
+    def __init__(self, run_folder: Path, url: str, left_out: LeftOut | None = None) -> None:
         self._folder, self._url = run_folder, without_credentials(url)
+        self._left_out = left_out or LeftOut()
         self._files, self._root = opened(url, "cannot be written to")
         self._sent: dict[Path, tuple[int, int]] = {}
         self._next_s = 0.0
@@ -39,25 +54,43 @@ class Publisher:
 
     def publish(self) -> int:
         """Copy the files and return their number; raises InputError where the target does not take them."""
-        count = 0
-        for path in sorted(path for pattern in (*FINISHED, TRACES) for path in self._folder.glob(pattern)):
-            if path.is_symlink() or path.parent.is_symlink() or not path.is_file():
-                continue
-            about = path.stat()
+        return sum(self._copied(path) for path in self._finished())
+
+    def _finished(self) -> list[Path]:
+        """The records, and the traces of the captures; no links."""
+        found: list[Path] = []
+        try:
+            folders = {self._folder / name: TRACES for name in capture_names(self._folder)}
+            for folder, names in {records_folder(self._folder): FINISHED, **folders}.items():
+                found += [folder / each.name for each in entries(folder)[0] if each.is_file and names.match(each.name)]
+        except OSError as error:
+            self._left_out.add(f"{self._folder}: not all of it can be copied ({error.strerror})")
+        return sorted(found, key=os.fsencode)
+
+    def _copied(self, path: Path) -> bool:
+        """Copy a file where it is new or has grown, as it is now."""
+        try:
+            handle = open_plain(path, os.O_RDONLY)
+        except OSError as error:
+            self._left_out.add(f"{path}: is not copied ({error.strerror})")
+            return False
+        with os.fdopen(handle, "rb") as file:
+            about = os.fstat(handle)
             seen = about.st_size, about.st_mtime_ns
             if self._sent.get(path) == seen:
-                continue
+                return False
             target = f"{self._root}/{path.relative_to(self._folder).as_posix()}"
             try:
                 self._files.makedirs(target.rpartition("/")[0], exist_ok=True)
-                self._files.put_file(str(path), target)
+                with self._files.open(target, "wb") as copy:
+                    for at in range(0, about.st_size, PIECE_BYTES):
+                        copy.write(file.read(min(PIECE_BYTES, about.st_size - at)))
             except OSError as error:
                 raise InputError(
                     f"{self._url}: cannot take {path.name} ({type(error).__name__}); check the permissions there"
                 ) from error
-            self._sent[path] = seen
-            count += 1
-        return count
+        self._sent[path] = seen
+        return True
 
 
 LAST_SHOWN = 8

@@ -197,7 +197,7 @@ class Later:
 
     def state(self, rank: int) -> object:
         seen = self._rings.state(rank)  # type: ignore[attr-defined]
-        return seen._replace(heartbeat_ns=seen.heartbeat_ns - 60_000_000_000)
+        return seen._replace(beat_clock_ns=seen.beat_clock_ns - 60_000_000_000)
 
 
 def test_the_picture_shows_every_rank_and_texts_as_they_are(run_folder: Path) -> None:

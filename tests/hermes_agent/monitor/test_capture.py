@@ -139,8 +139,7 @@ def test_a_damaged_request_is_not_followed(run_folder: Path) -> None:
     with Monitor(run_folder, rank=RANK, options=options()) as monitor:
         rings = rings_of(run_folder)
         rings[RANK].ask(CaptureRequest(1, 2))
-        ring = next(iter(rings._rings.values()))
-        ring.map[REQUEST_AT + 8] ^= 1
+        monitor._ring.map[REQUEST_AT + 8] ^= 1
         for _ in range(3):
             monitor.step()
         assert rings[RANK].answer()[0] == 0

@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from time import time_ns
 
-from hermes_agent.watch.journal import Neighbours, read_summary
+from hermes_agent.watch.journal import Neighbours, summary_bytes, summary_of
 
 
 def agents(folder: Path, *hosts: str) -> list[Neighbours]:
@@ -28,7 +28,7 @@ def test_an_agent_that_fell_silent_or_writes_nonsense_is_not_heard(tmp_path: Pat
     for name, text in (("a", "{"), ("b", "[]"), ("c", '{"steps": {"x": 1}, "host": "c", "unix_ns": 1}')):
         path = tmp_path / f"monitor/agent-{name}.json"
         path.write_text(text, encoding="utf-8")
-        assert read_summary(path) is None
+        assert summary_of(summary_bytes(path)) is None
     assert first.exchange({0: 1}, 0.0) == {0: 1}
 
 
@@ -52,4 +52,4 @@ def test_what_anybody_may_put_beside_the_records_does_not_end_the_agent(tmp_path
     os.mkfifo(tmp_path / "monitor/agent-pipe.json")
     (tmp_path / "monitor/agent-folder.json").mkdir()
     assert first.exchange({0: 1}, 0.0) == {0: 1}
-    assert read_summary(outside) is not None
+    assert summary_of(summary_bytes(outside)) is not None

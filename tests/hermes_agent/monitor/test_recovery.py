@@ -2,12 +2,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from time import time_ns
 
 import pytest
 
 from hermes_agent.monitor.format import RECORD, STATE, STATE_AT, ring_folders
-from hermes_agent.monitor.ring import RingReader
+from hermes_agent.watch.ring_reader import RingReader
 from hermes_agent.watch.rings import RunRings, is_abandoned, recover
 from tests.hermes_agent.monitor.monitored import start_script
 from tools.sources.monitor.reader import read_monitor
@@ -32,6 +31,15 @@ def killed(run_folder: Path) -> Path:
     start_script(KILLED, str(run_folder)).wait(30)
     (ring,) = ring_folders(run_folder)[0].glob("*.ring")
     return ring
+
+
+def make_silent(ring: Path) -> None:
+    """Make the last heartbeat a minute old."""
+    with ring.open("r+b") as file:
+        file.seek(STATE_AT)
+        steps, heartbeat_ns, closed, unix_at_zero_ns = STATE.unpack(file.read(STATE.size))
+        file.seek(STATE_AT)
+        file.write(STATE.pack(steps, heartbeat_ns - 60_000_000_000, closed, unix_at_zero_ns))
 
 
 def flushed(run_folder: Path) -> list[int]:
@@ -69,8 +77,7 @@ def test_a_ring_whose_file_is_gone_is_left_alone(run_folder: Path, killed: Path)
 
 
 def test_the_agent_clears_up_after_an_earlier_run_and_does_not_watch_it(run_folder: Path, killed: Path) -> None:
-    ring = RingReader(killed)
-    STATE.pack_into(ring.map, STATE_AT, ring.state()[0], time_ns() - 60_000_000_000, 0, 0)
+    make_silent(killed)
     rings = RunRings(run_folder)
     assert rings.refresh() == ()
     assert rings.ranks() == ()
@@ -80,5 +87,18 @@ def test_the_agent_clears_up_after_an_earlier_run_and_does_not_watch_it(run_fold
 
 def test_the_ring_of_a_process_that_still_exists_is_not_taken_from_it(run_folder: Path, killed: Path) -> None:
     ring = RingReader(killed)
-    ring.description["pid"] = os.getpid()
+    ring.head.pid = os.getpid()
     assert not is_abandoned(ring)
+
+
+def test_steps_that_the_agent_has_seen_and_nobody_wrote_are_brought_over_as_well(
+    run_folder: Path, killed: Path
+) -> None:
+    rings = RunRings(run_folder)
+    assert rings.refresh() == (7,)
+    assert [row.step for row in rings.new()[7]] == list(range(40))
+    make_silent(killed)
+    assert not rings.state(7).alive
+    rings.drop(7)
+    assert not killed.exists()
+    assert flushed(run_folder) == list(range(40))

@@ -19,7 +19,8 @@ from hermes_agent.monitor.format import (
     StepRecord,
     Workload,
 )
-from hermes_agent.monitor.ring import CaptureRequest, RingError, RingReader, RingWriter
+from hermes_agent.monitor.ring import CaptureRequest, RingWriter
+from hermes_agent.watch.ring_reader import RingError, RingReader
 
 CAPACITY = 8
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.monitor.format import ring_folders
-from hermes_agent.monitor.ring import RingReader, open_ring_folder
+from hermes_agent.monitor.ring import open_ring_folder
 from hermes_agent.monitor.session import Monitor
+from hermes_agent.watch.ring_reader import RingReader
 from tests.hermes_agent.monitor.monitored import options, start_script
 from tools.sources.monitor.reader import read_monitor
 

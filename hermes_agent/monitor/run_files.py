@@ -1,0 +1,168 @@
+"""Files in a run folder, into which others may put links, pipes and folders: none of them is followed or waited for.
+
+The run folder itself is where the user says, links included; below it every file is opened by its name in a folder
+that was opened first and is no link. What is written is a new file, or a plain file with a single name. Standard
+library only.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from hermes_agent.monitor.format import CAPTURES
+
+MOST_ENTRIES = 65_536  # of one folder: a run has three for each start of a rank on this file system
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe does not block the one who opens it
+NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+PRIVATE = 0o600
+
+
+@contextmanager
+def opened_folder(path: Path) -> Iterator[int]:
+    """The handle of a folder that is no link; raises OSError."""
+    try:
+        handle = os.open(path, FOLDER)
+    except NotADirectoryError as error:
+        raise NotADirectoryError(error.errno, "is a link or no folder", str(path)) from None
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder where it is missing; raises OSError where a link or a file has its name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):
+        path.mkdir()
+    with opened_folder(path):
+        pass
+
+
+def create(path: Path, flags: int = os.O_WRONLY | os.O_APPEND) -> int:
+    """The handle of a new file in a folder that is there; raises OSError."""
+    with opened_folder(path.parent) as folder:
+        return os.open(path.name, flags | NEW, PRIVATE, dir_fd=folder)
+
+
+def open_plain(path: Path, flags: int, make: bool = False) -> int:
+    """The handle of a plain file that has no other name, made where it may be missing; raises OSError.
+
+    A second name of the file may lie anywhere, so that what is written to it would be written there.
+    """
+    with opened_folder(path.parent) as folder:
+        with suppress(FileNotFoundError):  # before it is opened: opening a device may do something
+            _check_plain(os.stat(path.name, dir_fd=folder, follow_symlinks=False), path)
+        handle = os.open(path.name, flags | PLAIN | (os.O_CREAT if make else 0), PRIVATE, dir_fd=folder)
+    try:
+        _check_plain(os.fstat(handle), path)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _check_plain(about: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(about.st_mode):
+        what = "is a link" if stat.S_ISLNK(about.st_mode) else "is no plain file"
+        raise OSError(errno.EINVAL, what, str(path))
+    if about.st_nlink > 1:
+        raise OSError(errno.EMLINK, "has a second name, which may lie anywhere", str(path))
+
+
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of it."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
+def append(path: Path, line: bytes, most_bytes: int) -> bool:
+    """Append a line to a plain file, on a line of its own; False where the file would be larger than that."""
+    handle = open_plain(path, os.O_RDWR | os.O_APPEND, make=True)
+    try:
+        size = os.fstat(handle).st_size
+        if size + len(line) + 2 > most_bytes:
+            return False
+        torn = size > 0 and os.pread(handle, 1, size - 1) != b"\n"  # a writer was killed within a line
+        write_all(handle, b"\n" * torn + line + b"\n")
+        return True
+    finally:
+        os.close(handle)
+
+
+def replace(path: Path, pieces: Iterable[bytes]) -> int:
+    """Write a file whole or not at all, in place of whatever has its name, and return its size; raises OSError."""
+    part, size = f".{path.name}.{os.getpid()}.part", 0
+    with opened_folder(path.parent) as folder:
+        with suppress(FileNotFoundError):
+            os.unlink(part, dir_fd=folder)  # of an earlier process of that number; of a link the link
+        handle = os.open(part, os.O_WRONLY | NEW, PRIVATE, dir_fd=folder)
+        try:
+            try:
+                for piece in pieces:
+                    write_all(handle, piece)
+                    size += len(piece)
+            finally:
+                os.close(handle)
+            os.replace(part, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError:
+            with suppress(OSError):
+                os.unlink(part, dir_fd=folder)
+            raise
+    return size
+
+
+def remove(path: Path) -> None:
+    """Remove a file, of a link the link; nothing where it is gone."""
+    with suppress(FileNotFoundError), opened_folder(path.parent) as folder:
+        os.unlink(path.name, dir_fd=folder)
+
+
+class Entry(NamedTuple):
+    """What lies in a folder; a link is neither a file nor a folder."""
+
+    name: str
+    is_file: bool
+    is_folder: bool
+
+
+def entries(folder: Path, most: int = MOST_ENTRIES) -> tuple[list[Entry], bool]:
+    """What lies in a folder, no more than so many, and whether there is more; nothing where there is no such folder.
+
+    Raises OSError where it cannot be listed.
+    """
+    try:
+        with opened_folder(folder) as handle, os.scandir(handle) as found:
+            listed = [
+                Entry(each.name, each.is_file(follow_symlinks=False), each.is_dir(follow_symlinks=False))
+                for each in islice(found, most + 1)
+            ]
+    except FileNotFoundError:
+        return [], False
+    return listed[:most], len(listed) > most
+
+
+def capture_names(run_folder: Path) -> list[str]:
+    """The names of the captures' folders in the run folder; raises OSError where it cannot be listed."""
+    found, _ = entries(run_folder.resolve())
+    return sorted(each.name for each in found if each.is_folder and each.name.startswith(CAPTURES))
+
+
+def captured_bytes(run_folder: Path) -> int:
+    """Size of all captures in the run folder; what cannot be looked at counts nothing."""
+    size = 0
+    with suppress(OSError):
+        for name in capture_names(run_folder):
+            with suppress(OSError), opened_folder(run_folder / name) as folder, os.scandir(folder) as found:
+                for each in islice(found, MOST_ENTRIES):
+                    size += each.stat(follow_symlinks=False).st_size if each.is_file(follow_symlinks=False) else 0
+    return size
