@@ -40,11 +40,12 @@ def ring_of(run_folder: Path) -> Path:
 def with_head(data: bytes, old: bytes, new: bytes) -> bytes:
     """The ring or step file with another text in its description."""
     magic, length = PREAMBLE.unpack_from(data)
-    head = data[PREAMBLE.size : PREAMBLE.size + length]
+    head: bytes = data[PREAMBLE.size : PREAMBLE.size + length]
     assert old in head
-    changed = head.replace(old, new)
-    rest = data[PREAMBLE.size + length + max(len(changed) - length, 0) :]
-    return PREAMBLE.pack(magic, len(changed)) + changed + (b"\0" * max(length - len(changed), 0)) + rest
+    changed: bytes = head.replace(old, new)
+    more = max(len(changed) - length, 0)  # records stay where they are
+    rest: bytes = data[PREAMBLE.size + length + more :]
+    return PREAMBLE.pack(magic, len(changed)) + changed + bytes(max(length - len(changed), 0)) + rest
 
 
 def looked(run_folder: Path, times: int = MOST_LOOKS) -> tuple[NodeAgent, list[str]]:
