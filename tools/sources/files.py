@@ -7,9 +7,8 @@ import mmap
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from multiprocessing.connection import wait
 from pathlib import Path
 
 import msgspec
@@ -20,9 +19,10 @@ from tools.sources.digest import PARTIAL, digest, write_whole
 from tools.sources.options import Limits, LoadOptions, Progress, Silent
 from tools.sources.registry import trace_format
 from tools.sources.trace_file import TraceFacts, TraceFile
-from tools.sources.workers import LostProcessError, ReadingProcess
+from tools.sources.workers import Lost, LostProcessError, answered
 
 SUFFIX = ".run"
+KILLED = "the process that read it was killed; is there enough memory?"
 READER_VERSION = 4  # raise it whenever the reader gives other events for the same file
 
 
@@ -155,26 +155,13 @@ class FileRequest:
 
 def read_apart(requests: Sequence[FileRequest], workers: int) -> Iterator[tuple[Path, TraceFile | Failure]]:
     """Read with ``workers`` other processes, one file each at a time; a file whose process dies is left out."""
-    waiting = [replace(request, options=replace(request.options, workers=1)) for request in reversed(requests)]
-    with ExitStack() as stack:
-        idle = [stack.enter_context(ReadingProcess()) for _ in range(workers)]
-        busy: dict[ReadingProcess, FileRequest] = {}
-        while waiting or busy:
-            while idle and waiting:
-                process, request = idle.pop(), waiting.pop()
-                process.ask(request)
-                busy[process] = request
-            ready = wait([process.answers for process in busy])
-            for process in [process for process in busy if process.answers in ready]:
-                request = busy.pop(process)
-                try:
-                    result = request.received(process.take())
-                    idle.append(process)
-                except LostProcessError:
-                    reason = f"{request.path}: the process that read it was killed; is there enough memory?"
-                    result = Failure(request.path, reason)
-                    idle.append(stack.enter_context(ReadingProcess()))
-                yield request.path, result
+    alone = [replace(request, options=replace(request.options, workers=1)) for request in requests]
+    for place, answer in answered(alone, workers):
+        path = requests[place].path
+        if isinstance(answer, Lost):
+            yield path, Failure(path, f"{path}: {KILLED}")
+        else:
+            yield path, alone[place].received(answer)
 
 
 @dataclass(frozen=True)

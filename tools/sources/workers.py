@@ -1,4 +1,4 @@
-"""A second Python process that reads for this one."""
+"""Other Python processes that read for this one."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
-from contextlib import suppress
-from multiprocessing.connection import Connection
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Protocol
@@ -59,6 +60,10 @@ class ReadingProcess:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the process and free its pipes."""
         self._ask.close()
         self.answers.close()
         self._process.kill()
@@ -75,6 +80,44 @@ class ReadingProcess:
             return self.answers.recv()
         except (EOFError, OSError) as error:
             raise LostProcessError from error
+
+
+@dataclass(frozen=True)
+class Lost:
+    """The answer to a request whose process ended without one, however often it was asked."""
+
+    tries: int
+
+
+def answered(requests: Sequence[Request], workers: int, tries: int = 1) -> Iterator[tuple[int, Any]]:
+    """Have so many other processes answer, one request each at a time; yield place and answer as they complete.
+
+    A request whose process dies is asked again until it was tried so often, then its answer is ``Lost``.
+    Raises ``LostProcessError`` where no process can be started.
+    """
+    waiting = [(place, 1) for place in reversed(range(len(requests)))]
+    with ExitStack() as stack:
+        idle = [stack.enter_context(ReadingProcess()) for _ in range(workers)]
+        busy: dict[ReadingProcess, tuple[int, int]] = {}
+        while waiting or busy:
+            while idle and waiting:
+                process, task = idle.pop(), waiting.pop()
+                process.ask(requests[task[0]])
+                busy[process] = task
+            ready = wait([process.answers for process in busy])
+            for process in [process for process in busy if process.answers in ready]:
+                place, tried = busy.pop(process)
+                try:
+                    answer = process.take()
+                    idle.append(process)
+                except LostProcessError:
+                    process.close()
+                    idle.append(stack.enter_context(ReadingProcess()))
+                    if tried < tries:
+                        waiting.append((place, tried + 1))
+                        continue
+                    answer = Lost(tried)
+                yield place, answer
 
 
 def serve(ask_fd: int, answer_fd: int) -> None:

@@ -1,0 +1,48 @@
+"""The folder in which the summaries of a run lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tools.errors import InputError
+from tools.run.packing import DamagedError
+from tools.sources.digest import write_whole
+from tools.summaries.file import MOST_BYTES
+
+
+class SummaryFolder(Protocol):
+    """A folder of files that are written whole or not at all; it travels to the workers of an executor."""
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file, None where there is none; raises ``DamagedError`` where it cannot be read."""
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file; raises ``InputError`` where the folder does not take it."""
+
+
+@dataclass(frozen=True)
+class LocalFolder:
+    """A folder of this machine, or one that all machines share; it is made with its first file."""
+
+    path: Path
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file, None where there is none."""
+        file = self.path / name
+        try:
+            if not file.is_file():
+                return None
+            with file.open("rb") as opened:
+                data = opened.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise DamagedError(error.strerror or str(error)) from error
+        if len(data) > MOST_BYTES:
+            raise DamagedError("it is larger than any summary")
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file."""
+        if not write_whole(self.path / name, [data]):
+            raise InputError(f"{self.path}: takes no file; check its permissions and the space left")

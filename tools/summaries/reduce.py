@@ -1,0 +1,112 @@
+"""The map over the traces of a run: each is read, summarised, written down and forgotten.
+
+Memory is bounded by the workers, however many ranks there are. What was made before is taken as it is, so that
+interrupted work goes on, and the parts of a job array can be made anywhere and in any order.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tools.errors import InputError
+from tools.run.packing import DamagedError
+from tools.sources.digest import digest
+from tools.sources.files import KILLED, Failure
+from tools.sources.options import LoadOptions, Progress
+from tools.sources.registry import trace_format
+from tools.sources.workers import Lost, LostProcessError
+from tools.summaries.executor import Executor
+from tools.summaries.file import ALL, decode, encode, file_name, key_of
+from tools.summaries.folder import SummaryFolder
+from tools.summaries.record import RankSummary, TableName
+from tools.summaries.summarize import summarize
+
+LOG = logging.getLogger("hermes_dx.reduce")
+
+
+@dataclass(frozen=True)
+class SummaryFile:
+    """The summary of one trace, to be read with ``read_summary``."""
+
+    trace: Path
+    key: str
+    made: bool  # now; False: it was there before
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """What became of the traces of a run, each in the order in which they were given."""
+
+    summaries: tuple[SummaryFile, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else there is to know of the summaries, one sentence each."""
+        return tuple(each.note for each in self.summaries if each.note)
+
+
+@dataclass(frozen=True)
+class SummaryRequest:
+    """One trace to summarise into a folder, unless its summary is there already."""
+
+    trace: Path
+    folder: SummaryFolder
+    options: LoadOptions
+
+    def answer(self) -> SummaryFile | Failure:
+        """The summary's file, or why there is none."""
+        try:
+            return self._file()
+        except InputError as error:
+            return Failure(self.trace, str(error))
+        except Exception as error:  # the outermost boundary of a worker: one rank must not end the work on the others
+            LOG.debug("%s cannot be summarised", self.trace, exc_info=True)
+            return Failure(self.trace, f"{self.trace}: cannot be summarised ({type(error).__name__}: {error})"[:500])
+
+    def _file(self) -> SummaryFile:
+        own = digest(self.trace, self.options.cache_dir)
+        key, note = key_of(own, self.options.limits), ""
+        try:
+            if (data := self.folder.read(file_name(key))) is not None:
+                decode(data, key)
+                return SummaryFile(self.trace, key, made=False)
+        except DamagedError as error:
+            note = f"the summary of {self.trace.name} was damaged ({error}) and has been made again"
+        trace = trace_format(self.trace).read(self.trace, own, self.options, None)
+        self.folder.write(file_name(key), encode(summarize(trace), key))
+        return SummaryFile(self.trace, key, made=True, note=note)
+
+
+def reduce_traces(
+    traces: Sequence[Path], folder: SummaryFolder, executor: Executor, options: LoadOptions, progress: Progress
+) -> Reduced:
+    """Make the summaries of these traces that are not in the folder yet."""
+    alone = replace(options, workers=1)
+    requests = [SummaryRequest(trace, folder, alone) for trace in traces]
+    results: dict[int, SummaryFile | Failure] = {}
+    try:
+        for place, answer in executor.map(requests):
+            trace = traces[place]
+            results[place] = Failure(trace, f"{trace}: {KILLED}") if isinstance(answer, Lost) else answer
+            progress.update("summaries", len(results), len(traces), trace.name)
+    except LostProcessError as error:
+        raise InputError(f"the traces could not be read: {error}; try with fewer workers") from error
+    ordered = [results[place] for place in range(len(traces))]
+    return Reduced(
+        tuple(each for each in ordered if isinstance(each, SummaryFile)),
+        tuple(each for each in ordered if isinstance(each, Failure)),
+    )
+
+
+def read_summary(folder: SummaryFolder, file: SummaryFile, tables: Sequence[TableName] = ALL) -> RankSummary:
+    """The summary in a file, the tables that are not wanted empty; ``DamagedError`` where it is gone or damaged."""
+    data = folder.read(file_name(file.key))
+    if data is None:
+        raise DamagedError("it was removed")
+    summary = decode(data, file.key, tables)
+    return replace(summary, facts=replace(summary.facts, path=str(file.trace)))
