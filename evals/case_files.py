@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from evals.case_schema import Case, CaseFile, Tags
 from evals.labels import first_fault, others_cases, recorded_cases
 from evals.run_places import Places
+from tools.documents import DepthError, parse_yaml
 from tools.errors import InputError, UsageError
 
 CASES = Path(__file__).resolve().parent / "cases"
@@ -42,9 +43,9 @@ def once(cases: tuple[Case, ...]) -> tuple[Case, ...]:
 
 def _read(file: Path) -> tuple[Case, ...]:
     try:
-        cases = CaseFile.model_validate(yaml.safe_load(file.read_text(encoding="utf-8"))).cases
+        cases = CaseFile.model_validate(parse_yaml(file.read_text(encoding="utf-8"), aliases=True)).cases
         return tuple(_with_fault(case) for case in cases)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, DepthError) as error:
         raise InputError(f"{file} cannot be read as a case file: {error}") from error
     except ValidationError as error:
         raise InputError(f"{file} is not a valid case file ({first_fault(error)}); fix that field") from error

@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from evals.case_schema import Case, Measured, Sources, Split, Verdict
 from evals.run_sources import alone, monitored, step_logged
+from tools.documents import parse_yaml
 from tools.errors import InputError
 from tools.knowledge.taxonomy import causes
 
@@ -175,9 +176,9 @@ def others_cases(folder: Path) -> tuple[Case, ...]:
     if not file.is_file():
         return ()
     try:
-        entries = yaml.safe_load(file.read_text("utf-8"))
+        entries = parse_yaml(file.read_text("utf-8"), aliases=True)
         labels = {str(name): OthersLabel.model_validate(entry) for name, entry in entries.items()}
-    except (yaml.YAMLError, ValidationError, AttributeError) as error:
+    except (yaml.YAMLError, ValueError, AttributeError) as error:
         raise InputError(f"{file} is no table of labels ({error}); correct it or unset HERMES_RUNS") from error
     return tuple(case for name, label in labels.items() for case in _of_others(name, label, folder / name))
 

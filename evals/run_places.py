@@ -15,6 +15,7 @@ from evals.case_schema import Case, Measured, RunEdit, RunRef
 from evals.run_sources import copy_of, files_of
 from evals.synthetic.generate import fixed_step_ms, generate
 from hermes_agent.demo.data import demo_fixed_run, demo_run
+from tools.documents import parse_json
 from tools.errors import InputError
 
 TRACE = re.compile(r"^rank(\d+)\.pt\.trace\.json(?:\.gz)?$")
@@ -173,7 +174,7 @@ def _of_pair(folder: Path) -> Measured | None:
         return None
     file = folder.parent / "measured.json"
     try:
-        pair = json.loads(file.read_text(encoding="utf-8"))
+        pair = parse_json(file.read_text(encoding="utf-8"))
         return Measured(
             before_ms=pair["before_ms"]["median"],
             after_ms=pair["after_ms"]["median"],

@@ -1,13 +1,14 @@
-"""JSON and YAML texts that anybody may have written, parsed after their nesting was measured.
+"""JSON, YAML and TOML texts that anybody may have written, parsed after their nesting was measured.
 
-The C parser of YAML calls itself for every level and ends the interpreter on a few thousand of them. No document that
-is read here has more than ten.
+The C parser of YAML calls itself for every level and ends the interpreter on a few thousand of them; the parser of TOML
+takes time quadratic in the parts of one key. No document that is read here has more than ten levels.
 """
 
 from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -37,22 +38,38 @@ def parse_json(
     return json.loads(text, strict=strict, parse_float=parse_float, parse_constant=parse_constant)
 
 
-def parse_yaml(text: str | bytes) -> Any:  # noqa: ANN401 - any YAML value
+def parse_yaml(text: str | bytes, *, aliases: bool = False) -> Any:  # noqa: ANN401 - any YAML value
     """Return the value of a YAML document; raises ``yaml.YAMLError`` or DepthError.
 
-    Anchors are refused: a value that holds itself, or others many times over, has no bound.
+    Aliases are refused unless the file is the user's own: a value that holds itself, or others many times over, has no bound. So are tags, which demand
+    a type of values that do not have it.
     """
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     depth = 0
     for event in yaml.parse(text, Loader=loader):
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, yaml.AliasEvent) and not aliases:
             raise yaml.YAMLError(f"the alias *{event.anchor} is not allowed")
+        if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None) is not None:
+            raise yaml.YAMLError(f"the tag {event.tag} is not allowed")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise DepthError
-    return yaml.load(text, Loader=loader)
+    try:
+        return yaml.load(text, Loader=loader)
+    except (ValueError, OverflowError) as error:  # a day that no month has, a number of too many digits
+        raise yaml.YAMLError(str(error)) from error
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """Return the tables of a TOML document; raises ValueError (``tomllib.TOMLDecodeError`` and DepthError included)."""
+    if any(line.count(".") > MAX_DEPTH for line in text.splitlines()):
+        raise DepthError
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise DepthError from None
 
 
 def _check_json_depth(text: str) -> None:

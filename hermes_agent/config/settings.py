@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 OPENAI_URL = "https://api.openai.com/v1"
+MOST_FAULTS = 5  # of a file that are named
+LONGEST_NAME = 100  # characters of a setting that does not exist
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -159,7 +161,8 @@ class Settings(_Section):
             return cls.model_validate(values)
         except ValidationError as error:
             faults = error.errors(include_input=False, include_url=False, include_context=False)
-            raise UsageError(f"{where}: {'; '.join(map(_fault, faults))}.") from error
+            more = f"; and {len(faults) - MOST_FAULTS} more" if len(faults) > MOST_FAULTS else ""
+            raise UsageError(f"{where}: {'; '.join(map(_fault, faults[:MOST_FAULTS]))}{more}.") from error
 
     def _key(self, env: Mapping[str, str], own: Values) -> tuple[SecretStr | None, str]:
         """Return the endpoint's key, and a sentence where a key file is for another endpoint (``own``: user's file)."""
@@ -253,6 +256,6 @@ def is_loopback(base_url: str) -> bool:
 
 def _fault(fault: ErrorDetails) -> str:
     """One phrase, without the value, which may be a secret."""
-    name = ".".join(map(str, fault["loc"])) or "the settings"
+    name = ".".join(map(str, fault["loc"]))[:LONGEST_NAME] or "the settings"
     unknown = fault["type"] == "extra_forbidden"
     return f"{name} is not a setting" if unknown else f"{name}: {fault['msg'].removeprefix('Value error, ')}"

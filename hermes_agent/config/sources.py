@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
+from tools.documents import parse_toml
 from tools.errors import UsageError
 
 KEY_VARIABLE = "HERMES_DX_API_KEY"
@@ -70,7 +70,7 @@ def _printable(key: str, where: str) -> str:
 
 FILE_NAME = "hermes-dx.toml"
 PREFIX = "HERMES_DX_"
-MAX_FILE_BYTES = 1_000_000
+MAX_FILE_BYTES = 256 * 1024
 SHORT_NAMES = {f"{PREFIX}CASES_DIR": ("cases", "private_dir")}
 SECTIONS = (f"{PREFIX}LLM_", f"{PREFIX}BUDGET_", f"{PREFIX}CASES_")
 NOT_SETTINGS = (KEY_VARIABLE, EMBEDDING_KEY_VARIABLE, f"{PREFIX}ASCII", f"{PREFIX}RUN_FOLDER")
@@ -177,14 +177,14 @@ def _read(path: Path) -> Values:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise UsageError(f"{path} is larger than {MAX_FILE_BYTES:,} bytes and cannot be a settings file.")
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+        values = parse_toml(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from error
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise UsageError(f"{path} is not valid TOML: {error}.") from error
     for name in _secrets(values, ""):
         raise UsageError(
-            f"{path} holds {name}: keys never go into this file. Remove it and set HERMES_DX_API_KEY, or write the "
+            f"{path} holds {name[:100]}: keys never go into this file. Remove it and set HERMES_DX_API_KEY, or write the "
             f"key into a file with mode 600 and name that in llm.api_key_file of the user's own settings."
         )
     for name in sorted(_DERIVED & set(values)):

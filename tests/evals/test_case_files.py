@@ -132,3 +132,9 @@ def test_an_empty_selection_is_an_error(selection: list[str]) -> None:
 def test_an_unknown_tag_is_an_error_that_lists_the_tags() -> None:
     with pytest.raises(UsageError, match="they have source, kind"):
         select(load_cases(), ["colour=red"])
+
+
+def test_a_deep_case_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "deep.yaml").write_text("[" * 50_000, encoding="utf-8")
+    with pytest.raises(InputError, match=r"deep\.yaml cannot be read as a case file: it is nested deeper"):
+        load_cases(tmp_path)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.sources.kineto_text import span, trace_text
-from tools.documents import MAX_DEPTH, DepthError, parse_json, parse_yaml
+from tools.documents import MAX_DEPTH, DepthError, parse_json, parse_toml, parse_yaml
 from tools.errors import ExitCode
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +67,25 @@ def test_yaml_that_is_not_deep_is_read_as_it_is() -> None:
 def test_an_alias_is_refused_and_named() -> None:
     with pytest.raises(yaml.YAMLError, match=r"the alias \*a is not allowed"):
         parse_yaml("a: &a [1]\nb: [*a, *a]\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['a: !!int ""', "a: !!bool x", "a: !x [1]", "a: 2020-99-99", "a: 0x_", f"a: {'9' * 5000}", f"a: {'1:' * 300}1.5"],
+)
+def test_yaml_that_is_no_value_of_its_type_is_a_fault_of_the_yaml(text: str) -> None:
+    with pytest.raises(yaml.YAMLError):
+        parse_yaml(text)
+
+
+@pytest.mark.parametrize("text", [f"a = {'[' * 50_000}", f"a{'.a' * 50_000} = 1", f"[a{'.a' * 50_000}]", f"a{'.' * 101}"])
+def test_deep_toml_is_refused_before_it_costs_time(text: str) -> None:
+    with pytest.raises(DepthError, match="nested deeper than 100 levels"):
+        parse_toml(text)
+
+
+def test_toml_that_is_not_deep_is_read_as_it_is() -> None:
+    assert parse_toml("[a.b]\nc = 1.5\n") == {"a": {"b": {"c": 1.5}}}
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

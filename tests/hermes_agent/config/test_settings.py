@@ -317,3 +317,19 @@ def test_names_are_masked_unless_the_endpoint_is_on_this_machine(
 def test_the_process_environment_is_not_looked_at(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "HERMES_DX_LLM_MODEL", "from the process")
     assert Settings.load(project, {"HOME": str(home)}).llm.model is None
+
+
+@pytest.mark.parametrize(
+    "text", ["a = " + "[" * 50_000, "a" + ".a" * 50_000 + " = 1", "[budget]\nmax_calls = " + "9" * 5000, "\x00"]
+)
+def test_a_hostile_file_costs_neither_time_nor_an_internal_error(home: Path, project: Path, text: str) -> None:
+    planted = project_file(project, text)
+    with pytest.raises(UsageError, match=f"^{planted} is not valid TOML"):
+        Settings.load(project, {"HOME": str(home)})
+
+
+def test_of_many_unknown_settings_a_few_are_named(home: Path, project: Path) -> None:
+    project_file(project, "".join(f"x{number}{'y' * 200} = 1\n" for number in range(900)))
+    with pytest.raises(UsageError, match="and 895 more") as refused:
+        Settings.load(project, {"HOME": str(home)})
+    assert len(str(refused.value)) < 1000
