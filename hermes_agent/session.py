@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -78,11 +77,6 @@ class Session:
     def cases(self) -> tuple[CaseRecord, ...]:
         """All cases recalled, for the diagnosis and for questions."""
         return self.discussion.cases
-
-    @property
-    def cache_dir(self) -> Path:
-        """The folder of stored results."""
-        return self.request.cache_dir or self.settings.cache_dir
 
     def ask(self, question: str, emit: Emit, cancelled: Callable[[], bool] = never) -> Answer:
         """An answer to free text, by the configured model where it passes; raises Cancelled and InputError."""

@@ -41,8 +41,8 @@ def parse_json(
 def parse_yaml(text: str | bytes, *, aliases: bool = False) -> Any:  # noqa: ANN401 - any YAML value
     """Return the value of a YAML document; raises ``yaml.YAMLError`` or DepthError.
 
-    Aliases are refused unless the file is the user's own: a value that holds itself, or others many times over, has no bound. So are tags, which demand
-    a type of values that do not have it.
+    Aliases are refused unless the file is the user's own: a value that holds itself, or others many times over, has no
+    bound. So are tags, which demand a type of values that do not have it.
     """
     import yaml
 
@@ -51,8 +51,8 @@ def parse_yaml(text: str | bytes, *, aliases: bool = False) -> Any:  # noqa: ANN
     for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.AliasEvent) and not aliases:
             raise yaml.YAMLError(f"the alias *{event.anchor} is not allowed")
-        if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None) is not None:
-            raise yaml.YAMLError(f"the tag {event.tag} is not allowed")
+        if (tag := getattr(event, "tag", None)) is not None:
+            raise yaml.YAMLError(f"the tag {tag} is not allowed")
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             raise DepthError

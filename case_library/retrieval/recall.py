@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import tempfile
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -19,6 +18,7 @@ from case_library.retrieval import embedding_choice
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice, EmbeddingError
 from case_library.retrieval.query import CaseCard, CaseHit, CaseQuery, Recall, card_of, document
 from tools.documents import parse_json
+from tools.leftovers import HeldFolder, private_folder, remove_leftovers
 
 if TYPE_CHECKING:
     from case_library.schema import Case
@@ -41,16 +41,20 @@ READ_BY_INDEX = (
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A private copy of the index; ``notes`` are sentences for people about how it came about."""
+    """A private copy of the index.
 
-    home: tempfile.TemporaryDirectory[str]
+    ``notes`` are sentences for people about cases that were left out, ``cache_notes`` about the cache alone.
+    """
+
+    home: HeldFolder
     contents: Mapping[Path, bytes]
     notes: tuple[str, ...]
+    cache_notes: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:
         """The folder of the copy until it is closed."""
-        return Path(self.home.name) / "index"
+        return self.home.path / "index"
 
     def cards(self) -> tuple[CaseCard, ...]:
         """The cards of the cases in id order."""
@@ -70,19 +74,21 @@ def take_snapshot(
     """
     own = library.private_contents(private_folder)
     contents = {path: library.read_case_bytes(path) for path in library.case_files(cases_folder)} | own
-    home = tempfile.TemporaryDirectory(prefix="hermes-cases-")
-    target = Path(home.name) / "index"
+    home = HeldFolder()
+    target = home.path / "index"
     notes: list[str] = []
     cached = None if cache_dir is None else cache_dir / "case-index" / index_key(contents, embedding, own)
     if cached is None:
         _build(target, contents, own, embedding)
     elif not (existed := cached.is_dir()) or not _copy_whole(cached, target):
         shutil.rmtree(target, ignore_errors=True)
+        remove_leftovers(cache_dir)
         _build(target, contents, own, embedding)
         if existed:
             notes.append(f"The case index in {cached} was damaged; it has been rebuilt from the case files.")
         notes += _publish(target, cached)
-    return Snapshot(home, contents, (*notes, *parse_json((target / LEFT_OUT).read_text(encoding="utf-8"))))
+    left_out = parse_json((target / LEFT_OUT).read_text(encoding="utf-8"))
+    return Snapshot(home, contents, tuple(left_out), tuple(notes))
 
 
 def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
@@ -143,13 +149,13 @@ def _is_whole(folder: Path) -> bool:
 def _publish(built: Path, cached: Path) -> tuple[str, ...]:
     """Put a copy into the cache in one step; the first of two processes wins."""
     try:
-        cached.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=cached.parent) as place:
-            shutil.copytree(built, Path(place) / "new")
+        private_folder(cached.parent)
+        with HeldFolder(cached.parent) as place:
+            shutil.copytree(built, place.path / "new")
             if cached.exists() and not _is_whole(cached):
-                cached.rename(Path(place) / "damaged")
+                cached.rename(place.path / "damaged")
             if not cached.exists():
-                (Path(place) / "new").rename(cached)
+                (place.path / "new").rename(cached)
         others = [path for path in cached.parent.iterdir() if path != cached and not path.name.startswith(".")]
         for path in sorted(others, key=lambda path: path.stat().st_mtime, reverse=True)[CACHED - 1 :]:
             shutil.rmtree(path, ignore_errors=True)
@@ -162,7 +168,7 @@ def _publish(built: Path, cached: Path) -> tuple[str, ...]:
 
 
 class CaseIndex:
-    """The cases of one folder, ready to be searched; ``notes`` report trouble with the cache or the embedding."""
+    """The cases of one folder, ready to be searched; ``notes`` report trouble with cases, embedding or cache."""
 
     def __init__(self, snapshot: Snapshot, choice: EmbeddingChoice, note: str = "") -> None:
         from case_library.retrieval.chroma_store import ChromaStore
@@ -172,6 +178,7 @@ class CaseIndex:
         embedding = embedding_choice.open_embedding(choice, stored)
         cards = snapshot.cards()
         self.notes = (*snapshot.notes, note) if note else snapshot.notes
+        self.cache_notes = snapshot.cache_notes
         self.private_ids = frozenset(card.id for card in cards if card.private)
         self._snapshot = snapshot
         # The public ones come first: a private one of the same id is left out.
@@ -200,7 +207,7 @@ class CaseIndex:
     def close(self) -> None:
         """Release and remove this process's copy; a second call does nothing."""
         self._store.close()
-        self._snapshot.home.cleanup()
+        self._snapshot.home.close()
 
     def __enter__(self) -> Self:
         return self

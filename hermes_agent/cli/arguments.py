@@ -152,8 +152,8 @@ def latest_diagnosis(chosen: Settings, remedy: str) -> tuple[Request, Diagnosis]
     """Return the last diagnosis made in this folder and its request; raises UsageError with the ``remedy``."""
     from hermes_agent.workflow import stored
 
-    latest = stored.latest(chosen.cache_dir)
-    diagnosis = stored.find(chosen.cache_dir, latest[0]) if latest else None
+    latest = stored.latest(chosen.cache_dir) if chosen.cache_dir else None
+    diagnosis = stored.find(chosen.cache_dir, latest[0]) if chosen.cache_dir and latest else None
     if latest is None or diagnosis is None:
         raise UsageError(f"no diagnosis made in {Path.cwd()} is in the cache {chosen.cache_dir}; {remedy}")
     return latest[1], diagnosis

@@ -87,13 +87,11 @@ class TerminalProgress:
         return self
 
     def __exit__(self, *failure: object) -> None:
-        if self._shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
+        self._clear()
 
     def __call__(self, event: Event) -> None:
         """Show the progress that an event reports."""
-        from hermes_agent.model.events import CheckFinished, StageProgress, StageStarted
+        from hermes_agent.model.events import CheckFinished, NotStored, StageProgress, StageStarted
 
         match event:
             case StageStarted(stage):
@@ -102,6 +100,9 @@ class TerminalProgress:
                 self.update(stage.value, done, total, detail)
             case CheckFinished(analyzer=name):
                 self._show(f"check {name.replace('_', ' ')} ...")
+            case NotStored(text):
+                self._clear()
+                note(text)
             case _:
                 pass
 
@@ -110,6 +111,12 @@ class TerminalProgress:
         if total:
             filled = BAR * done // total
             self._show(f"{stage} [{'#' * filled}{'.' * (BAR - filled)}] {done}/{total} {detail}")
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+            self._shown = False
 
     def _show(self, text: str) -> None:
         if not self._live or time.monotonic() - self._begun < DELAY_S:

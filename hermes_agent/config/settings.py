@@ -116,7 +116,7 @@ class Settings(_Section):
     llm: LlmSettings = LlmSettings()
     budget: BudgetSettings = BudgetSettings()
     cases: CasesSettings = CasesSettings()
-    cache_dir: Path
+    cache_dir: Path | None  # None: the folder is not this user's alone to change, so nothing is kept
     redact: bool | None = None  # None: on for remote endpoints, off on this machine
     thresholds: dict[str, Finite] = {}
     api_key: SecretStr | None = Field(default=None, exclude=True)
@@ -151,8 +151,9 @@ class Settings(_Section):
         values["endpoint_from"] = next(naming, "default")
         settings = cls._checked(values, "the environment (HERMES_DX_*)" if overrides else "the settings")
         key, key_note = settings._key(env, own)
-        notes = (*(file.note(user_file) for file in files), key_note)
-        placed = {"cache_dir": sources.absolute(settings.cache_dir, cwd, env), "cases": settings.cases.placed(cwd, env)}
+        cache, cache_note = sources.trusted_cache(settings.cache_dir and sources.absolute(settings.cache_dir, cwd, env))
+        notes = (*(file.note(user_file) for file in files), key_note, cache_note)
+        placed = {"cache_dir": cache, "cases": settings.cases.placed(cwd, env)}
         return settings.model_copy(update={**placed, "api_key": key, "notes": tuple(filter(None, notes))})
 
     @classmethod

@@ -184,8 +184,8 @@ def _read(path: Path) -> Values:
         raise UsageError(f"{path} is not valid TOML: {error}.") from error
     for name in _secrets(values, ""):
         raise UsageError(
-            f"{path} holds {name[:100]}: keys never go into this file. Remove it and set HERMES_DX_API_KEY, or write the "
-            f"key into a file with mode 600 and name that in llm.api_key_file of the user's own settings."
+            f"{path} holds {name[:100]}: keys never go into this file. Remove it and set HERMES_DX_API_KEY, or write "
+            f"the key into a file with mode 600 and name that in llm.api_key_file of the user's own settings."
         )
     for name in sorted(_DERIVED & set(values)):
         raise UsageError(f"{path}: {name} is not a setting.")
@@ -229,6 +229,18 @@ def _check_owner(path: Path) -> None:
             f"{path} belongs to somebody else or can be written by everybody, so its settings are not used; "
             "take ownership of it, or run from another folder."
         )
+
+
+def trusted_cache(folder: Path | None) -> tuple[Path | None, str]:
+    """Return the cache, or None and a sentence where others could plant answers in it."""
+    try:
+        status = folder.stat() if folder is not None else None
+    except OSError:
+        return folder, ""  # it will be made, or what is to be stored there is not
+    if status is None or (status.st_uid in (os.geteuid(), 0) and not status.st_mode & 0o002):
+        return folder, ""
+    whose = "can be written by everybody" if status.st_mode & 0o002 else "belongs to another user"
+    return None, f"The cache {folder} {whose} and is not used; name one of your own in {PREFIX}CACHE_DIR."
 
 
 def _paths(kind: type[BaseModel], above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

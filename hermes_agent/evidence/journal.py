@@ -12,6 +12,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis, EvidenceRecord
+from tools.leftovers import write_whole
 
 try:
     import fcntl
@@ -98,9 +99,7 @@ class Journal:
             _append_line(path, line.model_dump_json())
             return
         self._lines = self._lines[-(MOST_LINES // 2) :]
-        partial = path.with_name(f"{path.name}.{os.getpid()}.part")
-        partial.write_text("".join(f"{line.model_dump_json()}\n" for line in self._lines), encoding="utf-8")
-        partial.replace(path)
+        write_whole(path, [f"{line.model_dump_json()}\n".encode() for line in self._lines])
 
     def _refresh(self) -> None:
         """Reads what others have added."""

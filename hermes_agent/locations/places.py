@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import atexit
 import re
 import shutil
-import tempfile
-import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.leftovers import PARTIAL_FOLDER, HeldFolder, private_folder
 
 URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(::[A-Za-z][A-Za-z0-9+.-]*)*://")
 
@@ -62,12 +61,10 @@ FOLDER = "fetched"
 CACHED = 4  # copies in the cache; the oldest go first, none of this process
 CACHED_ORIGINS = 256  # URLs of the copies, also of deleted ones
 ORIGIN = ".url"
-PARTIAL = ".part-"
-STALE_S = 86_400.0  # an unfinished copy unchanged for so long has no process any more
 TRIES = 3
 
 _made: set[Path] = set()  # by this process, which may be reading them
-_temporary: set[Path] = set()
+_temporary: dict[Path, HeldFolder] = {}
 
 
 def new_folder(cache_dir: Path | None) -> Path:
@@ -75,13 +72,11 @@ def new_folder(cache_dir: Path | None) -> Path:
     folder = None
     if cache_dir is not None:
         with suppress(OSError):
-            (cache_dir / FOLDER).mkdir(parents=True, exist_ok=True)
-            folder = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=cache_dir / FOLDER))
-    folder = folder or Path(tempfile.mkdtemp(prefix="hermes-dx-"))
-    atexit.unregister(remove_temporary)  # once only
-    atexit.register(remove_temporary)
-    _temporary.add(folder)
-    return folder
+            private_folder(cache_dir / FOLDER)
+            folder = HeldFolder(cache_dir / FOLDER)
+    folder = folder or HeldFolder()
+    _temporary[folder.path] = folder
+    return folder.path
 
 
 def remove_temporary() -> None:
@@ -92,20 +87,20 @@ def remove_temporary() -> None:
 
 def discard(folder: Path) -> None:
     """Remove an unfinished copy."""
-    shutil.rmtree(folder, ignore_errors=True)
-    _temporary.discard(folder)
+    if (held := _temporary.pop(folder, None)) is not None:
+        held.close()
 
 
 def store(folder: Path, url: str, shown: str) -> Path:
     """Move a finished copy to the URL's place in the cache, if there is a cache; return the folder of the copy."""
     from hashlib import blake2b
 
-    if not folder.name.startswith(PARTIAL):
+    if folder.parent.name != FOLDER:
         return folder
     target = folder.with_name(blake2b(url.encode(), digest_size=12).hexdigest())
     if not _moved(folder, target):
         return folder
-    _temporary.discard(folder)
+    discard(folder)
     _made.add(target)
     with suppress(OSError):
         target.with_suffix(ORIGIN).write_text(shown, encoding="utf-8")
@@ -119,9 +114,8 @@ def _moved(folder: Path, target: Path) -> bool:
     for _ in range(TRIES):
         with suppress(OSError):
             if target.exists():
-                aside = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
-                target.rename(aside)
-                shutil.rmtree(aside, ignore_errors=True)
+                with HeldFolder(folder.parent) as aside:
+                    target.rename(aside.path / "replaced")
             folder.rename(target)
             return True
     return False
@@ -130,11 +124,9 @@ def _moved(folder: Path, target: Path) -> bool:
 def _prune(cached: Path) -> None:
     entries = sorted((path for path in cached.iterdir() if path not in _made), key=lambda path: path.stat().st_mtime)
     origins = [path for path in entries if path.suffix == ORIGIN]
-    partial = [path for path in entries if path.name.startswith(PARTIAL)]
-    copies = [path for path in entries if path not in origins and path not in partial]
-    stale = [path for path in partial if time.time() - path.stat().st_mtime > STALE_S]
+    copies = [path for path in entries if path not in origins and not path.name.startswith(PARTIAL_FOLDER)]
     spare = max(CACHED - sum(path.parent == cached for path in _made), 0)
-    for old in (*copies[: max(len(copies) - spare, 0)], *stale):
+    for old in copies[: max(len(copies) - spare, 0)]:
         shutil.rmtree(old, ignore_errors=True)
     for old in origins[:-CACHED_ORIGINS]:
         old.unlink(missing_ok=True)

@@ -82,6 +82,13 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class NotStored:
+    """The diagnosis could not be stored; ``text`` says where, why and what follows."""
+
+    text: str
+
+
+@dataclass(frozen=True)
 class AnswerDelta:
     """A paragraph of the model's answer that passed the checks."""
 
@@ -111,6 +118,7 @@ Event: TypeAlias = (
     | CheckFinished
     | CauseRanked
     | Notice
+    | NotStored
     | AnswerDelta
     | AnswerRejected
     | DiagnosisReady

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
-from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice
+from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice, NotStored
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.panel import Progress, advance
 from hermes_agent.tui.screens import EvidenceScreen
@@ -185,6 +185,8 @@ class Controller:
             self._shown_job = job
             self._progress = advance(before, event)
             self._app.panel.draw(self._progress)
+            if isinstance(event, NotStored):
+                self._app.conversation.say(event.text)
         elif job in self._answers:
             match event:
                 case AnswerDelta(text):

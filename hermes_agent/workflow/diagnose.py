@@ -6,14 +6,16 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from case_library.stand_ins import Functions, forget, stand_ins
 from hermes_agent.model.diagnosis import NOT_LOOKED_UP, Diagnosis
-from hermes_agent.model.events import DiagnosisReady, Emit, Event, Stage, StageStarted
+from hermes_agent.model.events import DiagnosisReady, Emit, Event, NotStored, Stage, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
 from tools.errors import HermesError
+from tools.leftovers import private_folder, remove_leftovers
 
 if TYPE_CHECKING:
     from hermes_agent.workflow.workspace import Workspace
@@ -42,13 +44,17 @@ def _made_or_stored(request: Request, emit: Emit) -> tuple[Diagnosis, bool]:
     """The diagnosis from templates, and whether it was stored before."""
     if request.cache_dir is None:
         return _run(request, emit), False
+    with suppress(OSError):  # said when the diagnosis cannot be stored
+        private_folder(request.cache_dir)
+    remove_leftovers(request.cache_dir)
     name = stored.key(request)
     kept = stored.find(request.cache_dir, name)
     if kept is not None and not kept.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
         stored.remember(request.cache_dir, name, request)
         return kept, True
     diagnosis = _run(request, emit)
-    stored.keep(request.cache_dir, name, request, diagnosis)
+    if not stored.keep(request.cache_dir, name, request, diagnosis):
+        emit(NotStored(f"{request.cache_dir}: nothing can be stored there; check its permissions and the space left."))
     return diagnosis, False
 
 

@@ -13,7 +13,8 @@ from hermes_agent.model.diagnosis import SCHEMA, Diagnosis
 from hermes_agent.model.request import Request
 from tools.documents import parse_json
 from tools.errors import InputError
-from tools.sources.digest import PARTIAL, digest, write_whole
+from tools.leftovers import write_whole
+from tools.sources.digest import digest
 from tools.sources.inventory import take_inventory
 from tools.sources.options import Limits
 
@@ -88,13 +89,15 @@ def find(cache_dir: Path, name: str) -> Diagnosis | None:
     return diagnosis if diagnosis.schema_ == SCHEMA else None
 
 
-def keep(cache_dir: Path, name: str, request: Request, diagnosis: Diagnosis) -> None:
-    """Store a diagnosis and its request, unless its files changed meanwhile or the folder refuses."""
+def keep(cache_dir: Path, name: str, request: Request, diagnosis: Diagnosis) -> bool:
+    """Store a diagnosis and its request, unless its files changed meanwhile; False where the folder refuses."""
     if key(request) != name:
-        return
-    write_whole(_stored(cache_dir, name), [diagnosis.model_dump_json(by_alias=True).encode()])
+        return True
+    if not write_whole(_stored(cache_dir, name), [diagnosis.model_dump_json(by_alias=True).encode()]):
+        return False
     remember(cache_dir, name, request)
     _prune(cache_dir / "diagnoses")
+    return True
 
 
 def remember(cache_dir: Path, name: str, request: Request) -> None:
@@ -137,7 +140,7 @@ def latest_path(cache_dir: Path) -> Path:
 
 def _prune(folder: Path) -> None:
     with suppress(OSError):  # another process may be clearing the same folder
-        files_kept = [path for path in folder.iterdir() if path.suffix in (".json", PARTIAL)]
+        files_kept = [path for path in folder.iterdir() if path.suffix == ".json"]
         for path in sorted(files_kept, key=lambda path: path.stat().st_mtime)[:-KEPT]:
             path.unlink(missing_ok=True)
 

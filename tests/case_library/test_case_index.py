@@ -41,7 +41,7 @@ def indexes(cache: Path) -> list[Path]:
 
 def best(folder: Path, cache: Path | None) -> tuple[str, tuple[str, ...]]:
     with CaseIndex.open(folder, cache) as index:
-        return index.search(SYNC).hits[0].id, index.notes
+        return index.search(SYNC).hits[0].id, (*index.notes, *index.cache_notes)
 
 
 def test_the_second_opening_uses_what_the_first_built(folder: Path, tmp_path: Path) -> None:
@@ -100,7 +100,7 @@ def test_another_embedding_gets_an_index_of_its_own(folder: Path, tmp_path: Path
     cache = tmp_path / "cache"
     other = EmbeddingChoice("minilm", folder=toy_weights(tmp_path / "weights"))
     for choice in (HASHED, other, HASHED):
-        take_snapshot(folder, cache, choice).home.cleanup()
+        take_snapshot(folder, cache, choice).home.close()
     assert len(indexes(cache)) == 2
     contents = {path: read_case_bytes(path) for path in case_files(folder)}
     assert {path.name for path in indexes(cache)} == {index_key(contents, HASHED), index_key(contents, other)}
@@ -119,7 +119,7 @@ def test_a_changed_case_is_found_by_its_new_words(folder: Path, tmp_path: Path) 
 def test_old_indexes_are_removed_but_for_the_newest(folder: Path, tmp_path: Path) -> None:
     for turn in range(CACHED + 3):
         (folder / "marin-coordinated-gc.yaml").open("a", encoding="utf-8").write(f"# {turn}\n")
-        take_snapshot(folder, tmp_path / "cache").home.cleanup()
+        take_snapshot(folder, tmp_path / "cache").home.close()
     assert len(indexes(tmp_path / "cache")) == CACHED
 
 
@@ -146,7 +146,7 @@ from case_library.retrieval.recall import CaseIndex, CaseQuery
 for _ in sys.stdin:
     with CaseIndex.open(Path(sys.argv[1]), Path(sys.argv[2])) as index:
         hits = index.search(CaseQuery(text="loss.item() synchronizes in every step")).hits
-        print(hits[0].id, index.notes, flush=True)
+        print(hits[0].id, (*index.notes, *index.cache_notes), flush=True)
 """
 
 

@@ -1,23 +1,20 @@
-"""A fingerprint of a file's bytes, cached for as long as the file has not been touched, and whole writes to caches."""
+"""A fingerprint of a file's bytes, cached for as long as the file has not been touched."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
-import threading
 import time
-from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from tools.documents import parse_json
 from tools.errors import InputError
+from tools.leftovers import write_whole
 
 RACY_NS = 2 * 10**9  # a file changed this shortly before it was hashed may change again within one clock tick
 DIGEST_BYTES = 20
 STAMP_FOLDER = "stamps"
-PARTIAL = ".part"  # of a file that is being written
 
 
 def digest(path: Path, cache_dir: Path | None) -> str:
@@ -63,19 +60,3 @@ def _remember(path: Path, cache_dir: Path | None, stamp: list[int], value: str) 
     if cache_dir is None or time.time_ns() - max(stamp[1], stamp[2]) < RACY_NS:
         return
     write_whole(_stamp_file(path, cache_dir), [json.dumps({"stamp": stamp, "digest": value}).encode()])
-
-
-def write_whole(target: Path, buffers: Iterable[bytes | memoryview]) -> bool:
-    """Write a file so that no other process sees a part of it; False, and nothing of it stays, where that fails."""
-    partial = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}{PARTIAL}")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            for buffer in buffers:
-                file.write(buffer)
-        partial.replace(target)
-    except OSError:
-        with suppress(OSError):
-            partial.unlink()
-        return False
-    return True

@@ -14,8 +14,9 @@ from pathlib import Path
 import msgspec
 
 from tools.errors import InputError
+from tools.leftovers import PARTIAL, write_whole
 from tools.run.packing import DamagedError, PackedHeader, pack, read_header, unpack
-from tools.sources.digest import PARTIAL, digest, write_whole
+from tools.sources.digest import digest
 from tools.sources.options import Limits, LoadOptions, Progress, Silent
 from tools.sources.registry import trace_format
 from tools.sources.trace_file import TraceFacts, TraceFile

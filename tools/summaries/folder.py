@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from tools.errors import InputError
+from tools.leftovers import write_whole
 from tools.run.packing import DamagedError
-from tools.sources.digest import write_whole
 from tools.summaries.file import MOST_BYTES
 
 

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     private = chosen.cases.private_dir
     with CaseIndex.open(cache_dir=chosen.cache_dir, private_folder=private, embedding=embedding(chosen)) as index:
         recall = index.search(query, args.limit, without=without)
-        for each in index.notes:
+        for each in (*index.notes, *index.cache_notes):
             note(each)
     if recall.abstained:
         note(f"no case: {recall.abstained}")

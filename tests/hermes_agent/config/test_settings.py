@@ -328,6 +328,28 @@ def test_a_hostile_file_costs_neither_time_nor_an_internal_error(home: Path, pro
         Settings.load(project, {"HOME": str(home)})
 
 
+def test_a_cache_that_everybody_can_change_is_not_used(home: Path, project: Path) -> None:
+    (home / "cache").mkdir()
+    (home / "cache").chmod(0o777)
+    settings = Settings.load(project, {"HOME": str(home), "HERMES_DX_CACHE_DIR": str(home / "cache")})
+    assert settings.cache_dir is None
+    assert settings.notes == (
+        f"The cache {home / 'cache'} can be written by everybody and is not used; "
+        "name one of your own in HERMES_DX_CACHE_DIR.",
+    )
+
+
+def test_a_cache_of_another_user_is_not_used(home: Path, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / "cache").mkdir()
+    if os.geteuid() == 0:
+        os.chown(home / "cache", 12345, -1)  # what root owns is trusted
+    else:
+        monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    settings = Settings.load(project, {"HOME": str(home), "HERMES_DX_CACHE_DIR": str(home / "cache")})
+    assert settings.cache_dir is None
+    assert "belongs to another user and is not used" in settings.notes[0]
+
+
 def test_of_many_unknown_settings_a_few_are_named(home: Path, project: Path) -> None:
     project_file(project, "".join(f"x{number}{'y' * 200} = 1\n" for number in range(900)))
     with pytest.raises(UsageError, match="and 895 more") as refused:

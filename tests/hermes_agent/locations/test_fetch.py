@@ -174,16 +174,6 @@ def test_only_the_last_copies_of_other_commands_are_kept(tmp_path: Path, monkeyp
     assert set(copies_in(tmp_path / "cache")) == set(made[-copies.CACHED :])
 
 
-def test_an_unfinished_copy_of_another_process_stays_for_a_day(tmp_path: Path) -> None:
-    young, old = (tmp_path / "cache" / "fetched" / f"{copies.PARTIAL}{name}" for name in ("young", "old"))
-    for each in (young, old):
-        each.mkdir(parents=True)
-    os.utime(old, (0, 0))
-    fetch.fetched(f"file://{run_folder(tmp_path / 'run')}", tmp_path / "cache")
-    assert young.exists()
-    assert not old.exists()
-
-
 def test_a_new_copy_of_a_url_takes_the_place_of_the_old_one_whole(tmp_path: Path) -> None:
     url = f"file://{run_folder(tmp_path / 'run')}"
     first = fetch.fetched(url, tmp_path / "cache")
