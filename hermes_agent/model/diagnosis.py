@@ -40,10 +40,11 @@ class RecordedRecord(Record):
 
 
 class RunRecord(Record):
-    """The run; ``ranks`` and ``steps`` are the traced ones."""
+    """The run; ``ranks`` and ``steps`` are the traced ones. Nothing is measured on the traces of ``cut_ranks``."""
 
     sources: list[SourceRecord]
     ranks: list[int]
+    cut_ranks: list[int] = Field(default_factory=list)
     steps: list[int]
     step_origin: str
     devices: list[str]
@@ -271,7 +272,7 @@ class Diagnosis(Record):
     run: RunRecord
     verdict: Verdict
     headline: str
-    step_time_ms: StepTime
+    step_time_ms: StepTime | None  # null where every trace is cut and no records hold steps
     breakdown: list[BreakdownRow]
     plugin_attribution: list[AttributionRow] = Field(default_factory=list)
     kernel_classes: list[KernelClassRow] = Field(default_factory=list)

@@ -98,8 +98,10 @@ class _Composer:
     def _measure(self, metric: str, **arguments: str | int | None) -> Fact:
         return measure(self.profile, metric, **arguments)
 
-    def _step_time(self) -> record.StepTime:
+    def _step_time(self) -> record.StepTime | None:
         series = self.profile.series
+        if not self.profile.measured:
+            return None
         figures, evidence = self._statistics("step_time_ms" if self.profile.traced else "series_step_ms")
         unprofiled = None
         if series is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
 from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Fact, Sentence
@@ -25,6 +27,8 @@ UNMARKED = (
 
 def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     """Return the first sentences, the headline first; every figure is a fact."""
+    if not profile.measured:
+        return [*_cut(profile), *_open_verdict(ranking), *_partial(profile)]
     marked = steps_marked(profile.run)
     if not profile.traced:
         inside = [Sentence(f"{NO_TRACE}; {UNSEEN_CAUSES}.")]
@@ -33,6 +37,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     return [
         *_headline(profile, ranking, marked),
         *_open_verdict(ranking),
+        *_cut(profile),
         *_partial(profile),
         *unprofiled(profile),
         *inside,
@@ -50,6 +55,34 @@ def _outside_steps(profile: Profile) -> list[Sentence]:
     return [Sentence(text, (measure(profile, "outside_steps_pct", rank=rank),))]
 
 
+MOST_CUT = 3  # cut traces that are named one by one
+
+
+def _cut(profile: Profile) -> list[Sentence]:
+    """The traces that are cut, where, and what that means."""
+    ranks = sorted({each.rank for each in profile.run.cut})
+    if not ranks:
+        return []
+    names = {each.rank: each.path.name for each in profile.run.cut}
+    said = [
+        Sentence(
+            f"The trace {{n0}} of rank {rank} is cut: its events end after {{0}} of text ({{1}} events), and whole "
+            "threads, streams or kinds of events may be missing.",
+            (measure(profile, "cut_trace_text_bytes", rank=rank), measure(profile, "cut_trace_events", rank=rank)),
+            (names[rank],),
+        )
+        for rank in ranks[:MOST_CUT]
+    ]
+    if len(ranks) > MOST_CUT:
+        said.append(Sentence(f"So are the traces of {len(ranks) - MOST_CUT} more ranks."))
+    rest = " They are left out: nothing is measured on them, and the other ranks are not compared with them."
+    if len(ranks) == 1:
+        rest = " It is left out: nothing is measured on it, and the other ranks are not compared with it."
+    if profile.traced:
+        said[-1] = replace(said[-1], template=said[-1].template + rest)
+    return said
+
+
 def _partial(profile: Profile) -> list[Sentence]:
     """Files that were read in part only or not at all."""
     return [
@@ -59,7 +92,9 @@ def _partial(profile: Profile) -> list[Sentence]:
 
 
 def _about_files(profile: Profile, status: SourceStatus, text: str) -> list[Sentence]:
-    names = tuple(source.path.name for source in profile.run.sources if source.status == status)
+    cut = {each.path for each in profile.run.cut}
+    found = [source.path for source in profile.run.sources if source.status == status]
+    names = tuple(path.name for path in found if path not in cut)
     return [Sentence(text % (" and others" if len(names) > 1 else ""), (), names[:1])] if names else []
 
 

@@ -74,6 +74,7 @@ def run_record(run: Run) -> record.RunRecord:
     return record.RunRecord(
         sources=[source_record(source) for source in run.sources],
         ranks=list(run.rank_numbers),
+        cut_ranks=sorted({each.rank for each in run.cut}),
         steps=sorted({step.number for rank in run.ranks for step in rank.steps}),
         step_origin=", ".join(sorted({rank.step_origin for rank in run.ranks})),
         devices=sorted({name for rank in run.ranks for name in _devices(rank, run.layout.backend)}),

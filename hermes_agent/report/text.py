@@ -127,8 +127,11 @@ class _Page:
         run = self.diagnosis.run
         names = [source.path.rsplit("/", 1)[-1] for source in run.sources if source.status != "excluded"]
         shown = names[0] if len(names) == 1 else f"{names[0]} and {len(names) - 1} more"
+        step_time = self.diagnosis.step_time_ms
+        if step_time is None:
+            return self._line(f"{shown} · cut, nothing is measured")
         if not run.ranks and run.recorded is not None:
-            steps = counted(self.diagnosis.step_time_ms.steps, "step")
+            steps = counted(step_time.steps, "step")
             return self._line(f"{shown} · {counted(len(run.recorded.ranks), 'rank')} · {steps} · no trace")
         device = ", ".join(run.devices) or "CPU only"
         ranks, steps = counted(len(run.ranks), "rank"), counted(len(run.steps), "step")

@@ -129,7 +129,8 @@ def _why(check: CheckRecord) -> str:
 
 
 def _cost(found: CauseRecord, context: CheckContext) -> str:
-    index, step = context.index.evidence, context.diagnosis.step_time_ms.evidence
+    step_time = context.diagnosis.step_time_ms
+    index, step = context.index.evidence, step_time.evidence if step_time else []
     impact = next((index[n] for n in found.evidence if n in index and index[n].metric == "cause_impact_ms"), None)
     if impact is None:
         return ""

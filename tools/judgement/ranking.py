@@ -72,6 +72,9 @@ def rank_causes(profile: Profile, checks: Sequence[Check]) -> Ranking:
     A replay removes them one after the other, by expected saving, hypotheses (unless they promise ``HYPOTHESIS_LEAD``
     times as much) and findings that another explains last. Each is worth what is left for it then.
     """
+    if not profile.measured:
+        judged = judge_records(profile, ())
+        return Ranking((), (), judged.verdict, judged.why, judged.needs)
     step_ms = profile.mean_step_ms
     weighed = [(doubted(profile, finding), check.name) for check in checks for finding in check.findings]
     found = [_Candidate(finding, name, _alone(profile, finding)) for finding, name in weighed]

@@ -15,7 +15,7 @@ from tools.judgement.ranked_cause import RankedCause, lasting_pct, steps_marked
 from tools.metrics.communication.pipeline import expected_bubble, pipeline
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
-from tools.views.coarse import capture_of
+from tools.views.coarse import WHOLE_FILES, capture_of
 from tools.views.profile import Profile
 
 # Families whose causes lie behind a part of the breakdown. Nothing that is looked for makes launched work wait.
@@ -199,6 +199,8 @@ def _without_cause(
         return Judgement("inconclusive", why, _needed(profile, (), checks))
     if not profile.run.has_device and not _host_observed(profile):
         return Judgement("inconclusive", UNSEEN_HOST, HOST_RECORDS if profile.run.records is None else MORE_SAMPLES)
+    if profile.run.cut:
+        return Judgement("inconclusive", "the whole traces show no problem, but others of the run are cut", WHOLE_FILES)
     return Judgement("healthy", "computation fills the step and fixing no cause would save a noticeable share")
 
 
@@ -208,6 +210,9 @@ def judge_records(profile: Profile, causes: Sequence[RankedCause]) -> Judgement:
     sure = [each for each in causes if each.finding.confidence >= limits["confidence"]]
     if any(_expected_pct(each) >= limits["cause_share_pct"] for each in sure):
         return Judgement("problem", "fixing a well-supported cause would save a noticeable share of the step")
+    if not profile.measured:
+        why = "a cut trace does not show what it lacks: neither step time, nor shares of the step, nor causes are known"
+        return Judgement("inconclusive", why, capture_of(profile))
     why = "no trace was read, and the records of whole steps show no cause that is both well supported and large"
     return Judgement("inconclusive", why, capture_of(profile))
 

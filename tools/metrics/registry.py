@@ -11,7 +11,18 @@ from string import Formatter
 from typing import Any
 
 from tools.findings import Argument, Fact
-from tools.metrics import attribution, computation, idle, io, memory, named_time, rank_speed, step_modes, step_time
+from tools.metrics import (
+    attribution,
+    computation,
+    cut_traces,
+    idle,
+    io,
+    memory,
+    named_time,
+    rank_speed,
+    step_modes,
+    step_time,
+)
 from tools.metrics.communication import collectives, gradients, pipeline, rank_work, transfers
 from tools.metrics.host import (
     compiled,
@@ -86,7 +97,7 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    *(attribution, computation, idle, io, memory, named_time, rank_speed, step_modes, step_time),
+    *(attribution, computation, cut_traces, idle, io, memory, named_time, rank_speed, step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(collector, own_time, samples, saves, series),

@@ -106,6 +106,8 @@ class Aligned:
 
 def align(ranks: Sequence[Rank]) -> Aligned:
     """Shift the ranks whose clocks are off by more than the uncertainty, then count times from the earliest event."""
+    if not ranks:
+        return Aligned((), 0, ())
     offsets = estimate(ranks)
     starts = [int(rank.events.frame["start_ns"].iloc[0]) + offsets[rank.rank].offset_ns for rank in ranks]
     moved = [_on_axis(rank, offsets[rank.rank], min(starts)) for rank in ranks]

@@ -35,6 +35,17 @@ class Source:
 
 
 @dataclass(frozen=True)
+class CutTrace:
+    """A trace of which an unknown part is missing: what it lacks would be missing from every figure."""
+
+    path: Path
+    rank: int
+    reason: str
+    events: int  # that were read
+    text_bytes: int  # that they were read from
+
+
+@dataclass(frozen=True)
 class Device:
     """One accelerator as the trace describes it; None where it does not."""
 
@@ -137,6 +148,7 @@ class Run:
     records: MonitorRecords | None = None  # of the live monitor: one start of each rank, also of ranks without a trace
     step_log: pd.DataFrame | None = None  # rank, step (int64), wall_ms, samples, tokens, loss (NaN where missing)
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
+    cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them
 
     def rank(self, number: int) -> Rank:
@@ -145,6 +157,8 @@ class Run:
             if rank.rank == number:
                 return rank
         have = f"it has {', '.join(str(r.rank) for r in self.ranks)}" if self.ranks else "no trace was read"
+        if any(each.rank == number for each in self.cut):
+            raise UsageError(f"the trace of rank {number} is cut, so nothing is measured on it; {have}")
         raise UsageError(f"the run has no rank {number}; {have}")
 
     @property

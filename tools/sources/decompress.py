@@ -36,6 +36,7 @@ class Expansion:
         self.expanded_bytes = 0
         self.seconds = 0.0  # of a processor, spent expanding
         self.damage = ""
+        self.corrupt = False  # some of what was expanded is not what was compressed
 
     def __iter__(self) -> Iterator[bytes]:
         try:
@@ -78,7 +79,7 @@ class Expansion:
             try:
                 piece = member.decompress(fed, PIECE_BYTES)
             except isal_zlib.error as error:  # type: ignore[misc] # its stub declares an instance
-                self.damage = f"the gzip stream is damaged ({error})"
+                self.damage, self.corrupt = f"the gzip stream is damaged ({error})", True
                 return
             self._check_time(time.thread_time() - started_s)
             at += len(fed) - len(member.unconsumed_tail) - len(member.unused_data)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 
@@ -15,7 +15,17 @@ from tools.sources.files import Failure, read_files
 from tools.sources.formats import Anchor, Contribution, RecordFormat
 from tools.sources.inventory import Inventory, take_inventory
 from tools.sources.options import LoadOptions, Progress, Silent
-from tools.sources.ranks import Part, contradiction, host_of, join_devices, join_tables, notes, parts_of, sources
+from tools.sources.ranks import (
+    Part,
+    contradiction,
+    cut_traces,
+    host_of,
+    join_devices,
+    join_tables,
+    notes,
+    parts_of,
+    sources,
+)
 from tools.sources.registry import RECORDS
 from tools.sources.trace_file import TraceFile
 
@@ -49,13 +59,14 @@ def load_run(
     if reason := contradiction(parts):
         names = ", ".join(str(path) for path in paths)
         raise InputError(f"{names}: the traces {reason}, so they are not of one run; give the files of one run")
-    used = [part for part in parts if not part.rejected]  # of each rank in order of time
-    by_rank = {rank: [p for p in used if p.guess.rank == rank] for rank in sorted({p.guess.rank for p in used})}
-    origin_ns, shifts = _common_axis(by_rank)
-    facts = [(part.trace.facts.metadata, part.trace.facts.groups) for own in by_rank.values() for part in own]
+    cut = cut_traces(parts)
+    used = _by_rank(part for part in parts if not part.rejected)
+    whole = _by_rank(part for own in used.values() for part in own if not part.trace.facts.cut)
+    origin_ns, shifts = _common_axis(whole or used)
+    facts = [(part.trace.facts.metadata, part.trace.facts.groups) for own in used.values() for part in own]
     layout = describe(JobFacts(known.world_size, known.backend, known.groups, seen) for known, seen in facts)
-    records = _records(found, formats, Anchor(tuple(by_rank), layout.world_size, origin_ns))
-    aligned = align([_rank(own, shifts[number], records.variables) for number, own in by_rank.items()])
+    records = _records(found, formats, Anchor(tuple(used), layout.world_size, origin_ns))
+    aligned = align([_rank(own, shifts[number], records.variables) for number, own in whole.items()])
     return Run(
         ranks=aligned.ranks,
         sources=(*sources(found.traces, parts, failures), *records.sources),
@@ -64,6 +75,8 @@ def load_run(
         notes=(*found.notes, *read.notes, *notes(parts, failures), *records.notes, *aligned.notes),
         records=records.records,
         step_log=records.step_log,
+        variables={} if aligned.ranks else records.variables,
+        cut=cut,
     )
 
 
@@ -98,6 +111,14 @@ def _records(found: Inventory, formats: Sequence[RecordFormat], anchor: Anchor) 
 def _reason(source: Source) -> str:
     """The note of a source, which is named."""
     return source.note if source.path.name in source.note else f"{source.path.name}: {source.note}"
+
+
+def _by_rank(parts: Iterable[Part]) -> dict[int, list[Part]]:
+    """The parts of each rank in order of time, by ascending rank."""
+    found: dict[int, list[Part]] = {}
+    for part in sorted(parts, key=lambda part: part.guess.rank):
+        found.setdefault(part.guess.rank, []).append(part)
+    return found
 
 
 def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, int]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
 from tools.run.events import DETAIL_COLUMNS, Details, EventTable
-from tools.run.model import Device, RankOrigin, Source
+from tools.run.model import CutTrace, Device, RankOrigin, Source
 from tools.sources.files import Failure
 from tools.sources.trace_file import TraceFile
 
@@ -175,9 +175,18 @@ def parts_of(traces: Sequence[TraceFile]) -> list[Part]:
         else:
             reason = clash(before, part.trace) if before else ""
         parts.append(replace(part, rejected=reason))
-        if not reason:
+        if not reason and not part.trace.facts.cut:
             last_of[part.guess.rank] = part.trace
     return parts
+
+
+def cut_traces(parts: Sequence[Part]) -> tuple[CutTrace, ...]:
+    """The traces of which an unknown part is missing, so that nothing may be measured on them."""
+    return tuple(
+        CutTrace(each.trace.path, each.guess.rank, facts.cut, facts.events, facts.text_bytes)
+        for each in parts
+        if (facts := each.trace.facts).cut and not each.rejected
+    )
 
 
 def sources(files: Sequence[Path], parts: Sequence[Part], failures: Sequence[Failure]) -> tuple[Source, ...]:

@@ -36,6 +36,8 @@ class TraceFacts:
     bytes: int
     events: int
     groups: dict[str, tuple[str, str, int]] = field(default_factory=dict)  # group -> description, ranks, size
+    cut: str = ""  # why an unknown part of its events is missing, "" when none is
+    text_bytes: int = 0  # that were read, expanded
 
 
 @dataclass(frozen=True)

@@ -45,8 +45,13 @@ def spread_pct(values: pd.Series[float]) -> float:
 STEPS = 3
 
 
+WHOLE_FILES = "the steps again and let the profiler finish writing, or copy the files again if the originals are whole"
+
+
 def capture_of(profile: Profile) -> str:
     """The recording that shows the parts of a step, with the command for it."""
+    if profile.run.cut:
+        return WHOLE_FILES
     ranks = ",".join(str(rank) for rank in _suspects(profile))
     command = f"hermes-dx monitor profile RUN_FOLDER --ranks {ranks} --steps {STEPS}"
     return f"a trace of a few steps: `{command}` while the training runs under the monitor"

@@ -20,6 +20,7 @@ from tools.views.series import RunSeries, series_of
 NO_TRACE = (
     "the run holds no trace, only records of whole steps; record some with `hermes-dx monitor profile RUN_FOLDER`"
 )
+ONLY_CUT = "every trace of the run is cut, and nothing is measured on a part; copy the files again, or record again"
 CPU_BUILD = "+cpu"
 OUT_OF_TREE = ("ASCEND_", "HCCL_")  # variables of an accelerator that is added to a torch built for the CPU
 Derived = TypeVar("Derived")
@@ -45,6 +46,11 @@ class Profile:
         return bool(self._ranks)
 
     @property
+    def measured(self) -> bool:
+        """True where a step can be measured: by a trace, or by records of whole steps."""
+        return self.traced or self.series is not None
+
+    @property
     def rank_numbers(self) -> tuple[int, ...]:
         """The traced ranks, those of the series where there is no trace; ascending."""
         return self.run.rank_numbers if self.traced or self.series is None else self.series.ranks
@@ -65,7 +71,7 @@ class Profile:
     def ranks(self) -> tuple[RankProfile, ...]:
         """All traced ranks, ascending; UsageError without a trace, for what looks into steps cannot answer then."""
         if not self.traced:
-            raise UsageError(NO_TRACE)
+            raise UsageError(ONLY_CUT if self.run.cut else NO_TRACE)
         return tuple(self._ranks.values())
 
     def rank(self, number: int) -> RankProfile:

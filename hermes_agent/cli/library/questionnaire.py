@@ -121,9 +121,10 @@ def confirmed_fields(diagnosis: Diagnosis, ask: Ask) -> dict[str, object]:
 
     cause = _confirmed(diagnosis, ask)
     ranks, step = diagnosis.run.ranks, diagnosis.step_time_ms
+    took = f" The step took {step.median:.1f} ms (median of {step.steps})." if step else ""
     return {
         "title": cause_heading(cause.cause, cause.mechanism) + on_ranks(cause.ranks, ranks),
-        "symptom": f"{without_citations(cause.claim)} The step took {step.median:.1f} ms (median of {step.steps}).",
+        "symptom": without_citations(cause.claim) + took,
         "signals": list(dict.fromkeys(cause.signals)),
         "signals_origin": "observed",
         "cause": cause.cause,

@@ -38,4 +38,5 @@ def test_the_rest_of_the_answer_stays(broken: str, cause: str, monkeypatch: pyte
     assert (record.status, "IndexError" in record.reason) == ("cannot_answer", True)
     assert (result.verdict, result.causes[0].cause) == ("problem", cause)
     assert result.breakdown
+    assert result.step_time_ms is not None
     assert result.step_time_ms.median > 100.0

@@ -74,6 +74,7 @@ def assert_sound(diagnosis: Diagnosis) -> None:
             + row.idle_ms
         )
         assert parts == pytest.approx(row.wall_ms, abs=1e-6)
+    assert diagnosis.step_time_ms is not None
     assert sum(cause.impact_ms_per_step for cause in diagnosis.causes) <= diagnosis.step_time_ms.mean * (1 + 1e-9)
     assert (diagnosis.verdict == "problem") <= bool(diagnosis.causes)
     ids = {record.id for record in diagnosis.evidence}

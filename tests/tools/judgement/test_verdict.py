@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from tests.tools.judgement.answers import clean, found
 from tools.findings import Check, Finding, Saving, Sentence
 from tools.judgement.ranking import rank_causes, ranking
 from tools.judgement.verdict import MARKED_STEPS, MORE_STEPS, NEEDED, STEADY, unexplained_parts
-from tools.run.model import Run
+from tools.run.model import CutTrace, Run
 from tools.views.profile import Profile
 from tools.whatif.change import Scale
 
@@ -47,6 +48,15 @@ def unmarked(rank: RankBuilder) -> Profile:
 def test_a_step_that_computes_and_leaves_little_open_is_healthy() -> None:
     result = rank_causes(profile_of(computing(0.9)), [clean("io.data_loader")])
     assert (result.verdict, result.unexplained, result.needs) == ("healthy", (), "")
+
+
+def test_nothing_is_called_healthy_next_to_a_cut_trace() -> None:
+    cut = CutTrace(Path("rank1.json"), 1, "its events have no end", 1, 1)
+    run = replace(run_of(computing(0.9)), cut=(cut,))
+    result = rank_causes(Profile(run), [clean("io.data_loader")])
+    assert result.verdict == "inconclusive"
+    assert "cut" in result.why
+    assert "copy the files again" in result.needs
 
 
 def test_a_large_part_that_nothing_explains_rules_out_healthy_and_says_what_to_record() -> None:

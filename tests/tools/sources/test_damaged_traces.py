@@ -14,6 +14,7 @@ import pytest
 from tests.tools.sources.kineto_text import JsonEvent, span, trace_text, write_trace
 from tools.errors import ExitCode, InputError
 from tools.run.model import Run
+from tools.sources.kineto.reader import read_trace
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions
 
@@ -27,6 +28,11 @@ def events(count: int = 50) -> list[JsonEvent]:
 
 def load(path: Path, limits: Limits = DEFAULT) -> Run:
     return load_run([path], replace(ALONE, limits=limits))
+
+
+def names_read(path: Path, limits: Limits = DEFAULT) -> list[str]:
+    """The names of the events that are read of a trace, cut or not."""
+    return read_trace(path, "", replace(ALONE, limits=limits)).table.frame["name"].astype(str).tolist()
 
 
 def refusal(path: Path, limits: Limits = DEFAULT) -> str:
@@ -45,7 +51,9 @@ def test_a_plain_file_cut_in_the_middle_keeps_the_whole_events(tmp_path: Path) -
 
     run = load(path)
 
-    assert len(run.ranks[0].events) == 30
+    assert names_read(path) == [f"op{i}" for i in range(30)]
+    assert run.ranks == ()
+    assert [(each.rank, each.events, each.text_bytes) for each in run.cut] == [(0, 30, len(cut))]
     assert run.sources[0].status == "partial"
     assert run.sources[0].events == 30
     assert f"30 events were read from {len(cut)} bytes of text" in run.sources[0].note
@@ -58,9 +66,9 @@ def test_a_gzip_file_cut_in_the_middle_keeps_the_whole_events(tmp_path: Path) ->
 
     run = load(path)
 
-    read = len(run.ranks[0].events)
+    read = run.cut[0].events
     assert 1000 < read < 4000
-    assert run.ranks[0].events.frame["name"].astype(str).tolist() == [f"op{i}" for i in range(read)]
+    assert names_read(path) == [f"op{i}" for i in range(read)]
     assert run.sources[0].status == "partial"
     assert "the gzip stream ends before its end mark" in run.sources[0].note
     assert any("the gzip stream ends before its end mark" in note for note in run.notes)
@@ -74,7 +82,7 @@ def test_gzip_with_a_flipped_byte_keeps_what_came_before(tmp_path: Path) -> None
 
     run = load(path)
 
-    assert 0 < len(run.ranks[0].events) <= 20000
+    assert 0 < run.cut[0].events < 20000
     assert run.sources[0].status == "partial"
 
 
@@ -84,7 +92,7 @@ def test_a_missing_end_of_array_and_object_is_a_partial_trace(tmp_path: Path) ->
 
     run = load(path)
 
-    assert len(run.ranks[0].events) == 3
+    assert [each.events for each in run.cut] == [3]
     assert run.sources[0].status == "partial"
 
 
@@ -287,7 +295,7 @@ def test_an_endless_event_stops_the_reading_not_the_process(tmp_path: Path) -> N
     run = load(path, Limits(slice_bytes=1000, event_bytes=10_000))
 
     assert run.sources[0].status == "partial"
-    assert 8 <= len(run.ranks[0].events) <= 10
+    assert 8 <= run.cut[0].events <= 10
 
 
 def test_several_gzip_members_are_one_text(tmp_path: Path) -> None:

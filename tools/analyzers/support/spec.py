@@ -12,8 +12,10 @@ from tools.analyzers.support.changes import device_ranks
 from tools.analyzers.support.figures import behind_device, samples_needed
 from tools.findings import Check, Finding
 from tools.knowledge.taxonomy import causes
-from tools.views.coarse import capture_of
+from tools.views.coarse import WHOLE_FILES, capture_of
 from tools.views.profile import Profile
+
+CUT = "the trace is cut: whole threads, streams or kinds of events may be missing, and nothing shows which"
 
 Family = Literal["parallel", "io", "cpu", "computation", "communication", "memory", "storage"]
 Stage = Literal["coarse", "inter_operator", "family"]
@@ -56,7 +58,8 @@ class CheckSpec:
 
     def answer(self, profile: Profile) -> Check | None:
         """The check of this run; "cannot answer" where a view is missing, None where the question does not arise."""
-        missing = next((gap for need in self.every_need if (gap := _gap(profile, need))), None)
+        needs = self.every_need if profile.measured else (Need.TRACE,)
+        missing = next((gap for need in needs if (gap := _gap(profile, need))), None)
         if missing is not None:
             return replace(cannot_answer(*missing), name=self.name)
         result = self.function(profile)
@@ -115,6 +118,8 @@ def check(
 def _gap(profile: Profile, need: Need) -> tuple[str, str] | None:
     """Why the need is not met and what to record; None when it is met."""
     match need:
+        case Need.TRACE if not profile.traced and profile.run.cut:
+            return CUT, WHOLE_FILES
         case Need.TRACE if not profile.traced:
             return "no trace was read, and records do not show what a step consists of", capture_of(profile)
         case Need.RECORDS if profile.host_records is None:
@@ -130,6 +135,8 @@ def _gap(profile: Profile, need: Need) -> tuple[str, str] | None:
         case Need.KERNELS if not (profile.traced and device_ranks(profile)):
             why = "no kernel ran inside the steps" if profile.run.has_device else "no device work is recorded"
             return why, "a trace with device activity, of a run that uses a device"
+        case Need.RANKS if len(profile.run.rank_numbers) < 2 and profile.run.cut:
+            return "only one rank's trace is whole, and a cut one is not compared with it", WHOLE_FILES
         case Need.RANKS if len(profile.run.rank_numbers) < 2:
             return "there is one rank's trace only", "the traces of the other ranks for the same steps"
         case _:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tools.errors import UsageError
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
-from tools.views.profile import Profile
+from tools.views.profile import ONLY_CUT, Profile
 from tools.views.series import RunSeries
 from tools.views.step_shape import Stalls, StepSeries, periodic_stalls
 
@@ -21,6 +21,8 @@ SHOWN = ("rank", "step", "wall_ms", "data_wait_ms", "own_ms", "waiting_ms", "gc_
 
 def run_series(profile: Profile) -> RunSeries:
     """The run's series; UsageError when it has none."""
+    if profile.run.cut and not profile.measured:
+        raise UsageError(ONLY_CUT)
     if profile.series is None:
         raise UsageError("the run has neither monitor records nor step logs with enough steps")
     return profile.series

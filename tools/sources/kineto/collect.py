@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from json import JSONDecoder
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from tools.sources.decompress import Expansion
-from tools.sources.kineto.columns import Columns
+from tools.sources.kineto.columns import BROKEN, Columns
 from tools.sources.kineto.decode import DECODE_ERRORS, Decoder, object_spans, parse_members
 from tools.sources.options import Limits
 
@@ -27,6 +28,9 @@ GAP = re.compile(rb'\}\s*(,)\s*\{\s*"(?:ph|cat|name|pid|tid|ts|dur|id|args|s)"\s
 LOOSE_GAP = re.compile(rb"\}\s*(,)\s*\{")
 TAIL_WINDOWS = (1 << 13, 1 << 17, 1 << 23)  # how far back from the end a gap is looked for, nearest first
 CLOSE_BRACKET = ord("]")
+TAIL_START = b'{"":0'  # makes an object of the members behind the event array
+GOES_ON = re.compile(rb"\s*[,}\]]")  # behind a bracket that closed no event array: in damaged text it may be any
+END_MARK = "Record Window End"  # of every version of Kineto the last event of a trace, behind all work and all marks
 
 Shape = Literal["object", "array", "none"]
 
@@ -131,7 +135,30 @@ class Collected:
     read_bytes: int = 0
     expanded_bytes: int = 0
     damage: str = ""  # why not everything could be read
+    ended: bool = False  # the end of the event array was read
+    corrupt: bool = False  # some of the text is not what was written
     remarks: list[str] = field(default_factory=list)
+
+    @property
+    def cut(self) -> str:
+        """Why events are missing that the profiler wrote; "" where all are there, whatever else of the file is lost.
+
+        A profiler writes thread after thread, what devices did last and partly in order of time. Where the end of the
+        events was not read, whole threads, streams or kinds may be missing, and nothing in the rest shows which.
+        """
+        if self.columns.excluded[BROKEN]:
+            return "it is damaged in the middle of the events: some are no JSON"
+        whole = not self.corrupt and (self.ended or END_MARK in self.columns.names)
+        return "" if whole else self.damage or "its events have no end"
+
+
+def _ends_object(text: bytes) -> bool:
+    """Whether the text begins with a whole object that nothing goes on after as if it were a part of another."""
+    try:
+        _, end = JSONDecoder(strict=False).raw_decode(written := text.decode("utf-8", "replace"))
+    except (ValueError, RecursionError):
+        return False
+    return not GOES_ON.match(written[end:].encode())
 
 
 class NeedsCareError(Exception):
@@ -182,9 +209,11 @@ class Walk:
         """Decode a slice; the last one of a trace in an object goes on with the object's other members."""
         if not last or self.cutter.shape == "array":
             self.result.columns.add(self.decoder.strict(text))
+            self.result.ended = last
             return
         members = msgspec.json.decode(OBJECT_START + text, type=dict[str, msgspec.Raw])
         self._add_events(bytearray(members.pop("traceEvents")))
+        self.result.ended = True
         rest = b",".join(msgspec.json.encode(key) + b":" + bytes(value) for key, value in members.items())
         self.result.members |= parse_members(b"{" + rest + b"}") or {}
 
@@ -209,18 +238,21 @@ class Walk:
         if closed < 0:
             self.result.damage = self.expansion.damage or "the file ends or is damaged in the middle of the events"
         elif last or closed < len(text) - 1:
-            self._tail = bytearray(b'{"":0')
+            self._tail = bytearray(TAIL_START)
             self._extend_tail(text[closed + 1 :], last)
 
     def _extend_tail(self, text: bytearray, last: bool) -> None:
         """Collect what stands behind the event array, and at the end make sense of it."""
-        tail = self._tail = (self._tail or bytearray()) + text
+        tail = self._tail = (self._tail or bytearray(TAIL_START)) + text
         if not last:
             tail[-1] = COMMA  # the cutter took it for the gap between two events
             if len(tail) > self.limits.metadata_bytes:
                 self.result.damage = "what follows the events is too large to be read"
-        elif self.cutter.shape == "object":
+        elif self.cutter.shape == "array":
+            self.result.ended = not GOES_ON.match(tail, len(TAIL_START))
+        else:
             members = parse_members(bytes(tail))
+            self.result.ended = members is not None or _ends_object(bytes(tail))
             if members is None:
                 self.result.damage = "what follows the events is damaged"
             self.result.members |= members or {}
@@ -229,6 +261,7 @@ class Walk:
         result = self.result
         result.shape = self.cutter.shape
         result.damage = result.damage or self.expansion.damage
+        result.corrupt = self.expansion.corrupt
         result.file_bytes = self.expansion.file_bytes
         result.read_bytes = self.expansion.read_bytes
         result.expanded_bytes = self.expansion.expanded_bytes

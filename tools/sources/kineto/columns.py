@@ -40,6 +40,7 @@ ON_DEVICE = (*DEVICE_WORK, EventKind.SYNC, EventKind.DEVICE_ANNOTATION)
 FORWARD_BACKWARD = ("fwdbwd", "forward_backward")
 
 MEMORY_INSTANT = "[memory]"
+BROKEN = "that are no JSON"  # in a file that something else was written into
 
 # Operators that are really marks set around other work: the first Kineto versions filed step marks, loader spans and
 # optimizer calls under "Operator".
@@ -92,8 +93,9 @@ class Columns:
         """Append the events of one slice."""
         events: Sequence[AnyEvent] = decoded.events
         rows = self.rows
-        self.seen += len(events) + decoded.unreadable
+        self.seen += len(events) + decoded.unreadable + decoded.broken
         self.excluded["not readable"] += decoded.unreadable
+        self.excluded[BROKEN] += decoded.broken
         phases = [event.ph for event in events]
         lasting = np.fromiter((phase == "X" for phase in phases), dtype=bool, count=len(phases))
         spans = [event for event in events if event.ph == "X"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -88,6 +89,8 @@ def parse_lenient(text: str) -> Any:  # noqa: ANN401 - any JSON value
 
 NO_RAW = msgspec.Raw(b"")
 EXACT_BELOW_US = float(2**43)  # below it a float64 in microseconds is within half a nanosecond of the text
+
+NO_TEXT = re.compile("\0|\ufffd{16}")  # no profiler writes that into a name; a lost page of a disk is full of it
 
 DECODE_ERRORS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
@@ -175,7 +178,8 @@ class Decoded:
 
     events: list[Event] | list[TextEvent] | list[ExactEvent]
     times: Times
-    unreadable: int = 0  # events that are not valid, or not of the right types
+    unreadable: int = 0  # events that are not of the right types
+    broken: int = 0  # what stands in the place of events and is no JSON
 
 
 _decode_float: Callable[[bytearray], list[Event]] = msgspec.json.Decoder(list[Event]).decode
@@ -217,13 +221,13 @@ class Decoder:
         spans = object_spans(text)
         pairs = zip(spans.starts.tolist(), spans.ends.tolist(), strict=True)
         found = [_one(bytes(text[start:end])) for start, end in pairs]
-        events = [event for event in found if event is not None]
-        return _exact(events, unreadable=len(found) - len(events))
+        events = [event for event in found if isinstance(event, ExactEvent)]
+        return _exact(events, unreadable=found.count("unreadable"), broken=found.count("broken"))
 
 
-def _exact(events: list[ExactEvent], unreadable: int = 0) -> Decoded:
+def _exact(events: list[ExactEvent], unreadable: int = 0, broken: int = 0) -> Decoded:
     times = decimal_times([event.ts for event in events], [event.dur for event in events])
-    return Decoded(events, times, unreadable)
+    return Decoded(events, times, unreadable, broken)
 
 
 def _needs_digits(times: list[int | float]) -> bool:
@@ -235,14 +239,19 @@ def _needs_digits(times: list[int | float]) -> bool:
 _decode_one: Callable[[bytes], ExactEvent] = msgspec.json.Decoder(ExactEvent).decode
 
 
-def _one(text: bytes) -> ExactEvent | None:
+def _one(text: bytes) -> ExactEvent | Literal["unreadable", "broken"]:
     try:
         return _decode_one(text)
     except DECODE_ERRORS:
         pass
+    written = text.decode("utf-8", "replace")
+    if NO_TEXT.search(written):
+        return "broken"
     try:
-        loose = parse_json(text.decode("utf-8", "replace"), strict=False, parse_float=str, parse_constant=str)
+        loose = parse_json(written, strict=False, parse_float=str, parse_constant=str)
         plain = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")
         return msgspec.json.decode(plain, type=ExactEvent, strict=False)
+    except json.JSONDecodeError:
+        return "broken"
     except (ValueError, RecursionError):
-        return None
+        return "unreadable"

@@ -126,6 +126,7 @@ def read_shared(path: Path, limits: Limits, workers: int, heard: Callable[[int, 
                     raise NeedsCareError
                 absorb(collected.columns, other.columns)
                 collected.members |= other.members
+                collected.ended |= other.ended
         except LostProcessError as error:
             raise NeedsCareError from error
         return collected

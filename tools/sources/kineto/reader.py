@@ -136,11 +136,13 @@ def _facts(collected: Collected, assembled: Assembled) -> TraceFacts:
         origin_ns=origin_ns,
         epoch=epoch,
         metadata=metadata,
-        status="partial" if collected.damage else "complete",
+        status="partial" if collected.damage or collected.cut else "complete",
         note=_note(collected, assembled),
         bytes=collected.file_bytes,
         events=collected.columns.seen,
         groups=assembled.groups,
+        cut=collected.cut,
+        text_bytes=collected.expanded_bytes,
     )
 
 
