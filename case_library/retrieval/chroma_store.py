@@ -1,4 +1,4 @@
-"""The vectors of the cases in a Chroma folder that belongs to this process alone."""
+"""Vectors that an embedding model gave to the cases, in a Chroma folder that belongs to this process alone."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from case_library.retrieval.embedding_choice import EmbeddingError
+from case_library.retrieval.embedding_choice import CaseIndexError, EmbeddingError
 from case_library.stand_ins import stand_ins
-from tools.errors import HermesError
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -18,10 +17,6 @@ if TYPE_CHECKING:
 
 COLLECTION = "cases"
 BATCH = 1000
-
-
-class CaseIndexError(HermesError):
-    """The case index cannot be built or opened."""
 
 
 class ChromaStore:

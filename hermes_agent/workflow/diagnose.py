@@ -73,8 +73,8 @@ def _run(request: Request, emit: Emit) -> Diagnosis:
 
 
 def _result(workspace: Workspace, emit: Emit) -> dict[str, object]:
-    """The last state of the workflow, which runs without the clients of services that LangGraph imports."""
-    with stand_ins("langsmith", "langgraph_sdk", known=UNTRACED) as missing:
+    """The last state of the workflow, which runs without what LangGraph imports and this program never calls."""
+    with stand_ins(*NEVER_CALLED, known=UNTRACED) as missing:
         try:
             return _stream(workspace, emit)
         except HermesError:
@@ -100,6 +100,9 @@ def _stream(workspace: Workspace, emit: Emit) -> dict[str, object]:
             result = chunk
     return result
 
+
+# The clients of two services, the one that they send with, and the old form of records.
+NEVER_CALLED = ("langsmith", "langgraph_sdk", "requests", "pydantic.v1")
 
 # What LangGraph asks of LangSmith in every run: whether the run is traced, which it never is.
 UNTRACED: Functions = {

@@ -14,15 +14,9 @@ from hermes_agent.demo.data import demo_run
 OURS = {"hermes_agent", "tools", "case_library", "prompts"}
 RECORDS = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 TABLES = {"numpy", "pandas", "pyarrow", "dateutil", "cython_runtime", "pytz", "six", "msgspec", "isal", "yaml"}
-CHROMA = {
-    *("chromadb", "chromadb_rust_bindings", "pydantic_settings", "dotenv", "orjson", "overrides", "pybase64"),
-    *("tenacity", "jsonschema", "jsonschema_specifications", "referencing", "rpds", "attr", "attrs", "jsonpointer"),
-    *("httpx", "httpcore", "idna", "click", "rich", "pygments", "zstandard", "opentelemetry", "psutil", "google"),
-    *("importlib_metadata", "zipp", "mmh3", "anyio", "h11", "sniffio", "certifi", "tqdm"),
-}
 LANGGRAPH = {
     *("langgraph", "langchain_core", "langchain_protocol", "ormsgpack", "xxhash", "uuid_utils", "jsonpatch"),
-    *("requests", "urllib3", "charset_normalizer", "packaging"),
+    *("jsonpointer", "packaging", "tenacity"),
 }
 SCREEN = {"textual", "rich", "pygments", "markdown_it", "linkify_it", "uc_micro", "mdurl", "platformdirs"}
 
@@ -31,8 +25,8 @@ ALLOWED = {
     "steps RUN": RECORDS | TABLES,
     "ranks RUN": RECORDS | TABLES,
     "cases show garbage_collection": RECORDS | {"yaml", "cython_runtime"},
-    "cases search loader": RECORDS | TABLES - {"pandas", "pyarrow"} | CHROMA,
-    "diagnose RUN --no-cache": RECORDS | TABLES | CHROMA | LANGGRAPH,
+    "cases search loader": RECORDS | TABLES - {"pandas", "pyarrow"},
+    "diagnose RUN --no-cache": RECORDS | TABLES | LANGGRAPH,
     "diagnose RUN": RECORDS | {"yaml", "msgspec", "isal", "cython_runtime"},  # made before
     "ask RUN why --no-llm": RECORDS | TABLES,  # of a run that was diagnosed before
 }
