@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from time import time_ns
 from typing import Any
 
 from hermes_agent.monitor.procfs import cgroup_sample, read_text, whole_number
@@ -140,7 +139,7 @@ class EnvironmentWatch:
         """Note torch's threads; called by the training thread at the start and after the first step."""
         self._threads = torch_threads()
 
-    def news(self, last: bool) -> list[Event]:
+    def news(self, unix_ns: int, last: bool) -> list[Event]:
         """The event when there is one, else nothing; called by the flushing thread."""
         now = (dict(torch_flags()), self._threads)
         if not last and (now in self._recorded or len(self._recorded) >= MOST_EVENTS):
@@ -151,7 +150,7 @@ class EnvironmentWatch:
         version = getattr(sys.modules.get("torch"), "__version__", None)
         event = {
             "event": "environment",
-            "unix_ns": time_ns(),
+            "unix_ns": unix_ns,
             "python": platform.python_version(),
             "torch": None if version is None else str(version),
             "variables": variables(self._environment),

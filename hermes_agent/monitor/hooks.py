@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import wraps
-from time import perf_counter_ns, time_ns
+from time import perf_counter_ns
 from typing import Any, Generic, Protocol, TypeVar
 
 from hermes_agent.monitor import format as layout
@@ -44,7 +44,8 @@ class GarbageWatch:
             return
         if not self._begun_ns:
             return
-        pause_ns = perf_counter_ns() - self._begun_ns
+        end_ns = perf_counter_ns()
+        pause_ns = end_ns - self._begun_ns
         totals = self._totals
         totals[layout.GC] += pause_ns
         totals[layout.GC_RUNS] += 1
@@ -52,7 +53,7 @@ class GarbageWatch:
             totals[layout.GC_LONGEST] = pause_ns
         if pause_ns >= NOTED_NS:
             about = {"generation": info["generation"], "collected": info["collected"]}
-            self.pauses.append({"end_unix_ns": time_ns(), "pause_us": pause_ns // 1000, **about})
+            self.pauses.append({"end_clock_ns": end_ns, "pause_us": pause_ns // 1000, **about})
 
 
 class Handle(Protocol):

@@ -55,7 +55,9 @@ class RingWriter:
         self.view = memoryview(self.map).cast("q")  # of this machine's byte order: the ring does not leave it
         head = description.pack(layout.RING_MAGIC)
         self.map[: len(head)] = head
-        self.beat(description.start_unix_ns, perf_counter_ns())
+        clock_ns = perf_counter_ns()
+        self._unix_at_zero_ns = description.start_unix_ns - clock_ns
+        self.beat(description.start_unix_ns, clock_ns)
 
     @property
     def written(self) -> int:
@@ -72,14 +74,22 @@ class RingWriter:
         first = max(first, written - self.capacity)
         if first == written:
             return written, b""
-        unix_at_zero_ns = layout.STATE.unpack_from(self.map, layout.STATE_AT)[3]
         rows = b"".join(self.map[begin:end] for begin, end in row_spans(first - 1, written, self.slots))
-        return written, layout.packed_records(rows, unix_at_zero_ns)
+        return written, layout.packed_records(rows, self._unix_at_zero_ns)
 
     def beat(self, unix_ns: int, clock_ns: int, closed: bool = False) -> None:
-        """Note that the rank is alive, or has ended in order, and what time it is."""
+        """Note that the rank is alive, or has ended in order, and what time it is.
+
+        The time of day follows the machine's where that goes ahead. Where it is set back the records go on: one start's
+        times never fall.
+        """
+        self._unix_at_zero_ns = max(self._unix_at_zero_ns, unix_ns - clock_ns)
         at = layout.STATE_AT + layout.SEQUENCE.size
-        layout.BEAT.pack_into(self.map, at, unix_ns, int(closed), unix_ns - clock_ns)
+        layout.BEAT.pack_into(self.map, at, self.unix_ns(clock_ns), int(closed), self._unix_at_zero_ns)
+
+    def unix_ns(self, clock_ns: int) -> int:
+        """The time of day at a time of ``perf_counter_ns``, as the records have it."""
+        return clock_ns + self._unix_at_zero_ns
 
     def requested(self) -> int:
         """Id of the last request, 0 for none: cheap enough for every step."""

@@ -225,12 +225,15 @@ class Monitor:
         """Events to be written next to the steps; called by the flushing thread."""
         events: list[dict[str, Any]] = []
         while self._garbage.pauses:
-            events.append({"event": "gc", "step": self._step + 1, **self._garbage.pauses.popleft()})
+            pause = self._garbage.pauses.popleft()
+            end_unix_ns = self._ring.unix_ns(pause.pop("end_clock_ns"))
+            events.append({"event": "gc", "step": self._step + 1, "end_unix_ns": end_unix_ns, **pause})
         while self._captures.events:
             events.append(self._captures.events.popleft())
         if due:
-            events += self._environment.news(last=not self.on)
-            events.append({"event": "system", "unix_ns": time_ns(), "step": self._step, **self._sampler.sample()})
+            now_ns = self._ring.unix_ns(perf_counter_ns())
+            events += self._environment.news(now_ns, last=not self.on)
+            events.append({"event": "system", "unix_ns": now_ns, "step": self._step, **self._sampler.sample()})
             if self._options.watch_loaders and self.on:
                 self._data.hook_torch()
         return events

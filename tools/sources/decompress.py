@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from isal import isal_zlib
 
 from tools.errors import InputError
 from tools.sources.options import MIB, Limits
+from tools.sources.plain_files import open_plain
 
 PACKED = ".gz"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -40,7 +42,7 @@ class Expansion:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            with self.path.open("rb") as file:
+            with open_plain(self.path) as file:
                 self.file_bytes = file.seek(0, 2)
                 file.seek(0)
                 start = file.read(2)
@@ -130,7 +132,7 @@ class Beginning:
 def beginning(path: Path, most_bytes: int) -> Beginning:
     """At most so many bytes, expanded where the content is gzip, whatever the name; raises OSError."""
     data = bytearray()
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     most = min(most_bytes, LARGEST_UNPACKED) if packed else most_bytes
     expansion = Expansion(path, Limits())
@@ -178,6 +180,7 @@ def plain_or_packed(folder: Path, names: re.Pattern[str]) -> list[Path]:
     """
     if not folder.is_dir():
         return []
-    entries = [entry for entry in folder.iterdir() if names.match(unpacked_name(entry))]
+    with os.scandir(folder) as listed:
+        entries = [folder / each.name for each in listed if names.match(each.name.removesuffix(PACKED))]
     packed_first = sorted(entries, key=lambda entry: not entry.name.endswith(PACKED))
     return sorted({unpacked_name(entry): entry for entry in packed_first}.values())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from tools.errors import InputError
@@ -12,9 +14,11 @@ from tools.sources.decompress import PACKED, plain_or_packed, unpacked_name
 from tools.sources.formats import FolderFiles, RecordFormat
 from tools.sources.monitor.source import CAPTURE
 from tools.sources.options import Limits
+from tools.sources.plain_files import leads_out, lies_within
 from tools.sources.registry import RECORDS, TRACES
 
 MOST_FILES = 65_536
+MOST_ENTRIES = 1 << 18  # looked at in search of traces: 10,000 ranks with a folder and some files each
 DEEPEST, MOST_FOLDERS = 4, 4_096  # levels below the run folder in which traces are looked for, and folders of a level
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 # Next to traces and known to be none: passed over without a note.
@@ -55,41 +59,46 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
             continue
         if not path.is_dir():
             raise InputError(f"{path}: is neither a file nor a folder; give a trace file")
-        found, other = _in_folder(path)
+        found, other = _in_folder(path, notes)
         if len(found) > limits.files:
             notes.append(f"{path} holds {len(found)} traces; the first {limits.files} are read")
         if other:
             notes.append(_passed_over(path, other))
         traces += found[: limits.files]
     unique = list({file.resolve(): file for file in reversed(traces)}.values())[::-1]
-    records = _records(paths, formats)
+    records = _records(paths, formats, notes)
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(
             f"{', '.join(map(str, paths))}: no trace there, and no monitor records; a trace is a .json or .json.gz file"
+            + (f" ({notes[0]})" if notes else "")
         )
     return Inventory(tuple(unique), records, tuple(notes))
 
 
-def _records(paths: Iterable[Path], formats: Sequence[RecordFormat]) -> tuple[FolderFiles, ...]:
+def _records(paths: Iterable[Path], formats: Sequence[RecordFormat], notes: list[str]) -> tuple[FolderFiles, ...]:
     own = dict.fromkeys(path if path.is_dir() else path.parent for path in paths)
     around = dict.fromkeys(each.parent if CAPTURE.match(each.name) else each for each in own)
     found: list[FolderFiles] = []
     for wanted in formats:
         for folder in own if wanted.with_capture else around:
-            files = _listed(folder / wanted.folder, wanted.names)
+            files = _listed(folder, wanted, notes)
             if any((wanted.needed or wanted.names).match(unpacked_name(file)) for file in files):
                 found.append(FolderFiles(wanted, folder, tuple(files)))
     return tuple(found)
 
 
-def _listed(folder: Path, names: re.Pattern[str]) -> list[Path]:
+def _listed(folder: Path, wanted: RecordFormat, notes: list[str]) -> list[Path]:
     """Nothing where the folder cannot be listed; links that lead out of it are left out."""
+    place = folder / wanted.folder
     try:
-        inside = folder.resolve()
-        found = plain_or_packed(folder, names)[:MOST_FILES]
-        return [file for file in found if file.is_file() and file.resolve().is_relative_to(inside)]
-    except OSError:
+        found = [file for file in plain_or_packed(place, wanted.names)[:MOST_FILES] if file.is_file()]
+    except OSError as error:
+        notes.append(f"{place}: cannot be listed ({error.strerror}); what lies there was left out")
         return []
+    if found and not lies_within(place, folder):
+        notes.append(f"{place}: is a link that leads out of the run folder; it was left out")
+        return []
+    return [file for file in found if not leads_out(file, place)]
 
 
 def is_run_file(folder: str, name: str) -> bool:
@@ -113,35 +122,61 @@ def _exists_as_file(path: Path) -> bool:
         raise InputError(f"{path}: cannot be opened ({error.strerror}); check its path and permissions") from error
 
 
-def _in_folder(folder: Path) -> tuple[list[Path], list[Path]]:
+def _in_folder(folder: Path, notes: list[str]) -> tuple[list[Path], list[Path]]:
     """Traces in the folder and the folders directly below, and files there that are none and not known either.
 
     Where there is no trace, folders further below are looked at, level by level until one holds traces: profilers and
     loggers nest them (``tb/rank0/plugins/profile/...``).
     """
-    inside, level = folder.resolve(), [folder]
+    level = [folder]
     files: list[Path] = []
     found: list[Path] = []
+    room = MOST_ENTRIES
     for depth in range(DEEPEST + 1):
-        own, below = _entries(folder, level)
+        own: list[Path] = []
+        below: list[Path] = []
+        for place in level:
+            room -= _look(place, room, own, below, notes if depth else None)
         files += own if depth <= 1 else []
-        found += [each for each in own if is_trace_file(each.name) and each.resolve().is_relative_to(inside)]
+        found += [each for each in own if is_trace_file(each.name) and not leads_out(each, folder)]
+        if room <= 0:
+            notes.append(f"{folder} holds more than {MOST_ENTRIES} files and folders; the others were not looked at")
+            break
         if depth and (found or not below):
             break
         level = below[:MOST_FOLDERS]
-    return found, [each for each in files if each not in set(found)]
+    taken = set(found)
+    return found, [each for each in files if each not in taken]
 
 
-def _entries(folder: Path, level: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Files of these folders that may be traces, and the folders in them, without links and those of the records."""
+def _look(place: Path, room: int, files: list[Path], below: list[Path], notes: list[str] | None) -> int:
+    """Add the files of a folder that may be traces and the folders in it, and return how many entries were looked at.
+
+    Links to folders and the folders of records are passed over. Where the folder cannot be listed that is noted, or
+    InputError raised without notes.
+    """
     try:
-        entries = [entry for each in level for entry in sorted(each.iterdir())]
-        folders = [each for each in entries if each.is_dir() and not each.is_symlink()]
-        below = [each for each in folders if not each.name.startswith(".") and each.name not in RECORD_FOLDERS]
-        files = [each for each in entries if each.is_file() and not NO_TRACE.match(each.name)]
+        with os.scandir(place) as listed:
+            entries = sorted(islice(listed, room), key=lambda entry: entry.name)
     except OSError as error:
-        raise InputError(f"{folder}: cannot be listed ({error.strerror}); check its permissions") from error
-    return [each for each in files if each.parent.name not in RECORD_FOLDERS], below
+        if notes is None:
+            raise InputError(f"{place}: cannot be listed ({error.strerror}); check its permissions") from error
+        notes.append(f"{place}: cannot be listed ({error.strerror}); it was left out")
+        return 0
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            if not entry.name.startswith(".") and entry.name not in RECORD_FOLDERS:
+                below.append(place / entry.name)
+        elif place.name not in RECORD_FOLDERS and not NO_TRACE.match(entry.name) and _is_file(entry):
+            files.append(place / entry.name)
+    return len(entries)
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a loop of links, or nothing that may be looked at
+        return False
 
 
 def _passed_over(folder: Path, other: list[Path]) -> str:

@@ -51,6 +51,8 @@ def load_run(
     read = read_files(found.traces, options, progress or Silent())
     traces = [result for result in read.results if isinstance(result, TraceFile)]
     failures = [result for result in read.results if isinstance(result, Failure)]
+    if not traces and all(path.is_dir() for path in paths) and any(each.format.makes_run for each in found.records):
+        return _untraced(paths, found, formats, failures)
     if not traces:
         first = failures[0].reason
         several = f"none of the {len(failures)} files can be used; the first: {first}"
@@ -80,7 +82,9 @@ def load_run(
     )
 
 
-def _untraced(paths: Sequence[Path], found: Inventory, formats: Sequence[RecordFormat]) -> Run:
+def _untraced(
+    paths: Sequence[Path], found: Inventory, formats: Sequence[RecordFormat], failures: Sequence[Failure] = ()
+) -> Run:
     """A run without ranks of a trace; InputError where nothing there can be read."""
     read = _records(found, formats, Anchor())
     if read.records is None and read.step_log is None:
@@ -92,10 +96,10 @@ def _untraced(paths: Sequence[Path], found: Inventory, formats: Sequence[RecordF
     sizes = set() if read.records is None else {each.world_size for each in read.records.ranks}
     return Run(
         ranks=(),
-        sources=tuple(read.sources),
+        sources=(*sources(found.traces, (), failures), *read.sources),
         layout=Layout(world_size=sizes.pop() if len(sizes) == 1 else None),
         origin_unix_ns=None,
-        notes=(*found.notes, NO_TRACE, *read.notes),
+        notes=(*found.notes, NO_TRACE, *notes((), failures), *read.notes),
         records=read.records,
         step_log=read.step_log,
         variables=read.variables,

@@ -102,9 +102,9 @@ def test_the_environment_is_recorded_and_read(run_folder: Path, monkeypatch: pyt
 
 def test_it_is_told_once_more_at_the_end_and_not_in_between() -> None:
     watch = EnvironmentWatch({})
-    assert len(watch.news(last=False)) == 1
-    assert watch.news(last=False) == []
-    assert len(watch.news(last=True)) == 1
+    assert len(watch.news(1, last=False)) == 1
+    assert watch.news(1, last=False) == []
+    assert len(watch.news(1, last=True)) == 1
 
 
 class Part(SimpleNamespace):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from tools.run.records import SAMPLE_FIELDS, Amount, RankEnvironment, Whole
 from tools.sources.decompress import beginning, decode_lines
+from tools.sources.plain_files import lies_within
 
 LARGEST_BYTES = 256 << 20
 MOST_ENVIRONMENTS = 100  # of one start of a rank
@@ -161,10 +163,10 @@ def _text(value: T) -> T | str:
 
 def _decode(path: Path, decoder: msgspec.json.Decoder[T]) -> tuple[list[T], list[str]]:
     try:
-        if not path.resolve().is_relative_to(path.parent.resolve()):
-            return [], [f"{path}: lies outside of its folder; it was left out"]
-        if path.exists() and not path.is_file():  # opening a pipe would wait for ever
+        if not stat.S_ISREG(path.stat().st_mode):  # opening a pipe would wait for ever
             return [], [f"{path}: is no file; it was left out"]
+        if not lies_within(path, path.parent):
+            return [], [f"{path}: lies outside of its folder; it was left out"]
         content = beginning(path, LARGEST_BYTES)
     except OSError as error:
         return [], [f"{path}: cannot be read ({error.strerror})"]

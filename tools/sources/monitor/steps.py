@@ -19,6 +19,7 @@ from hermes_agent.monitor import format as ring
 from hermes_agent.monitor.format import HEADER_BYTES, PREAMBLE, SCHEMA, UNKNOWN_US, RawStep
 from tools.run.records import LARGEST, Amount, Whole
 from tools.sources.decompress import Beginning, beginning
+from tools.sources.plain_files import lies_within
 
 LARGEST_BYTES = 2 << 30
 LARGEST_RANK = 1 << 20
@@ -101,7 +102,7 @@ def _possible(rows: NDArray[np.void]) -> NDArray[np.bool_]:
 
 def _content(path: Path, inside: Path) -> Beginning:
     try:
-        if not path.resolve().is_relative_to(inside.resolve()) or not path.is_file():
+        if not path.is_file() or not lies_within(path, inside):
             raise StepFileError(f"{path}: lies outside of its folder or is no file; it was left out")
         content = beginning(path, LARGEST_BYTES)
     except OSError as error:
@@ -184,4 +185,5 @@ def _is_own_file(path: Path) -> bool:
         kind = path.lstat()
     except (OSError, ValueError):
         return False
-    return stat.S_ISREG(kind.st_mode) and kind.st_uid == os.getuid()
+    others_may_write = kind.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return stat.S_ISREG(kind.st_mode) and kind.st_uid == os.getuid() and not others_may_write

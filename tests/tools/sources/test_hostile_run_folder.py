@@ -1,0 +1,112 @@
+"""Reading a run folder in which anybody may have put pipes, devices, folders and links."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.monitor.format import RECORD, STEPS_MAGIC, Description, Workload
+from tests.hermes_agent.monitor.monitored import record
+from tools.errors import InputError
+from tools.sources import inventory
+from tools.sources.inventory import take_inventory
+from tools.sources.load import load_run
+from tools.sources.options import Limits
+
+KINDS: dict[str, Callable[[Path], object]] = {
+    "a pipe": os.mkfifo,
+    "a loop of links": lambda path: path.symlink_to(path.name),
+    "a link to nothing": lambda path: path.symlink_to("/nowhere/at/all"),
+    "a link out of the run": lambda path: path.symlink_to("/etc/hostname"),
+    "a folder": lambda path: path.mkdir(),
+    "a device": lambda path: os.mknod(path, 0o666 | 0o020000, os.makedev(1, 5)),
+}
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    """The records of ranks 0 and 1, of 30 steps each."""
+    records = tmp_path / "run" / "monitor"
+    records.mkdir(parents=True)
+    for rank in (0, 1):
+        about = Description(rank, 2, None, "host", 7, 1_000_000_000, 16, Workload())
+        rows = b"".join(RECORD.pack(*record(step, 10.0 + step % 3)) for step in range(30))
+        (records / f"{about.stem}.steps").write_bytes(about.pack(STEPS_MAGIC) + rows)
+        (records / f"{about.stem}.events.jsonl").touch()
+    return tmp_path / "run"
+
+
+def put(kind: str, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    try:
+        KINDS[kind](path)
+    except PermissionError:
+        pytest.skip(f"this user cannot make {kind}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [
+        ("monitor/rank00000-1000-7.steps", {1}),
+        ("monitor/rank00000-1000-7.events.jsonl", {0, 1}),
+        ("monitor/anomalies-x.jsonl", {0, 1}),
+        ("env.json", {0, 1}),
+        ("steps_rank0.jsonl", {0, 1}),
+        ("rank0.pt.trace.json", {0, 1}),
+        ("capture-²", {0, 1}),
+    ],
+)
+def test_what_is_no_file_of_the_run_is_left_out_and_the_rest_is_read(
+    run: Path, kind: str, name: str, left: set[int]
+) -> None:
+    put(kind, run / name)
+    read = load_run([run])
+    assert read.records is not None
+    assert set(read.records.steps["rank"]) == left
+    if name.endswith("events.jsonl"):
+        assert any(name.removeprefix("monitor/") in note for note in read.notes)
+
+
+@pytest.mark.parametrize("target", ["monitor", "../elsewhere"])
+def test_a_records_folder_that_leads_elsewhere_is_not_followed(run: Path, target: str) -> None:
+    shutil.move(run / "monitor", run.parent / "elsewhere")
+    (run / "monitor").symlink_to(target)
+    with pytest.raises(InputError, match="no monitor records") as refused:
+        load_run([run])
+    assert ("leads out of the run folder" in str(refused.value)) == (target != "monitor")
+
+
+def test_a_file_that_is_no_trace_does_not_hide_the_records(run: Path) -> None:
+    (run / os.fsdecode(b"\xff\x1b[31m.json")).write_text("{}", encoding="utf-8")
+    read = load_run([run])
+    assert read.records is not None
+    assert any("no profiler trace" in note for note in read.notes)
+    with pytest.raises(InputError, match="no profiler trace"):
+        load_run([run / os.fsdecode(b"\xff\x1b[31m.json")])
+
+
+def test_a_folder_that_may_not_be_listed_is_named(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (run / "closed").mkdir()
+    real = os.scandir
+
+    def scandir(path: Path) -> object:
+        if Path(path).name == "closed":
+            raise PermissionError(13, "Permission denied")
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert any("closed: cannot be listed" in note for note in load_run([run]).notes)
+
+
+def test_of_very_many_files_only_so_many_are_looked_at(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inventory, "MOST_ENTRIES", 50)
+    for number in range(60):
+        (run / f"x{number}.bin").touch()
+    found = take_inventory([run], Limits())
+    assert any("holds more than 50 files and folders" in note for note in found.notes)
+    assert len(found.records) == 1

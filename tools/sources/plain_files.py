@@ -1,0 +1,33 @@
+"""Files of a run folder: plain ones, in which others may have put pipes, devices and links that lead elsewhere."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+from typing import BinaryIO
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A plain file opened for reading, which never waits; raises OSError where it is none."""
+    if not stat.S_ISREG(path.stat().st_mode):  # before it is opened: opening a device may do something
+        raise OSError(errno.EINVAL, "is no plain file", str(path))
+    file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "is no plain file", str(path))
+    return file
+
+
+def lies_within(path: Path, folder: Path) -> bool:
+    """Return whether a path ends up inside of a folder when all links are followed; a loop of links ends nowhere."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def leads_out(file: Path, folder: Path) -> bool:
+    """Return whether a file found in a folder, or below it without a link, is a link that leads out of that folder."""
+    return file.is_symlink() and not lies_within(file, folder)
