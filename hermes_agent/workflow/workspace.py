@@ -14,8 +14,9 @@ from hermes_agent.model.events import Emit, Stage, StageProgress, ignore
 from hermes_agent.model.request import Request
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
-from tools.sources.load import load_run
 from tools.sources.options import LoadOptions
+from tools.summaries.folder import LocalFolder
+from tools.summaries.screen import Screener, Selection
 from tools.views.profile import Profile
 from tools.views.series import require_steps
 
@@ -95,12 +96,20 @@ class Workspace:
 
     def _load(self) -> tuple[Run, Run | None]:
         request = self.request
-        options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
-        progress = _Progress(self.emit)
-        run = load_run(request.paths, options, progress).select(request.ranks, request.steps)
+        screener, progress = screener_of(request), _Progress(self.emit)
+        run = screener.read(request.paths, Selection(request.ranks, request.steps), progress)
         require_steps(run, request.paths)
-        baseline = load_run(request.baseline, options, progress) if request.baseline else None
+        baseline = screener.read(request.baseline, Selection(), progress) if request.baseline else None
         return run, baseline
+
+
+def screener_of(request: Request) -> Screener:
+    """How the run of a request is read."""
+    return Screener(
+        options=LoadOptions(cache_dir=request.cache_dir, workers=request.workers),
+        thresholds=Thresholds(dict(request.thresholds)),
+        folder=None if request.summaries is None else LocalFolder(request.summaries),
+    )
 
 
 def _begin(work: Callable[[], Result]) -> Future[Result]:

@@ -35,15 +35,30 @@ class JobFacts:
 
 def describe(facts: Iterable[JobFacts]) -> Layout:
     """Combine what the traces of all ranks say; where they contradict each other, the size is unknown."""
-    all_facts = list(facts)
-    groups = dict.fromkeys(group for each in all_facts for group in _groups(each))
+    groups: dict[ProcessGroup, None] = {}
+    sizes: set[int | None] = set()
+    backends: set[str | None] = set()
+    for each in facts:  # read once: of thousands of traces only what differs is kept
+        groups.update(dict.fromkeys(_groups(each)))
+        sizes.add(each.world_size)
+        backends.add(each.backend)
     listed = tuple(sorted(groups, key=lambda group: (group.name, group.ranks)))
     return Layout(
-        world_size=_agreed(each.world_size for each in all_facts),
-        backend=_agreed(each.backend for each in all_facts),
+        world_size=_agreed(sizes),
+        backend=_agreed(backends),
         groups=listed,
         **{dimension: _dimension(listed, pattern) for dimension, pattern in DIMENSION_WORDS.items()},
     )
+
+
+def pipeline_stages(layout: Layout) -> dict[int, int]:
+    """The stage of every rank that a pipeline group lists: its place there; empty without such groups."""
+    return {
+        rank: stage
+        for group in layout.groups
+        if DIMENSION_WORDS["pipeline_parallel"].search(group.description) and not COMPOUND.search(group.description)
+        for stage, rank in enumerate(group.ranks)
+    }
 
 
 def _agreed(values: Iterable[Value | None]) -> Value | None:

@@ -14,6 +14,7 @@ from tools.run.events import EventTable
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
 from tools.run.records import MonitorRecords
+from tools.run.screening import Screening
 
 SourceStatus = Literal["complete", "partial", "excluded"]
 RankOrigin = Literal["recorded", "file_name", "order"]
@@ -150,6 +151,7 @@ class Run:
     variables: Mapping[str, str] = field(default_factory=dict)  # of env.json where no rank of a trace holds them
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them
+    screening: Screening | None = None  # of many traced ranks: those compared by summary, of which ``ranks`` were read
 
     def rank(self, number: int) -> Rank:
         """The rank of that number."""
@@ -165,6 +167,11 @@ class Run:
     def rank_numbers(self) -> tuple[int, ...]:
         """All rank numbers, ascending."""
         return tuple(rank.rank for rank in self.ranks)
+
+    @property
+    def traced_count(self) -> int:
+        """The number of ranks whose traces were compared, by summary or in full."""
+        return len(self.ranks) if self.screening is None else self.screening.summarized
 
     @property
     def has_device(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
@@ -11,14 +12,16 @@ from tools.run.clock import align
 from tools.run.layout import JobFacts, describe
 from tools.run.model import Layout, Rank, Run, Source
 from tools.run.steps import find_steps
-from tools.sources.files import Failure, read_files
+from tools.sources.files import Failure, FilesRead, read_files
 from tools.sources.formats import Anchor, Contribution, RecordFormat
 from tools.sources.inventory import Inventory, take_inventory
 from tools.sources.options import LoadOptions, Progress, Silent
 from tools.sources.ranks import (
+    FileFacts,
     Part,
     contradiction,
     cut_traces,
+    file_facts,
     host_of,
     join_devices,
     join_tables,
@@ -27,7 +30,7 @@ from tools.sources.ranks import (
     sources,
 )
 from tools.sources.registry import RECORDS
-from tools.sources.trace_file import TraceFile
+from tools.sources.trace_file import TraceFacts, TraceFile
 
 __all__ = ["LoadOptions", "Progress", "load_run"]
 
@@ -45,7 +48,17 @@ def load_run(
 
     A file that cannot be used is left out with a note, as long as another can; ``InputError`` when none can.
     """
-    found = take_inventory(paths, options.limits, formats)
+    return load_found(paths, take_inventory(paths, options.limits, formats), options, progress, formats)
+
+
+def load_found(
+    paths: Sequence[Path],
+    found: Inventory,
+    options: LoadOptions = DEFAULT_OPTIONS,
+    progress: Progress | None = None,
+    formats: Sequence[RecordFormat] = RECORDS,
+) -> Run:
+    """The same of files that were listed already, perhaps not of all traces."""
     if not found.traces:
         return _untraced(paths, found, formats)
     read = read_files(found.traces, options, progress or Silent())
@@ -54,21 +67,63 @@ def load_run(
     if not traces and all(path.is_dir() for path in paths) and any(each.format.makes_run for each in found.records):
         return _untraced(paths, found, formats, failures)
     if not traces:
-        first = failures[0].reason
-        several = f"none of the {len(failures)} files can be used; the first: {first}"
-        raise InputError(first if len(failures) == 1 else several)
-    parts = parts_of(traces)
+        raise unusable(failures)
+    parts = parts_of_run(paths, [file_facts(trace) for trace in traces])
+    layout = describe(job_facts(part.file.facts) for part in parts if not part.rejected)
+    return _run(found, parts, read, layout, formats)
+
+
+def load_ranks(
+    found: Inventory,
+    parts: Sequence[Part],
+    ranks: Collection[int],
+    layout: Layout,
+    failures: Sequence[Failure] = (),
+    options: LoadOptions = DEFAULT_OPTIONS,
+    progress: Progress | None = None,
+    formats: Sequence[RecordFormat] = RECORDS,
+) -> Run:
+    """Read some ranks of a run whose files are known: ``parts`` of all its traces, ``failures`` of those that cannot
+    be read, and the layout that they describe."""
+    chosen = [part.file.path for part in parts if part.guess.rank in ranks and not part.rejected]
+    read = read_files(chosen, options, progress or Silent())
+    if not any(isinstance(result, TraceFile) for result in read.results):
+        raise unusable([result for result in read.results if isinstance(result, Failure)])
+    return _run(found, parts, replace(read, results=(*read.results, *failures)), layout, formats)
+
+
+def unusable(failures: Sequence[Failure]) -> InputError:
+    """The error where no trace can be used."""
+    first = failures[0].reason
+    several = f"none of the {len(failures)} files can be used; the first: {first}"
+    return InputError(first if len(failures) == 1 else several)
+
+
+def parts_of_run(paths: Sequence[Path], files: Sequence[FileFacts]) -> list[Part]:
+    """Every trace with its rank; InputError where the traces are not of one run."""
+    parts = parts_of(files)
     if reason := contradiction(parts):
         names = ", ".join(str(path) for path in paths)
         raise InputError(f"{names}: the traces {reason}, so they are not of one run; give the files of one run")
-    cut = cut_traces(parts)
-    used = _by_rank(part for part in parts if not part.rejected)
-    whole = _by_rank(part for own in used.values() for part in own if not part.trace.facts.cut)
+    return parts
+
+
+def job_facts(facts: TraceFacts) -> JobFacts:
+    """What a trace says of the job."""
+    return JobFacts(facts.metadata.world_size, facts.metadata.backend, facts.metadata.groups, facts.groups)
+
+
+def _run(
+    found: Inventory, parts: Sequence[Part], read: FilesRead, layout: Layout, formats: Sequence[RecordFormat]
+) -> Run:
+    """The run of the traces that were read, which may be those of some ranks only."""
+    traces = {result.path: result for result in read.results if isinstance(result, TraceFile)}
+    failures = [result for result in read.results if isinstance(result, Failure)]
+    used = _by_rank(part for part in parts if not part.rejected and part.file.path in traces)
+    whole = _by_rank(part for own in used.values() for part in own if not part.file.facts.cut)
     origin_ns, shifts = _common_axis(whole or used)
-    facts = [(part.trace.facts.metadata, part.trace.facts.groups) for own in used.values() for part in own]
-    layout = describe(JobFacts(known.world_size, known.backend, known.groups, seen) for known, seen in facts)
     records = _records(found, formats, Anchor(tuple(used), layout.world_size, origin_ns))
-    aligned = align([_rank(own, shifts[number], records.variables) for number, own in whole.items()])
+    aligned = align([_rank(own, traces, shifts[number], records.variables) for number, own in whole.items()])
     return Run(
         ranks=aligned.ranks,
         sources=(*sources(found.traces, parts, failures), *records.sources),
@@ -78,7 +133,7 @@ def load_run(
         records=records.records,
         step_log=records.step_log,
         variables={} if aligned.ranks else records.variables,
-        cut=cut,
+        cut=cut_traces(parts),
     )
 
 
@@ -127,7 +182,7 @@ def _by_rank(parts: Iterable[Part]) -> dict[int, list[Part]]:
 
 def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, int]]:
     """The Unix time of the run's zero (None when not known) and what to add to each rank's times."""
-    first = {rank: own[0].trace.facts for rank, own in by_rank.items()}
+    first = {rank: own[0].file.facts for rank, own in by_rank.items()}
     if len({facts.epoch for facts in first.values()}) > 1:
         return None, dict.fromkeys(first, 0)
     origin_ns = min(facts.origin_ns for facts in first.values())
@@ -135,8 +190,8 @@ def _common_axis(by_rank: dict[int, list[Part]]) -> tuple[int | None, dict[int, 
     return (origin_ns if known else None), {rank: facts.origin_ns - origin_ns for rank, facts in first.items()}
 
 
-def _rank(own: Sequence[Part], shift_ns: int, variables: Mapping[str, str]) -> Rank:
-    traces = [part.trace for part in own]
+def _rank(own: Sequence[Part], read: Mapping[Path, TraceFile], shift_ns: int, variables: Mapping[str, str]) -> Rank:
+    traces = [read[part.file.path] for part in own]
     table = join_tables(traces).moved(shift_ns)
     origin_ns = traces[0].facts.origin_ns - shift_ns
     steps = find_steps(table, [trace.facts.origin_ns - origin_ns for trace in traces[1:]])

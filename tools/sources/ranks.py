@@ -16,15 +16,33 @@ from pandas.api.types import union_categoricals
 from tools.run.events import DETAIL_COLUMNS, Details, EventTable
 from tools.run.model import CutTrace, Device, RankOrigin, Source
 from tools.sources.files import Failure
-from tools.sources.trace_file import TraceFile
+from tools.sources.trace_file import TraceFacts, TraceFile
 
 ROW_COLUMNS = ("row", "forward_row", "backward_row")
 DAY_NS = 86_400 * 10**9
 LONGEST_GAP_NS = DAY_NS  # between two traces of one rank: farther apart they are of two runs
+MOST_LISTED = 10  # notes on files; of a run of a thousand ranks there may be as many
 LINK_COLUMNS = ("correlation", "external")
 
 
-def clash(earlier: TraceFile, later: TraceFile) -> str:
+@dataclass(frozen=True)
+class FileFacts:
+    """What a trace file says of its rank and of its place in the run, apart from its events."""
+
+    path: Path
+    digest: str
+    facts: TraceFacts
+    last_ns: int  # the end of the last event, from ``facts.origin_ns``
+    processes: frozenset[str]  # whose threads the trace holds
+
+
+def file_facts(trace: TraceFile) -> FileFacts:
+    """The facts of a trace that was read."""
+    last_ns = int(trace.table.frame["end_ns"].max())
+    return FileFacts(trace.path, trace.digest, trace.facts, last_ns, frozenset(processes_of(trace.table)))
+
+
+def clash(earlier: FileFacts, later: FileFacts) -> str:
     """The reason why two traces of one rank cannot both belong to the run; "" when they can."""
     first, second = earlier.facts, later.facts
     name = earlier.path.name
@@ -32,11 +50,10 @@ def clash(earlier: TraceFile, later: TraceFile) -> str:
         return f"cannot be put on one time axis with {name}, which is of the same rank"
     if first.metadata.world_size != second.metadata.world_size:
         return f"is of a job of another size than {name}, which is of the same rank"
-    gap_ns = second.origin_ns - first.origin_ns - int(earlier.table.frame["end_ns"].max())
+    gap_ns = second.origin_ns - first.origin_ns - earlier.last_ns
     if gap_ns < 0:
         return f"overlaps {name} in time, which is of the same rank"
-    processes = processes_of(earlier.table), processes_of(later.table)
-    if all(processes) and not processes[0] & processes[1]:
+    if earlier.processes and later.processes and not earlier.processes & later.processes:
         return f"is of another process than {name}, which is of the same rank: of another start of the training"
     if gap_ns > LONGEST_GAP_NS:
         return f"was recorded {gap_ns / DAY_NS:.1f} days after {name}, which is of the same rank"
@@ -139,6 +156,12 @@ def assign_ranks(paths: Sequence[Path], recorded: Sequence[int | None]) -> list[
     return [guess or RankGuess(next(free), "order") for guess in guesses]
 
 
+def named_ranks(paths: Sequence[Path]) -> dict[Path, int] | None:
+    """The rank in the name of every file; None where a name holds none."""
+    named = {path: rank for path in paths if (rank := _named_rank(path)) is not None}
+    return named if len(named) == len(paths) else None
+
+
 def _named_rank(path: Path) -> int | None:
     patterns = NAMED_RANK[:2] if HANDLER_NAME.match(path.name) else NAMED_RANK
     for text in (path.name, path.parent.name):
@@ -153,82 +176,87 @@ HOUR_NS = 3600 * 10**9
 
 @dataclass(frozen=True)
 class Part:
-    """A trace and whose it is; ``rejected`` says why it is not used, "" when it is."""
+    """A trace file and whose it is; ``rejected`` says why it is not used, "" when it is."""
 
-    trace: TraceFile
+    file: FileFacts
     guess: RankGuess
     rejected: str = ""
 
 
-def parts_of(traces: Sequence[TraceFile]) -> list[Part]:
-    """Every trace with its rank, those rejected that repeat or contradict another one."""
-    guesses = assign_ranks([trace.path for trace in traces], [trace.facts.metadata.rank for trace in traces])
-    ordered = sorted(map(Part, traces, guesses), key=lambda part: (part.guess.rank, part.trace.facts.origin_ns))
+def parts_of(files: Sequence[FileFacts]) -> list[Part]:
+    """Every file with its rank, those rejected that repeat or contradict another one."""
+    guesses = assign_ranks([file.path for file in files], [file.facts.metadata.rank for file in files])
+    ordered = sorted(map(Part, files, guesses), key=lambda part: (part.guess.rank, part.file.facts.origin_ns))
     parts: list[Part] = []
     first_with: dict[str, Path] = {}
-    last_of: dict[int, TraceFile] = {}
+    last_of: dict[int, FileFacts] = {}
     for part in ordered:
         before = last_of.get(part.guess.rank)
-        same = first_with.setdefault(part.trace.digest, part.trace.path)
-        if same != part.trace.path:
+        same = first_with.setdefault(part.file.digest, part.file.path)
+        if same != part.file.path:
             reason = f"holds the same bytes as {same.name}"
         else:
-            reason = clash(before, part.trace) if before else ""
+            reason = clash(before, part.file) if before else ""
         parts.append(replace(part, rejected=reason))
-        if not reason and not part.trace.facts.cut:
-            last_of[part.guess.rank] = part.trace
+        if not reason and not part.file.facts.cut:
+            last_of[part.guess.rank] = part.file
     return parts
 
 
 def cut_traces(parts: Sequence[Part]) -> tuple[CutTrace, ...]:
     """The traces of which an unknown part is missing, so that nothing may be measured on them."""
     return tuple(
-        CutTrace(each.trace.path, each.guess.rank, facts.cut, facts.events, facts.text_bytes)
+        CutTrace(each.file.path, each.guess.rank, facts.cut, facts.events, facts.text_bytes)
         for each in parts
-        if (facts := each.trace.facts).cut and not each.rejected
+        if (facts := each.file.facts).cut and not each.rejected
     )
 
 
 def sources(files: Sequence[Path], parts: Sequence[Part], failures: Sequence[Failure]) -> tuple[Source, ...]:
     """One record per file, in the order of the files."""
-    found = {part.trace.path: _source(part) for part in parts}
+    found = {part.file.path: _source(part) for part in parts}
     found |= {failure.path: Source(failure.path, "unknown", (), "excluded", failure.reason) for failure in failures}
     return tuple(found[path] for path in files if path in found)
 
 
 def _source(part: Part) -> Source:
-    facts = part.trace.facts
+    facts = part.file.facts
     return Source(
-        path=part.trace.path,
+        path=part.file.path,
         format=facts.format,
         ranks=(part.guess.rank,),
         status="excluded" if part.rejected else facts.status,
         note="; ".join(text for text in (part.rejected, facts.note, part.guess.assumed) if text),
         bytes=facts.bytes,
         events=facts.events,
-        digest=part.trace.digest,
+        digest=part.file.digest,
     )
 
 
 def notes(parts: Sequence[Part], failures: Sequence[Failure]) -> list[str]:
-    """Notes on the files of a run, one sentence each."""
+    """Notes on the files of a run, one sentence each; of many alike the first, and how many more there are."""
     found = []
     for part in parts:
-        name = part.trace.path.name
+        name = part.file.path.name
         if part.rejected:
             found.append(f"{name} was left out: it {part.rejected}")
             continue
-        found += [f"{name}: {text}" for text in (part.trace.facts.note, part.guess.assumed) if text]
-    found += [f"left out: {failure.reason}" for failure in failures]
-    if len({part.trace.facts.epoch for part in parts if not part.rejected}) > 1:
-        found.append("not all traces record the time of day, so times of different ranks may not be comparable")
-    return found
+        found += [f"{name}: {text}" for text in (part.file.facts.note, part.guess.assumed) if text]
+    left_out = _first([f"left out: {failure.reason}" for failure in failures], "files were left out as well")
+    if len({part.file.facts.epoch for part in parts if not part.rejected}) > 1:
+        left_out.append("not all traces record the time of day, so times of different ranks may not be comparable")
+    return [*_first(found, "such notes on other traces"), *left_out]
+
+
+def _first(texts: list[str], more: str) -> list[str]:
+    rest = len(texts) - MOST_LISTED
+    return texts if rest <= 0 else [*texts[:MOST_LISTED], f"{rest:,} {more}"]
 
 
 def contradiction(parts: Sequence[Part]) -> str:
     """The reason why the ranks' traces cannot be those of one run; "" when they can."""
-    first = {part.guess.rank: part.trace for part in reversed(parts) if not part.rejected}
-    facts = [trace.facts for trace in first.values()]
+    first = {part.guess.rank: part.file for part in reversed(parts) if not part.rejected}
+    facts = [file.facts for file in first.values()]
     sizes = sorted({each.metadata.world_size for each in facts if each.metadata.world_size is not None})
     found = []
     if len(sizes) > 1:

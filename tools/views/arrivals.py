@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from tools.intervals import covered, intersect, union
-from tools.views.collectives import collectives
+from tools.views.collectives import PLACE, collectives
 from tools.views.profile import Profile, memoized
 from tools.views.step_modes import step_modes
 
@@ -20,19 +20,15 @@ from tools.views.step_modes import step_modes
 DIXON_Q95 = {3: 0.970, 4: 0.829, 5: 0.710, 6: 0.625, 7: 0.568, 8: 0.526, 9: 0.493, 10: 0.466}
 SIGMAS = 3.0
 STEADY_STEPS = 3
+BY_RANKS = ("seen", "last_rank", "shortest_ns")
 
 
 @memoized
 def waits(profile: Profile) -> pd.DataFrame:
-    """Matched rows of ``collectives`` with columns last_rank, shortest_ns, wait_ns (for it), exposed_wait_ns."""
-    table = collectives(profile)
-    table = table[table["match"] >= 0].reset_index(drop=True)
-    duration = table["end_ns"] - table["start_ns"]
-    order = np.lexsort((-table["start_ns"].to_numpy(), duration.to_numpy(), table["match"].to_numpy()))
-    first = table["match"].iloc[order].drop_duplicates().index
-    last = pd.Series(table["rank"].loc[first].to_numpy(), index=table["match"].loc[first].to_numpy())
-    shortest = duration.groupby(table["match"]).transform("min")
-    table = table.assign(last_rank=table["match"].map(last), shortest_ns=shortest, wait_ns=duration - shortest)
+    """Matched rows of ``collectives`` with columns seen (by how many ranks), last_rank, shortest_ns, wait_ns (for it),
+    exposed_wait_ns. Of many ranks the summaries of all say who came last, which may be a rank not read in full."""
+    table = _shared(profile)
+    table = table.assign(wait_ns=table["end_ns"] - table["start_ns"] - table["shortest_ns"])
     exposed = np.zeros(len(table), dtype=np.int64)
     for rank in profile.ranks:
         mine = (table["rank"] == rank.rank.rank).to_numpy()
@@ -42,16 +38,47 @@ def waits(profile: Profile) -> pd.DataFrame:
     return table.assign(exposed_wait_ns=exposed)
 
 
+def _shared(profile: Profile) -> pd.DataFrame:
+    """The rows of ``collectives`` that several ranks share, with seen, last_rank and shortest_ns."""
+    table, screening = collectives(profile), profile.run.screening
+    if screening is None:
+        return _by_durations(table[table["match"] >= 0].reset_index(drop=True))
+    known = table.merge(screening.collectives, on=[*PLACE, "sequence"], how="left")
+    summarized = known["instance"].notna()
+    lone = (known["match"] < 0) & summarized
+    match = known["match"].where(~lone, known["instance"].fillna(0).astype("int64") + int(table["match"].max()) + 1)
+    known = known.assign(match=match.astype("int64"))
+    others = _by_durations(table[(table["match"] >= 0) & ~summarized])
+    columns = [*others.columns]
+    whole = known[summarized][columns].astype({name: "int64" for name in BY_RANKS})
+    return pd.concat([whole, others], ignore_index=True).sort_values(["rank", "start_ns"], ignore_index=True)
+
+
+def _by_durations(table: pd.DataFrame) -> pd.DataFrame:
+    """Matched rows; who came last by the durations of the ranks that were read."""
+    duration = table["end_ns"] - table["start_ns"]
+    order = np.lexsort((-table["start_ns"].to_numpy(), duration.to_numpy(), table["match"].to_numpy()))
+    first = table["match"].iloc[order].drop_duplicates().index
+    last = pd.Series(table["rank"].loc[first].to_numpy(), index=table["match"].loc[first].to_numpy())
+    matches = duration.groupby(table["match"])
+    return table.assign(
+        seen=matches.transform("size"), last_rank=table["match"].map(last), shortest_ns=matches.transform("min")
+    )
+
+
 @memoized
 def arrivals(profile: Profile) -> pd.DataFrame:
     """One row per matched collective, in order of time.
 
-    Columns: match, kind, group, group_size, bytes (largest of the ranks), step, ranks (how many), longest_ns, mean_ns,
+    Columns: match, kind, group, group_size, bytes (largest of the ranks), step, ranks (how many share it; what follows
+    is of those that were read in full), longest_ns, mean_ns,
     shortest_ns, end_spread_ns, wait_ratio, last_rank, outlier (the last one is alone by Dixon's test or three sigma),
     caused_ns (exposed waiting, mean over the ranks that waited).
     """
     table = waits(profile)
-    table = table.assign(duration_ns=table["end_ns"] - table["start_ns"])
+    table = table.assign(
+        duration_ns=table["end_ns"] - table["start_ns"], waits_for_another=table["rank"] != table["last_rank"]
+    )
     grouped = table.groupby("match", sort=False)
     result = grouped.agg(
         kind=("kind", "first"),
@@ -59,7 +86,8 @@ def arrivals(profile: Profile) -> pd.DataFrame:
         group_size=("group_size", "first"),
         bytes=("bytes", "max"),
         step=("step", "first"),
-        ranks=("rank", "size"),
+        ranks=("seen", "first"),
+        waiting=("waits_for_another", "sum"),
         start_ns=("start_ns", "min"),
         first_end_ns=("end_ns", "min"),
         last_end_ns=("end_ns", "max"),
@@ -69,7 +97,7 @@ def arrivals(profile: Profile) -> pd.DataFrame:
         last_rank=("last_rank", "first"),
         caused_ns=("exposed_wait_ns", "sum"),
     ).reset_index()
-    result["caused_ns"] = result["caused_ns"] / (result["ranks"] - 1)
+    result["caused_ns"] = result["caused_ns"] / result.pop("waiting").clip(lower=1)
     result["end_spread_ns"] = result["last_end_ns"] - result["first_end_ns"]
     result["wait_ratio"] = 1.0 - result["mean_ns"] / result["longest_ns"].clip(lower=1)
     result["outlier"] = _outliers(table, result)
@@ -78,9 +106,14 @@ def arrivals(profile: Profile) -> pd.DataFrame:
 
 @memoized
 def blame(profile: Profile) -> pd.DataFrame:
-    """Who is waited for: index rank, columns caused_ns, share, steps (as the first), waited_ns (its own wait)."""
-    table = arrivals(profile)
+    """Who is waited for: index rank, columns caused_ns, share, steps (as the first), waited_ns (its own wait).
+
+    Of many ranks those that were read in full, with their shares of the waiting of all.
+    """
     numbers = [rank.rank.rank for rank in profile.ranks]
+    if profile.run.screening is not None:
+        return profile.run.screening.waiting.loc[numbers]
+    table = arrivals(profile)
     caused = table.groupby("last_rank")["caused_ns"].sum().reindex(numbers, fill_value=0.0)
     per_step = table.groupby(["step", "last_rank"])["caused_ns"].sum()
     per_step = per_step[per_step > 0]
