@@ -21,7 +21,7 @@ from tools.sources.files import Failure
 from tools.sources.inventory import Inventory, take_inventory
 from tools.sources.load import job_facts, load_found, load_ranks, parts_of_run, unusable
 from tools.sources.options import LoadOptions, Progress
-from tools.sources.ranks import FileFacts, named_ranks
+from tools.sources.ranks import FileFacts, Part, named_ranks
 from tools.summaries.choice import Choice, choose
 from tools.summaries.executor import Executor, LocalProcesses
 from tools.summaries.folder import LocalFolder, SummaryFolder
@@ -88,30 +88,38 @@ class Screener:
         traces = [
             SummarizedTrace(part.guess.rank, part.file.facts.origin_ns, partial(summaries.read, part.file.path))
             for part in parts
-            if not part.rejected
+            if not part.rejected and not part.file.facts.cut  # nothing is measured on a cut trace
         ]
         joined = join(traces, steps)
-        if len(joined.ranks) + len(failures) < self._least:
+        unread = _unread(parts, joined, failures)
+        if len(joined.ranks) + len(unread) < self._least:
             return load_found(paths, found, self.options, progress).select((), steps)
         choice = choose(joined, layout, self.thresholds)
         run = load_ranks(found, parts, choice.why, layout, failures, self.options, progress).select((), steps)
         known = joined.known([trace for trace in traces if trace.rank in run.rank_numbers])
-        screening = _screening(joined, choice, failures, known, run.rank_numbers)
+        screening = _screening(joined, choice, unread, known, run.rank_numbers)
         return replace(run, screening=screening, notes=(*summaries.reduced.notes, *run.notes))
 
 
 def _screening(
-    joined: Joined, choice: Choice, failures: Sequence[Failure], known: pd.DataFrame, read: Sequence[int]
+    joined: Joined, choice: Choice, unread: Sequence[Unread], known: pd.DataFrame, read: Sequence[int]
 ) -> Screening:
     columns = {"caused_ns": "caused_ns", "share": "share", "first_steps": "steps", "waited_ns": "waited_ns"}
     return Screening(
-        found=len(joined.ranks) + len(failures),
+        found=len(joined.ranks) + len(unread),
         groups=tuple(replace(each, read=tuple(sorted(set(each.ranks) & set(read)))) for each in choice.groups),
         waiting=joined.ranks[list(columns)].rename(columns=columns),
         collectives=known,
         why={rank: reason for rank, reason in choice.why.items() if rank in read},
-        unread=tuple(Unread(each.path.name, each.reason) for each in failures),
+        unread=tuple(unread),
     )
+
+
+def _unread(parts: Sequence[Part], joined: Joined, failures: Sequence[Failure]) -> list[Unread]:
+    """The traces without a summary, and those of ranks on which nothing could be measured."""
+    lost = [part for part in parts if not part.rejected and part.guess.rank not in joined.ranks.index]
+    said = [Unread(part.file.path.name, part.file.facts.cut or "it holds no whole step") for part in lost]
+    return [*(Unread(each.path.name, each.reason) for each in failures), *said]
 
 
 def _named(found: Inventory, ranks: Sequence[int]) -> Inventory:
