@@ -19,7 +19,7 @@ from tools.run.packing import DamagedError
 from tools.run.screening import Screening, Unread
 from tools.sources.files import Failure
 from tools.sources.inventory import Inventory, take_inventory
-from tools.sources.load import job_facts, load_found, load_ranks, parts_of_run, unusable
+from tools.sources.load import job_facts, load_found, load_ranks, parts_of_run
 from tools.sources.options import LoadOptions, Progress
 from tools.sources.ranks import FileFacts, Part, named_ranks
 from tools.summaries.choice import Choice, choose
@@ -63,6 +63,8 @@ class Screener:
             )
             executor = self.executor or LocalProcesses(self.options.worker_count())
             reduced = reduce_traces(found.traces, folder, executor, self.options, progress)
+            if not reduced.summaries:
+                return load_found(paths, found, self.options, progress).select((), selection.steps)
             return self._screened(paths, found, _Summaries(folder, reduced), selection.steps, progress)
 
     def _many(self, found: Inventory) -> bool:
@@ -134,8 +136,6 @@ class _Summaries:
     """The summaries of a run's traces; ``files`` holds their facts once ``job_facts`` was read through."""
 
     def __init__(self, folder: SummaryFolder, reduced: Reduced) -> None:
-        if not reduced.summaries:
-            raise unusable(reduced.failures)
         self.reduced = reduced
         self.files: list[FileFacts] = []
         self._folder = folder
