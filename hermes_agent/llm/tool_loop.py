@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ from pydantic import Field
 from hermes_agent.llm.budget import Budget, BudgetExceeded, Limits, take_turn
 from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from hermes_agent.llm.sanitize import clean, fence, one_line
-from tools.agent_tools.tool import Arguments, Tool, read_tool
+from tools.agent_tools.tool import Arguments, Tool
 from tools.errors import HermesError, UsageError
 
 _LOG = logging.getLogger(__name__)
@@ -66,7 +67,11 @@ class ResultStore:
 
     def reader(self) -> Tool:
         """The tool with which the model reads on in a result that it was shown the start of."""
-        return read_tool(read_result, _Lines).bind(self.texts)
+        return Tool(READ_RESULT, inspect.cleandoc(read_result.__doc__ or ""), _Lines, self._read)
+
+    def _read(self, asked: Arguments) -> str:
+        assert isinstance(asked, _Lines)
+        return read_result(self.texts, asked)
 
 
 def read_result(results: Mapping[str, str], asked: _Lines) -> str:

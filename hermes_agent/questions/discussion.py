@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 from functools import cached_property
@@ -16,9 +15,10 @@ from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.ledger import ContinuedLedger, render
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
+from tools.agent_tools.context import measured_on
 from tools.errors import UsageError
 from tools.findings import Argument, Fact, Sentence
-from tools.judgement.catalog import measure, metrics
+from tools.judgement.catalog import metrics
 from tools.views.profile import Profile
 
 METRIC_SLOT = re.compile(r"\{([a-z]+_\w+)(?::([^{}]*))?\}")
@@ -39,11 +39,7 @@ class Discussion:
 
     def measure(self, metric: str, **arguments: Argument) -> Fact:
         """A figure measured now on the run, arguments that are None left out; UsageError where the run has none."""
-        given = {name: value for name, value in arguments.items() if value is not None}
-        fact = measure(self.profile(), metric, **given)
-        if not math.isfinite(fact.value):
-            raise UsageError(f"nothing was recorded that {metric} could be measured on")
-        return fact
+        return measured_on(self.profile(), metric, arguments)
 
     def measured(self, metric: str, **arguments: Argument) -> Fact | None:
         """The same, None where the run has none."""

@@ -17,25 +17,27 @@ from hermes_agent.llm.tool_loop import ResultStore, run_dialogue
 from hermes_agent.model.display import plain
 from hermes_agent.model.events import Emit
 from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
-from hermes_agent.questions.advice import what_if as predicted
-from hermes_agent.questions.causes import about, unanswered_checks
+from hermes_agent.questions.causes import about
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.evidence_lookup import for_text, look_up
 from hermes_agent.questions.question import Question, Subject
+from hermes_agent.questions.tool_context import DiscussedRun
 from hermes_agent.statements.answer import answer_tokens, facts_chars
 from hermes_agent.statements.attempt import Accepted, Declined, checked_statements, passing_on, spent_line
 from hermes_agent.statements.context import CheckContext, names_of
 from hermes_agent.statements.facts import hosts_of, short_facts
 from hermes_agent.statements.private import sendable_discussion
 from hermes_agent.statements.record import Statements
+from hermes_agent.statements.tool_text import result_text
 from prompts.load import render
-from tools.agent_tools.run_tools import RUN_TOOLS
+from tools.agent_tools.diagnosis import Evidence
+from tools.agent_tools.registry import TOOLS
+from tools.agent_tools.result import Result
 from tools.agent_tools.tool import Arguments, NoArguments, ReadTool, Tool, read_tool
 from tools.errors import ModelError, UsageError
 from tools.knowledge.taxonomy import causes
 
 ANYTHING = Question("", "")
-OF_ELSEWHERE = ("similar_cases", "advice")  # what they name is not what this run has
+OF_ELSEWHERE = ("cases", "advice")  # what they name is not what this run has
 TEXT_CHARS = 20_000
 MOST_TEXTS = 32
 MAX_ROUNDS = 8
@@ -57,81 +59,40 @@ class OfAnyCause(Arguments):
     cause: str | None = Field(default=None, max_length=60, description="id of a cause; without it all causes found")
 
 
-class OfText(Arguments):
-    """A description in words."""
-
-    text: str = Field(min_length=3, max_length=500, description="what is seen: operation, symptom, hardware")
-
-
-class OfId(Arguments):
-    """Anything that has an id or a name."""
-
-    id: str = Field(max_length=80, description="E7, A1, C2, the name of a check such as io.data_loader, or of a cause")
-
-
-def diagnosis_summary(discussion: Discussion, _: NoArguments) -> str:
+def diagnosis_summary(discussion: Discussion, _: NoArguments) -> Result:
     """The diagnosis in short: verdict, causes with their figures, the first change to make, what is open."""
-    return f"Verdict: {discussion.diagnosis.verdict}\n{summarise(discussion, ANYTHING)}"
+    return Result(text=f"Verdict: {discussion.diagnosis.verdict}\n{summarise(discussion, ANYTHING)}")
 
 
-def explain_cause(discussion: Discussion, asked: OfCause) -> str:
+def explain_cause(discussion: Discussion, asked: OfCause) -> Result:
     """Evidence for and against one cause: found, small, looked for and absent, open, or not looked for at all."""
-    return about(discussion, _subject(asked.cause, asked.mechanism))
+    return Result(text=about(discussion, _subject(asked.cause, asked.mechanism)))
 
 
-def what_if(discussion: Discussion, asked: OfCause) -> str:
-    """Predicted step time with one cause gone, by replay of the recorded steps."""
-    return predicted(discussion, Question("", "", subject=_subject(asked.cause, asked.mechanism)))
-
-
-def advice(discussion: Discussion, asked: OfAnyCause) -> str:
+def advice(discussion: Discussion, asked: OfAnyCause) -> Result:
     """Changes to make, the largest gain first: how, predicted gain, risk and how to verify."""
-    return what_to_change(discussion, Question("", "", subject=_subject(asked.cause) if asked.cause else None))
+    subject = _subject(asked.cause) if asked.cause else None
+    return Result(text=what_to_change(discussion, Question("", "", subject=subject)))
 
 
-def what_is_missing(discussion: Discussion, _: NoArguments) -> str:
-    """Checks that could not be answered, why, and what to record for them."""
-    return unanswered_checks(discussion, ANYTHING)
-
-
-def baseline_comparison(discussion: Discussion, _: NoArguments) -> str:
+def baseline_comparison(discussion: Discussion, _: NoArguments) -> Result:
     """Changes against the baseline run, if the run was diagnosed with one."""
-    return against_baseline(discussion, ANYTHING)
-
-
-def similar_cases(discussion: Discussion, asked: OfText) -> str:
-    """Public cases close to a description. They suggest what to try and are never evidence for this run."""
-    return for_text(discussion, asked.text) or "No public case is close enough to that description."
-
-
-def rows_behind(discussion: Discussion, asked: OfId) -> str:
-    """The record of an id: a figure measured again with its rows, a case, advice or a check in full.
-
-    Figures inside rows have no id of their own and cannot be cited; only the figure of the id itself can.
-    """
-    shown = look_up(discussion, asked.id)
-    lines = [shown.title, *(line for line in shown.lines if not line.startswith("Source: "))]
-    if (table := shown.table) is not None:
-        lines.append(f"Rows, {len(table.rows)} of {table.total}:")
-        lines += [" | ".join(row) for row in (table.columns, *table.rows)]
-    return "\n".join(lines)
+    return Result(text=against_baseline(discussion, ANYTHING))
 
 
 DIAGNOSIS_TOOLS: tuple[ReadTool[Discussion], ...] = (
     read_tool(diagnosis_summary, NoArguments),
     read_tool(explain_cause, OfCause),
-    read_tool(what_if, OfCause),
     read_tool(advice, OfAnyCause),
-    read_tool(what_is_missing, NoArguments),
     read_tool(baseline_comparison, NoArguments),
-    read_tool(similar_cases, OfText),
-    read_tool(rows_behind, OfId),
 )
 
 
 def tools_for(discussion: Discussion) -> dict[str, Tool]:
     """All tools by name, ready to be called on this discussion."""
-    tools = [tool.bind(discussion) for tool in DIAGNOSIS_TOOLS] + [tool.bind(discussion) for tool in RUN_TOOLS]
+    run = DiscussedRun(discussion)
+    tools = [tool.bind(discussion, result_text) for tool in DIAGNOSIS_TOOLS]
+    tools += [tool.bind(run, result_text) for tool in TOOLS]
     return {tool.name: tool for tool in tools}
 
 
@@ -143,7 +104,7 @@ def remembering(tools: Mapping[str, Tool], texts: list[str]) -> dict[str, Tool]:
 def _remembering(tool: Tool, texts: list[str]) -> Callable[[Arguments], str]:
     def call(asked: Arguments) -> str:
         text = tool.function(asked)
-        of_case = isinstance(asked, OfId) and asked.id.strip("[ ").upper()[:1] in ("A", "C")
+        of_case = isinstance(asked, Evidence) and (asked.id or "").strip("[ ").upper()[:1] in ("A", "C")
         if tool.name not in OF_ELSEWHERE and not of_case:
             texts.append(text[:TEXT_CHARS])
             del texts[:-MOST_TEXTS]

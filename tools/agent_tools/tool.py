@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
+    from tools.agent_tools.records import CaseRow, CheckRow, EvidenceRow
+    from tools.agent_tools.result import Result
     from tools.findings import Argument, Fact
     from tools.views.profile import Profile
 
@@ -59,21 +61,37 @@ class ReadTool(Generic[Context]):
     name: str
     description: str
     arguments: type[Arguments]
-    function: Callable[[Context, Arguments], str]
+    function: Callable[[Context, Arguments], Result]
+    diagnosed: bool = False  # it reads the diagnosis and not the run alone
 
-    def bind(self, context: Context) -> Tool:
-        """The tool on one context."""
-        return Tool(self.name, self.description, self.arguments, lambda asked: self.function(context, asked))
+    @property
+    def schema(self) -> dict[str, object]:
+        """JSON Schema of the arguments object."""
+        return self.arguments.model_json_schema()
+
+    def check(self, given: Mapping[str, object] | str) -> Arguments:
+        """The arguments, from a mapping or a JSON text; raises UsageError naming each fault and what is allowed."""
+        return check_arguments(self.name, self.arguments, given)
+
+    def call(self, context: Context, given: Mapping[str, object] | str) -> Result:
+        """Check the arguments and run the tool; raises HermesError with a sentence for the caller."""
+        return self.function(context, self.check(given))
+
+    def bind(self, context: Context, write: Callable[[Result], str]) -> Tool:
+        """The tool on one context, for a reader of text."""
+        return Tool(self.name, self.description, self.arguments, lambda asked: write(self.function(context, asked)))
 
 
-def read_tool(function: Callable[[Context, ArgumentsType], str], arguments: type[ArgumentsType]) -> ReadTool[Context]:
+def read_tool(
+    function: Callable[[Context, ArgumentsType], Result], arguments: type[ArgumentsType], *, diagnosed: bool = False
+) -> ReadTool[Context]:
     """The tool of a function, under the function's own name."""
 
-    def run(context: Context, asked: Arguments) -> str:
+    def run(context: Context, asked: Arguments) -> Result:
         assert isinstance(asked, arguments)
         return function(context, asked)
 
-    return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, run)
+    return ReadTool(function.__name__, inspect.cleandoc(function.__doc__ or ""), arguments, run, diagnosed)
 
 
 def check_arguments(name: str, model: type[Arguments], given: Mapping[str, object] | str) -> Arguments:
@@ -101,12 +119,6 @@ def describe_faults(error: ValidationError, model: type[BaseModel]) -> str:
     return "; ".join(faults)
 
 
-ROWS = 10  # rows a tool gives unless more are asked for
-MOST_ROWS = 40
-
-Figure: TypeAlias = "tuple[str, str, Mapping[str, Argument]]"  # label, metric and its arguments
-
-
 class ToolContext(Protocol):
     """The run under discussion. The implementation numbers the facts and stores them for the session."""
 
@@ -114,32 +126,30 @@ class ToolContext(Protocol):
         """The run; raises InputError when it cannot be read any more."""
         ...
 
+    def baseline(self) -> Profile | None:
+        """The run to compare with; None where none was named."""
+        ...
+
     def measure(self, metric: str, **arguments: Argument) -> Fact:
         """A finite figure measured now; raises UsageError where the run cannot give it."""
         ...
 
-    def say(self, template: str, *facts: Fact, names: tuple[str, ...] = ()) -> str:
-        """The template with ``{0}`` written as value, unit and id of the first fact, ``{n0}`` as a quoted name."""
+    def cite(self, fact: Fact) -> str:
+        """The id under which the fact can be cited; "" where there is no diagnosis that could hold it."""
         ...
 
+    def checks(self) -> Sequence[CheckRow]:
+        """The outcomes of all checks of the diagnosis."""
+        ...
 
-def measured(context: ToolContext, figures: Iterable[Figure]) -> list[str]:
-    """One line per figure: its value with an id, or why the run cannot give it."""
-    lines = []
-    for label, metric, arguments in figures:
-        try:
-            fact = context.measure(metric, **arguments)
-        except UsageError as error:
-            lines.append(f"- {label}: cannot be measured: {error}")
-        else:
-            lines.append("- " + context.say(f"{label}: {{0}}", fact))
-    return lines
+    def evidence_rows(self) -> Sequence[EvidenceRow]:
+        """The figures of the diagnosis and those measured since."""
+        ...
 
+    def similar_cases(self, text: str | None) -> Sequence[CaseRow]:
+        """Cases like a text, without one those like this run."""
+        ...
 
-def page(lines: list[str], total: int, what: str) -> str:
-    """The lines, and a sentence about how many there would be."""
-    if not lines:
-        return f"There are no {what}."
-    if total > len(lines):
-        lines = [*lines, f"Shown are `{len(lines)} of {total}` {what}; narrow the question or raise limit."]
-    return "\n".join(lines)
+    def record(self, identifier: str) -> str:
+        """The record of E7, A1, C2, a check or a cause as text; raises UsageError where there is none."""
+        ...

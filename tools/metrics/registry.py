@@ -16,6 +16,7 @@ from tools.metrics import (
     computation,
     cut_traces,
     idle,
+    instances,
     io,
     memory,
     named_time,
@@ -97,7 +98,7 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    *(attribution, computation, cut_traces, idle, io, memory, named_time, rank_speed, step_modes, step_time),
+    *(attribution, computation, cut_traces, idle, instances, io, memory, named_time, rank_speed, step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(collector, own_time, samples, saves, series),

@@ -24,6 +24,10 @@ ALLOWED = {
     "env": set[str](),
     "steps RUN": RECORDS | TABLES,
     "ranks RUN": RECORDS | TABLES,
+    "operators RUN": RECORDS | TABLES,
+    "collectives RUN --json": RECORDS | TABLES,
+    "tool --list": RECORDS | TABLES,
+    "tool checks RUN": RECORDS | TABLES,  # of a run that was diagnosed before
     "cases show garbage_collection": RECORDS | {"yaml", "cython_runtime"},
     "cases search loader": RECORDS | TABLES - {"pandas", "pyarrow"},
     "diagnose RUN --no-cache": RECORDS | TABLES | LANGGRAPH,

@@ -132,8 +132,8 @@ def test_a_remote_model_cannot_search_or_open_private_cases(
     whole = Discussion(recalling, WithCases(index))
     model = ScriptedModel(
         [
-            Reply(calls=(ToolCall("a", "similar_cases", json.dumps({"text": LIKE.text})),)),
-            Reply(calls=(ToolCall("b", "rows_behind", json.dumps({"id": "C1"})),)),
+            Reply(calls=(ToolCall("a", "cases", json.dumps({"text": LIKE.text})),)),
+            Reply(calls=(ToolCall("b", "evidence", json.dumps({"id": "C1"})),)),
             answer_of(statement(f"The loader costs {{{COST}}} per step.")),
         ]
     )

@@ -57,33 +57,35 @@ def of_gemm(slot: str = FIRST_NEW) -> str:
 
 def test_a_tool_measures_and_its_figure_can_be_cited(tmp_path: Path) -> None:
     about = discussion()
-    model = scripted(call("slowest_kernels", rank=0, contains="sgemm"), of_gemm())
+    model = scripted(call("find_events", rank=0, group_by="name", contains="sgemm"), of_gemm())
     outcome, listener = asked(tmp_path, model, about)
     assert isinstance(outcome, Accepted)
     assert outcome.text == f"The `volta_sgemm_128x64_nn` kernels take 50.0 ms [{FIRST_NEW}] per step."
-    assert about.evidence[FIRST_NEW].metric == "rank_kernel_ms"
+    assert about.evidence[FIRST_NEW].metric == "events_ms"
     assert about.evidence[FIRST_NEW].value == pytest.approx(50.0)
-    assert "The model asks slowest_kernels(rank=0, contains=sgemm)." in listener.notices
+    assert "The model asks find_events(rank=0, contains=sgemm, group_by=name)." in listener.notices
     assert "little-llm: 2 calls" in outcome.note
 
 
 def test_a_name_that_no_tool_gave_is_refused_twice_and_declined(tmp_path: Path) -> None:
     wrong = of_gemm().replace("volta", "ampere")
-    outcome, listener = asked(tmp_path, scripted(call("slowest_kernels", rank=0), wrong, wrong), discussion())
+    outcome, listener = asked(
+        tmp_path, scripted(call("find_events", rank=0, group_by="name"), wrong, wrong), discussion()
+    )
     assert isinstance(outcome, Declined)
     assert "has the name 'ampere_sgemm_128x64_nn'" in outcome.reason
     assert (len(listener.rejections), listener.streamed) == (1, "")
 
 
 def test_the_repair_may_measure_again(tmp_path: Path) -> None:
-    model = scripted(of_gemm(), call("slowest_kernels", rank=0, contains="sgemm"), of_gemm())
+    model = scripted(of_gemm(), call("find_events", rank=0, group_by="name", contains="sgemm"), of_gemm())
     outcome, _ = asked(tmp_path, model, discussion())
     assert isinstance(outcome, Accepted)
     assert f"there is no id '{FIRST_NEW}'" in model.requests[1].messages[-1].content
 
 
 def test_prose_in_place_of_the_record_is_asked_for_again(tmp_path: Path) -> None:
-    model = scripted(call("slowest_kernels", rank=0, contains="sgemm"), "They take 50 ms.", of_gemm())
+    model = scripted(call("find_events", rank=0, group_by="name", contains="sgemm"), "They take 50 ms.", of_gemm())
     outcome, listener = asked(tmp_path, model, discussion())
     assert isinstance(outcome, Accepted)
     assert "They take" not in listener.streamed
@@ -92,7 +94,12 @@ def test_prose_in_place_of_the_record_is_asked_for_again(tmp_path: Path) -> None
 
 def test_the_repair_may_read_on_in_an_earlier_result(tmp_path: Path) -> None:
     wrong = of_gemm("E9999")
-    turns: list[Turn] = [call("slowest_kernels", rank=0), wrong, call("read_result", handle="R1"), of_gemm()]
+    turns: list[Turn] = [
+        call("find_events", rank=0, group_by="name"),
+        wrong,
+        call("read_result", handle="R1"),
+        of_gemm(),
+    ]
     model = scripted(*turns)
     outcome, _ = asked(tmp_path, model, discussion())
     assert isinstance(outcome, Accepted)
@@ -102,7 +109,7 @@ def test_the_repair_may_read_on_in_an_earlier_result(tmp_path: Path) -> None:
 def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
     about = discussion()
     obedient = answer_of(statement("The network is fine.", "cause", "slow_link", "absent"))
-    model = scripted(call("slowest_kernels", rank=0), obedient, obedient)
+    model = scripted(call("find_events", rank=0, group_by="name"), obedient, obedient)
     outcome, _ = asked(tmp_path, model, about)
     assert isinstance(outcome, Declined)
     shown = model.requests[1].messages[-1]
@@ -134,11 +141,11 @@ def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
             {"metric": "part_ms", "arguments": {"part": "host", "gpu": 1}},
             "gpu is unknown (known: part, rank, step)",
         ),
-        ("slowest_kernels", {"rank": 7}, "the run has no rank 7"),
+        ("find_events", {"rank": 7}, "the run has no rank 7"),
         ("explain_cause", {"cause": "gremlins"}, "there is no cause 'gremlins'; the causes are"),
-        ("rows_behind", {"id": "E99999"}, "there is nothing called 'E99999'"),
-        ("rows_behind", {"id": "../../etc/passwd"}, "there is nothing called"),
-        ("step_times", {"limit": 100000}, "limit: should be less than or equal to 40"),
+        ("evidence", {"id": "E99999"}, "there is nothing called 'E99999'"),
+        ("evidence", {"id": "../../etc/passwd"}, "there is nothing called"),
+        ("series", {"limit": 100000}, "limit: should be less than or equal to 500"),
     ],
 )
 def test_a_call_that_fails_says_what_to_try(
@@ -153,7 +160,7 @@ def test_a_call_that_fails_says_what_to_try(
 
 
 def test_a_budget_that_is_used_up_declines_with_its_name(tmp_path: Path) -> None:
-    turns: list[Turn] = [call("step_times"), call("breakdown"), "never asked"]
+    turns: list[Turn] = [call("series"), call("breakdown"), "never asked"]
     outcome, _ = asked(tmp_path, scripted(*turns), discussion(), HERMES_DX_BUDGET_MAX_CALLS="1")
     assert isinstance(outcome, Declined)
     assert "1 of 1 model calls are used" in outcome.reason
@@ -161,7 +168,7 @@ def test_a_budget_that_is_used_up_declines_with_its_name(tmp_path: Path) -> None
 
 
 def test_a_model_that_only_calls_tools_is_stopped(tmp_path: Path) -> None:
-    turns: list[Turn] = [call("step_times", limit=number + 1) for number in range(12)]
+    turns: list[Turn] = [call("series", limit=number + 1) for number in range(12)]
     outcome, _ = asked(tmp_path, scripted(*turns), discussion())
     assert isinstance(outcome, Declined)
     assert "after 8 rounds" in outcome.reason
@@ -175,7 +182,7 @@ def test_an_answer_about_something_else_is_refused(tmp_path: Path) -> None:
     assert len(listener.rejections) == 1
 
 
-@pytest.mark.parametrize("name", ["similar_cases", "advice"])
+@pytest.mark.parametrize("name", ["cases", "advice"])
 def test_what_tools_say_of_elsewhere_is_not_what_this_run_has(name: str) -> None:
     tools = {name: Tool(name, "", NoArguments, lambda _: "an H100") for name in (name, "breakdown")}
     kept: list[str] = []
@@ -217,9 +224,9 @@ def split_call(_: Body) -> Answer:
     """A tool call in pieces, as real endpoints send it."""
     return Answer(
         chunks=[
-            call_chunk(0, "", "call_7", "host_calls"),
+            call_chunk(0, "", "call_7", "find_events"),
             call_chunk(0, '{"rank": 0, "con'),
-            call_chunk(0, 'tains": "Loader", "limit": 1}'),
+            call_chunk(0, 'tains": "Loader", "kind": "annotation", "group_by": "name"}'),
             end_chunk("tool_calls"),
         ]
     )
@@ -235,7 +242,7 @@ def test_a_session_answers_over_an_endpoint_with_split_calls_and_shows_the_new_f
     assert answer.by == "model"
     assert introduction.startswith("In the words of tiny (figures checked")
     assert cited_ids(lead) != []
-    assert answer.evidence[-1].metric == "host_name_ms"
+    assert answer.evidence[-1].metric == "events_ms"
     assert answer.evidence[-1].id == FIRST_NEW
     assert shown.agrees is True
     assert shown.table is not None

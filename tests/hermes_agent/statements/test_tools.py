@@ -12,22 +12,27 @@ from tools.errors import UsageError
 ASKED: dict[str, dict[str, object]] = {
     "diagnosis_summary": {},
     "explain_cause": {"cause": "slow_data_processing"},
-    "what_if": {"cause": "slow_data_processing"},
     "advice": {},
-    "what_is_missing": {},
     "baseline_comparison": {},
-    "step_times": {"rank": 0, "limit": 2},
+    "run_overview": {},
+    "environment": {},
+    "series": {"rank": 0, "limit": 2},
     "breakdown": {},
     "rank_comparison": {},
-    "slowest_kernels": {"rank": 0, "limit": 1},
-    "host_calls": {"rank": 0},
-    "launch_queue": {"rank": 0},
-    "device_idle": {"rank": 0},
+    "phases": {"rank": 0},
     "critical_path": {},
-    "collectives": {},
+    "find_events": {"rank": 0, "group_by": "name", "limit": 1},
+    "event": {"id": "s0.1"},
+    "collective_instances": {},
+    "gaps": {"rank": 0, "limit": 3},
+    "launch_queue": {"rank": 0},
+    "compare": {"between": "steps", "a": 0, "b": 1},
+    "mfu": {},
+    "what_if": {"changes": [{"cause": "slow_data_processing"}]},
+    "checks": {"status": "cannot_answer"},
     "measure": {"metric": "part_ms", "arguments": {"part": "compute"}},
 }
-NO_FIGURES_OF_THE_RUN = {"list_metrics", "rows_behind", "similar_cases"}
+NO_FIGURES_OF_THE_RUN = {"list_metrics", "evidence", "cases", "plan"}
 
 
 def test_the_tools_are_these_and_no_others() -> None:
@@ -50,7 +55,7 @@ def test_every_figure_of_a_tool_carries_an_id_that_bears_it_out(name: str) -> No
 
 def test_what_the_diagnosis_measured_keeps_its_id_and_what_is_new_is_numbered_on() -> None:
     about = discussion()
-    text = tools_for(about)["step_times"].call({"limit": 1})
+    text = tools_for(about)["series"].call({"limit": 1})
     assert id_of("step_time_ms", statistic="mean") in cited_ids(text)
     known = {record.id for record in diagnosis().evidence}
     new = [name for name in cited_ids(text) if name not in known]
@@ -59,7 +64,7 @@ def test_what_the_diagnosis_measured_keeps_its_id_and_what_is_new_is_numbered_on
 
 
 def test_rows_behind_a_figure_are_shown_without_the_path_of_the_file() -> None:
-    text = tools_for(discussion())["rows_behind"].call({"id": id_of("loader_span_ms")})
+    text = tools_for(discussion())["evidence"].call({"id": id_of("loader_span_ms")})
     assert "Rows, 4 of 4:" in text
     assert "_SingleProcessDataLoaderIter" in text
     assert "Source:" not in text
@@ -72,4 +77,4 @@ def test_a_mechanism_that_nothing_looks_for_is_open() -> None:
 
 def test_a_mechanism_has_to_belong_to_its_cause() -> None:
     with pytest.raises(UsageError, match="straggler has no mechanism 'too_few_workers'"):
-        tools_for(discussion())["what_if"].call({"cause": "straggler", "mechanism": "too_few_workers"})
+        tools_for(discussion())["what_if"].call({"changes": [{"cause": "straggler", "mechanism": "too_few_workers"}]})
