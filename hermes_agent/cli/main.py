@@ -15,7 +15,7 @@ from hermes_agent.version import VERSION
 
 COMMANDS = (
     *("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "plan"),
-    *("operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
+    *("reduce", "operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
 )
 PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check
 HOME = Path(__file__).resolve().parents[2]

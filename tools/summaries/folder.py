@@ -46,3 +46,8 @@ class LocalFolder:
         """Write a file."""
         if not write_whole(self.path / name, [data]):
             raise InputError(f"{self.path}: takes no file; check its permissions and the space left")
+
+
+def cached(cache_dir: Path) -> LocalFolder:
+    """The folder of summaries in a cache."""
+    return LocalFolder(cache_dir / "summaries")

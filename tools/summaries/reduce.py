@@ -36,6 +36,11 @@ class SummaryFile:
     made: bool  # now; False: it was there before
     note: str = ""
 
+    @property
+    def name(self) -> str:
+        """The name of the file in its folder."""
+        return file_name(self.key)
+
 
 @dataclass(frozen=True)
 class Reduced:
@@ -82,6 +87,11 @@ class SummaryRequest:
         return SummaryFile(self.trace, key, made=True, note=note)
 
 
+def part_of(traces: Sequence[Path], number: int, parts: int) -> Sequence[Path]:
+    """The ``number``-th of so many parts, counted from 1; every trace is in one part, neighbours in different ones."""
+    return traces[number - 1 :: parts]
+
+
 def reduce_traces(
     traces: Sequence[Path], folder: SummaryFolder, executor: Executor, options: LoadOptions, progress: Progress
 ) -> Reduced:
@@ -105,7 +115,7 @@ def reduce_traces(
 
 def read_summary(folder: SummaryFolder, file: SummaryFile, tables: Sequence[TableName] = ALL) -> RankSummary:
     """The summary in a file, the tables that are not wanted empty; ``DamagedError`` where it is gone or damaged."""
-    data = folder.read(file_name(file.key))
+    data = folder.read(file.name)
     if data is None:
         raise DamagedError("it was removed")
     summary = decode(data, file.key, tables)
