@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import RUN_HELP, settings
 from hermes_agent.cli.terminal import TerminalProgress, note, print_json
-from hermes_agent.locations.places import local, place
+from hermes_agent.locations.places import Place, RunUrl, name_of, place
 from tools.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
-    from tools.summaries.reduce import Reduced
+    from tools.sources.options import LoadOptions
+    from tools.summaries.folder import SummaryFolder
+    from tools.summaries.reduce import Reduced, TraceSource
 
 SCHEMA = "hermes-dx/reduction/1"
 SHOWN = 10  # traces that could not be read, by name
@@ -26,7 +28,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--part", type=part, default=(1, 1), metavar="I/N", help="only the I-th of N parts of the traces"
     )
-    parser.add_argument("--out", type=Path, metavar="FOLDER", help="folder for the summaries; default: the cache")
+    parser.add_argument(
+        "--out", type=place, metavar="FOLDER", help="folder or URL for the summaries; default: the cache"
+    )
     parser.add_argument("--dask", metavar="ADDRESS", help='Dask scheduler whose workers do it; "local" starts one')
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -42,55 +46,83 @@ def part(text: str) -> tuple[int, int]:
 def run(args: argparse.Namespace) -> int:
     """Make the summaries that are not there yet and print how many there are."""
     from hermes_agent.locations.cluster import executor_for
-    from tools.sources.inventory import take_inventory
     from tools.sources.options import LoadOptions
-    from tools.summaries.folder import LocalFolder, cached
+    from tools.summaries.folder import cached
     from tools.summaries.reduce import part_of, reduce_traces
 
     chosen = settings()
     options = LoadOptions(cache_dir=chosen.cache_dir)
-    inventory = take_inventory([local(each, chosen.cache_dir) for each in args.run_paths], options.limits)
-    if not inventory.traces:
-        raise InputError(f"{', '.join(map(str, args.run_paths))}: holds no trace to summarise, only records")
-    traces = part_of(inventory.traces, *args.part)
-    folder = LocalFolder(args.out) if args.out else cached(chosen.cache_dir)
+    found = traces_of(args.run_paths, options)
+    traces = part_of(found, *args.part)
+    folder = folder_at(args.out) if args.out else cached(chosen.cache_dir)
     with TerminalProgress() as progress:
         reduced = reduce_traces(traces, folder, executor_for(args.dask, options.worker_count()), options, progress)
-    for text in (*inventory.notes, *reduced.notes):
+    for text in reduced.notes:
         note(text)
     if args.json:
-        print_json(_record(args.part, len(inventory.traces), folder.path, reduced))
+        print_json(_record(args.part, len(found), folder, reduced))
     else:
-        print(summary_text(args.part, len(inventory.traces), folder.path, reduced))
+        print(summary_text(args.part, len(found), folder, reduced))
     if traces and not reduced.summaries:
-        raise InputError(f"none of the {len(traces)} traces can be read")
+        raise InputError("none of the traces can be read")
     return ExitCode.OK
 
 
-def summary_text(chosen: tuple[int, int], found: int, folder: Path, reduced: Reduced) -> str:
+def traces_of(places: Sequence[Place], options: LoadOptions) -> list[TraceSource]:
+    """Return the traces at local paths and at URLs, of which nothing is copied; raises InputError without any."""
+    from tools.sources.inventory import take_inventory
+
+    found: list[TraceSource] = []
+    if paths := [each for each in places if not isinstance(each, RunUrl)]:
+        inventory = take_inventory(paths, options.limits)
+        found += inventory.traces
+        for text in inventory.notes:
+            note(text)
+    for each in places:
+        if isinstance(each, RunUrl):
+            from hermes_agent.locations.stream import traces_at
+
+            found += traces_at(each.url)
+    if not found:
+        raise InputError(f"{', '.join(map(name_of, places))}: holds no trace to summarise, only records")
+    return found
+
+
+def folder_at(where: Place) -> SummaryFolder:
+    """Return the folder of summaries at a path or URL."""
+    if isinstance(where, RunUrl):
+        from hermes_agent.locations.stream import RemoteFolder
+
+        return RemoteFolder(where.url)
+    from tools.summaries.folder import LocalFolder
+
+    return LocalFolder(where)
+
+
+def summary_text(chosen: tuple[int, int], found: int, folder: SummaryFolder, reduced: Reduced) -> str:
     """Return what was made, what was there before, and what could not be read, by name up to a number."""
     from hermes_agent.evidence.printable import printable
 
     made = sum(file.made for file in reduced.summaries)
     total = len(reduced.summaries) + len(reduced.failures)
-    which = (
-        f"{total:,} traces" if chosen == (1, 1) else f"part {chosen[0]} of {chosen[1]}: {total:,} of {found:,} traces"
-    )
+    which, named = f"{found:,} {'trace' if found == 1 else 'traces'}", ""
+    if chosen[1] > 1:
+        which, named = f"{total:,} of {which}", f"part {chosen[0]} of {chosen[1]}: "
     lines = [
-        f"{which}; {made:,} summaries made, {len(reduced.summaries) - made:,} taken from before, "
+        f"{named}{which}; summaries: {made:,} made, {len(reduced.summaries) - made:,} taken from before; "
         f"{len(reduced.failures):,} not readable",
         *(f"  {printable(failure.reason)}" for failure in reduced.failures[:SHOWN]),
     ]
     if len(reduced.failures) > SHOWN:
         lines.append(f"  and {len(reduced.failures) - SHOWN:,} more")
-    return "\n".join([*lines, f"summaries: {printable(str(folder))}"])
+    return "\n".join([*lines, f"folder: {printable(folder.shown)}"])
 
 
-def _record(chosen: tuple[int, int], found: int, folder: Path, reduced: Reduced) -> dict[str, object]:
+def _record(chosen: tuple[int, int], found: int, folder: SummaryFolder, reduced: Reduced) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "part": {"number": chosen[0], "of": chosen[1]},
-        "folder": str(folder),
+        "folder": folder.shown,
         "traces_found": found,
         "summaries": [{"trace": str(file.trace), "file": file.name, "made": file.made} for file in reduced.summaries],
         "not_readable": [{"trace": str(failure.path), "reason": failure.reason} for failure in reduced.failures],

@@ -56,10 +56,10 @@ class DaskWorkers:
                 if future.status == "finished":
                     yield places.pop(future), future.result()
                     continue
-                error = future.exception()
-                if not isinstance(error, KilledWorker):
+                reason = future.exception()
+                if not isinstance(reason, KilledWorker):
                     raise InputError(
-                        f"{self.address}: the Dask workers cannot do it ({type(error).__name__}: {error}); "
+                        f"{self.address}: the Dask workers cannot do it ({type(reason).__name__}: {reason}); "
                         "they need the same version of hermes-dx"
                     )
                 yield places.pop(future), Lost(TRIES)

@@ -6,6 +6,7 @@ import errno
 import re
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO, Protocol
@@ -50,8 +51,8 @@ def fetched(url: str, cache_dir: Path | None) -> Path:
     shown = without_credentials(url)
     guard = HttpGuard(url)
     files, root = opened(url, guard=guard)
-    try:
-        found = list(_listed(files, root, shown))
+    with asking(url, guard):
+        found = list(listed(files, root, shown))
         if not found:
             remedy = f"give the folder that holds {RECORDS}/ or {CAPTURES}*/"
             raise InputError(f"{shown}: holds no trace and no monitor records; {remedy}")
@@ -64,6 +65,17 @@ def fetched(url: str, cache_dir: Path | None) -> Path:
         except BaseException:
             discard(folder)
             raise
+    count = f"{len(found)} file{'s' if len(found) > 1 else ''}"
+    print(f"hermes-dx: copied {count}, {copied / (1 << 20):.1f} MiB, from {shown}", file=sys.stderr)
+    return store(folder, url, shown)
+
+
+@contextmanager
+def asking(url: str, guard: HttpGuard) -> Iterator[None]:
+    """Turn what fails while a URL is listed or read into one sentence that holds no credentials."""
+    shown = without_credentials(url)
+    try:
+        yield
     except Exception as error:  # the protocol's package may raise anything where it cannot list or read
         if guard.refused:
             raise InputError(
@@ -75,9 +87,6 @@ def fetched(url: str, cache_dir: Path | None) -> Path:
         if isinstance(error, OSError) and error.errno in FULL:
             raise InputError(f"{shown}: the disk for the copy is full; free some space") from error
         raise InputError(f"{shown}: cannot be read ({error_text(error, url)}); check the URL and the rights") from error
-    count = f"{len(found)} file{'s' if len(found) > 1 else ''}"
-    print(f"hermes-dx: copied {count}, {copied / (1 << 20):.1f} MiB, from {shown}", file=sys.stderr)
-    return store(folder, url, shown)
 
 
 def _copy(files: _Files, found: list[_Found], target: Path, shown: str) -> int:
@@ -112,7 +121,7 @@ def opened(url: str, failure: str = "cannot be opened", guard: HttpGuard | None 
     return files, str(root).rstrip("/")
 
 
-def _listed(files: _Files, root: str, shown: str) -> Iterator[_Found]:
+def listed(files: _Files, root: str, shown: str) -> Iterator[_Found]:
     """The run's files at the root and in the folders directly below; the file itself where the URL names one."""
     info, name = _info(files, root, shown), _trace_name(root)
     if info.get("type") == "file" and name:  # over HTTP a folder is a file as well, but not called like a trace

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO, Literal, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from isal import isal_zlib
@@ -27,10 +27,29 @@ BEYOND = "it expands more than any such file does"
 T = TypeVar("T")
 
 
+class Stream(Protocol):
+    """A source that can only be read from its start to its end, such as a file behind a URL; shown as its text."""
+
+    @property
+    def name(self) -> str:
+        """The last part of what it is called."""
+
+    def open(self, mode: Literal["rb"]) -> BinaryIO:
+        """Begin to read it; raises OSError, also when it is read."""
+
+
+Readable: TypeAlias = Path | Stream
+
+
+def opened(source: Readable) -> BinaryIO:
+    """The bytes of a source, of a path those of a plain file alone; raises OSError."""
+    return open_plain(source) if isinstance(source, Path) else source.open("rb")
+
+
 class Expansion:
     """Iterates over the expanded bytes of one file; afterwards ``damage`` says what was wrong with it, if anything."""
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Readable, limits: Limits) -> None:
         self.path = path
         self.limits = limits
         self.file_bytes = 0
@@ -42,13 +61,12 @@ class Expansion:
 
     def __iter__(self) -> Iterator[bytes]:
         try:
-            with open_plain(self.path) as file:
-                self.file_bytes = file.seek(0, 2)
-                file.seek(0)
-                start = file.read(2)
-                file.seek(0)
-                pieces = self._gunzip(file) if start == GZIP_MAGIC else self._plain(file)
-                for piece in pieces:
+            with opened(self.path) as file:
+                if file.seekable():
+                    self.file_bytes = file.seek(0, 2)
+                    file.seek(0)
+                first = self._read(file)
+                for piece in self._gunzip(file, first) if first.startswith(GZIP_MAGIC) else self._plain(file, first):
                     self.expanded_bytes += len(piece)
                     self._check_growth()
                     yield piece
@@ -57,19 +75,25 @@ class Expansion:
                 f"{self.path}: cannot be read ({error.strerror or error}); check its path and permissions"
             ) from error
 
-    def _plain(self, file: BinaryIO) -> Iterator[bytes]:
-        while piece := file.read(PIECE_BYTES):
-            self.read_bytes += len(piece)
-            yield piece
+    def _read(self, file: BinaryIO) -> bytes:
+        """The next piece; the size of a stream is known when it has been read."""
+        piece = file.read(PIECE_BYTES)
+        self.read_bytes += len(piece)
+        self.file_bytes = max(self.file_bytes, self.read_bytes)
+        return piece
 
-    def _gunzip(self, file: BinaryIO) -> Iterator[bytes]:
+    def _plain(self, file: BinaryIO, piece: bytes) -> Iterator[bytes]:
+        while piece:
+            yield piece
+            piece = self._read(file)
+
+    def _gunzip(self, file: BinaryIO, data: bytes) -> Iterator[bytes]:
         """Expand all members; what a member ends in the middle of is given to the next one, in time linear in both."""
         member, members = isal_zlib.decompressobj(wbits=GZIP_WINDOW), 1
-        data, at, portion = b"", 0, FIRST_BYTES
+        at, portion = 0, FIRST_BYTES
         while True:
             if at >= len(data) - 1:  # the mark of a member has two bytes
-                data, at = data[at:] + file.read(PIECE_BYTES), 0
-                self.read_bytes = file.tell()
+                data, at = data[at:] + self._read(file), 0
             if member.eof:
                 if not data.startswith(GZIP_MAGIC, at):
                     self.read_bytes = self.file_bytes
@@ -129,10 +153,10 @@ class Beginning:
     damage: str
 
 
-def beginning(path: Path, most_bytes: int) -> Beginning:
+def beginning(path: Readable, most_bytes: int) -> Beginning:
     """At most so many bytes, expanded where the content is gzip, whatever the name; raises OSError."""
     data = bytearray()
-    with open_plain(path) as file:
+    with opened(path) as file:
         packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
     most = min(most_bytes, LARGEST_UNPACKED) if packed else most_bytes
     expansion = Expansion(path, Limits())

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools.sources.decompress import Readable
 from tools.sources.options import LoadOptions
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class TraceFormat:
     name: str  # as a run lists its sources
     names: re.Pattern[str]  # of its files, before they were compressed
     recognises: Callable[[bytes], bool]  # from the first bytes of a file, of whatever name
-    read: Callable[[Path, str, LoadOptions, Heard | None], TraceFile]  # path, digest; InputError where it cannot
+    read: Callable[[Readable, str, LoadOptions, Heard | None], TraceFile]  # path, digest; InputError where it cannot
 
 
 @dataclass(frozen=True)

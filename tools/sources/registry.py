@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
+from tools.sources.decompress import Readable, opened
 from tools.sources.environment import ENVIRONMENT
 from tools.sources.formats import RecordFormat, TraceFormat
 from tools.sources.kineto.source import KINETO
@@ -15,10 +14,10 @@ RECORDS: tuple[RecordFormat, ...] = (ENVIRONMENT, MONITOR, STEP_LOG)
 START_BYTES = 64
 
 
-def trace_format(path: Path) -> TraceFormat:
+def trace_format(path: Readable) -> TraceFormat:
     """The first format that recognises the file; of one that none does, the first format's reader says why not."""
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             start = file.read(START_BYTES)
     except OSError:
         return TRACES[0]

@@ -9,11 +9,16 @@ from typing import Protocol
 from tools.errors import InputError
 from tools.leftovers import write_whole
 from tools.run.packing import DamagedError
+from tools.sources.plain_files import open_plain
 from tools.summaries.file import MOST_BYTES
 
 
 class SummaryFolder(Protocol):
     """A folder of files that are written whole or not at all; it travels to the workers of an executor."""
+
+    @property
+    def shown(self) -> str:
+        """The folder as a person may see it."""
 
     def read(self, name: str) -> bytes | None:
         """The bytes of a file, None where there is none; raises ``DamagedError`` where it cannot be read."""
@@ -28,14 +33,19 @@ class LocalFolder:
 
     path: Path
 
+    @property
+    def shown(self) -> str:
+        """The folder as a person may see it."""
+        return str(self.path)
+
     def read(self, name: str) -> bytes | None:
         """The bytes of a file, None where there is none."""
         file = self.path / name
         try:
-            if not file.is_file():
-                return None
-            with file.open("rb") as opened:
+            with open_plain(file) as opened:
                 data = opened.read(MOST_BYTES + 1)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
         except OSError as error:
             raise DamagedError(error.strerror or str(error)) from error
         if len(data) > MOST_BYTES:

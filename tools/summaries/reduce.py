@@ -10,9 +10,11 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol, TypeAlias
 
 from tools.errors import InputError
 from tools.run.packing import DamagedError
+from tools.sources.decompress import Stream
 from tools.sources.digest import digest
 from tools.sources.files import KILLED, Failure
 from tools.sources.options import LoadOptions, Progress
@@ -24,7 +26,27 @@ from tools.summaries.folder import SummaryFolder
 from tools.summaries.record import RankSummary, TableName
 from tools.summaries.summarize import summarize
 
+LONGEST_REASON = 500  # characters
 LOG = logging.getLogger("hermes_dx.reduce")
+
+
+class RemoteTrace(Stream, Protocol):
+    """A trace that is streamed from where it lies."""
+
+    @property
+    def place(self) -> Path:
+        """Its path inside the run."""
+
+    def identity(self) -> str:
+        """What names its content, "" where that is not known; raises ``InputError``."""
+
+
+TraceSource: TypeAlias = Path | RemoteTrace
+
+
+def place_of(trace: TraceSource) -> Path:
+    """The path by which a trace is listed."""
+    return trace if isinstance(trace, Path) else trace.place
 
 
 @dataclass(frozen=True)
@@ -59,7 +81,7 @@ class Reduced:
 class SummaryRequest:
     """One trace to summarise into a folder, unless its summary is there already."""
 
-    trace: Path
+    trace: TraceSource
     folder: SummaryFolder
     options: LoadOptions
 
@@ -68,32 +90,33 @@ class SummaryRequest:
         try:
             return self._file()
         except InputError as error:
-            return Failure(self.trace, str(error))
+            return Failure(place_of(self.trace), str(error))
         except Exception as error:  # the outermost boundary of a worker: one rank must not end the work on the others
             LOG.debug("%s cannot be summarised", self.trace, exc_info=True)
-            return Failure(self.trace, f"{self.trace}: cannot be summarised ({type(error).__name__}: {error})"[:500])
+            reason = f"{self.trace}: cannot be summarised ({type(error).__name__}: {error})"
+            return Failure(place_of(self.trace), reason[:LONGEST_REASON])
 
     def _file(self) -> SummaryFile:
-        own = digest(self.trace, self.options.cache_dir)
-        key, note = key_of(own, self.options.limits), ""
+        own = digest(self.trace, self.options.cache_dir) if isinstance(self.trace, Path) else self.trace.identity()
+        key, note = key_of(own or str(self.trace), self.options.limits), ""
         try:
-            if (data := self.folder.read(file_name(key))) is not None:
+            if own and (data := self.folder.read(file_name(key))) is not None:
                 decode(data, key)
-                return SummaryFile(self.trace, key, made=False)
+                return SummaryFile(place_of(self.trace), key, made=False)
         except DamagedError as error:
             note = f"the summary of {self.trace.name} was damaged ({error}) and has been made again"
         trace = trace_format(self.trace).read(self.trace, own, self.options, None)
-        self.folder.write(file_name(key), encode(summarize(trace), key))
-        return SummaryFile(self.trace, key, made=True, note=note)
+        self.folder.write(file_name(key), encode(summarize(trace, str(self.trace)), key))
+        return SummaryFile(place_of(self.trace), key, made=True, note=note)
 
 
-def part_of(traces: Sequence[Path], number: int, parts: int) -> Sequence[Path]:
+def part_of(traces: Sequence[TraceSource], number: int, parts: int) -> Sequence[TraceSource]:
     """The ``number``-th of so many parts, counted from 1; every trace is in one part, neighbours in different ones."""
     return traces[number - 1 :: parts]
 
 
 def reduce_traces(
-    traces: Sequence[Path], folder: SummaryFolder, executor: Executor, options: LoadOptions, progress: Progress
+    traces: Sequence[TraceSource], folder: SummaryFolder, executor: Executor, options: LoadOptions, progress: Progress
 ) -> Reduced:
     """Make the summaries of these traces that are not in the folder yet."""
     alone = replace(options, workers=1)
@@ -102,7 +125,7 @@ def reduce_traces(
     try:
         for place, answer in executor.map(requests):
             trace = traces[place]
-            results[place] = Failure(trace, f"{trace}: {KILLED}") if isinstance(answer, Lost) else answer
+            results[place] = Failure(place_of(trace), f"{trace}: {KILLED}") if isinstance(answer, Lost) else answer
             progress.update("summaries", len(results), len(traces), trace.name)
     except LostProcessError as error:
         raise InputError(f"the traces could not be read: {error}; try with fewer workers") from error

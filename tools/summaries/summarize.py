@@ -22,8 +22,8 @@ from tools.views.rank_profile import RankProfile
 ALONE = 0  # a number for the one rank of the run: which rank it is follows only from all files together
 
 
-def summarize(trace: TraceFile) -> RankSummary:
-    """The summary of a trace, with thresholds as they are documented."""
+def summarize(trace: TraceFile, shown: str = "") -> RankSummary:
+    """The summary of a trace, with thresholds as documented; ``shown`` is its URL where it was not read from a path."""
     facts, found = trace.facts, find_steps(trace.table)
     rank = Rank(
         rank=ALONE,
@@ -40,7 +40,7 @@ def summarize(trace: TraceFile) -> RankSummary:
     view = profile.rank(ALONE)
     return RankSummary(
         facts=SummaryFacts(
-            path=str(trace.path),
+            path=shown or str(trace.path),
             digest=trace.digest,
             trace=facts,
             host=host_of(trace.path),

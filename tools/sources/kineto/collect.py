@@ -11,12 +11,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from json import JSONDecoder
-from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from tools.sources.decompress import Expansion
+from tools.sources.decompress import Expansion, Readable
 from tools.sources.kineto.columns import BROKEN, Columns
 from tools.sources.kineto.decode import DECODE_ERRORS, Decoder, object_spans, parse_members
 from tools.sources.options import Limits
@@ -168,7 +167,7 @@ class NeedsCareError(Exception):
 class Walk:
     """One pass over a file. With a ``claim`` it decodes only the slices it is granted and insists on sound text."""
 
-    def __init__(self, path: Path, limits: Limits, claim: Claim | None = None) -> None:
+    def __init__(self, path: Readable, limits: Limits, claim: Claim | None = None) -> None:
         self.limits = limits
         self.claim = claim
         self.expansion = Expansion(path, limits)

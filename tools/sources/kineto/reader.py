@@ -10,7 +10,7 @@ from typing import Any
 from tools.documents import DepthError, parse_json
 from tools.errors import InputError
 from tools.run.model import Device
-from tools.sources.decompress import GZIP_MAGIC, beginning
+from tools.sources.decompress import GZIP_MAGIC, Readable, beginning
 from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
 from tools.sources.kineto.decode import parse_lenient
 from tools.sources.kineto.parallel_decode import read_shared
@@ -96,7 +96,7 @@ EPOCH_US = (10**15, 4 * 10**15)  # 2001 to 2096: times in this range count from 
 
 
 def read_trace(
-    path: Path, digest: str, options: LoadOptions, heard: Callable[[int, int], None] | None = None
+    path: Readable, digest: str, options: LoadOptions, heard: Callable[[int, int], None] | None = None
 ) -> TraceFile:
     """Read one file, with ``options.workers`` processes; raises ``InputError`` when nothing in it can be used."""
     collected = _collect(path, options, heard)
@@ -104,12 +104,13 @@ def read_trace(
     assembled = assemble(collected.columns, options.limits.span_days)
     if not len(assembled.table):
         raise InputError(f"{path}: holds no training run: none of its events has a usable time")
-    return TraceFile(path, digest, assembled.table, _facts(collected, assembled))
+    place = path if isinstance(path, Path) else Path(path.name)
+    return TraceFile(place, digest, assembled.table, _facts(collected, assembled))
 
 
-def _collect(path: Path, options: LoadOptions, heard: Callable[[int, int], None] | None) -> Collected:
+def _collect(path: Readable, options: LoadOptions, heard: Callable[[int, int], None] | None) -> Collected:
     workers = options.worker_count()
-    if workers > 1 and _is_large(path, options.alone_bytes):
+    if workers > 1 and isinstance(path, Path) and _is_large(path, options.alone_bytes):
         try:
             return read_shared(path, options.limits, min(workers, MOST_SHARERS), heard)
         except NeedsCareError:
@@ -146,7 +147,7 @@ def _facts(collected: Collected, assembled: Assembled) -> TraceFacts:
     )
 
 
-def _refuse_useless(path: Path, collected: Collected) -> None:
+def _refuse_useless(path: Readable, collected: Collected) -> None:
     if not collected.file_bytes:
         raise InputError(f"{path}: is empty; the profiler may not have finished writing it")
     if collected.columns.spans:

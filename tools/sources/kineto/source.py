@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tools.sources.decompress import GZIP_MAGIC
+from tools.sources.decompress import GZIP_MAGIC, Readable
 from tools.sources.formats import Heard, TraceFormat
 from tools.sources.options import LoadOptions
 
@@ -18,7 +17,7 @@ def _recognises(start: bytes) -> bool:
     return start.startswith(GZIP_MAGIC) or start.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
-def _read(path: Path, digest: str, options: LoadOptions, heard: Heard | None) -> TraceFile:
+def _read(path: Readable, digest: str, options: LoadOptions, heard: Heard | None) -> TraceFile:
     from tools.sources.kineto.reader import read_trace
 
     return read_trace(path, digest, options, heard)
