@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import RUN_HELP, settings
 from hermes_agent.cli.terminal import TerminalProgress, note, print_json
 from hermes_agent.locations.places import Place, RunUrl, name_of, place
-from tools.errors import ExitCode, InputError
+from tools.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from tools.sources.options import LoadOptions
@@ -47,14 +48,13 @@ def run(args: argparse.Namespace) -> int:
     """Make the summaries that are not there yet and print how many there are."""
     from hermes_agent.locations.cluster import executor_for
     from tools.sources.options import LoadOptions
-    from tools.summaries.folder import cached
     from tools.summaries.reduce import part_of, reduce_traces
 
     chosen = settings()
     options = LoadOptions(cache_dir=chosen.cache_dir)
     found = traces_of(args.run_paths, options)
     traces = part_of(found, *args.part)
-    folder = folder_at(args.out) if args.out else cached(chosen.cache_dir)
+    folder = folder_at(args.out, chosen.cache_dir)
     with TerminalProgress() as progress:
         reduced = reduce_traces(traces, folder, executor_for(args.dask, options.worker_count()), options, progress)
     for text in reduced.notes:
@@ -88,15 +88,19 @@ def traces_of(places: Sequence[Place], options: LoadOptions) -> list[TraceSource
     return found
 
 
-def folder_at(where: Place) -> SummaryFolder:
-    """Return the folder of summaries at a path or URL."""
+def folder_at(where: Place | None, cache_dir: Path | None) -> SummaryFolder:
+    """Return the folder of summaries at a path or URL, else that in the cache; raises UsageError without either."""
     if isinstance(where, RunUrl):
         from hermes_agent.locations.stream import RemoteFolder
 
         return RemoteFolder(where.url)
-    from tools.summaries.folder import LocalFolder
+    from tools.summaries.folder import LocalFolder, cached
 
-    return LocalFolder(where)
+    if where is not None:
+        return LocalFolder(where)
+    if cache_dir is None:
+        raise UsageError("there is no cache for the summaries; name a folder with --out FOLDER")
+    return cached(cache_dir)
 
 
 def summary_text(chosen: tuple[int, int], found: int, folder: SummaryFolder, reduced: Reduced) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -10,7 +11,10 @@ from tools.errors import InputError
 from tools.leftovers import write_whole
 from tools.run.packing import DamagedError
 from tools.sources.plain_files import open_plain
-from tools.summaries.file import MOST_BYTES
+from tools.summaries.file import MOST_BYTES, SUFFIX
+
+CACHED = "summaries"  # in the cache
+MOST_CACHED_BYTES = 4 << 30  # some 40,000 ranks
 
 
 class SummaryFolder(Protocol):
@@ -58,6 +62,15 @@ class LocalFolder:
             raise InputError(f"{self.path}: takes no file; check its permissions and the space left")
 
 
-def cached(cache_dir: Path) -> LocalFolder:
-    """The folder of summaries in a cache."""
-    return LocalFolder(cache_dir / "summaries")
+def cached(cache_dir: Path, most_bytes: int = MOST_CACHED_BYTES) -> LocalFolder:
+    """The folder of summaries in a cache; the oldest of them go where they are more than the cache is to hold."""
+    folder = LocalFolder(cache_dir / CACHED)
+    with suppress(OSError):  # there is none yet, or another process may be clearing the same folder
+        sizes = {path: path.stat() for path in folder.path.glob(f"*{SUFFIX}")}
+        room = most_bytes - sum(status.st_size for status in sizes.values())
+        for path in sorted(sizes, key=lambda path: sizes[path].st_mtime_ns):
+            if room >= 0:
+                break
+            path.unlink(missing_ok=True)
+            room += sizes[path].st_size
+    return folder

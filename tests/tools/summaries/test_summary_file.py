@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tools.run.packing import DamagedError
 from tools.sources.options import Limits, LoadOptions
 from tools.sources.registry import trace_format
 from tools.summaries.file import MEMBER, decode, encode, file_name, key_of
-from tools.summaries.folder import LocalFolder
+from tools.summaries.folder import LocalFolder, cached
 from tools.summaries.record import TABLES, RankSummary
 from tools.summaries.summarize import summarize
 
@@ -102,6 +103,15 @@ def test_a_parquet_file_of_something_else_is_no_summary(summaries: list[RankSumm
     pq.write_table(table.replace_schema_metadata({MEMBER: msgspec.json.encode({"version": 1})}), sink)
     with pytest.raises(DamagedError, match="columns"):
         decode(bytes(sink.getvalue()), KEY)
+
+
+def test_the_oldest_summaries_of_a_cache_go_first(tmp_path: Path) -> None:
+    folder = cached(tmp_path)
+    for age, name in enumerate("abc"):
+        folder.write(file_name(name), bytes(10))
+        os.utime(folder.path / file_name(name), (age, age))
+    assert {path.stem for path in cached(tmp_path, 30).path.iterdir()} == {"a", "b", "c"}
+    assert {path.stem for path in cached(tmp_path, 20).path.iterdir()} == {"b", "c"}
 
 
 def test_a_folder_gives_what_it_was_given(tmp_path: Path) -> None:
