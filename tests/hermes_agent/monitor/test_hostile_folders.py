@@ -9,23 +9,31 @@ from pathlib import Path
 
 import pytest
 
+from hermes_agent.monitor.flush import RecordFiles
 from hermes_agent.monitor.format import (
     PREAMBLE,
+    RAW,
     RECORDS_AT,
     RING_MAGIC,
     STATE,
     STATE_AT,
     STEPS_MAGIC,
+    WRITTEN_WORD,
+    Description,
+    RawStep,
+    Workload,
     ring_folders,
 )
+from hermes_agent.monitor.ring import RingWriter
 from hermes_agent.monitor.run_files import captured_bytes
 from hermes_agent.monitor.session import Monitor
 from hermes_agent.watch.agent import AgentOptions, NodeAgent
 from hermes_agent.watch.anomaly import Foreign
 from hermes_agent.watch.left_out import MOST, LeftOut
+from hermes_agent.watch.ring_reader import LARGEST_PID
 from hermes_agent.watch.rings import MOST_LOOKS, CaptureRequests, RequestLimits, RunRings
-from tests.hermes_agent.monitor.monitored import options, start_script
-from tests.hermes_agent.monitor.test_recovery import KILLED, make_silent
+from tests.hermes_agent.monitor.monitored import options
+from tools.sources.monitor.reader import read_monitor
 
 
 def nobody(_: set[int]) -> tuple[Foreign, ...]:
@@ -35,6 +43,32 @@ def nobody(_: set[int]) -> tuple[Foreign, ...]:
 def ring_of(run_folder: Path) -> Path:
     (ring,) = ring_folders(run_folder)[0].glob("*.ring")
     return ring
+
+
+def left_by_a_killed_rank(run_folder: Path) -> Path:
+    """The silent ring of a process that is gone, whose step file lacks its steps."""
+    about = Description(7, None, None, "host", LARGEST_PID - 1, 10**18, 64, Workload())
+    RecordFiles(run_folder / "monitor", about, 1 << 20).close()
+    place = ring_folders(run_folder)[0]
+    place.mkdir(parents=True)
+    writer = RingWriter(place / f"{about.stem}.ring", about)
+    writer.begin(RawStep(-1, -1, *[0] * 12))
+    for number in range(3):
+        row = RawStep(number, number, (number + 1) * 10**7, *[0] * 11)
+        RAW.pack_into(writer.map, RECORDS_AT + number * RAW.size, *row)
+        writer.view[WRITTEN_WORD] = number + 1
+    writer.beat(10**18, -60 * 10**9)
+    writer.close()
+    return writer.path
+
+
+def test_what_a_killed_rank_left_is_taken_over(run_folder: Path) -> None:
+    ring = left_by_a_killed_rank(run_folder)
+    rings = RunRings(run_folder)
+    assert rings.refresh() == ()
+    assert rings.left_out.take() == []
+    assert not ring.exists()
+    assert list(read_monitor(run_folder).steps["wall_ms"]) == [10.0, 10.0, 10.0]
 
 
 def with_head(data: bytes, old: bytes, new: bytes) -> bytes:
@@ -235,9 +269,7 @@ def test_nothing_is_written_through_what_lies_at_the_place_of_the_agents_files(
 def test_what_a_killed_rank_left_is_not_taken_over_into_what_lies_at_the_place_of_its_file(
     run_folder: Path, tmp_path: Path, kind: str
 ) -> None:
-    start_script(KILLED, str(run_folder)).wait(30)
-    ring = ring_of(run_folder)
-    make_silent(ring)
+    ring = left_by_a_killed_rank(run_folder)
     (file,) = (run_folder / "monitor").glob("*.steps")
     elsewhere = file.rename(tmp_path / "elsewhere.steps")
     before = elsewhere.read_bytes()
@@ -260,9 +292,7 @@ def test_what_a_killed_rank_left_is_not_taken_over_into_what_lies_at_the_place_o
     ],
 )
 def test_a_step_file_with_another_head_is_left_as_it_is(run_folder: Path, head: bytes) -> None:
-    start_script(KILLED, str(run_folder)).wait(30)
-    ring = ring_of(run_folder)
-    make_silent(ring)
+    ring = left_by_a_killed_rank(run_folder)
     (file,) = (run_folder / "monitor").glob("*.steps")
     file.write_bytes(head)
     rings = RunRings(run_folder)
