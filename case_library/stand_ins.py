@@ -1,8 +1,8 @@
 """Stand-ins for packages that a library imports at once although this program never calls them.
 
 LangGraph imports the clients of two services, LangSmith and the LangGraph server, an HTTP client and the old form of
-pydantic's records, and Chroma the exporter of its telemetry. None of them is ever used here, but their imports take a
-third of the time to start.
+pydantic's records, and Chroma its telemetry, its clients that await and what checks settings that nobody sets. None of
+them is ever used here, but their imports take a third of the time to start.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Vectors that an embedding model gave to the cases, in a Chroma folder that belongs to this process alone."""
+"""The vectors of the cases in a Chroma folder that belongs to this process alone."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
-from case_library.retrieval.embedding_choice import CaseIndexError, EmbeddingError
+from case_library.retrieval.embedding_choice import EmbeddingError
 from case_library.stand_ins import stand_ins
+from tools.errors import HermesError
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -17,6 +18,16 @@ if TYPE_CHECKING:
 
 COLLECTION = "cases"
 BATCH = 1000
+# What Chroma exports its telemetry with, which stays off, its clients that await, the check of settings of its embedding
+# functions, of which none is used, and the command that httpx brings along.
+NEVER_CALLED = (
+    *("opentelemetry.exporter", "opentelemetry.sdk", "jsonschema", "httpx._main"),
+    *("chromadb.api.async_api", "chromadb.api.async_client"),
+)
+
+
+class CaseIndexError(HermesError):
+    """The case index cannot be built or opened."""
 
 
 class ChromaStore:
@@ -51,8 +62,8 @@ class ChromaStore:
 
 
 def chroma() -> ModuleType:
-    """Chroma, imported without the exporter of its telemetry, which stays off."""
-    with stand_ins("opentelemetry.exporter"):
+    """Chroma, imported without what it never calls here."""
+    with stand_ins(*NEVER_CALLED):
         import chromadb
     return chromadb
 

@@ -20,10 +20,6 @@ class EmbeddingError(HermesError):
     """The embedding that was chosen cannot be used now."""
 
 
-class CaseIndexError(HermesError):
-    """The case index cannot be built or opened."""
-
-
 class TextEmbedding(Protocol):
     """Texts to vectors of length 1; texts about the same thing reach a cosine of ``close_angle``."""
 
@@ -44,11 +40,6 @@ class EmbeddingChoice:
     key: str | None = field(default=None, repr=False)
     mask: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
     sends_private: bool = False
-
-    @property
-    def computed(self) -> bool:
-        """Return whether vectors are computed here, without a model: they are then compared without Chroma."""
-        return self.kind == "hashed"
 
     @property
     def embeds_private(self) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from case_library import library
 from case_library.library import BUNDLED_CASES, CaseError
@@ -21,33 +21,22 @@ from tools.documents import parse_json
 from tools.leftovers import HeldFolder, private_folder, remove_leftovers
 
 if TYPE_CHECKING:
-    from case_library.retrieval.embedding_choice import TextEmbedding
     from case_library.schema import Case
 
 __all__ = ["CaseHit", "CaseIndex", "CaseQuery", "Recall"]
 
-LAYOUT_VERSION = 5
+LAYOUT_VERSION = 4
 CACHED = 4  # indexes that stay in the cache, the newest
 MANIFEST = "manifest.json"
 CARDS = "cards.json"
 EMBEDDING = "embedding.json"
 LEFT_OUT = "left_out.json"
-STORE = "vectors"
+STORE = "chroma"
 READ_BY_INDEX = (
     ("tools.knowledge", "causes.yaml"),
     ("case_library.retrieval", "lexicon.txt"),
     ("case_library.retrieval", "filler.txt"),
 )
-
-
-class VectorStore(Protocol):
-    """The vectors of the cases of one index."""
-
-    def nearest(self, text: str, limit: int) -> Mapping[str, float]:
-        """Cosine similarity (-1 to 1) of the nearest cases by id; raises ``EmbeddingError`` if there is no vector."""
-
-    def close(self) -> None:
-        """Release what is held; a second call does nothing."""
 
 
 @dataclass(frozen=True)
@@ -103,9 +92,11 @@ def take_snapshot(
 
 
 def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHED, own: Collection[Path] = ()) -> str:
-    """Return a key of all that makes the index: cases, taxonomy, lexicon, embedding, layout and the store's version."""
+    """Return a key of all that makes the index: cases, taxonomy, lexicon, embedding, layout and Chroma's version."""
+    from case_library.retrieval.chroma_store import chroma
+
     digest = hashlib.sha256()
-    parts = [f"{LAYOUT_VERSION} {embedding_choice.version(embedding)} {_store_version(embedding)}".encode()]
+    parts = [f"{LAYOUT_VERSION} {embedding_choice.version(embedding)} {chroma().__version__}".encode()]
     parts += [files(package).joinpath(name).read_bytes() for package, name in READ_BY_INDEX]
     for path, content in contents.items():
         parts += [b"private" if path in own else b"", path.name.encode(), content]
@@ -114,39 +105,9 @@ def index_key(contents: Mapping[Path, bytes], embedding: EmbeddingChoice = HASHE
     return digest.hexdigest()[:32]
 
 
-def _store_version(choice: EmbeddingChoice) -> str:
-    if choice.computed:
-        return "array"
-    from case_library.retrieval.chroma_store import chroma
-
-    return f"chroma {chroma().__version__}"
-
-
-def _write_vectors(
-    folder: Path, choice: EmbeddingChoice, embedding: TextEmbedding, ids: Sequence[str], texts: Sequence[str]
-) -> None:
-    folder.mkdir(parents=True)
-    if choice.computed:
-        from case_library.retrieval.array_store import write_vectors
-
-        write_vectors(folder, embedding, ids, texts)
-    else:
-        from case_library.retrieval.chroma_store import build_store
-
-        build_store(folder, embedding, ids, texts)
-
-
-def _open_vectors(folder: Path, choice: EmbeddingChoice, embedding: TextEmbedding) -> VectorStore:
-    if choice.computed:
-        from case_library.retrieval.array_store import ArrayStore
-
-        return ArrayStore(folder, embedding)
-    from case_library.retrieval.chroma_store import ChromaStore
-
-    return ChromaStore(folder, embedding)
-
-
 def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, bytes], choice: EmbeddingChoice) -> None:
+    from case_library.retrieval.chroma_store import build_store
+
     public = [library.parse_case(path, content) for path, content in contents.items() if path not in own]
     private = library.parse_private(own, {case.id for case in public})
     cases = [*public, *private.cases]
@@ -154,7 +115,8 @@ def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, byte
     texts = [document(case) for case in embedded]
     stored = embedding_choice.stored_weights(choice, texts)
     embedding = embedding_choice.open_embedding(choice, stored)
-    _write_vectors(folder / STORE, choice, embedding, [case.id for case in embedded], texts)
+    (folder / STORE).mkdir(parents=True)
+    build_store(folder / STORE, embedding, [case.id for case in embedded], texts)
     _write_json(folder / CARDS, [asdict(card_of(case)) for case in cases])
     _write_json(folder / EMBEDDING, stored)
     _write_json(folder / LEFT_OUT, private.left_out)
@@ -209,6 +171,7 @@ class CaseIndex:
     """The cases of one folder, ready to be searched; ``notes`` report trouble with cases, embedding or cache."""
 
     def __init__(self, snapshot: Snapshot, choice: EmbeddingChoice, note: str = "") -> None:
+        from case_library.retrieval.chroma_store import ChromaStore
         from case_library.retrieval.ranker import CaseRanker
 
         stored = parse_json((snapshot.folder / EMBEDDING).read_text(encoding="utf-8"))
@@ -220,7 +183,7 @@ class CaseIndex:
         self._snapshot = snapshot
         # The public ones come first: a private one of the same id is left out.
         self._files = {path.stem: path for path in reversed(tuple(snapshot.contents))}
-        self._store = _open_vectors(snapshot.folder / STORE, choice, embedding)
+        self._store = ChromaStore(snapshot.folder / STORE, embedding)
         self._ranker = CaseRanker(cards, self._nearest, close_angle=embedding.close_angle)
 
     @classmethod
@@ -233,7 +196,7 @@ class CaseIndex:
     ) -> Self:
         """Open the index; without ``cache_dir`` it is built for this process alone. ``notes`` name what was left out.
 
-        Raises ``CaseError`` if a case file is not right, ``CaseIndexError`` if its vectors cannot be stored or opened.
+        Raises ``CaseError`` if a case file is not right, ``CaseIndexError`` if Chroma fails.
         """
         try:
             return cls(take_snapshot(cases_folder, cache_dir, embedding, private_folder), embedding)

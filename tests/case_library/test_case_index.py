@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from case_library.library import BUNDLED_CASES, CaseError, case_files, read_case_bytes
-from case_library.retrieval.chroma_store import ChromaStore
 from case_library.retrieval.embedding_choice import HASHED, EmbeddingChoice
 from case_library.retrieval.recall import CACHED, CaseIndex, CaseQuery, index_key, take_snapshot
 from tests.case_library.toy_weights import toy_weights
@@ -74,7 +73,7 @@ def test_a_cache_answers_exactly_as_a_fresh_index(folder: Path, tmp_path: Path) 
             assert cached.search(SYNC) == expected
 
 
-@pytest.mark.parametrize("victim", ["vectors/vectors.npy", "cards.json", "embedding.json", "manifest.json"])
+@pytest.mark.parametrize("victim", ["chroma/chroma.sqlite3", "cards.json", "embedding.json", "manifest.json"])
 def test_a_damaged_index_is_rebuilt_and_said_so(folder: Path, tmp_path: Path, victim: str) -> None:
     cache = tmp_path / "cache"
     best(folder, cache)
@@ -92,7 +91,7 @@ def test_an_index_with_a_lost_file_is_rebuilt(folder: Path, tmp_path: Path) -> N
     cache = tmp_path / "cache"
     best(folder, cache)
     [built] = indexes(cache)
-    (built / "vectors" / "vectors.npy").unlink()
+    (built / "chroma" / "chroma.sqlite3").unlink()
     assert len(best(folder, cache)[1]) == 1
     assert best(folder, cache)[1] == ()
 
@@ -243,8 +242,7 @@ def test_a_foreign_env_file_in_the_working_folder_does_not_configure_chroma(
 ) -> None:
     (tmp_path / ".env").write_text("ANONYMIZED_TELEMETRY=True\nALLOW_RESET=True\n", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    with CaseIndex.open(folder, embedding=EmbeddingChoice("minilm", folder=toy_weights(tmp_path / "weights"))) as index:
-        assert isinstance(index._store, ChromaStore)
+    with CaseIndex.open(folder) as index:
         settings = index._store._client.get_settings()
         assert settings.anonymized_telemetry is False
         assert settings.allow_reset is False

@@ -14,6 +14,11 @@ from hermes_agent.demo.data import demo_run
 OURS = {"hermes_agent", "tools", "case_library", "prompts"}
 RECORDS = {"pydantic", "pydantic_core", "annotated_types", "typing_extensions", "typing_inspection"}
 TABLES = {"numpy", "pandas", "pyarrow", "dateutil", "cython_runtime", "pytz", "six", "msgspec", "isal", "yaml"}
+CHROMA = {
+    *("chromadb", "chromadb_rust_bindings", "pydantic_settings", "dotenv", "orjson", "overrides", "pybase64"),
+    *("tenacity", "httpx", "httpcore", "idna", "zstandard", "opentelemetry", "psutil", "google", "importlib_metadata"),
+    *("zipp", "mmh3", "anyio", "h11", "sniffio", "certifi"),
+}
 LANGGRAPH = {
     *("langgraph", "langchain_core", "langchain_protocol", "ormsgpack", "xxhash", "uuid_utils", "jsonpatch"),
     *("jsonpointer", "packaging", "tenacity"),
@@ -29,8 +34,8 @@ ALLOWED = {
     "tool --list": RECORDS | TABLES,
     "tool checks RUN": RECORDS | TABLES,  # of a run that was diagnosed before
     "cases show garbage_collection": RECORDS | {"yaml", "cython_runtime"},
-    "cases search loader": RECORDS | TABLES - {"pandas", "pyarrow"},
-    "diagnose RUN --no-cache": RECORDS | TABLES | LANGGRAPH,
+    "cases search loader": RECORDS | TABLES - {"pandas", "pyarrow"} | CHROMA,
+    "diagnose RUN --no-cache": RECORDS | TABLES | CHROMA | LANGGRAPH,
     "diagnose RUN": RECORDS | {"yaml", "msgspec", "isal", "cython_runtime"},  # made before
     "ask RUN why --no-llm": RECORDS | TABLES,  # of a run that was diagnosed before
 }

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from case_library.retrieval.chroma_store import ChromaStore, build_store, chroma
-from case_library.retrieval.embedding_choice import CaseIndexError
+from case_library.retrieval.chroma_store import CaseIndexError, ChromaStore, build_store, chroma
 from case_library.retrieval.hashed_embedding import DIMENSION, HashedTextEmbedding
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.demo.data import demo_run
