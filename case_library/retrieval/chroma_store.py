@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 COLLECTION = "cases"
 BATCH = 1000
-# What Chroma exports its telemetry with, which stays off, its clients that await, the check of settings of its embedding
-# functions, of which none is used, and the command that httpx brings along.
+# What Chroma exports its telemetry with, which stays off, its clients that await, the check of the settings of its
+# embedding functions, of which none is used, and the command that httpx brings along.
 NEVER_CALLED = (
     *("opentelemetry.exporter", "opentelemetry.sdk", "jsonschema", "httpx._main"),
     *("chromadb.api.async_api", "chromadb.api.async_client"),
