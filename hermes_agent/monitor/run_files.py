@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 
 from hermes_agent.monitor.format import CAPTURES
 
-MOST_ENTRIES = 65_536  # of one folder: a run has three for each start of a rank on this file system
+MOST_ENTRIES = 1 << 18  # looked at in one folder: 10,000 ranks have three for each of their starts
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 PLAIN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe does not block the one who opens it
 NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-PRIVATE = 0o600
+PRIVATE, SHARED = 0o600, 0o666  # of records, and of what others may be meant to read, as far as the umask allows
+CAPTURE = re.compile(re.escape(CAPTURES), re.DOTALL)
 
 
 @contextmanager
@@ -105,7 +107,7 @@ def replace(path: Path, pieces: Iterable[bytes]) -> int:
     with opened_folder(path.parent) as folder:
         with suppress(FileNotFoundError):
             os.unlink(part, dir_fd=folder)  # of an earlier process of that number; of a link the link
-        handle = os.open(part, os.O_WRONLY | NEW, PRIVATE, dir_fd=folder)
+        handle = os.open(part, os.O_WRONLY | NEW, SHARED, dir_fd=folder)
         try:
             try:
                 for piece in pieces:
@@ -127,34 +129,36 @@ def remove(path: Path) -> None:
         os.unlink(path.name, dir_fd=folder)
 
 
-class Entry(NamedTuple):
-    """What lies in a folder; a link is neither a file nor a folder."""
+@dataclass(frozen=True)
+class Listing:
+    """The names of plain files, of folders, and of links, pipes and devices; whether there is more in the folder."""
 
-    name: str
-    is_file: bool
-    is_folder: bool
+    files: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    more: bool = False
 
 
-def entries(folder: Path, most: int = MOST_ENTRIES) -> tuple[list[Entry], bool]:
-    """What lies in a folder, no more than so many, and whether there is more; nothing where there is no such folder.
+def listing(folder: Path, names: re.Pattern[str]) -> Listing:
+    """What has such a name in a folder, in order; nothing where there is no such folder.
 
     Raises OSError where it cannot be listed.
     """
     try:
         with opened_folder(folder) as handle, os.scandir(handle) as found:
-            listed = [
-                Entry(each.name, each.is_file(follow_symlinks=False), each.is_dir(follow_symlinks=False))
-                for each in islice(found, most + 1)
-            ]
+            fitting = [each for each in islice(found, MOST_ENTRIES) if names.match(each.name)]
+            files = {each.name for each in fitting if each.is_file(follow_symlinks=False)}
+            folders = {each.name for each in fitting if each.is_dir(follow_symlinks=False)}
+            others = {each.name for each in fitting} - files - folders
+            more = next(found, None) is not None
+            return Listing(tuple(sorted(files)), tuple(sorted(folders)), tuple(sorted(others)), more)
     except FileNotFoundError:
-        return [], False
-    return listed[:most], len(listed) > most
+        return Listing()
 
 
-def capture_names(run_folder: Path) -> list[str]:
+def capture_names(run_folder: Path) -> tuple[str, ...]:
     """The names of the captures' folders in the run folder; raises OSError where it cannot be listed."""
-    found, _ = entries(run_folder.resolve())
-    return sorted(each.name for each in found if each.is_folder and each.name.startswith(CAPTURES))
+    return listing(run_folder.resolve(), CAPTURE).folders
 
 
 def captured_bytes(run_folder: Path) -> int:

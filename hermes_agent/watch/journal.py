@@ -14,7 +14,7 @@ from typing import Annotated
 import msgspec
 
 from hermes_agent.monitor.format import file_name_of, records_folder
-from hermes_agent.monitor.run_files import append, entries, open_plain, replace
+from hermes_agent.monitor.run_files import append, listing, open_plain, replace
 from hermes_agent.watch.anomaly import Anomaly, Foreign
 from hermes_agent.watch.left_out import LeftOut
 
@@ -26,6 +26,7 @@ MOST_SUMMARY_BYTES = 8 << 20  # of all of them: tens of thousands of machines
 MOST_RANKS = 1 << 20
 FRESH_S = 10.0  # an agent that is silent for longer says nothing of its ranks
 EVERY_S = 2.0
+MOST_ODD = 100
 Time = Annotated[int, msgspec.Meta(ge=0, le=(1 << 62) - 1)]
 Rank = Annotated[int, msgspec.Meta(ge=0, le=MOST_RANKS)]
 Step = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
@@ -100,13 +101,15 @@ class Neighbours:
 
     def _read(self) -> dict[int, int]:
         try:
-            found, more = entries(self._folder)
+            listed = listing(self._folder, SUMMARY)
         except OSError as error:
             self._left_out.add(f"{self._folder}: cannot be listed ({error.strerror}); other machines are not heard")
             return {}
         steps: dict[int, int] = {}
-        room = MOST_SUMMARY_BYTES
-        for name in sorted(each.name for each in found if each.is_file and SUMMARY.match(each.name)):
+        for name in (*listed.folders, *listed.others)[:MOST_ODD]:
+            self._left_out.add(f"{self._folder / name}: is no plain file; it was left out")
+        room, more = MOST_SUMMARY_BYTES, listed.more
+        for name in listed.files:
             data = b"" if name == self._own.name else summary_bytes(self._folder / name)
             room -= len(data)
             if room < 0:

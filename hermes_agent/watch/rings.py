@@ -21,7 +21,7 @@ from hermes_agent.monitor.run_files import (
     MOST_ENTRIES,
     capture_names,
     captured_bytes,
-    entries,
+    listing,
     open_plain,
     remove,
     write_all,
@@ -131,15 +131,17 @@ class RunRings:
                 if folder != records and (reason := distrust(folder.parent.lstat(), users)):
                     self.left_out.add(f"{folder.parent}: {reason}")
                     continue
-                listed, more = entries(folder)
+                listed = listing(folder, RING)
             except FileNotFoundError:
                 continue
             except OSError as error:
                 self.left_out.add(f"{folder}: cannot be listed ({error.strerror})")
                 continue
-            if more:
+            if listed.more:
                 self.left_out.add(f"{folder} holds more than {MOST_ENTRIES} files; the others were not looked at")
-            found |= {folder / each.name for each in listed if RING.match(each.name)}
+            for name in (*listed.folders, *listed.others)[:MOST_RINGS]:
+                self.left_out.add(f"{folder / name}: is no plain file; it was left out")
+            found |= {folder / name for name in listed.files}
         return found
 
     def ranks(self) -> tuple[int, ...]:
@@ -327,7 +329,7 @@ class CaptureRequests:
 
     def _highest(self) -> int:
         """The highest id in use: of the captures in the folder, and of the ranks' answers."""
-        names: list[str] = []
+        names: tuple[str, ...] = ()
         with suppress(OSError):  # then the writer of a trace meets what lies there
             names = capture_names(self._folder)
         found = [int(match[1]) for name in names if (match := CAPTURE.match(name))]

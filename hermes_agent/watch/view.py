@@ -23,7 +23,7 @@ from hermes_agent.monitor.format import (
     StepRecord,
     records_folder,
 )
-from hermes_agent.monitor.run_files import capture_names, entries, open_plain
+from hermes_agent.monitor.run_files import capture_names, listing, open_plain
 from hermes_agent.watch.agent import Noticed, RankNow, Snapshot
 from hermes_agent.watch.anomaly import Anomaly, AnomalyKind
 from hermes_agent.watch.left_out import LeftOut
@@ -62,7 +62,10 @@ class Publisher:
         try:
             folders = {self._folder / name: TRACES for name in capture_names(self._folder)}
             for folder, names in {records_folder(self._folder): FINISHED, **folders}.items():
-                found += [folder / each.name for each in entries(folder)[0] if each.is_file and names.match(each.name)]
+                listed = listing(folder, names)
+                found += [
+                    folder / name for name in (*listed.files, *listed.others)
+                ]  # the others are refused, and named
         except OSError as error:
             self._left_out.add(f"{self._folder}: not all of it can be copied ({error.strerror})")
         return sorted(found, key=os.fsencode)

@@ -61,7 +61,10 @@ def test_a_capture_begins_at_the_step_that_was_named(run_folder: Path) -> None:
         for _ in range(10):
             monitor.step()
         wait_for(rings, 1, Answer.WRITTEN)
-    assert (run_folder / "capture-0001" / "rank3.pt.trace.json.gz").read_text(encoding="utf-8") == "7 8"
+    trace = run_folder / "capture-0001" / "rank3.pt.trace.json.gz"
+    assert trace.read_text(encoding="utf-8") == "7 8"
+    (run_folder / "usual").touch()
+    assert trace.stat().st_mode == (run_folder / "usual").stat().st_mode  # as readable as any file of this user
 
 
 def test_a_capture_that_training_does_not_live_to_finish_is_written_at_the_end(run_folder: Path) -> None:

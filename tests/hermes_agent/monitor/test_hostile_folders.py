@@ -133,6 +133,17 @@ def test_a_ring_that_cannot_be_one_is_left_out_once_and_the_others_are_watched(r
     assert len(said) == 1
 
 
+@pytest.mark.parametrize("kind", ["a link", "a link to nothing", "a loop of links", "a pipe", "a folder", "a device"])
+def test_what_is_no_file_at_the_place_of_a_ring_is_left_out_once(run_folder: Path, tmp_path: Path, kind: str) -> None:
+    with Monitor(run_folder, rank=0, options=options()) as monitor:
+        real = ring_of(run_folder)
+        plant(kind, real.with_name("rank00007-1-1.ring"), real)
+        monitor.step()
+        agent, said = looked(run_folder)
+        assert agent.snapshot().ranks.keys() == {0}
+    assert said == [f"{real.with_name('rank00007-1-1.ring')}: is no plain file; it was left out"]
+
+
 def test_a_ring_that_is_cut_while_it_is_watched_ends_the_watching_of_that_rank_only(run_folder: Path) -> None:
     with Monitor(run_folder, rank=0, options=options()) as monitor:
         real = ring_of(run_folder)
@@ -355,7 +366,7 @@ def test_a_folder_of_very_many_files_is_looked_at_in_part_and_said_so(
 ) -> None:
     from hermes_agent.monitor import run_files
 
-    monkeypatch.setattr(run_files.entries, "__defaults__", (20,))
+    monkeypatch.setattr(run_files, "MOST_ENTRIES", 20)
     (run_folder / "monitor").mkdir()
     for number in range(30):
         (run_folder / "monitor" / f"rank{number}.ring").touch()

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tools.sources.monitor.reader import read_monitor
 pytest.importorskip("fsspec", reason="fsspec is not installed")
 
 from hermes_agent.locations.places import error_text, without_credentials
+from hermes_agent.watch.left_out import LeftOut
 from hermes_agent.watch.view import Publisher
 
 
@@ -80,3 +82,24 @@ def test_a_linked_capture_folder_is_not_copied(run_folder: Path, tmp_path: Path)
     (elsewhere / "private.gz").write_bytes(b"private")
     (run_folder / "capture-0001").symlink_to(elsewhere)
     assert Publisher(run_folder, f"file://{tmp_path / 'shared'}").publish() == 0
+
+
+def test_what_is_no_plain_file_of_the_run_is_not_copied_and_said_once(run_folder: Path, tmp_path: Path) -> None:
+    private = tmp_path / "private.steps"
+    private.write_bytes(b"private")
+    records = run_folder / "monitor"
+    records.mkdir()
+    (records / "rank00000-1-1.steps").symlink_to(private)
+    (records / "rank00001-1-1.steps").hardlink_to(private)
+    os.mkfifo(records / "rank00002-1-1.steps")
+    (records / "rank00003-1-1.steps").write_bytes(b"steps")
+    left_out = LeftOut()
+    publisher = Publisher(run_folder, f"file://{tmp_path / 'shared'}", left_out)
+    assert [publisher.publish(), publisher.publish()] == [1, 0]
+    assert [path.name for path in (tmp_path / "shared" / "monitor").iterdir()] == ["rank00003-1-1.steps"]
+    said = left_out.take()
+    assert [each.rpartition("/")[2].partition(",")[0].rstrip(")") for each in said] == [
+        "rank00000-1-1.steps: is not copied (is a link",
+        "rank00001-1-1.steps: is not copied (has a second name",
+        "rank00002-1-1.steps: is not copied (is no plain file",
+    ]
