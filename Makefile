@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lab lab-all bench clean wheel
+.PHONY: demo test check format lab lab-all bench fuzz clean wheel
 
 demo: $(STAMP)
 	$(BIN)/hermes-dx demo
@@ -48,6 +48,15 @@ bench: $(STAMP)
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/pip install --quiet 'HolisticTraceAnalysis==0.5.0'
 	$(BIN)/python -m evals.benchmarks --peer-python $(VENV)-bench/bin/python
+
+# Inputs that failed are kept in results/fuzz. The bundled run's traces are cut and overwritten at every 1/200.
+EXECUTIONS ?= 100000
+SEED ?= 0
+
+fuzz: $(STAMP)
+	$(BIN)/python -m evals.fuzz --executions $(EXECUTIONS) --seed $(SEED)
+	$(BIN)/python -m evals.fuzz.watch_folders --executions $$(( $(EXECUTIONS) / 20 )) --seed $(SEED)
+	$(BIN)/python -m evals.fuzz.cuts hermes_agent/demo/slow/rank0.pt.trace.json.gz --damage cut overwritten
 
 wheel: $(STAMP)
 	$(BIN)/python -m build --wheel

@@ -25,6 +25,7 @@ LABEL = "label.json"
 MEASURED = "measured.json"
 DEEPEST = 3  # folders between the lab folder and a label
 LARGEST_BYTES = 1 << 20
+LONGEST_FAULT = 300  # characters of what is wrong with a label
 # Where a fault leaves its marks, in the words of the lab's labels.
 MARKS: Mapping[Sources, frozenset[str]] = MappingProxyType(
     {
@@ -125,7 +126,7 @@ def _of_label(file: Path, folder: Path, origin: Literal["lab", "habits"]) -> lis
 def first_fault(error: ValidationError) -> str:
     """The first field that is wrong, and why."""
     first = error.errors()[0]
-    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"
+    return " ".join(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}".split())[:LONGEST_FAULT]
 
 
 def _made(label: Label, folder: Path, place: str, origin: str) -> list[Case]:
@@ -178,9 +179,13 @@ def others_cases(folder: Path) -> tuple[Case, ...]:
     try:
         entries = parse_yaml(file.read_text("utf-8"), aliases=True)
         labels = {str(name): OthersLabel.model_validate(entry) for name, entry in entries.items()}
+        return tuple(case for name, label in labels.items() for case in _of_others(name, label, folder / name))
+    except ValidationError as error:
+        raise InputError(
+            f"{file} is no table of labels ({first_fault(error)}); correct it or unset HERMES_RUNS"
+        ) from error
     except (yaml.YAMLError, ValueError, AttributeError) as error:
-        raise InputError(f"{file} is no table of labels ({error}); correct it or unset HERMES_RUNS") from error
-    return tuple(case for name, label in labels.items() for case in _of_others(name, label, folder / name))
+        raise InputError(f"{file} is no table of labels; correct it or unset HERMES_RUNS") from error
 
 
 def _of_others(name: str, label: OthersLabel, folder: Path) -> list[Case]:

@@ -135,6 +135,7 @@ class Collected:
     expanded_bytes: int = 0
     damage: str = ""  # why not everything could be read
     ended: bool = False  # the end of the event array was read
+    unpacked: bool = True  # all that was compressed was expanded
     corrupt: bool = False  # some of the text is not what was written
     remarks: list[str] = field(default_factory=list)
 
@@ -147,7 +148,7 @@ class Collected:
         """
         if self.columns.excluded[BROKEN]:
             return "it is damaged in the middle of the events: some are no JSON"
-        whole = not self.corrupt and (self.ended or END_MARK in self.columns.names)
+        whole = not self.corrupt and ((self.ended and self.unpacked) or END_MARK in self.columns.names)
         return "" if whole else self.damage or "its events have no end"
 
 
@@ -260,7 +261,7 @@ class Walk:
         result = self.result
         result.shape = self.cutter.shape
         result.damage = result.damage or self.expansion.damage
-        result.corrupt = self.expansion.corrupt
+        result.unpacked, result.corrupt = not self.expansion.damage, self.expansion.corrupt
         result.file_bytes = self.expansion.file_bytes
         result.read_bytes = self.expansion.read_bytes
         result.expanded_bytes = self.expansion.expanded_bytes

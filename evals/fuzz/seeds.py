@@ -1,0 +1,204 @@
+"""Small sound inputs that the mutations begin with: one of every format, and slices of real traces where they are."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from evals.run_places import ROOT, Places
+from hermes_agent.monitor.format import FIELDS, PREAMBLE, RECORD, SCHEMA, STEPS_MAGIC, Description, Workload
+from tools.run.records import SAMPLE_FIELDS
+
+STEPS = 3
+START_NS = 1_700_000_000_000_000_000
+SLICE_EVENTS = 12  # of each category of a real trace
+PLANNERS_PAGE = ROOT / "docs" / "planners.md"
+EXAMPLE = re.compile(r"```json\n(.*?)```", re.S)
+
+Event = Mapping[str, object]
+
+
+def _span(category: str, name: str, ts: float, dur: float, args: Mapping[str, object] | None = None) -> Event:
+    place = {"pid": 0, "tid": 7} if category in ("kernel", "gpu_memcpy") else {"pid": 100, "tid": 100}
+    return {"ph": "X", "cat": category, "name": name, **place, "ts": ts, "dur": dur, "args": args or {}}
+
+
+def trace(rank: int = 0, device: bool = True) -> bytes:
+    """A Kineto trace of three steps with operators, a collective, Python frames and, with a device, its work."""
+    events: list[Event] = []
+    for step in range(STEPS):
+        at = 1000.0 * step
+        dims = {
+            "External id": step + 1,
+            "Input Dims": [[2, 3], []],
+            "Input type": ["float", ""],
+            "Sequence number": step,
+        }
+        events += [
+            _span("user_annotation", f"ProfilerStep#{step}", at, 990.0),
+            _span("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 5, 100.5),
+            _span("cpu_op", "aten::addmm", at + 110, 300.25, dims),
+            _span(
+                "python_function", "train.py(12): step", at + 1, 980, {"Python id": step + 1, "Python parent id": None}
+            ),
+            {"ph": "s", "id": step, "pid": 100, "tid": 100, "ts": at + 110, "cat": "fwdbwd", "name": "fwdbwd"},
+            {
+                "ph": "f",
+                "id": step,
+                "pid": 100,
+                "tid": 100,
+                "ts": at + 500,
+                "cat": "fwdbwd",
+                "name": "fwdbwd",
+                "bp": "e",
+            },
+            _span("cpu_op", "record_param_comms", at + 600, 200, _collective(step)),
+        ]
+        if device:
+            ids = {"correlation": 10 + step, "External id": step + 1}
+            kernel = {"device": 0, "stream": 7, "grid": [80, 1, 1], "block": [128, 1, 1], "registers per thread": 32}
+            events += [
+                _span("cuda_runtime", "cudaLaunchKernel", at + 150, 6, ids),
+                _span("kernel", "sgemm_128x64", at + 170, 400, {**ids, **kernel}),
+                _span("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at + 600, 50, {**ids, "bytes": 4096, **kernel}),
+            ]
+    events.append({"ph": "M", "name": "thread_name", "pid": 100, "tid": 100, "args": {"name": "thread 100 (python)"}})
+    events.append({"ph": "i", "s": "t", "name": "[memory]", "pid": 100, "tid": 0, "ts": 9, "args": {"Bytes": 512}})
+    events.append({"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 3000})
+    members = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA A100", "totalGlobalMem": 2**35, "numSms": 108}]
+        if device
+        else [],
+        "distributedInfo": {"backend": "nccl" if device else "gloo", "rank": rank, "world_size": 2},
+        "baseTimeNanoseconds": START_NS,
+        "traceEvents": events,
+        "traceName": "t.json",
+    }
+    return json.dumps(members).encode()
+
+
+def _collective(step: int) -> Mapping[str, object]:
+    return {
+        "Collective name": "allreduce",
+        "In msg nelems": 1024,
+        "Out msg nelems": 1024,
+        "Group size": 2,
+        "dtype": "Float",
+        "Process Group Name": "0",
+        "Process Group Ranks": "[0, 1]",
+        "External id": 100 + step,
+    }
+
+
+def old_trace() -> bytes:
+    """The array of events alone, as the first versions and other tools write it."""
+    whole: dict[str, Any] = json.loads(trace())
+    return json.dumps(whole["traceEvents"]).encode()
+
+
+def real_traces() -> list[bytes]:
+    """The first events of each category of real traces, as traces of their own; [] where there are none."""
+    folder = Places.from_environment(os.environ).traces
+    names = (
+        "hta/amd_trace.json.gz",
+        "hta/critical_path_alexnet.json.gz",
+        "hta/cpu_only.json.gz",
+        "hta/trace_filter.json.gz",
+    )
+    return [_slice(folder / name) for name in names if (folder / name).is_file()]
+
+
+def _slice(path: Path) -> bytes:
+    whole: dict[str, Any] = json.loads(gzip.decompress(path.read_bytes()), strict=False)
+    chosen: dict[str, list[object]] = {}
+    for event in whole["traceEvents"]:
+        own = chosen.setdefault(str(event.get("cat", event.get("ph"))), [])
+        own += [event] if len(own) < SLICE_EVENTS else []
+    return json.dumps({**whole, "traceEvents": [event for own in chosen.values() for event in own]}).encode()
+
+
+def step_log() -> bytes:
+    """Lines of a step log."""
+    lines = [{"step": step, "wall_ms": 95.25 + step % 3, "samples": 32, "loss": 0.5} for step in range(30)]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def environment() -> bytes:
+    """An env.json."""
+    return json.dumps(
+        {"schema": "hermes-dx/env/1", "variables": {"OMP_NUM_THREADS": "1", "NCCL_DEBUG": "INFO"}}
+    ).encode()
+
+
+def step_file() -> bytes:
+    """A step file of the monitor with twenty records."""
+    about = Description(0, 2, None, "node0", 7, START_NS, 16, Workload())
+    head = json.dumps({"schema": SCHEMA, **asdict(about), "fields": FIELDS}).encode()
+    usual = {"wall_us": 95_000, "own_us": 90_000, "thread_cpu_us": 80_000, "samples": 32, "fetches": 1}
+    rows = []
+    for number in range(20):
+        row = {name: 0 for name, _ in FIELDS} | usual
+        row |= {"sequence": number, "step": number, "end_unix_ns": START_NS + 95_000_000 * (number + 1)}
+        rows.append(RECORD.pack(*row.values()))
+    return PREAMBLE.pack(STEPS_MAGIC, len(head)) + head + b"".join(rows)
+
+
+def event_lines() -> bytes:
+    """An event file of the monitor with every kind of event."""
+    sample = {"event": "system", "unix_ns": START_NS, "step": 3} | dict.fromkeys(SAMPLE_FIELDS, 5)
+    lines = [
+        {"event": "gc", "step": 2, "end_unix_ns": START_NS, "generation": 2, "pause_us": 1500, "collected": 3},
+        sample,
+        sample | {"unix_ns": START_NS + 10**9},
+        {"event": "capture", "request": 1, "first_step": 5, "last_step": 7, "path": "r0.json", "bytes": 9},
+        {"event": "capture_refused", "request": 2, "step": 9, "reason": "busy"},
+        {"event": "environment", "unix_ns": START_NS, "python": "3.11.7", "torch": "2.8.0", "variables": {"A": "1"}},
+    ]
+    return b"".join(json.dumps(line).encode() + b"\n" for line in lines)
+
+
+def anomaly_lines() -> bytes:
+    """Anomalies of a node agent."""
+    figures = {"usual_ms": 90.5, "seen_ms": 200, "excess_pct": 120.0}
+    line = {
+        "rank": 0,
+        "unix_ns": START_NS,
+        "kind": "slow",
+        "step": 4,
+        **figures,
+        "foreign": [{"name": "x", "cpu_pct": 3}],
+    }
+    return json.dumps(line).encode() + b"\n"
+
+
+def fault_label() -> bytes:
+    """The label of a recorded fault."""
+    label = {"verdict": "problem", "cause": "slow_data_processing", "mechanism": "heavy_transform", "ranks": [0]}
+    return json.dumps({**label, "sources": ["trace"], "split": "dev", "also_right": [{"cause": "straggler"}]}).encode()
+
+
+def others_labels() -> bytes:
+    """A table of labels of runs that others recorded."""
+    first = b"run_a: &base\n  verdict: problem\n  top1: [slow_link]\n  not_causes: [straggler]\n"
+    return first + b"run_b:\n  verdict: healthy\n"
+
+
+def case_files() -> list[bytes]:
+    """Some cases of the library, under one name."""
+    paths = sorted((ROOT / "case_library" / "cases").glob("*.yaml"))[::40]
+    return [re.sub(rb"\Aid: .*", b"id: case", path.read_bytes()) for path in paths]
+
+
+def planner_inputs() -> list[bytes]:
+    """The inputs of the examples in the docs."""
+    return [text.encode() for text in EXAMPLE.findall(PLANNERS_PAGE.read_text("utf-8"))]
+
+
+SETTINGS = b'[llm]\nmodel = "m"\nmax_calls = 3\n[thresholds]\nconfidence = 0.5\n'

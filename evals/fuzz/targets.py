@@ -1,0 +1,183 @@
+"""What is fuzzed: every reader, and the whole diagnosis of a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Literal
+
+import yaml
+
+from case_library.library import parse_case
+from evals.fuzz import seeds
+from evals.fuzz.cuts import ALONE, diagnosed
+from evals.labels import others_cases, recorded_cases
+from tools.documents import parse_json, parse_toml, parse_yaml
+from tools.run.packing import DamagedError, read_header, unpack
+from tools.sources.environment import ENVIRONMENT
+from tools.sources.files import packed
+from tools.sources.formats import Anchor, FolderFiles, RecordFormat
+from tools.sources.kineto.collect import Collected, NeedsCareError, Walk
+from tools.sources.kineto.parallel_decode import absorb
+from tools.sources.kineto.reader import read_trace
+from tools.sources.load import load_run
+from tools.sources.monitor.source import MONITOR
+from tools.sources.options import Limits, LoadOptions
+from tools.sources.step_log import STEP_LOG
+from tools.sources.trace_file import TraceFile
+from tools.summaries.file import decode, encode
+from tools.summaries.summarize import summarize
+from tools.whatif.planners.registry import MODULES, planner
+
+Form = Literal["text", "binary", "packed"]
+SLICED = LoadOptions(workers=1, limits=Limits(slice_bytes=700))  # so that a small trace falls into several slices
+KEY = "fuzzed"
+STEP_FILE, EVENT_FILE = "monitor/rank0.steps", "monitor/rank0.events.jsonl"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One reader: the file its input is written to, sound inputs, and what is done with it."""
+
+    name: str
+    file: str  # inside a folder of its own
+    seeds: Callable[[], Sequence[bytes]]
+    form: Form
+    execute: Callable[[Path], object] | Callable[[bytes], object]
+    share: float  # of all executions: cheap readers get more
+    takes: Literal["file", "bytes"] = "file"
+    named: str | None = None  # what the sentence of an error names, the file's name where None
+    allowed: tuple[type[Exception], ...] = ()  # the errors that its contract names, next to HermesError
+
+
+def _traces() -> list[bytes]:
+    return [seeds.trace(), seeds.trace(device=False), seeds.old_trace(), *seeds.real_traces()]
+
+
+def _load(path: Path) -> None:
+    load_run([path], ALONE)
+
+
+def _shared(path: Path) -> None:
+    """Two walks that take turns, as two processes do: together they collect what one careful walk collects."""
+    turns = (lambda index: index % 2 == 0, lambda index: index % 2 == 1)
+    try:
+        first, second = (Walk(path, SLICED.limits, turn).run() for turn in turns)
+    except NeedsCareError:
+        read_trace(path, "", SLICED)
+        return
+    absorb(first.columns, second.columns)
+    one = Walk(path, SLICED.limits).run()
+    assert _counts(first) == _counts(one), f"{_counts(first)} by two, {_counts(one)} by one"
+
+
+def _counts(collected: Collected) -> tuple[int, int, int]:
+    return collected.columns.rows, collected.columns.spans, collected.columns.seen
+
+
+def _records(wanted: RecordFormat) -> Callable[[Path], None]:
+    """Read the file as the only one of its format; where the format has a folder, it lies in that."""
+
+    def read(path: Path) -> None:
+        run = path.parent.parent if wanted.folder else path.parent
+        wanted.read([FolderFiles(wanted, run, (path,))], Anchor())
+
+    return read
+
+
+def _monitor_events(path: Path) -> None:
+    """Read the events next to a sound step file."""
+    (path.parent / f"{path.name.split('.')[0]}.steps").write_bytes(seeds.step_file())
+    _records(MONITOR)(path)
+
+
+def _label(path: Path) -> None:
+    recorded_cases([path.parent.parent], "lab")
+
+
+def _others(path: Path) -> None:
+    others_cases(path.parent)
+
+
+def _json_seeds() -> list[bytes]:
+    return [seeds.environment(), seeds.fault_label(), *seeds.planner_inputs()]
+
+
+def _toml(data: bytes) -> None:
+    parse_toml(data.decode("utf-8", "replace"))
+
+
+def _case(data: bytes) -> None:
+    parse_case(Path("case.yaml"), data)
+
+
+def _decode(data: bytes) -> None:
+    decode(data, KEY)
+
+
+def _planner(name: str) -> Callable[[bytes], object]:
+    return lambda data: planner(name).plan(data)
+
+
+def _planners() -> tuple[Target, ...]:
+    """One target for each planner, from the example that its input model takes."""
+
+    def example(name: str) -> Callable[[], Sequence[bytes]]:
+        return lambda: [text for text in seeds.planner_inputs() if _taken(name, text)]
+
+    return tuple(
+        Target(f"plan {name}", "input.json", example(name), "text", _planner(name), 0.004, "bytes", named="")
+        for name in MODULES
+    )
+
+
+def _taken(name: str, text: bytes) -> bool:
+    try:
+        planner(name).input.model_validate_json(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _read(text: bytes) -> TraceFile:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "t.json"
+        path.write_bytes(text)
+        return read_trace(path, KEY, ALONE)
+
+
+def _stored() -> list[bytes]:
+    return [b"".join(packed(_read(text))) for text in (seeds.trace(), seeds.trace(device=False))]
+
+
+def _unpack(data: bytes) -> None:
+    unpack(memoryview(data), read_header(memoryview(data)))
+
+
+def _summaries() -> list[bytes]:
+    return [encode(summarize(_read(text)), KEY) for text in (seeds.trace(), seeds.trace(device=False))]
+
+
+TARGETS = (
+    Target("kineto", "t.json", _traces, "text", _load, 0.004),
+    Target("kineto gzip", "t.json.gz", _traces, "packed", _load, 0.004),
+    Target("kineto shared", "t.json", _traces, "text", _shared, 0.004),
+    Target("step log", "steps_rank0.jsonl", lambda: [seeds.step_log()], "text", _records(STEP_LOG), 0.008),
+    Target("step log gzip", "steps_rank0.jsonl.gz", lambda: [seeds.step_log()], "packed", _records(STEP_LOG), 0.003),
+    Target("environment", "env.json", lambda: [seeds.environment()], "text", _records(ENVIRONMENT), 0.1),
+    Target("monitor steps", STEP_FILE, lambda: [seeds.step_file()], "binary", _records(MONITOR), 0.003),
+    Target("monitor events", EVENT_FILE, lambda: [seeds.event_lines()], "text", _monitor_events, 0.001),
+    Target("anomalies", "monitor/anomalies-n.jsonl", lambda: [seeds.anomaly_lines()], "text", _monitor_events, 0.003),
+    Target("fault label", "lab/label.json", lambda: [seeds.fault_label()], "text", _label, 0.02),
+    Target("labels of others", "labels.yaml", lambda: [seeds.others_labels()], "text", _others, 0.01),
+    Target("json", "", _json_seeds, "text", parse_json, 0.35, "bytes", "", (ValueError,)),
+    Target("yaml", "", seeds.case_files, "text", parse_yaml, 0.03, "bytes", "", (ValueError, yaml.YAMLError)),
+    Target("toml", "", lambda: [seeds.SETTINGS], "text", _toml, 0.3, "bytes", "", (ValueError,)),
+    Target("case", "", seeds.case_files, "text", _case, 0.02, "bytes", "case.yaml"),
+    *_planners(),
+    Target("stored trace", "", _stored, "binary", _unpack, 0.05, "bytes", "", (DamagedError,)),
+    Target("rank summary", "", _summaries, "binary", _decode, 0.04, "bytes", "", (DamagedError,)),
+    Target("diagnosis", "t.json", _traces, "text", diagnosed, 0.0001),
+)
