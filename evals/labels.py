@@ -184,7 +184,7 @@ def others_cases(folder: Path) -> tuple[Case, ...]:
         raise InputError(
             f"{file} is no table of labels ({first_fault(error)}); correct it or unset HERMES_RUNS"
         ) from error
-    except (yaml.YAMLError, ValueError, AttributeError) as error:
+    except (yaml.YAMLError, ValueError, AttributeError, OSError) as error:  # also of a name that no folder can have
         raise InputError(f"{file} is no table of labels; correct it or unset HERMES_RUNS") from error
 
 

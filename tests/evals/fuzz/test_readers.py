@@ -96,7 +96,8 @@ def test_a_sentence_that_names_the_file_and_an_error_of_the_contract_are_allowed
 
 
 def test_a_table_of_labels_that_is_wrong_ends_in_one_line(tmp_path: Path) -> None:
-    for content in ("a: 5\n", "a: {verdict: problem, top1: [no_such_cause]}\n", "a: [\n", "- 1\n"):
+    endless = "1" * 400 + ": {verdict: problem, top1: [straggler]}\n"  # as the name of a folder
+    for content in (endless, "a: 5\n", "a: {verdict: problem, top1: [no_such_cause]}\n", "a: [\n", "- 1\n"):
         (tmp_path / "labels.yaml").write_text(content)
         with pytest.raises(InputError, match=r"labels\.yaml is no table of labels") as caught:
             others_cases(tmp_path)
