@@ -39,8 +39,71 @@ class RecordedRecord(Record):
     hosts: list[str] = Field(default_factory=list)
 
 
+class DifferenceRecord(Record):
+    """A part of the step in which ranks differ from their peers; medians over ranks, ms per step."""
+
+    part: str
+    median_ms: float
+    peers_ms: float
+
+
+class RankGroupRecord(Record):
+    """Ranks that look alike by their summaries (spans, both ends); without ``differs`` the usual ones of the stage.
+
+    ``medians_ms``: ``wall`` and the parts of a step; ``read``: the ranks of the group that were read in full.
+    """
+
+    ranks: list[tuple[int, int]]
+    count: int
+    read: list[int]
+    stage: int | None
+    differs: list[DifferenceRecord]
+    medians_ms: dict[str, float]
+
+
+class ReadRankRecord(Record):
+    """A rank that was read in full, and why it was chosen."""
+
+    rank: int
+    why: str
+
+
+class WaitedForRecord(Record):
+    """A rank that others wait for in collectives: its share of all such waiting, and the steps where it is first."""
+
+    rank: int
+    share: float
+    steps: int
+
+
+class UnreadRecord(Record):
+    """A trace that could not be summarized, and why."""
+
+    name: str
+    reason: str
+
+
+class ScreeningRecord(Record):
+    """Many traced ranks: all were compared by summary, some were read in full.
+
+    ``found`` counts a trace that cannot be read as one rank. Lists are bounded; ``found`` less ``summarized`` ranks
+    could not be read, and ``more_groups`` groups are not listed.
+    """
+
+    found: int
+    summarized: int
+    read_in_full: list[ReadRankRecord]
+    groups: list[RankGroupRecord]
+    more_groups: int = 0
+    waited_for: list[WaitedForRecord]
+    unread: list[UnreadRecord] = Field(default_factory=list)
+
+
 class RunRecord(Record):
-    """The run; ``ranks`` and ``steps`` are the traced ones. Nothing is measured on the traces of ``cut_ranks``."""
+    """The run; ``ranks`` and ``steps`` are the traced ones. Nothing is measured on the traces of ``cut_ranks``.
+
+    Where many ranks were traced, ``ranks`` are those read in full, and ``screening`` says what all were compared by.
+    """
 
     sources: list[SourceRecord]
     ranks: list[int]
@@ -52,6 +115,7 @@ class RunRecord(Record):
     clock: list[dict[str, int | str | None]] = Field(default_factory=list)
     notes: list[str] = Field(default_factory=list)
     recorded: RecordedRecord | None = None
+    screening: ScreeningRecord | None = None
 
 
 class UnprofiledStepTime(Record):
@@ -128,7 +192,8 @@ class CauseRecord(Record):
     ``impact_ms_per_step`` is what the step would lose if it were gone, after the causes that it shares time with;
     ``then_ms_per_step`` is what it saves after those fixes: more where the causes at the places ``masked_by`` (from 1)
     mask it. Causes at the places ``shared_with`` would alone save some of the same time, which is counted once.
-    ``where`` names ranks, steps and calls when they are not all of them.
+    ``where`` names ranks, steps and calls when they are not all of them. ``stands_for``: the ranks (spans, both ends)
+    that look like ``ranks``, with these; empty where it is only these.
     """
 
     cause: str
@@ -142,6 +207,7 @@ class CauseRecord(Record):
     shared_with: list[int] = Field(default_factory=list)
     method: str
     ranks: list[int]
+    stands_for: list[tuple[int, int]] = Field(default_factory=list)
     steps: list[int]
     claim: str
     details: list[str] = Field(default_factory=list)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from tools.knowledge.taxonomy import Name, causes
+from tools.run.screening import spans
+
+if TYPE_CHECKING:
+    from hermes_agent.model.diagnosis import RunRecord
 
 FAMILY_TITLES = {
     "parallel": "overlap and critical path",
@@ -58,6 +63,13 @@ def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
+def rank_count(run: RunRecord) -> str:
+    """``8 ranks``; of many traced ranks also how many were read in full: ``1,021 ranks (12 read in full)``."""
+    if run.screening is None:
+        return counted(len(run.ranks), "rank")
+    return f"{counted(run.screening.summarized, 'rank')} ({len(run.ranks)} read in full)"
+
+
 def numbered(noun: str, numbers: Iterable[int], most: int = 8) -> str:
     """``rank 3``, ``ranks 0, 1 and 4``, ``ranks 0 to 7``, or how many where there are more than ``most``."""
     known = sorted(numbers)
@@ -70,13 +82,26 @@ def numbered(noun: str, numbers: Iterable[int], most: int = 8) -> str:
     return f"{noun}s {', '.join(str(number) for number in known[:-1])} and {known[-1]}"
 
 
+MOST_SINGLE, MOST_SPANS = 8, 6  # ranks that are named one by one, and unbroken rows of ranks
+
+
 def rank_list(ranks: Iterable[int]) -> str:
-    """``rank 3``, ``ranks 0, 1 and 4`` or ``ranks 0 to 7``."""
-    return numbered("rank", ranks, most=1000)
+    """``rank 3``, ``ranks 0, 1 and 4``, ``ranks 0 to 7``; of many ``ranks 0 to 12 and 14 to 63``."""
+    known = sorted(ranks)
+    return numbered("rank", known) if len(known) <= MOST_SINGLE else span_list(spans(known))
 
 
-def on_ranks(ranks: Sequence[int], all_ranks: Sequence[int]) -> str:
-    """`` on rank 1``; empty when it is all ranks."""
+def span_list(rows: Sequence[tuple[int, int]]) -> str:
+    """The same of unbroken rows of ranks, first and last; of many rows how many ranks there are and between which."""
+    if len(rows) > MOST_SPANS:
+        return f"{sum(last - first + 1 for first, last in rows):,} ranks between {rows[0][0]} and {rows[-1][1]}"
+    texts = [f"{first}" if first == last else f"{first} to {last}" for first, last in rows]
+    noun = "rank" if len(rows) == 1 and rows[0][0] == rows[0][1] else "ranks"
+    return f"{noun} {' and '.join(filter(None, (', '.join(texts[:-1]), texts[-1])))}"
+
+
+def on_ranks(ranks: Sequence[int], all_ranks: Sequence[int], stands_for: Sequence[tuple[int, int]] = ()) -> str:
+    """`` on rank 1``, or on the ranks that these stand for; empty when it is all ranks."""
     if not ranks or set(ranks) == set(all_ranks):
         return ""
-    return f" on {rank_list(ranks)}"
+    return f" on {span_list(stands_for) if stands_for else rank_list(ranks)}"

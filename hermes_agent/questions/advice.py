@@ -171,7 +171,7 @@ def _jointly(discussion: Discussion, causes: Sequence[CauseRecord]) -> str:
 
 
 def _gain(discussion: Discussion, cause: CauseRecord) -> str:
-    key, where = (cause.cause, cause.mechanism), on_ranks(cause.ranks, discussion.diagnosis.run.ranks)
+    key, where = (cause.cause, cause.mechanism), on_ranks(cause.ranks, discussion.diagnosis.run.ranks, cause.stands_for)
     items = [item for item in discussion.diagnosis.advice if (item.for_, item.mechanism) == key and item.text]
     name, impact = f"{cause_title(*key)}{where}", discussion.impact(cause)
     cost = f"{capital(name)} {costs(*key)} {cited(impact)} per step" if impact else ""

@@ -140,7 +140,7 @@ def _lead(subject: Subject, kinds: set[Kind]) -> str:
 
 
 def _found(discussion: Discussion, status: CauseStatus, place: int, record: CauseRecord, words: str) -> str:
-    title = f"{cause_title(record.cause, record.mechanism)}{on_ranks(record.ranks, discussion.diagnosis.run.ranks)}"
+    title = f"{cause_title(record.cause, record.mechanism)}{_where(discussion, record)}"
     parts = [f"{_verdict(status, record, words)}the {ordinal(place)} of the causes found is {title}."]
     if status.mechanism is not None and status.mechanism != record.mechanism:
         parts.append(f"That it happens by {cause_title(status.cause, status.mechanism)} does not show in the sources.")
@@ -239,8 +239,12 @@ def _definition(name: str) -> str:
     return blocks([lead, bullets(rows)])
 
 
+def _where(discussion: Discussion, cause: CauseRecord) -> str:
+    return on_ranks(cause.ranks, discussion.diagnosis.run.ranks, cause.stands_for)
+
+
 def _confidence(discussion: Discussion, cause: CauseRecord) -> str:
-    name = f"{cause_heading(cause.cause, cause.mechanism)}{on_ranks(cause.ranks, discussion.diagnosis.run.ranks)}"
+    name = f"{cause_heading(cause.cause, cause.mechanism)}{_where(discussion, cause)}"
     support = "well supported" if cause.confidence >= WELL_SUPPORTED else "a hypothesis"
     lead = f"{name}: {support}, confidence `{cause.confidence:.2f} of 1`"
     return paragraph(

@@ -9,12 +9,13 @@ from types import MappingProxyType
 from typing import Literal
 
 from hermes_agent.evidence.citations import cited_ids
-from hermes_agent.model.diagnosis import EvidenceRecord
-from hermes_agent.model.display import rank_list
+from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
+from hermes_agent.model.display import rank_list, span_list
 from hermes_agent.questions import advice, causes, device, evidence_lookup, ranks, steps
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import MOST_PLACES, Question, in_english, lexicon, read_question, wording
+from hermes_agent.report.sections import group_text
 from tools.errors import UsageError
 
 NOT_UNDERSTOOD = "not_understood"
@@ -77,7 +78,20 @@ def _no_such_rank(discussion: Discussion, question: Question) -> str:
     known = discussion.ranks
     if set(question.ranks) <= set(known):
         return ""
+    screening = discussion.diagnosis.run.screening
+    alike = {} if screening is None else {rank: _group_of(screening, rank) for rank in question.ranks}
+    if alike and all(alike.values()):
+        return " ".join(f"Rank {rank} was compared by summary only; {text}" for rank, text in alike.items())
     return f"This run has no such rank; it has {rank_list(known)}." if known else "No rank of this run is known."
+
+
+def _group_of(screening: ScreeningRecord, rank: int) -> str:
+    """The group that a rank is in and what it looks like; empty where it is in none."""
+    for group in screening.groups:
+        if any(first <= rank <= last for first, last in group.ranks):
+            read = f"of these, {rank_list(group.read)} read in full" if group.read else "none of these was read in full"
+            return f"it looks like {span_list(group.ranks)}{group_text(group)} (ms per step); {read}."
+    return ""
 
 
 def _help(_: Discussion, __: Question) -> str:

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from hermes_agent.model.diagnosis import CauseRecord
-from hermes_agent.model.display import PART_TITLES, cause_title, rank_list
+from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks, rank_list
 from hermes_agent.questions.device import no_collectives
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, capital, paragraph
@@ -119,7 +119,7 @@ def _title(discussion: Discussion, cause: CauseRecord) -> str:
 
 
 def _located(discussion: Discussion, cause: CauseRecord) -> str:
-    return f"{_title(discussion, cause)} is on {rank_list(cause.ranks)}"
+    return f"{_title(discussion, cause)} is{on_ranks(cause.ranks, (), cause.stands_for)}"
 
 
 def _top_cause_ranks(discussion: Discussion) -> str:
@@ -127,7 +127,8 @@ def _top_cause_ranks(discussion: Discussion) -> str:
     cause = top_cause_rank(discussion)
     if cause is None:
         return ""
-    lead = f"By the diagnosis it is {rank_list(cause.ranks)}: {_title(discussion, cause)} was found there."
+    where = on_ranks(cause.ranks, (), cause.stands_for).removeprefix(" on ")
+    lead = f"By the diagnosis it is {where}: {_title(discussion, cause)} was found there."
     return paragraph([lead, cause.claim, *cause.symptoms])
 
 

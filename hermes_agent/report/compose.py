@@ -10,8 +10,8 @@ from hermes_agent.evidence.cases import recalled
 from hermes_agent.evidence.ledger import Ledger, evidence_record, quoted, render, render_all
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
-from hermes_agent.model.display import numbered, on_ranks, rank_list
-from hermes_agent.report.opening import about, opening
+from hermes_agent.model.display import numbered, on_ranks, rank_list, span_list
+from hermes_agent.report.opening import about, opening, stands_for
 from hermes_agent.report.records import (
     attribution_rows,
     breakdown_rows,
@@ -141,7 +141,7 @@ class _Composer:
     def _cause(self, ranked: RankedCause) -> record.CauseRecord:
         finding = ranked.finding
         claim = self._render(finding.claim)
-        details = render_all(finding.details, self.ledger)
+        details = [*render_all(finding.details, self.ledger), *self._alike(finding.ranks)]
         against = render_all(finding.against, self.ledger)
         own = [self.ledger.cite(fact) for sentence in (finding.claim, *finding.details) for fact in sentence.facts]
         impact = [self.ledger.cite(self._of("cause_impact_ms", ranked))]
@@ -159,6 +159,7 @@ class _Composer:
             method=ranked.method,
             where=self._where(finding),
             ranks=list(finding.ranks or self.profile.rank_numbers),
+            stands_for=stands_for(self.profile, finding.ranks),
             steps=list(finding.steps),
             claim=claim,
             details=details,
@@ -197,10 +198,20 @@ class _Composer:
     def _where(self, finding: Finding) -> str:
         """Ranks and steps where not all of them, then the call, frame or kernel that the analyzer named."""
         all_steps = {step.number for rank in self.profile.run.ranks for step in rank.steps}
-        ranks = on_ranks(finding.ranks, self.profile.rank_numbers).removeprefix(" on ")
+        ranks = on_ranks(finding.ranks, self.profile.rank_numbers, stands_for(self.profile, finding.ranks))
+        ranks = ranks.removeprefix(" on ")
         steps = numbered("step", finding.steps) if set(finding.steps) < all_steps and finding.steps else ""
         names = [quoted(finding.hints[name]) for name in PLACES if finding.hints.get(name)]
         return ", ".join(filter(None, (ranks, steps, " in ".join(dict.fromkeys(names)))))
+
+    def _alike(self, ranks: Sequence[int]) -> list[str]:
+        """That ranks stand for others that were compared by summary only."""
+        spans = stands_for(self.profile, ranks)
+        if not spans:
+            return []
+        read = "was" if len(ranks) == 1 else "were"
+        text = f"{span_list(spans)} look alike by summary; {rank_list(ranks)} {read} read in full."
+        return [text[:1].upper() + text[1:]]
 
     def _advice(self) -> list[record.AdviceRecord]:
         """Changes in the order of what they save, the easier one first where they fix the same cause."""
@@ -216,14 +227,14 @@ class _Composer:
     def _advice_record(
         self, identifier: str, place: int, ranked: RankedCause, optimization: Optimization
     ) -> record.AdviceRecord:
-        predicted = self._prediction(ranked)
+        predicted, own = self._prediction(ranked), ranked.finding.ranks
         recall = self.findings.recalls.get(place)
         return record.AdviceRecord(
             id=identifier,
             for_=ranked.finding.cause,
             mechanism=ranked.finding.mechanism,
             optimization=optimization.title(
-                rank_list(ranked.finding.ranks) if ranked.finding.ranks else "the late rank"
+                on_ranks(own, (), stands_for(self.profile, own)).removeprefix(" on ") if own else "the late rank"
             ),
             how=optimization.how,
             effort=optimization.effort,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
@@ -13,6 +14,7 @@ from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
 from tools.judgement.verdict import NEEDED, outside_steps_rank
 from tools.run.model import SourceStatus
+from tools.run.screening import spans
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 
@@ -37,6 +39,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     return [
         *_headline(profile, ranking, marked),
         *_open_verdict(ranking),
+        *_screened(profile),
         *_cut(profile),
         *_partial(profile),
         *unprofiled(profile),
@@ -53,6 +56,35 @@ def _outside_steps(profile: Profile) -> list[Sentence]:
         f"Steps are inferred: on rank {rank} {{0}} of the recording is in none of them; no figure per step covers it."
     )
     return [Sentence(text, (measure(profile, "outside_steps_pct", rank=rank),))]
+
+
+MOST_UNREAD = 3  # traces that could not be read and are named
+
+
+def _screened(profile: Profile) -> list[Sentence]:
+    """On how many of how many ranks the answer rests, where not all were read in full."""
+    screening = profile.run.screening
+    if screening is None:
+        return []
+    counts = tuple(measure(profile, name) for name in ("summarized_ranks", "traced_ranks", "ranks_read_in_full"))
+    said = [
+        Sentence("This answer rests on {0} of {1} traced ranks, compared by summary; {2} were read in full.", counts)
+    ]
+    if screening.unread:
+        names = tuple(each.name for each in screening.unread[:MOST_UNREAD])
+        more = len(screening.unread) - len(names)
+        listed = ", ".join(f"{{n{place}}}" for place in range(len(names)))
+        said.append(Sentence(f"Not read: {listed}{f' and {more} more' if more else ''} (-v says why).", (), names))
+    return said
+
+
+def stands_for(profile: Profile, ranks: Sequence[int]) -> list[tuple[int, int]]:
+    """The ranks, in unbroken rows, that these stand for with others like them; empty where it is only these."""
+    screening = profile.run.screening
+    if screening is None or not ranks:
+        return []
+    stood = screening.standing_for(ranks, profile.run.rank_numbers)
+    return [] if set(stood) == set(ranks) else spans(stood)
 
 
 MOST_CUT = 3  # cut traces that are named one by one
@@ -85,6 +117,8 @@ def _cut(profile: Profile) -> list[Sentence]:
 
 def _partial(profile: Profile) -> list[Sentence]:
     """Files that were read in part only or not at all."""
+    if profile.run.screening is not None:
+        return _about_files(profile, "partial", "Only a part of {n0}%s could be read; the answer rests on that part.")
     return [
         *_about_files(profile, "partial", "Only a part of {n0}%s could be read; the answer rests on that part."),
         *_about_files(profile, "excluded", "{n0}%s could not be used; the answer does not cover it."),
@@ -162,7 +196,8 @@ def _cost(profile: Profile, ranked: RankedCause, lead: str, marked: bool) -> Sen
         of = f"each {{1}} step {untouched(profile)}"
         step = measure(profile, "series_step_ms", statistic="mean")
     impact, share = (measure(profile, f"cause_impact_{unit}", **about(ranked)) for unit in ("ms", "pct"))
-    named = f"{cause_title(finding.cause, finding.mechanism)}{on_ranks(finding.ranks, profile.rank_numbers)}"
+    own = finding.ranks, profile.rank_numbers, stands_for(profile, finding.ranks)
+    named = f"{cause_title(finding.cause, finding.mechanism)}{on_ranks(*own)}"
     verb = costs(finding.cause, finding.mechanism)
     return Sentence(f"{lead}{named} {verb} {{0}} of {of} ({{2}}).", (impact, step, share))
 
@@ -175,6 +210,7 @@ def _overview(profile: Profile, marked: bool) -> list[Sentence]:
         return []
     pieces = [f"{PART_TITLES[part]} {{{index}}}" for index, (part, _) in enumerate(large)]
     whole = "step" if marked else "recording"
+    whole += "" if profile.run.screening is None else " of the ranks read in full"
     return [Sentence(f"Of the {whole}: {', '.join(pieces)}.", tuple(fact for _, fact in large))]
 
 

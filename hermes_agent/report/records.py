@@ -16,6 +16,7 @@ from tools.findings import Check
 from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
+from tools.run.screening import Screening, spans
 from tools.views.kernels import kernel_table
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
@@ -97,6 +98,44 @@ def run_record(run: Run) -> record.RunRecord:
         ],
         notes=clean_notes(run.notes),
         recorded=recorded_record(run),
+        screening=None if run.screening is None else screening_record(run.screening),
+    )
+
+
+MOST_GROUPS, MOST_WAITED_FOR, MOST_UNREAD = 64, 16, 100  # in the record of a run of many ranks
+
+
+def screening_record(screening: Screening) -> record.ScreeningRecord:
+    """What was compared by summary, bounded."""
+    waited = screening.waiting[screening.waiting["share"] > 0].nlargest(MOST_WAITED_FOR, "share")
+    columns = (waited.index.tolist(), waited["share"].tolist(), waited["steps"].tolist())
+    return record.ScreeningRecord(
+        found=screening.found,
+        summarized=screening.summarized,
+        read_in_full=[record.ReadRankRecord(rank=rank, why=why) for rank, why in screening.why.items()],
+        groups=[
+            record.RankGroupRecord(
+                ranks=spans(group.ranks),
+                count=len(group.ranks),
+                read=list(group.read),
+                stage=group.stage,
+                differs=[
+                    record.DifferenceRecord(part=each.part, median_ms=each.median_ms, peers_ms=each.peers_ms)
+                    for each in group.differs
+                ],
+                medians_ms=group.medians_ms,
+            )
+            for group in screening.groups[:MOST_GROUPS]
+        ],
+        more_groups=max(len(screening.groups) - MOST_GROUPS, 0),
+        waited_for=[
+            record.WaitedForRecord(rank=int(rank), share=float(share), steps=int(steps))
+            for rank, share, steps in zip(*columns, strict=True)
+        ],
+        unread=[
+            record.UnreadRecord(name=printable(each.name), reason=printable(each.reason, LONGEST_NOTE))
+            for each in screening.unread[:MOST_UNREAD]
+        ],
     )
 
 

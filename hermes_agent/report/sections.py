@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import AdviceRecord, CauseRecord, CheckRecord, Diagnosis, LeadRecord, SourceRecord
-from hermes_agent.model.display import cause_heading, cause_title, numbered, rank_list
+from hermes_agent.model.diagnosis import (
+    AdviceRecord,
+    CauseRecord,
+    CheckRecord,
+    Diagnosis,
+    LeadRecord,
+    RankGroupRecord,
+    ScreeningRecord,
+    SourceRecord,
+)
+from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, numbered, on_ranks, span_list
 from tools.knowledge.taxonomy import EFFORTS
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
-BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "advice")
+BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "advice", "ranks")
+MOST_LISTED = 10  # traces that could not be read, notes on sources, groups of ranks
+NOTED_SHARE = 0.05  # of all waiting: ranks that cause less are not named
 
 
 @dataclass(frozen=True)
@@ -48,11 +59,49 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
         "causes": Section("Causes, largest saving first", causes),
         "leads": Section("Leads: seen, not explained", tuple(map(_lead, diagnosis.leads))),
         "advice": Section("What to change, largest gain first", advice, after=interval_meaning(diagnosis)),
+        "ranks": rank_groups(diagnosis.run.screening),
         "checks": Section("Checks", tuple(map(_check, diagnosis.checks))),
         "cases": Section(suggestions, alike) if cases else Section("Similar cases", (), diagnosis.recall_note),
         "notes": Section("Notes", tuple(Item("-", "", note) for note in notes_of(diagnosis))),
     }
     return {name: section for name, section in found.items() if section.items or section.before}
+
+
+def rank_groups(screening: ScreeningRecord | None) -> Section:
+    """The groups of ranks that look alike, who is waited for, and what could not be read; empty without many ranks."""
+    if screening is None:
+        return Section("", ())
+    items = [Item("-", span_list(group.ranks), group_text(group)) for group in screening.groups[:MOST_LISTED]]
+    left_out = len(screening.groups) + screening.more_groups - len(items)
+    unread, more = screening.unread[:MOST_LISTED], screening.found - screening.summarized
+    after = [
+        f"and {left_out:,} more groups" if left_out else "",
+        waited_for(screening),
+        *(f"Not read: {each.name}: {each.reason}" for each in unread),
+        f"and {more - len(unread):,} more traces that could not be read" if more > len(unread) else "",
+    ]
+    title = "Groups of ranks by summary, ms per step"
+    return Section(title, tuple(items), after=tuple(filter(None, after)))
+
+
+def group_text(group: RankGroupRecord) -> str:
+    """What a group of ranks looks like: how it differs from its peers, else its step."""
+    stage = "" if group.stage is None else f" in stage {group.stage}"
+    if group.differs:
+        parts = (f"{PART_TITLES[each.part]} {each.median_ms:.2f}, peers {each.peers_ms:.2f}" for each in group.differs)
+        return f" ({group.count:,}){stage}: {'; '.join(parts)}"
+    medians = {part: group.medians_ms[part] for part in COLUMNS if part != "wall"}
+    noted = (f"{PART_TITLES[part]} {value:.2f}" for part, value in medians.items() if value >= 0.01)
+    return f" ({group.count:,}) alike{stage}: step {group.medians_ms['wall']:.2f}; {', '.join(noted)}"
+
+
+def waited_for(screening: ScreeningRecord) -> str:
+    """The ranks that the others wait for most; empty where there is no such rank."""
+    late = [each for each in screening.waited_for if each.share >= NOTED_SHARE]
+    if not late:
+        return ""
+    named = ", ".join(f"rank {each.rank} ({100.0 * each.share:.1f} %)" for each in late[:3])
+    return f"Of all waiting in collectives most is for {named}."
 
 
 def _cause(mark: str, cause: CauseRecord, diagnosis: Diagnosis) -> Item:
@@ -78,7 +127,7 @@ def cause_facts(cause: CauseRecord, diagnosis: Diagnosis) -> str:
     """Saving, share, ranks where not all, confidence and method of a cause."""
     recorded = diagnosis.run.recorded
     all_ranks = diagnosis.run.ranks or (recorded.ranks if recorded else ())
-    where = "" if set(cause.ranks) == set(all_ranks) else f", {rank_list(cause.ranks)}"
+    where = on_ranks(cause.ranks, all_ranks, cause.stands_for).replace(" on ", ", ", 1)
     saving = f"{cause.impact_ms_per_step:.1f} ms, {cause.impact_pct:.1f} % of the step{where}"
     return f"{saving}; confidence {cause.confidence:.2f}, by {cause.method.replace('_', ' ')}"
 
@@ -135,7 +184,8 @@ def interval_meaning(diagnosis: Diagnosis) -> tuple[str, ...]:
 def notes_of(diagnosis: Diagnosis) -> list[str]:
     """Notes on the files and on what was assumed, each once."""
     noted = [source for source in diagnosis.run.sources if source.note]
-    partial = [f"{source.path}: {source.note}" for source in noted]
+    partial = [f"{source.path}: {source.note}" for source in noted[:MOST_LISTED]]
+    partial += [f"{len(noted) - MOST_LISTED:,} more files have a note"] if len(noted) > MOST_LISTED else []
     others = [note for note in diagnosis.notes if not any(_repeats(source, note) for source in noted)]
     return list(dict.fromkeys([*partial, *others]))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.evidence.citations import written
 from hermes_agent.model.diagnosis import CauseRecord, Diagnosis
-from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_list
+from hermes_agent.model.display import PLACE_TITLES, cause_heading, counted, rank_count, rank_list
 from hermes_agent.report.sections import (
     BEFORE_BREAKDOWN,
     COLUMNS,
@@ -19,6 +19,7 @@ from hermes_agent.report.sections import (
     likely_causes,
     masked,
     notes_of,
+    rank_groups,
     sections,
 )
 from tools.knowledge.taxonomy import EFFORTS
@@ -90,6 +91,7 @@ class _Page:
                 self._causes(room),
                 self._leads(room),
                 self._breakdown(room.ranks),
+                self._groups(room.ranks),
                 "\n".join(
                     filter(
                         None, (self._unanswered(), *self._own_notes(), *self._short_cases(room.cases), self._footer())
@@ -134,7 +136,7 @@ class _Page:
             steps = counted(step_time.steps, "step")
             return self._line(f"{shown} · {counted(len(run.recorded.ranks), 'rank')} · {steps} · no trace")
         device = ", ".join(run.devices) or "CPU only"
-        ranks, steps = counted(len(run.ranks), "rank"), counted(len(run.steps), "step")
+        ranks, steps = rank_count(run), counted(len(run.steps), "step")
         return self._line(f"{shown} · {ranks} · {steps} · {device}")
 
     def _verdict(self, sentences: int) -> str:
@@ -222,6 +224,16 @@ class _Page:
         if rest := len(rows) - len(shown):
             lines.append(f"   and {counted(rest, 'more rank')}: hermes-dx ranks RUN")
         return "\n".join(lines)
+
+    def _groups(self, most: int) -> str:
+        """The groups of ranks that differ, of a run of which some ranks were read in full."""
+        found = rank_groups(self.diagnosis.run.screening)
+        if not found.items or not most:
+            return ""
+        lines = [self._wrap(f"{item.title}{item.text}", INDENT, "") for item in found.items[: most + 1]]
+        if rest := len(found.items) - len(lines):
+            lines.append(f"{INDENT}and {counted(rest, 'more group')}: -v")
+        return "\n".join([self._heading(found.title), *lines])
 
     def _unanswered(self) -> str:
         checks = self.diagnosis.checks

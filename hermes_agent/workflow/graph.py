@@ -84,7 +84,10 @@ def load(_: State, runtime: Runtime[Workspace]) -> State:
         emit(Notice(printable(note)))
     steps = len({step.number for rank in run.ranks for step in rank.steps})
     events = sum(len(rank.events) for rank in run.ranks)
-    note = f"{counted(len(run.ranks), 'rank')}, {counted(steps, 'step')}, {counted(events, 'event')}"
+    ranks = counted(len(run.ranks), "rank")
+    if run.screening is not None:
+        ranks = f"{counted(run.screening.summarized, 'rank')} by summary, {len(run.ranks)} in full"
+    note = f"{ranks}, {counted(steps, 'step')}, {counted(events, 'event')}"
     emit(StageFinished(Stage.LOAD, time.perf_counter() - workspace.began, note))
     baseline = workspace.baseline() is not None
     return {"run": {"ranks": list(run.rank_numbers), "steps": steps, "events": events, "baseline": baseline}}
@@ -163,9 +166,12 @@ def _explain(_: State, workspace: Workspace) -> Update:
     for place, each in enumerate(ranking.causes, start=1):
         finding, impact = each.finding, (each.impact_ms, each.impact_pct)
         named = (finding.cause, finding.mechanism, finding.family)
-        row = CauseRanked(place, *named, *impact, finding.confidence, tuple(finding.ranks))
+        screening, ranks = workspace.profile().run.screening, tuple(finding.ranks)
+        if screening is not None and ranks:
+            ranks = screening.standing_for(ranks, workspace.profile().run.rank_numbers)
+        row = CauseRanked(place, *named, *impact, finding.confidence, ranks)
         get_stream_writer()(row)
-        rows.append({**asdict(row), "ranks": list(finding.ranks)})
+        rows.append({**asdict(row), "ranks": list(ranks)})
     update: State = {"verdict": ranking.verdict, "ranking": workspace.put("ranking", ranking), "causes": rows}
     return update, f"{ranking.verdict}: {ranking.why}"
 

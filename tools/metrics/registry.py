@@ -21,6 +21,7 @@ from tools.metrics import (
     memory,
     named_time,
     rank_speed,
+    screening,
     step_modes,
     step_time,
 )
@@ -98,7 +99,8 @@ def _quoted(name: str) -> str:
 
 
 MODULES = (
-    *(attribution, computation, cut_traces, idle, instances, io, memory, named_time, rank_speed, step_modes, step_time),
+    *(attribution, computation, cut_traces, idle, instances, io, memory, named_time, rank_speed, screening),
+    *(step_modes, step_time),
     *(compiled, embedding, evaluation, launches, pauses, program, rates, state_saves, value_reads),
     *(collectives, gradients, pipeline, rank_work, transfers),
     *(collector, own_time, samples, saves, series),
