@@ -55,9 +55,18 @@ def add_selection_arguments(parser: argparse.ArgumentParser, *, baseline: bool =
     parser.add_argument("--no-cache", action="store_true", help="do not use or write the cache")
 
 
+def add_summary_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare where the summaries of many ranks lie and who makes those that are missing."""
+    text = "folder or URL with the summaries that `hermes-dx reduce` made of many ranks; default: the cache"
+    parser.add_argument("--summaries", metavar="FOLDER", default="", help=text)
+    text = 'Dask scheduler whose workers summarize many ranks; "local" starts one'
+    parser.add_argument("--dask", metavar="ADDRESS", default="", help=text)
+
+
 def add_table_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``steps`` and ``ranks``."""
     add_run_arguments(parser, baseline=False)
+    add_summary_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the rows as JSON")
 
 
@@ -129,6 +138,8 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
         ranks=args.ranks,
         thresholds=chosen.thresholds,
         cache_dir=cache_dir,
+        summaries=getattr(args, "summaries", ""),
+        dask=getattr(args, "dask", ""),
         private_cases=chosen.cases.private_dir,
         embedding=embedding(chosen),
     )
@@ -137,15 +148,13 @@ def request_of(args: argparse.Namespace, chosen: Settings) -> Request:
 def profile_of(request: Request) -> Profile:
     """Read the run of a request; raises InputError when there is none, UsageError for unknown ranks or steps."""
     from hermes_agent.cli.terminal import TerminalProgress
+    from hermes_agent.locations.reading import read_run
     from tools.knowledge.thresholds import Thresholds
-    from tools.sources.load import load_run
-    from tools.sources.options import LoadOptions
     from tools.views.profile import Profile
 
-    options = LoadOptions(cache_dir=request.cache_dir, workers=request.workers)
     with TerminalProgress() as progress:
-        run = load_run(request.paths, options, progress)
-    return Profile(run.select(request.ranks, request.steps), Thresholds(dict(request.thresholds)))
+        run = read_run(request, progress)
+    return Profile(run, Thresholds(dict(request.thresholds)))
 
 
 def latest_diagnosis(chosen: Settings, remedy: str) -> tuple[Request, Diagnosis]:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_run_arguments, request_of, settings, writable
+from hermes_agent.cli.arguments import add_run_arguments, add_summary_arguments, request_of, settings, writable
 from hermes_agent.cli.terminal import TerminalProgress, terminal_style, terminal_width
 from tools.errors import ExitCode
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``diagnose``."""
     add_run_arguments(parser)
+    add_summary_arguments(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the diagnosis as JSON")
     form.add_argument("--md", action="store_true", help="print the diagnosis as Markdown")

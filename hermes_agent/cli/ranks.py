@@ -17,24 +17,42 @@ add_arguments = add_table_arguments
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print one row per rank, means over its steps."""
-    return print_rows(args, SCHEMA, rank_rows(profile_of(request_of(args, settings()))), table_text)
+    """Print one row per rank, means over its steps; of many ranks those read in full, and the groups of all."""
+    profile = profile_of(request_of(args, settings()))
+    return print_rows(args, SCHEMA, rank_rows(profile), lambda rows: table_text(rows) + groups_text(profile))
+
+
+def groups_text(profile: Profile) -> str:
+    """Return the groups of ranks that look alike, where only some ranks were read in full; else nothing."""
+    from hermes_agent.report.records import screening_record
+    from hermes_agent.report.sections import rank_groups
+
+    screening = profile.run.screening
+    if screening is None:
+        return ""
+    found = rank_groups(screening_record(screening))
+    lines = [f"{item.title}{item.text}" for item in found.items]
+    return "\n".join(["", "", found.title, *lines, *found.after])
 
 
 def rank_rows(profile: Profile) -> list[Row]:
     """Return per rank its mean step, its parts and its clock; ``own_ms`` is the step without exposed communication.
 
     ``slowest_of`` names the groups in which the rank's own time is the longest; it is empty in a run of one rank.
-    ``unprofiled_ms``, the mean unprofiled step, is there if the records hold it for every traced rank.
+    ``unprofiled_ms``, the mean unprofiled step, is there if the records hold it for every traced rank; ``stands_for``,
+    the ranks (spans, both ends) that look like it by summary, if not all ranks were read in full.
     """
     from hermes_agent.questions.ranks import slowest_per_group
     from tools.metrics.recorded.series import series_step_ms
+    from tools.run.screening import spans
     from tools.views.coarse import own_ms
     from tools.views.parts import PARTS
 
     groups = slowest_per_group(profile)
     own = own_ms(profile)
     recorded = profile.series is not None and set(profile.rank_numbers) <= set(profile.series.ranks)
+    screening = profile.run.screening
+    alike = {} if screening is None else {rank: spans(own.ranks) for own in screening.groups for rank in own.read}
     rows: list[Row] = []
     for view in profile.ranks:
         number, clock = view.rank.rank, view.rank.clock
@@ -49,6 +67,7 @@ def rank_rows(profile: Profile) -> list[Row]:
                 **({"unprofiled_ms": series_step_ms(profile, rank=number).value} if recorded else {}),
                 "own_ms": float(own.loc[number]),
                 **{f"{part}_ms": float(means[f"{part}_ns"]) for part in PARTS},
+                **({"stands_for": alike.get(number, [])} if alike else {}),
                 "slowest_of": [group.group for group in groups if group.slowest == number],
                 "clock_offset_ns": clock.offset_ns,
                 "clock_uncertainty_ns": clock.uncertainty_ns,

@@ -20,7 +20,7 @@ class Request:
     thresholds: Mapping[str, float] = field(default_factory=dict)
     cache_dir: Path | None = None  # None: nothing is kept between calls
     workers: int | None = None
-    summaries: Path | None = None  # folder with summaries of many ranks; None: in the cache
+    summaries: str = ""  # folder or URL with the summaries of many ranks; "": in the cache
     dask: str = ""  # scheduler whose workers make the summaries, "local" for a cluster of this machine; "": processes
     private_cases: Path | None = None  # a team's own cases, recalled with the public ones
     embedding: EmbeddingChoice = HASHED  # by which recall compares texts

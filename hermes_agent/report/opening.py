@@ -39,7 +39,7 @@ def opening(profile: Profile, ranking: Ranking) -> list[Sentence]:
     return [
         *_headline(profile, ranking, marked),
         *_open_verdict(ranking),
-        *_screened(profile),
+        *screened(profile),
         *_cut(profile),
         *_partial(profile),
         *unprofiled(profile),
@@ -61,7 +61,7 @@ def _outside_steps(profile: Profile) -> list[Sentence]:
 MOST_UNREAD = 3  # traces that could not be read and are named
 
 
-def _screened(profile: Profile) -> list[Sentence]:
+def screened(profile: Profile) -> list[Sentence]:
     """On how many of how many ranks the answer rests, where not all were read in full."""
     screening = profile.run.screening
     if screening is None:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from hermes_agent.evidence.printable import printable
+from hermes_agent.locations.reading import read_run
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.display import PART_TITLES, cause_heading
 from hermes_agent.model.request import Request
 from tools.errors import UsageError
 from tools.intervals import merge
 from tools.judgement.ranking import ranking
-from tools.sources.load import load_run
-from tools.sources.options import LoadOptions
+from tools.sources.options import Silent
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
@@ -35,7 +36,8 @@ Event = dict[str, Any]
 
 def write_perfetto(request: Request, diagnosis: Diagnosis, target: Path) -> None:
     """Write a Chrome trace of the steps around the median with the causes; UsageError when it cannot."""
-    run = load_run(request.paths, LoadOptions(cache_dir=request.cache_dir)).select(request.ranks, request.steps)
+    ranks = request.ranks if diagnosis.run.screening is None else tuple(diagnosis.run.ranks)
+    run = read_run(replace(request, ranks=ranks), Silent())
     if any(target.resolve() == source.path.resolve() for source in run.sources):
         raise UsageError(f"{target} is a trace of this run, which is never overwritten; name another file")
     events = list(_events(Profile(run), diagnosis))

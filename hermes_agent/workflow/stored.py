@@ -9,6 +9,7 @@ from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 
+from hermes_agent.locations.places import place
 from hermes_agent.model.diagnosis import SCHEMA, Diagnosis
 from hermes_agent.model.request import Request
 from tools.documents import parse_json
@@ -108,6 +109,7 @@ def remember(cache_dir: Path, name: str, request: Request) -> None:
         "baseline": [str(path.resolve()) for path in request.baseline],
         "steps": request.steps,
         "ranks": request.ranks,
+        "summaries": request.summaries and _absolute(request.summaries),
     }
     write_whole(latest_path(cache_dir), [json.dumps(latest).encode()])
     _prune(cache_dir / "latest")
@@ -122,11 +124,16 @@ def latest(cache_dir: Path) -> tuple[str, Request] | None:
             baseline=tuple(Path(path) for path in stored["baseline"]),
             steps=None if stored["steps"] is None else (int(stored["steps"][0]), int(stored["steps"][1])),
             ranks=tuple(int(rank) for rank in stored["ranks"]),
+            summaries=str(stored.get("summaries", "")),
             cache_dir=cache_dir,
         )
         return str(stored["key"]), request
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return None
+
+
+def _absolute(where: str) -> str:
+    return str(found.resolve()) if isinstance(found := place(where), Path) else where
 
 
 def latest_path(cache_dir: Path) -> Path:

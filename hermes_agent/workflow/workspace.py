@@ -5,18 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import TypeVar
 
 from case_library.retrieval.recall import CaseIndex
+from hermes_agent.locations.reading import read_run
 from hermes_agent.model.events import Emit, Stage, StageProgress, ignore
 from hermes_agent.model.request import Request
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
-from tools.sources.options import LoadOptions
-from tools.summaries.folder import LocalFolder
-from tools.summaries.screen import Screener, Selection
 from tools.views.profile import Profile
 from tools.views.series import require_steps
 
@@ -96,20 +94,13 @@ class Workspace:
 
     def _load(self) -> tuple[Run, Run | None]:
         request = self.request
-        screener, progress = screener_of(request), _Progress(self.emit)
-        run = screener.read(request.paths, Selection(request.ranks, request.steps), progress)
+        progress = _Progress(self.emit)
+        run = read_run(request, progress)
         require_steps(run, request.paths)
-        baseline = screener.read(request.baseline, Selection(), progress) if request.baseline else None
-        return run, baseline
-
-
-def screener_of(request: Request) -> Screener:
-    """How the run of a request is read."""
-    return Screener(
-        options=LoadOptions(cache_dir=request.cache_dir, workers=request.workers),
-        thresholds=Thresholds(dict(request.thresholds)),
-        folder=None if request.summaries is None else LocalFolder(request.summaries),
-    )
+        if not request.baseline:
+            return run, None
+        baseline = replace(request, paths=request.baseline, steps=None, ranks=(), summaries="")
+        return run, read_run(baseline, progress)
 
 
 def _begin(work: Callable[[], Result]) -> Future[Result]:

@@ -24,12 +24,10 @@ from tools.sources.options import LoadOptions, Progress
 from tools.sources.ranks import FileFacts, Part, named_ranks
 from tools.summaries.choice import Choice, choose
 from tools.summaries.executor import Executor, LocalProcesses
-from tools.summaries.folder import LocalFolder, SummaryFolder
+from tools.summaries.folder import LocalFolder, SummaryFolder, cached
 from tools.summaries.join import Joined, SummarizedTrace, join
 from tools.summaries.record import RankSummary, SummaryFacts, TableName
 from tools.summaries.reduce import Reduced, SummaryFile, read_summary, reduce_traces
-
-DEFAULT_FOLDER = "summaries"  # in the cache
 
 
 @dataclass(frozen=True)
@@ -56,16 +54,18 @@ class Screener:
             found = _named(found, selection.ranks)
             return load_found(paths, found, self.options, progress).select(selection.ranks, selection.steps)
         with ExitStack() as stack:
-            folder = self.folder or LocalFolder(
-                Path(stack.enter_context(TemporaryDirectory(prefix="hermes-dx-")))
-                if self.options.cache_dir is None
-                else self.options.cache_dir / DEFAULT_FOLDER
-            )
+            folder = self.folder or self._own_folder(stack)
             executor = self.executor or LocalProcesses(self.options.worker_count())
             reduced = reduce_traces(found.traces, folder, executor, self.options, progress)
             if not reduced.summaries:
                 return load_found(paths, found, self.options, progress).select((), selection.steps)
             return self._screened(paths, found, _Summaries(folder, reduced), selection.steps, progress)
+
+    def _own_folder(self, stack: ExitStack) -> LocalFolder:
+        """The folder in the cache, else one that is removed at the end."""
+        if self.options.cache_dir is not None:
+            return cached(self.options.cache_dir)
+        return LocalFolder(Path(stack.enter_context(TemporaryDirectory(prefix="hermes-dx-"))))
 
     def _many(self, found: Inventory) -> bool:
         """Whether the ranks are many; where names do not hold the ranks, by the number of traces."""

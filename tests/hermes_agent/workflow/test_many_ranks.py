@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evals.benchmarks.many_ranks import ManyRanks, write
+from hermes_agent.evidence.ledger import Ledger, render
+from hermes_agent.locations.reading import read_run
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
+from hermes_agent.report.markdown import render_markdown
+from hermes_agent.report.opening import screened
+from hermes_agent.report.text import render_text
 from hermes_agent.workflow.diagnose import diagnose
-from hermes_agent.workflow.workspace import screener_of
 from tools.run.model import Run
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions, Silent
-from tools.summaries.screen import Selection
 from tools.views.arrivals import blame
 from tools.views.profile import Profile
 
@@ -41,25 +46,25 @@ def request_of_many(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> R
 
 
 @pytest.fixture(scope="module")
-def screened(request_of_many: Request) -> Run:
+def read(request_of_many: Request) -> Run:
     """The run as it is read for that request."""
-    return screener_of(request_of_many).read(request_of_many.paths, Selection(), Silent())
+    return read_run(request_of_many, Silent())
 
 
 @pytest.fixture(scope="module")
-def diagnosis(request_of_many: Request, screened: Run) -> Diagnosis:
+def diagnosis(request_of_many: Request, read: Run) -> Diagnosis:
     """The diagnosis by screening; the summaries are there."""
-    assert screened.screening is not None
+    assert read.screening is not None
     return diagnose(request_of_many, ignore)
 
 
-def test_few_ranks_are_read_in_full_and_all_are_compared(screened: Run) -> None:
-    screening = screened.screening
+def test_few_ranks_are_read_in_full_and_all_are_compared(read: Run) -> None:
+    screening = read.screening
     assert screening is not None
     assert (screening.found, screening.summarized) == (16, 16)
-    assert len(screened.ranks) <= 8
-    assert tuple(sorted(screening.why)) == screened.rank_numbers
-    assert len(screened.sources) == 16
+    assert len(read.ranks) <= 8
+    assert tuple(sorted(screening.why)) == read.rank_numbers
+    assert len(read.sources) == 16
     assert [group.ranks for group in screening.groups if group.differs] == [(6,), SLOW_HOST]
 
 
@@ -73,23 +78,62 @@ def test_the_first_cause_and_its_ranks_are_those_of_the_full_diagnosis(folder: P
     assert first.impact_ms_per_step == pytest.approx(expected.impact_ms_per_step, rel=0.1)
 
 
-def test_who_is_waited_for_is_as_among_all_ranks(folder: Path, screened: Run) -> None:
+def test_who_is_waited_for_is_as_among_all_ranks(folder: Path, read: Run) -> None:
     expected = blame(Profile(load_run([folder], LoadOptions(workers=1))))
-    found = blame(Profile(screened))
-    assert found.index.tolist() == list(screened.rank_numbers)
+    found = blame(Profile(read))
+    assert found.index.tolist() == list(read.rank_numbers)
     for column in ("caused_ns", "share", "steps", "waited_ns"):
         assert found[column].tolist() == pytest.approx(expected[column].loc[found.index].tolist())
 
 
 def test_named_ranks_are_read_in_full_and_no_others(request_of_many: Request) -> None:
-    run = screener_of(request_of_many).read(request_of_many.paths, Selection(ranks=(3, 9)), Silent())
+    run = read_run(replace(request_of_many, ranks=(3, 9)), Silent())
     assert run.rank_numbers == (3, 9)
     assert run.screening is None
     assert len(run.sources) == 2
 
 
 def test_fewer_ranks_than_the_limit_are_all_read_in_full(request_of_many: Request) -> None:
-    few = replace(request_of_many, thresholds={"screened_from_ranks": 17.0})
-    run = screener_of(few).read(few.paths, Selection(steps=(10, 11)), Silent())
+    few = replace(request_of_many, thresholds={"screened_from_ranks": 17.0}, steps=(10, 11))
+    run = read_run(few, Silent())
     assert len(run.ranks) == 16
     assert run.screening is None
+
+
+def test_the_answer_says_on_how_many_ranks_it_rests_and_lists_groups(diagnosis: Diagnosis) -> None:
+    record = diagnosis.run.screening
+    assert record is not None
+    assert (record.found, record.summarized) == (16, 16)
+    assert [each.rank for each in record.read_in_full] == diagnosis.run.ranks
+    assert [(each.ranks, each.count) for each in record.groups if each.differs] == [([(6, 6)], 1), ([(12, 15)], 4)]
+    assert record.waited_for[0].rank == 6
+    said = " ".join(diagnosis.answer)
+    assert re.search(r"rests on 16 \[E\d+\] of 16 \[E\d+\] traced ranks, compared by summary; \d \[E\d+\] were", said)
+    for text in (render_text(diagnosis), render_markdown(diagnosis), render_text(diagnosis, verbose=True)):
+        assert "ranks 12 to 15" in text
+        assert "rank 6" in text
+    assert "16 ranks (" in render_text(diagnosis).splitlines()[0]
+
+
+def test_a_cause_on_ranks_that_stand_for_a_group_names_the_group(tmp_path: Path) -> None:
+    host = ManyRanks(ranks=16, per_host=4, steps=3, layers=1, straggler_strength=0.001, slow_host_strength=0.6)
+    write(replace(host, straggler=6), tmp_path)
+    found = diagnose(Request((tmp_path,), thresholds=MANY, workers=1), ignore)
+    first = found.causes[0]
+    assert first.stands_for == [(12, 15)]
+    assert set(first.ranks) < set(SLOW_HOST)
+    assert "on ranks 12 to 15" in found.headline
+    assert first.where.startswith("ranks 12 to 15")
+    assert any("look alike by summary" in detail for detail in first.details)
+
+
+def test_a_trace_that_cannot_be_read_is_counted_and_named(folder: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(folder, run)
+    (run / "rank9.pt.trace.json.gz").write_bytes(b"no trace")
+    found = read_run(Request((run,), thresholds=MANY, workers=1), Silent())
+    assert found.screening is not None
+    assert (found.screening.found, found.screening.summarized) == (16, 15)
+    assert [each.name for each in found.screening.unread] == ["rank9.pt.trace.json.gz"]
+    said = [render(each, Ledger()) for each in screened(Profile(found))]
+    assert said[1] == "Not read: `rank9.pt.trace.json.gz` (-v says why)."
