@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hermes_agent.locations.places import RunUrl, place
 from hermes_agent.model.request import Request
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
 from tools.sources.options import LoadOptions, Progress
-from tools.summaries.folder import LocalFolder, SummaryFolder
 from tools.summaries.screen import Screener, Selection
+
+if TYPE_CHECKING:
+    from tools.summaries.folder import SummaryFolder
 
 
 def screener_of(request: Request) -> Screener:
@@ -35,4 +39,6 @@ def summaries_at(where: str) -> SummaryFolder:
         from hermes_agent.locations.stream import RemoteFolder
 
         return RemoteFolder(found.url)
+    from tools.summaries.folder import LocalFolder
+
     return LocalFolder(found)
