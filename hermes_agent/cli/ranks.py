@@ -42,9 +42,9 @@ def rank_rows(profile: Profile) -> list[Row]:
     ``unprofiled_ms``, the mean unprofiled step, is there if the records hold it for every traced rank; ``stands_for``,
     the ranks (spans, both ends) that look like it by summary, if not all ranks were read in full.
     """
+    from hermes_agent.model.display import spans
     from hermes_agent.questions.ranks import slowest_per_group
     from tools.metrics.recorded.series import series_step_ms
-    from tools.run.screening import spans
     from tools.views.coarse import own_ms
     from tools.views.parts import PARTS
 

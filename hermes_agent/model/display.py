@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from tools.knowledge.taxonomy import Name, causes
-from tools.run.screening import spans
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import RunRecord
@@ -89,6 +88,17 @@ def rank_list(ranks: Iterable[int]) -> str:
     """``rank 3``, ``ranks 0, 1 and 4``, ``ranks 0 to 7``; of many ``ranks 0 to 12 and 14 to 63``."""
     known = sorted(ranks)
     return numbered("rank", known) if len(known) <= MOST_SINGLE else span_list(spans(known))
+
+
+def spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
+    """Ascending numbers as first and last of each unbroken row of them."""
+    found: list[tuple[int, int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found
 
 
 def span_list(rows: Sequence[tuple[int, int]]) -> str:

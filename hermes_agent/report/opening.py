@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks
+from hermes_agent.model.display import PART_TITLES, cause_title, costs, on_ranks, spans
 from tools.analyzers.steps.step_time import unprofiled, untouched
 from tools.findings import Fact, Sentence
 from tools.judgement.catalog import measure
@@ -14,7 +14,6 @@ from tools.judgement.ranking import Ranking
 from tools.judgement.savings import cause_key
 from tools.judgement.verdict import NEEDED, outside_steps_rank
 from tools.run.model import SourceStatus
-from tools.run.screening import spans
 from tools.views.parts import PARTS
 from tools.views.profile import Profile
 

@@ -12,11 +12,12 @@ from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
+from hermes_agent.model.display import spans
 from tools.findings import Check
 from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
-from tools.run.screening import Screening, spans
+from tools.run.screening import Screening
 from tools.views.kernels import kernel_table
 from tools.views.parts import PARTS
 from tools.views.profile import Profile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import pandas as pd
@@ -63,14 +63,3 @@ class Screening:
         own = set(ranks)
         covered = [group.ranks for group in self.groups if (seen := set(group.ranks) & set(read)) and seen <= own]
         return tuple(sorted(own.union(*covered)))
-
-
-def spans(numbers: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending numbers as first and last of each unbroken row of them."""
-    found: list[tuple[int, int]] = []
-    for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1] = (found[-1][0], number)
-        else:
-            found.append((number, number))
-    return found
