@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from case_library.retrieval.query import cause_text
-from case_library.retrieval.words import search_terms
+from case_library.retrieval.words import MARK, search_terms, thesaurus
 
 K1 = 1.2
 B = 0.75
@@ -67,20 +67,20 @@ def _postings(documents: Sequence[Mapping[str, float]]) -> dict[str, tuple[NDArr
 
 
 VOTERS = 3  # the best cases of a cause; the mean over all would favour causes whose cases are much alike
-TAXONOMY_WEIGHT = 0.5
+TAXONOMY_WEIGHT = 0.75
 # In the rarity of a term that only one case has, so that they hold for small and large libraries:
 LITTLE_ASKED = 1.8  # a query of commoner words than this cannot be covered fully
 MUCH_ASKED = 4.6  # of a long text no other case shares more than a part, and that is enough
 TEXT_WITH_SIGNATURE = 0.4  # how much of the rest text may add when a signature is given
 # Parts of the strength of a text, from a logistic regression over the development half of `evals/retrieval` and texts
 # of left-out cases, five-fold cross-validated, the positive weights made to add up to 1:
-SHARE_PART = 0.28
-ANGLE_PART = 0.21
-CONCEPT_PART = 0.34
-PACE_PART = 0.17
-OTHER_TOPIC = 0.3  # taken away where the text names a topic that no case is about
-MANY_CONCEPTS = 3  # more say nothing more
-WEAK = 0.35
+SHARE_PART = 0.34
+ANGLE_PART = 0.19
+CONCEPT_PART = 0.35
+PACE_PART = 0.12
+OTHER_TOPIC = 0.33  # taken away where the text names a topic that no case is about
+MANY_CONCEPTS = 2  # more say nothing more
+WEAK = 0.37
 STRONG = 0.42  # between the two the vote has to prefer some cause
 UNDECIDED = 0.95  # the third cause's vote over the first's, above which the vote prefers none
 SHOWN = 3  # the hits people look at
@@ -95,7 +95,8 @@ class CauseVotes:
         place = {cause: number for number, cause in enumerate(self.names)}
         self.of_row: NDArray[np.int64] = np.array([place[cause] for cause in causes], dtype=np.int64)
         self._members = [np.flatnonzero(self.of_row == number) for number in range(len(self.names))]
-        texts = [Counter(search_terms(cause_text(cause))) for cause in self.names]
+        spoken = {cause: [MARK + concept for concept in of] for cause, of in thesaurus().causes.items()}
+        texts = [Counter([*search_terms(cause_text(cause)), *spoken.get(cause, ())]) for cause in self.names]
         self._taxonomy = LexicalIndex(texts, rarity=library.rarity)
 
     def count(self, query: Sequence[str], bm25: Scores) -> Scores:
@@ -114,8 +115,8 @@ def scaled(scores: Scores) -> Scores:
 class Weights:
     """Weights of the rankers; 0 leaves one out."""
 
-    words: float = 1.0
-    vector: float = 0.5
+    words: float = 0.5
+    vector: float = 0.25
     votes: float = 1.0
     signature: float = 1.0
     spread: bool = True  # the best case of each of the first causes in front

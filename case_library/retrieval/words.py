@@ -6,14 +6,18 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
+from case_library.retrieval.thesaurus import UNSPACED, Thesaurus, parse_thesaurus
+
 _TOKEN = re.compile(r"[A-Za-z][A-Za-z0-9_]*|\d+[A-Za-z][A-Za-z0-9]*")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+[A-Za-z]*")
+_ACRONYMS = re.compile(r"([A-Z]{2,})s")  # several of an acronym: GPUs
+ONE_WORD = 4  # letters; shorter names of mixed case are one word: RoCE, NaN, NVMe
 MAX_TEXT = 20_000
 WORDS_KEPT = 1 << 14  # words whose parts are kept, since most words occur again and again
 
@@ -52,15 +56,21 @@ def _tokens(text: str) -> list[str]:
 
 @lru_cache(WORDS_KEPT)
 def _forms(token: str) -> tuple[str, ...]:
-    whole = token.lower().strip("_")
     parts = _parts(token)
+    whole = parts[0] if _ACRONYMS.fullmatch(token) else token.lower().strip("_")
     forms = [whole] if len(parts) < 2 else [whole, *parts]
     return tuple(trim(form) for form in forms if len(form) > 1 and not form.isdigit() and form not in filler())
 
 
 @lru_cache(WORDS_KEPT)
 def _parts(token: str) -> tuple[str, ...]:
-    return tuple(piece.lower() for part in token.split("_") for piece in _CAMEL.findall(part))
+    return tuple(piece.lower() for part in token.split("_") for piece in _split(part))
+
+
+def _split(word: str) -> list[str]:
+    if several := _ACRONYMS.fullmatch(word):
+        return [several[1]]
+    return [word] if len(word) <= ONE_WORD and word.isalpha() else _CAMEL.findall(word)
 
 
 @lru_cache(WORDS_KEPT)
@@ -76,7 +86,6 @@ def trim(word: str) -> str:
 MARK = "~"  # begins the term of a concept, which no word of a text can do
 OTHER = "!"  # begins the name of a topic that no case is about
 PACE = "?"  # begins the name of the words for how long something takes
-UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # letters of scripts without spaces between words
 
 
 class Phrase(NamedTuple):
@@ -93,6 +102,7 @@ class Lexicon:
 
     spaced: Mapping[str, tuple[Phrase, ...]]
     unspaced: tuple[Phrase, ...]
+    thesaurus: Thesaurus | None = None
 
     @property
     def parts(self) -> frozenset[str]:
@@ -103,7 +113,9 @@ class Lexicon:
     def concepts(self, text: str, correct: Callable[[str], str] = str) -> dict[str, str]:
         """The concept terms of a text, each with the phrase that first gave it; ``correct`` spells a word."""
         found = self._found(text, correct)
-        return {MARK + name: written for name, written in found.items() if name[0] not in OTHER + PACE}
+        senses = self.thesaurus.concepts(text, [correct(part) for part in pieces(text)]) if self.thesaurus else {}
+        named = {name: written for name, written in found.items() if name[0] not in OTHER + PACE}
+        return {MARK + name: written for name, written in (senses | named).items()}
 
     def speaks_of_pace(self, text: str) -> bool:
         """Return whether a text has a word for how long something takes."""
@@ -137,7 +149,16 @@ def search_terms(text: str) -> list[str]:
 @cache
 def lexicon() -> Lexicon:
     """The lexicon that comes with the library."""
-    return parse_lexicon(files("case_library.retrieval").joinpath("lexicon.txt").read_text(encoding="utf-8"))
+    folder = files("case_library.retrieval")
+    known = parse_lexicon(folder.joinpath("lexicon.txt").read_text(encoding="utf-8"))
+    return replace(known, thesaurus=thesaurus())
+
+
+@cache
+def thesaurus() -> Thesaurus:
+    """The thesaurus that comes with the library."""
+    text = files("case_library.retrieval").joinpath("thesaurus.txt").read_text(encoding="utf-8")
+    return parse_thesaurus(text, pieces)
 
 
 def parse_lexicon(text: str) -> Lexicon:
