@@ -72,8 +72,8 @@ TAXONOMY_WEIGHT = 0.75
 LITTLE_ASKED = 1.8  # a query of commoner words than this cannot be covered fully
 MUCH_ASKED = 4.6  # of a long text no other case shares more than a part, and that is enough
 TEXT_WITH_SIGNATURE = 0.4  # how much of the rest text may add when a signature is given
-# Parts of the strength of a text, from a logistic regression over the development half of `evals/retrieval` and texts
-# of left-out cases, five-fold cross-validated, the positive weights made to add up to 1:
+# Parts of the strength of a text, from a logistic regression over the development questions of `evals/retrieval` and
+# texts of left-out cases, the positive weights made to add up to 1; WEAK is where it puts even odds:
 SHARE_PART = 0.34
 ANGLE_PART = 0.19
 CONCEPT_PART = 0.35

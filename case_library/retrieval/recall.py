@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CaseHit", "CaseIndex", "CaseQuery", "Recall"]
 
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 6
 CACHED = 4  # indexes that stay in the cache, the newest
 MANIFEST = "manifest.json"
 CARDS = "cards.json"
@@ -35,6 +35,7 @@ STORE = "chroma"
 READ_BY_INDEX = (
     ("tools.knowledge", "causes.yaml"),
     ("case_library.retrieval", "lexicon.txt"),
+    ("case_library.retrieval", "thesaurus.txt"),
     ("case_library.retrieval", "filler.txt"),
 )
 

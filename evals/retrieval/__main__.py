@@ -9,6 +9,7 @@ from case_library.library import BUNDLED_CASES, load_cases
 from case_library.retrieval.external_embeddings import MiniLmEmbedding
 from evals.retrieval.asking import Library, ask_all
 from evals.retrieval.cost import measured, measured_enlarged
+from evals.retrieval.paraphrases import SETS, ask_set, load_paraphrases
 from evals.retrieval.questions import load_questions
 from evals.retrieval.report import report
 
@@ -23,14 +24,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULTS)
     args = parser.parse_args()
     cases, questions = load_cases(), load_questions()
-    asked = ask_all(Library(cases), questions)
+    library = Library(cases)
+    asked = ask_all(library, questions)
+    paraphrased = {name: ask_set(library, load_paraphrases(name)) for name in SETS}
     compared = ask_all(Library(cases, MiniLmEmbedding(args.minilm)), questions) if args.minilm else None
     timings = [measured(BUNDLED_CASES)]
     if args.large:
         timings.append(measured_enlarged(args.large))
     command = "python -m evals.retrieval" + ("" if args.large == 20_000 else f" --large {args.large}")
     command += " --minilm FOLDER" if args.minilm else ""
-    args.out.write_text(report(asked, timings, command, compared), encoding="utf-8")
+    args.out.write_text(report(asked, timings, command, compared, paraphrased), encoding="utf-8")
 
 
 if __name__ == "__main__":

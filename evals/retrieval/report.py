@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -14,6 +14,7 @@ import yaml
 
 from evals.retrieval.asking import RANKED_APART, TOP, Asked, Outcome
 from evals.retrieval.cost import Timing
+from evals.retrieval.paraphrases import Paraphrased
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,22 @@ COMPARED = ("all", "vector only", "without vector")
 Row = Sequence[str | float]
 
 
-def report(asked: Asked, timings: Sequence[Timing], command: str, minilm: Asked | None = None) -> str:
-    """All tables with the notes of ``report.yaml``; ``minilm`` is the same measured with MiniLM's vectors."""
+def report(
+    asked: Asked,
+    timings: Sequence[Timing],
+    command: str,
+    minilm: Asked | None = None,
+    paraphrased: Mapping[str, Mapping[str, Paraphrased]] | None = None,
+) -> str:
+    """All tables with the notes of ``report.yaml``; ``minilm`` is the same measured with MiniLM's vectors.
+
+    ``paraphrased`` has the figures of each set of paraphrases by ablation.
+    """
     every = next(iter(asked.cases.values()))
     tables: dict[str, list[Row]] = {
         "cases": [*_cases(asked)],
         "questions": [*_questions(asked)],
+        "paraphrases": [*_paraphrases(paraphrased or {})],
         "abstention": [*_abstention(asked)],
         "ablations": [(name, *map(_both, by_set.values())) for name, by_set in asked.ablations.items()],
         "causes": [*_causes(asked)],
@@ -111,6 +122,14 @@ def _questions(asked: Asked) -> Iterator[Row]:
         got = found([outcome for outcome in outcomes if outcome.cause])
         if got.asked:
             yield half, "0.85", got.asked, got.recall, got.reciprocal, f"{got.abstained:.0%}", got.forced
+
+
+def _paraphrases(sets: Mapping[str, Mapping[str, Paraphrased]]) -> Iterator[Row]:
+    for name, by_ablation in sets.items():
+        for ablation, got in by_ablation.items():
+            figures = found(got.outcomes)
+            shares = (f"{figures.abstained:.0%}", figures.forced, got.case_top, got.off_topic_abstained)
+            yield name, ablation, got.first, got.top, figures.reciprocal, *shares
 
 
 def _abstention(asked: Asked) -> Iterator[Row]:

@@ -1,0 +1,78 @@
+"""Questions about one case each, in other words than the case; some sets were used for tuning, one never was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from case_library.retrieval.query import CaseQuery
+from case_library.retrieval.ranker import CaseRanker
+from evals.retrieval.asking import ABLATIONS, SHOWN, TOP, Library, Outcome, ask
+
+FOLDER = Path(__file__).parent
+SETS = {"development": "case_paraphrases_seen.yaml", "unseen": "case_paraphrases.yaml"}
+
+
+class Paraphrase(BaseModel):
+    """A question whose answer is the case of an id; ``kind`` says who asks it and how."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    case: str
+    text: str
+    kind: str = ""
+
+
+class ParaphraseSet(BaseModel):
+    """Questions about cases, and questions that no case answers."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    questions: list[Paraphrase]
+    off_topic: list[str]
+
+
+@dataclass(frozen=True)
+class Paraphrased:
+    """Shares of a set: with a case of the right cause in first place and among the first three, and the case itself.
+
+    ``outcomes`` are those of its questions, ``off_topic_abstained`` is a share of the questions that no case answers.
+    """
+
+    first: float
+    top: float
+    case_top: float
+    outcomes: Sequence[Outcome]
+    off_topic_abstained: float
+
+
+def load_paraphrases(name: str) -> ParaphraseSet:
+    """The set of a name in ``SETS``."""
+    return ParaphraseSet.model_validate(yaml.safe_load((FOLDER / SETS[name]).read_text(encoding="utf-8")))
+
+
+def ask_set(library: Library, asked: ParaphraseSet) -> Mapping[str, Paraphrased]:
+    """The figures of a set under each ablation, all cases in the library."""
+    causes = {case.id: case.cause for case in library.cases}
+    rankers = zip(ABLATIONS, library.without("", *ABLATIONS.values()), strict=True)
+    return {name: _asked(ranker, asked, causes) for name, ranker in rankers}
+
+
+def _asked(ranker: CaseRanker, asked: ParaphraseSet, causes: Mapping[str, str]) -> Paraphrased:
+    outcomes = [ask(ranker, CaseQuery(text=each.text), causes[each.case]) for each in asked.questions]
+    return Paraphrased(
+        first=fmean(outcome.place == 1 for outcome in outcomes),
+        top=fmean(outcome.found for outcome in outcomes),
+        case_top=fmean(each.case in _ids(ranker, each.text)[:TOP] for each in asked.questions),
+        outcomes=outcomes,
+        off_topic_abstained=fmean(not _ids(ranker, text) for text in asked.off_topic),
+    )
+
+
+def _ids(ranker: CaseRanker, text: str) -> list[str]:
+    return [hit.id for hit in ranker.answer(CaseQuery(text=text), SHOWN).hits]

@@ -1,0 +1,62 @@
+"""The sets of paraphrases: their cases exist, words are not the case's own, and recall on them has floors."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from case_library.library import load_cases
+from case_library.retrieval.query import document
+from case_library.schema import Case
+from evals.retrieval.asking import Library
+from evals.retrieval.paraphrases import SETS, ParaphraseSet, ask_set, load_paraphrases
+
+RARE = 10  # cases that have a word; one of fewer would give the case away
+WORD = re.compile(r"[a-z][a-z0-9_]+")
+
+
+@pytest.fixture(scope="module")
+def cases() -> list[Case]:
+    return list(load_cases())
+
+
+def words(text: str) -> set[str]:
+    return set(WORD.findall(text.lower()))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_each_question_is_about_another_case_of_the_library(name: str, cases: list[Case]) -> None:
+    asked = load_paraphrases(name)
+    ids = [each.case for each in asked.questions]
+    assert len(set(ids)) == len(ids) == 40
+    assert set(ids) <= {case.id for case in cases}
+    assert len(asked.off_topic) == 12
+
+
+def test_the_sets_share_no_case() -> None:
+    one, other = ({each.case for each in load_paraphrases(name).questions} for name in SETS)
+    assert not one & other
+
+
+def test_an_unseen_question_has_no_rare_word_of_its_case(cases: list[Case]) -> None:
+    texts = {case.id: words(document(case) + " " + case.effect) for case in cases}
+    uses = Counter(word for each in texts.values() for word in each)
+    for each in load_paraphrases("unseen").questions:
+        shared = words(each.text) & texts[each.case]
+        assert not {word for word in shared if uses[word] < RARE}, each.case
+
+
+def test_paraphrases_find_their_cause_and_questions_off_topic_are_abstained_on(cases: list[Case]) -> None:
+    library = Library(cases)
+    for name, floor, abstained in (("development", 0.85, 0.9), ("unseen", 0.70, 0.75)):
+        figures = ask_set(library, load_paraphrases(name))["all"]
+        assert figures.top >= floor, name
+        assert figures.first <= figures.top
+        assert figures.off_topic_abstained >= abstained, name
+
+
+def test_a_set_with_another_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="answer"):
+        ParaphraseSet.model_validate({"questions": [], "off_topic": [], "answer": 1})
