@@ -10,6 +10,7 @@ from statistics import fmean
 import yaml
 from pydantic import BaseModel, ConfigDict
 
+from case_library.retrieval.fusion import Weights
 from case_library.retrieval.query import CaseQuery
 from case_library.retrieval.ranker import CaseRanker
 from evals.retrieval.asking import ABLATIONS, SHOWN, TOP, Library, Outcome, ask
@@ -56,10 +57,12 @@ def load_paraphrases(name: str) -> ParaphraseSet:
     return ParaphraseSet.model_validate(yaml.safe_load((FOLDER / SETS[name]).read_text(encoding="utf-8")))
 
 
-def ask_set(library: Library, asked: ParaphraseSet) -> Mapping[str, Paraphrased]:
+def ask_set(
+    library: Library, asked: ParaphraseSet, ablations: Mapping[str, Weights] = ABLATIONS
+) -> Mapping[str, Paraphrased]:
     """The figures of a set under each ablation, all cases in the library."""
     causes = {case.id: case.cause for case in library.cases}
-    rankers = zip(ABLATIONS, library.without("", *ABLATIONS.values()), strict=True)
+    rankers = zip(ablations, library.without("", *ablations.values()), strict=True)
     return {name: _asked(ranker, asked, causes) for name, ranker in rankers}
 
 

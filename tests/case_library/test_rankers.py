@@ -174,8 +174,8 @@ def test_covered_is_the_share_of_the_rarity_asked_within_bounds() -> None:
 def test_the_strength_of_a_text_adds_its_parts_and_takes_other_topics_away() -> None:
     full = text_strength(share=1, angle=1.0, concepts=3, of_pace=True, other_topic=False)
     assert full == pytest.approx(1.0)
-    assert text_strength(0.5, 0.5, 0, False, False) == pytest.approx(0.14 + 0.105)
-    assert text_strength(1, 1.0, 3, True, True) == pytest.approx(0.7)
+    assert text_strength(0.5, 0.5, 0, False, False) == pytest.approx(0.17 + 0.095)
+    assert text_strength(1, 1.0, 3, True, True) == pytest.approx(0.67)
     assert text_strength(0, 1.0, 3, True, False) == 0.0
 
 

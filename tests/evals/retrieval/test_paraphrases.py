@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 
 from case_library.library import load_cases
+from case_library.retrieval.fusion import Weights
 from case_library.retrieval.query import document
 from case_library.schema import Case
 from evals.retrieval.asking import Library
@@ -51,7 +52,7 @@ def test_an_unseen_question_has_no_rare_word_of_its_case(cases: list[Case]) -> N
 def test_paraphrases_find_their_cause_and_questions_off_topic_are_abstained_on(cases: list[Case]) -> None:
     library = Library(cases)
     for name, floor, abstained in (("development", 0.85, 0.9), ("unseen", 0.70, 0.75)):
-        figures = ask_set(library, load_paraphrases(name))["all"]
+        figures = ask_set(library, load_paraphrases(name), {"all": Weights()})["all"]
         assert figures.top >= floor, name
         assert figures.first <= figures.top
         assert figures.off_topic_abstained >= abstained, name
