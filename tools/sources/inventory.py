@@ -19,7 +19,7 @@ from tools.sources.registry import RECORDS, TRACES
 
 MOST_FILES = 65_536
 MOST_ENTRIES = 1 << 18  # looked at in search of traces: 10,000 ranks with a folder and some files each
-DEEPEST, MOST_FOLDERS = 4, 4_096  # levels below the run folder in which traces are looked for, and folders of a level
+DEEPEST, MOST_FOLDERS = 4, 65_536  # levels below the run folder in which traces are looked for, and folders of a level
 RECORD_FOLDERS = {each.folder for each in RECORDS if each.folder}
 # Next to traces and known to be none: passed over without a note.
 NO_TRACE = re.compile(
