@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
 from tools.agent_tools import collective_instances, gaps, steps
 from tools.agent_tools.find_events import EventRow, FindEvents, GroupRow, event_row, group_rows
+from tools.agent_tools.phases import Phases, phases
 from tools.agent_tools.result import Result, measured, named
 from tools.agent_tools.tool import Arguments, ToolContext
 from tools.errors import UsageError
@@ -146,10 +146,10 @@ def details_of(view: RankProfile, row: int) -> Detail:
     found: Detail = {}
     details = view.events.details
     for table in (details.operators, details.kernels, details.copies, details.collectives, details.memory):
-        own: pd.DataFrame = table[(table["row"] == row).to_numpy()].drop(columns="row")
-        for name, value in own.head(1).to_dict("records")[0].items() if len(own) else ():
-            if value not in ("", -1, "[]") and value == value:
-                found[str(name)] = value
+        place = np.flatnonzero(table["row"].to_numpy() == row)[:1]
+        for name, value in table.iloc[place[0]].items() if len(place) else ():
+            if name != "row" and value not in ("", -1, "[]") and value == value:
+                found[str(name)] = value.item() if isinstance(value, np.generic) else value
     return found
 
 
@@ -165,11 +165,13 @@ def _group(context: ToolContext, name: RowId) -> Result:
         if len(rows) and texts:
             asked = FindEvents(rank=name.rank, kind=kind, group_by=by)
             chosen = rows[known.codes == known.texts.index(texts[0])]
-            found += group_rows(profile, view, asked, chosen, kind)[0]
-    if not found:
+            found += group_rows(profile, view, asked, chosen, kind, rows)[0]
+    whole = phases(context, Phases(rank=name.rank)).rows if by == "phase" else ()
+    whole = tuple(row for row in whole if row.id == f"p{name.rank}.{name.key}")
+    if not found and not whole:
         raise UsageError(f"no {by} on rank {name.rank} has the id {name.letter}{name.rank}.{name.key}")
     facts = []
     for row in found:
         given: dict[str, Argument] = {"rank": name.rank, "by": by, "name": row.name, "kind": row.kind}
         facts += named(context, [("time per step in", row.name, "events_ms", given)])
-    return Result(rows=tuple(found), total=len(found), facts=tuple(facts))
+    return Result(rows=(*whole, *found), total=len(whole) + len(found), facts=tuple(facts))

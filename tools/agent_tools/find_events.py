@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from pydantic import Field
 
@@ -18,15 +19,23 @@ from tools.intervals import covered, intersect
 from tools.metrics.instances import grouped, kind_rows, own_time
 from tools.run.events import EventKind
 from tools.run.row_ids import EVENT, group_id, row_id
-from tools.views.event_labels import labels, track_label
+from tools.views.event_labels import Labels, labels, track_label
 from tools.views.profile import Profile
 from tools.views.rank_profile import RankProfile
+from tools.views.roofline import roofline
 
 Rows = NDArray[np.int64]
 NAME_CHARS = 4096
 NEAREST = 5
 COMPARED_CHARS = 80
 MOST_COMPARED = 2000
+NO_RATES = pd.DataFrame({"tflop_per_s": [], "peak_pct": []}, index=pd.Index([], dtype="int64"))
+ORDERS: dict[str, tuple[list[str], list[bool]]] = {
+    "duration": (["own_ns", "count"], [False, False]),
+    "count": (["count", "own_ns"], [False, False]),
+    "start": (["first"], [True]),
+    "rate": (["peak_pct", "tflop_per_s"], [True, True]),
+}
 GroupBy = Literal["name", "module", "phase", "shape", "stack", "stream", "group"]
 
 
@@ -57,7 +66,9 @@ class FindEvents(Paged):
     to_ms: float | None = Field(default=None, description="start before")
     min_us: float | None = Field(default=None, ge=0, description="at least so long")
     outside_steps: bool = Field(default=False, description="also events that start in none of the steps")
-    sort: Literal["duration", "start", "count"] = Field(default="duration", description="count: of groups only")
+    sort: Literal["duration", "start", "count", "rate"] = Field(
+        default="duration", description="count: of groups only; rate: of shapes, the lowest share of the peak first"
+    )
     group_by: GroupBy | None = Field(default=None, description="one row for all events that share it")
 
 
@@ -88,6 +99,10 @@ class GroupRow(Row):
     longest_ms: float
     longest: str = Field(description="id of the longest event")
     exposed_ms: float | None = Field(default=None, description="of collectives: time in which nothing else computes")
+    tflop_per_s: float | None = Field(
+        default=None, description="of matrix operators with shapes: achieved on the device"
+    )
+    peak_pct: float | None = Field(default=None, description="the same as a share of the device's peak")
 
 
 def find_events(context: ToolContext, asked: FindEvents) -> Result:
@@ -154,8 +169,8 @@ def nearest(asked: str, known: list[str]) -> list[str]:
 
 
 def _events(context: ToolContext, view: RankProfile, asked: FindEvents, rows: Rows) -> Result:
-    if asked.sort == "count":
-        raise UsageError("sort by count needs group_by; single events are sorted by duration or start")
+    if asked.sort in ("count", "rate"):
+        raise UsageError(f"sort by {asked.sort} needs group_by; single events are sorted by duration or start")
     if asked.sort == "duration":
         rows = rows[np.argsort(view.start[rows] - view.end[rows], kind="stable")]
     chosen, cursor = asked.window(len(rows))
@@ -188,18 +203,22 @@ def _groups(context: ToolContext, view: RankProfile, asked: FindEvents, rows: Ro
 
 
 def group_rows(
-    profile: Profile, view: RankProfile, asked: FindEvents, rows: Rows, kind: str
+    profile: Profile, view: RankProfile, asked: FindEvents, rows: Rows, kind: str, among: Rows | None = None
 ) -> tuple[list[GroupRow], str | None, int]:
-    """The groups of these events of one kind on this page, the next page's cursor, and the number of all groups."""
+    """The groups of these events of one kind on this page, the next page's cursor, and the number of all groups.
+
+    Shares are of the time of ``among``, of the events themselves where it is not given.
+    """
     by, rank = asked.group_by or "name", view.rank.rank
-    own = own_time(profile, rank, kind)[np.searchsorted(kind_rows(profile, rank, kind), rows)]
+    own = own_ns(profile, rank, kind, rows)
     known = labels(profile, rank, by, rows)
     table = grouped(known, own, view.end[rows] - view.start[rows])
-    order = {"duration": ["own_ns", "count"], "count": ["count", "own_ns"]}.get(asked.sort)
-    table = table.sort_values(order, ascending=False, kind="stable") if order else table.sort_values("first")
+    table = table.join(_rates(profile, view, asked, known) if by == "shape" and kind == "kernel" else NO_RATES)
+    columns, ascending = ORDERS[asked.sort]
+    table = table.sort_values(columns, ascending=ascending, kind="stable", na_position="last")
     page, cursor = asked.page(table.reset_index().to_dict("records"))
     steps = 1 if asked.step is not None else len(view.steps)
-    whole = max(int(table["own_ns"].sum()), 1)
+    whole = max(int((own if among is None else own_ns(profile, rank, kind, among)).sum()), 1)
     found = [
         GroupRow(
             id=group_id(by, rank, known.texts[record["index"]]),
@@ -217,10 +236,38 @@ def group_rows(
             exposed_ms=_exposed_ms(view, rows[known.codes == record["index"]], asked.step)
             if kind == "collective"
             else None,
+            tflop_per_s=_known(record["tflop_per_s"]),
+            peak_pct=_known(record["peak_pct"]),
         )
         for record in page
     ]
     return found, cursor, len(table)
+
+
+def own_ns(profile: Profile, rank: int, kind: str, rows: Rows) -> Rows:
+    """Own nanoseconds of some of the events of a kind."""
+    return own_time(profile, rank, kind)[np.searchsorted(kind_rows(profile, rank, kind), rows)]
+
+
+def _rates(profile: Profile, view: RankProfile, asked: FindEvents, known: Labels) -> pd.DataFrame:
+    """Achieved arithmetic of the matrix operators with known operations, by the code of their shapes."""
+    calls = roofline(profile, view.rank.rank)
+    calls = calls[(calls["math"] & calls["flops"].notna()).to_numpy()]
+    if asked.step is not None:
+        calls = calls[view.step_of(calls["operator"].to_numpy()) == asked.step]
+    if calls.empty:
+        return NO_RATES
+    own = labels(profile, view.rank.rank, "shape", calls["operator"].to_numpy())
+    place = pd.Index(known.texts).get_indexer(pd.Index(own.texts))[own.codes]
+    least = calls["flops"] / calls["peak_flops_per_s"] * 1e9
+    sums = pd.DataFrame({"flops": calls["flops"], "ns": calls["device_ns"], "least": least}).groupby(place)
+    total = sums.sum(min_count=1)
+    rates = {"tflop_per_s": total["flops"] / total["ns"] / 1e3, "peak_pct": 100.0 * total["least"] / total["ns"]}
+    return pd.DataFrame(rates)
+
+
+def _known(value: float) -> float | None:
+    return float(value) if value == value else None
 
 
 def _exposed_ms(view: RankProfile, rows: Rows, step: int | None) -> float:

@@ -58,7 +58,10 @@ def what_if(context: ToolContext, asked: WhatIf) -> Result:
     """
     notes = [_refusal(each) for each in asked.changes if each.what != "without_cause"]
     named = [_key(each) for each in asked.changes if each.what == "without_cause"]
-    found = {each.finding.cause for each in (*ranking(context.profile()).causes, *ranking(context.profile()).below)}
+    if not named:
+        return Result(notes=tuple(notes))
+    known = ranking(context.profile())
+    found = {each.finding.cause for each in (*known.causes, *known.below)}
     missing = [key for key in named if key.partition("/")[0] not in found]
     have = ", ".join(sorted(found)) or "none"
     notes += [

@@ -166,8 +166,9 @@ def _phase(profile: Profile, view: RankProfile, rows: Rows) -> tuple[Rows, list[
 
 
 def backward_nodes(view: RankProfile) -> Rows:
-    """Rows of the nodes of the backward graph."""
-    return np.flatnonzero(view.named("backward_node"))
+    """Rows of the nodes of the backward graph, in older traces of the operators that they run."""
+    nodes = np.flatnonzero(view.named("backward_node"))
+    return nodes if len(nodes) else np.flatnonzero(view.named("gradient_operator") & (view.kind == EventKind.OPERATOR))
 
 
 def _shape(profile: Profile, view: RankProfile, rows: Rows) -> tuple[Rows, list[str]]:
