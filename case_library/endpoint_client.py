@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from openai import OpenAI
 
 CONNECT_TIMEOUT_S = 10.0
-MAX_BODY_BYTES = 64 * 1024 * 1024  # of one response, errors included
+MAX_STREAM_BYTES = 64 * 1024 * 1024  # of one streamed answer
+MAX_BODY_BYTES = 16 * 1024 * 1024  # of any other, which is parsed at once: errors, and the vectors of a batch of texts
 MAX_LINE_BYTES = 4 * 1024 * 1024  # of one event of a stream: the longest answer that is taken comes in one
 NO_KEY = "none"  # the client insists on one; servers without keys ignore it
 
@@ -57,13 +58,14 @@ def _bound(response: Response, where: str, fault: type[HermesError]) -> None:
     if response.headers.get("content-encoding", "identity") != "identity":
         raise fault(f"{where} compressed its answer, which it was asked not to do; choose another endpoint.")
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
+    most = MAX_STREAM_BYTES if is_stream else MAX_BODY_BYTES
 
     def bounded(chunk_size: int | None = None) -> Iterator[bytes]:
         size = line = 0
         for part in read(chunk_size):
             size += len(part)
-            if size > MAX_BODY_BYTES:
-                raise fault(f"The answer of {where} is larger than {MAX_BODY_BYTES:,} bytes; ask again.")
+            if size > most:
+                raise fault(f"The answer of {where} is larger than {most:,} bytes; ask again.")
             end = max(part.rfind(b"\n"), part.rfind(b"\r"))
             line = line + len(part) if end < 0 else len(part) - end - 1
             if is_stream and line > MAX_LINE_BYTES:

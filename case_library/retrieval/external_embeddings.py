@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,10 +26,12 @@ MAX_TOKENIZER_BYTES = 64 * 1024 * 1024
 MINILM_BATCH = 32
 POINTER = b"version https://git-lfs"
 THREADS = 2
+Result = TypeVar("Result")
 
 ENDPOINT_BATCH = 64
 MAX_LETTERS = 8000  # of one text; what is longer is cut
-TIMEOUT_S = 20.0
+TIMEOUT_S = 20.0  # of silence
+LONGEST_S = 60.0  # of one answer: a server may send a byte now and then without end
 RETRIES = 1
 
 
@@ -153,16 +157,35 @@ class EndpointEmbedding(_Batched):
             choice.base_url, choice.key, timeout_s=TIMEOUT_S, retries=RETRIES, proxies=True, fault=EmbeddingError
         )
         outward = [(mask(text) if mask else text)[:MAX_LETTERS] or " " for text in texts]
+        create = self._client.embeddings.create
         try:
-            answer = self._client.embeddings.create(model=choice.model, input=outward, encoding_format="float")
+            answer = _within(LONGEST_S, lambda: create(model=choice.model, input=outward, encoding_format="float"))
             rows = [entry.embedding for entry in sorted(answer.data, key=lambda entry: entry.index)]
             vectors = np.array(rows, dtype=np.float32)
         except OpenAIError as error:
             if isinstance(error.__cause__, EmbeddingError):
                 raise error.__cause__ from None
             raise EmbeddingError(f"{where} gave no vectors ({type(error).__name__}); check the settings.") from error
-        except (AttributeError, TypeError, ValueError) as error:
+        except TimeoutError as error:
+            self._client.close()  # which ends the thread that still reads
+            self._client = None
+            raise EmbeddingError(f"{where} gave no vectors within {LONGEST_S:g} s; check that it is up.") from error
+        except (AttributeError, TypeError, ValueError, RecursionError) as error:
             raise EmbeddingError(f"{where} gave an answer of another form; check that it serves embeddings.") from error
         if vectors.ndim != 2 or len(vectors) != len(texts) or not np.isfinite(vectors).all():
             raise EmbeddingError(f"{where} gave {vectors.shape} numbers for {len(texts)} texts; check the model.")
         return vectors
+
+
+def _within(seconds: float, call: Callable[[], Result]) -> Result:
+    """The result of a call, made in a thread of its own; raises its error, or TimeoutError when it takes longer."""
+    outcome: Future[Result] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except Exception as error:  # whatever it is belongs to the thread that asked, where it is raised again
+            outcome.set_exception(error)
+
+    threading.Thread(target=run, name="hermes-embedding", daemon=True).start()
+    return outcome.result(seconds)

@@ -69,6 +69,7 @@ class EndpointModel:
                 body = encode(request, self._endpoint.model, capabilities, self._endpoint.temperature)
                 for chunk in _interruptible(lambda: self._chunks(body), cancelled):  # noqa: B023 (read at once)
                     if chunk is None:
+                        self._hang_up()
                         return replace(reply.reply(cancelled=True), degraded=tuple(given_up))
                     self._capabilities = capabilities
                     reply.feed(chunk)
@@ -104,11 +105,15 @@ class EndpointModel:
 
     def _chunks(self, body: Body) -> Iterator[Chunk]:
         """Decoded chunks of one HTTP exchange; runs in a thread of its own."""
+        import httpx2
         import openai
 
         where = self._endpoint.base_url
         create: Callable[..., Any] = self._connected().chat.completions.create
-        stream: Stream[ChatCompletionChunk] = create(**body)
+        try:
+            stream: Stream[ChatCompletionChunk] = create(**body)
+        except httpx2.TransportError as error:  # the client lets it pass where it reads the text of a refusal
+            raise ModelError(f"{where} broke off its refusal of the question; ask again.") from error
         with stream:
             content_type = stream.response.headers.get("content-type", "")
             if not content_type.startswith("text/event-stream"):
@@ -123,6 +128,12 @@ class EndpointModel:
                     yield chunk.to_dict(mode="python", warnings=False)
             except (ValueError, RecursionError) as error:
                 raise ModelError(f"{where} streamed something that is no chunk of an answer; ask again.") from error
+
+    def _hang_up(self) -> None:
+        """Close the connection that nobody listens to any more, which ends its thread."""
+        if self._client is not None:
+            self._client.close()
+            self._client = None
 
     def _connected(self) -> OpenAI:
         """The client, made at the first call; the run's data goes to the address that the user wrote down."""

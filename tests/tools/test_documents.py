@@ -25,8 +25,8 @@ HOSTILE_YAML = {
     "mappings": "{a: " * 12_000,
     "indented": "\n".join(" " * n + "a:" for n in range(999)),
 }
-# A reader that may have no other package, one of a cache with checksums, and one whose text msgspec has parsed before.
-OWN_PARSERS = {"hermes_agent/monitor/ring.py", "tools/run/packing.py", "tools/views/operator_cost.py"}
+# A reader of a cache with checksums, and one whose text msgspec has parsed before.
+OWN_PARSERS = {"tools/run/packing.py", "tools/views/operator_cost.py"}
 PARSERS = {("json", "loads"), ("json", "load"), ("yaml", "load"), ("yaml", "safe_load")}
 
 values = st.recursive(

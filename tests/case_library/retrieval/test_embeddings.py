@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import shutil
 import subprocess
 import sys
+import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -208,3 +210,20 @@ def test_an_embedding_endpoint_is_not_followed_elsewhere_and_not_expanded(
             EndpointEmbedding(EmbeddingChoice("endpoint", base_url=endpoint.url, model="m"))(["slow loader"])
         assert other.requests == []
         assert "openai-organization" not in endpoint.headers[0]
+
+
+JSON = b"Content-Type: application/json\r\n"
+
+
+def test_deep_vectors_are_an_answer_of_another_form() -> None:
+    deep = b'{"data":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+    with raw_server(JSON + b"Content-Length: %d\r\n" % len(deep), [deep]) as url:
+        with pytest.raises(EmbeddingError, match="gave an answer of another form"):
+            EndpointEmbedding(EmbeddingChoice("endpoint", base_url=url, model="m"))(["a"])
+
+
+def test_a_server_that_sends_a_byte_now_and_then_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("case_library.retrieval.external_embeddings.LONGEST_S", 0.3)
+    slow = (time.sleep(0.02) or b" " for _ in itertools.count())
+    with raw_server(JSON, slow) as url, pytest.raises(EmbeddingError, match=r"gave no vectors within 0\.3 s"):
+        EndpointEmbedding(EmbeddingChoice("endpoint", base_url=url, model="m"))(["a"])

@@ -11,6 +11,7 @@ import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
+import httpx2
 import pytest
 
 from hermes_agent.llm.budget import Budget, Limits, take_turn
@@ -293,7 +294,8 @@ def test_a_compressed_answer_is_refused_before_it_is_unpacked() -> None:
 
 @pytest.mark.parametrize("answer", [refused(400, "x" * 3000), Answer(chunks=["x" * 3000])])
 def test_an_answer_that_does_not_end_is_not_read_to_its_end(answer: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("case_library.endpoint_client.MAX_BODY_BYTES", 2000)
+    for bound in ("MAX_BODY_BYTES", "MAX_STREAM_BYTES"):
+        monkeypatch.setattr(f"case_library.endpoint_client.{bound}", 2000)
     with serving(answer) as endpoint, pytest.raises(ModelError, match="larger than 2,000 bytes"):
         reply_of(model_at(endpoint))
 
@@ -324,6 +326,27 @@ def test_an_event_of_endless_lines_is_broken_off() -> None:
     too_large = pytest.raises(ModelError, match="is larger than 67,108,864 bytes")
     with raw_server(b"Content-Type: text/event-stream\r\n", endless) as url, too_large:
         reply_of(model_at(url))
+
+
+@pytest.mark.parametrize("piece", [b"data: a\n", b": wait\n\n", b"x"])
+def test_a_stream_without_a_word_ends_with_the_budget_and_so_does_its_thread(piece: bytes) -> None:
+    began = time.monotonic()
+    endless = (time.sleep(0.01) or piece for _ in itertools.count())
+    with raw_server(b"Content-Type: text/event-stream\r\n", endless) as url:
+        reply = model_at(url).complete(ASK, lambda: time.monotonic() - began > 0.3)
+        assert (reply.text, reply.reason) == ("", "cancelled")
+        for thread in [each for each in threading.enumerate() if each.name == "hermes-model-stream"]:
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+def test_a_refusal_that_breaks_off_is_reported_in_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> bytes:
+        raise httpx2.ReadError("reset")
+
+    monkeypatch.setattr(httpx2.Response, "read", broken)
+    with serving(refused(500, "no")) as endpoint, pytest.raises(ModelError, match="broke off its refusal"):
+        reply_of(model_at(endpoint))
 
 
 def test_a_redirect_is_not_followed() -> None:
