@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import itertools
 import shutil
 import subprocess
 import sys
-import time
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,7 +21,7 @@ from case_library.retrieval.recall import CaseIndex, CaseQuery
 from tests.case_library.embedding_server import EmbeddingServer, embedding_server
 from tests.case_library.own_cases import draft, put
 from tests.case_library.toy_weights import toy_weights
-from tests.hermes_agent.llm.fake_endpoint import Answer, raw_server, serving
+from tests.hermes_agent.llm.fake_endpoint import Answer, dripping, raw_server, serving
 
 CHOSEN = ("torchtune-loss-item-sync", "dali-first-epoch-cold-storage", "marin-coordinated-gc")
 SYNC = CaseQuery(text="loss.item() synchronizes in every step")
@@ -217,13 +215,15 @@ JSON = b"Content-Type: application/json\r\n"
 
 def test_deep_vectors_are_an_answer_of_another_form() -> None:
     deep = b'{"data":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    with raw_server(JSON + b"Content-Length: %d\r\n" % len(deep), [deep]) as url:
-        with pytest.raises(EmbeddingError, match="gave an answer of another form"):
-            EndpointEmbedding(EmbeddingChoice("endpoint", base_url=url, model="m"))(["a"])
+    other_form = pytest.raises(EmbeddingError, match="gave an answer of another form")
+    with raw_server(JSON + b"Content-Length: %d\r\n" % len(deep), [deep]) as url, other_form:
+        EndpointEmbedding(EmbeddingChoice("endpoint", base_url=url, model="m"))(["a"])
 
 
 def test_a_server_that_sends_a_byte_now_and_then_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("case_library.retrieval.external_embeddings.LONGEST_S", 0.3)
-    slow = (time.sleep(0.02) or b" " for _ in itertools.count())
-    with raw_server(JSON, slow) as url, pytest.raises(EmbeddingError, match=r"gave no vectors within 0\.3 s"):
+    with (
+        raw_server(JSON, dripping(b" ", 0.02)) as url,
+        pytest.raises(EmbeddingError, match=r"gave no vectors within 0\.3 s"),
+    ):
         EndpointEmbedding(EmbeddingChoice("endpoint", base_url=url, model="m"))(["a"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -91,6 +92,13 @@ def serving(*answers: Answer | Callable[[Body], Answer]) -> Iterator[FakeEndpoin
         server.shutdown()
         server.server_close()
         thread.join()
+
+
+def dripping(piece: bytes, every_s: float) -> Iterator[bytes]:
+    """The piece again and again, without end."""
+    while True:
+        time.sleep(every_s)
+        yield piece
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from tests.hermes_agent.llm.fake_endpoint import (
     Answer,
     FakeEndpoint,
     call_chunk,
+    dripping,
     end_chunk,
     raw_server,
     refused,
@@ -331,8 +332,7 @@ def test_an_event_of_endless_lines_is_broken_off() -> None:
 @pytest.mark.parametrize("piece", [b"data: a\n", b": wait\n\n", b"x"])
 def test_a_stream_without_a_word_ends_with_the_budget_and_so_does_its_thread(piece: bytes) -> None:
     began = time.monotonic()
-    endless = (time.sleep(0.01) or piece for _ in itertools.count())
-    with raw_server(b"Content-Type: text/event-stream\r\n", endless) as url:
+    with raw_server(b"Content-Type: text/event-stream\r\n", dripping(piece, 0.01)) as url:
         reply = model_at(url).complete(ASK, lambda: time.monotonic() - began > 0.3)
         assert (reply.text, reply.reason) == ("", "cancelled")
         for thread in [each for each in threading.enumerate() if each.name == "hermes-model-stream"]:
