@@ -24,6 +24,7 @@ LONGEST_REASON = 1000
 # New objects between two searches for cycles. Imports and the reading of a trace make hundreds of thousands of objects
 # that stay; Python's own 700 costs a seventh of the time to start.
 GARBAGE_SEARCH_EVERY = 100_000
+OWN_LOGS = ("hermes_dx", "hermes_agent")
 EXIT_CODES = """exit codes:
   0    a diagnosis was made, or the command did its work
   1    internal error
@@ -65,10 +66,15 @@ def foreign_packages(names: Sequence[str] = PACKAGES, home: Path = HOME) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from hermes_agent.cli.terminal import note
+    from hermes_agent.cli.terminal import DebugFormat, note, print_traceback
     from tools.errors import ExitCode, HermesError
 
-    logging.basicConfig(level=logging.DEBUG if args.debug else logging.CRITICAL, stream=sys.stderr)
+    # Messages of libraries below a warning repeat what they send and receive, also addresses with a password in them.
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(DebugFormat(logging.BASIC_FORMAT))
+    logging.basicConfig(level=logging.WARNING if args.debug else logging.CRITICAL, handlers=[handler])
+    for name in OWN_LOGS:
+        logging.getLogger(name).setLevel(logging.DEBUG if args.debug else logging.NOTSET)
     logging.captureWarnings(True)  # they name lines of source files: for --debug, not for a reader of the answer
     try:
         code = int(args.run(args))
@@ -76,7 +82,7 @@ def _run(args: argparse.Namespace) -> int:
         return code
     except HermesError as error:
         if args.debug:
-            raise
+            print_traceback()
         note(str(error))
         return error.exit_code
     except KeyboardInterrupt:
@@ -87,8 +93,7 @@ def _run(args: argparse.Namespace) -> int:
         return ExitCode.OK
     except Exception as error:  # the outermost boundary: everything else is a defect of ours
         if args.debug:
-            raise
-        logging.getLogger("hermes_dx").debug("internal error", exc_info=True)
+            print_traceback()
         reason = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
         note(f"internal error, {reason}; run again as hermes-dx --debug ... and report it")
         return ExitCode.INTERNAL

@@ -6,12 +6,15 @@ import argparse
 import codecs
 import io
 import json
+import logging
 import os
+import re
 import shutil
 import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from types import FrameType
@@ -29,6 +32,10 @@ WIDEST = 110
 NO_TERMINAL = 100
 DELAY_S = 0.3  # shorter work shows no bar
 BAR = 20
+LONGEST_NOTE = 4000  # characters: several paths, each as long as a system takes
+# What follows the scheme of an address up to the last @ (a password may hold one), or stands in its query.
+USER_IN_URL = re.compile(r"""(://)[^\s'"]*(?=@)""")
+QUERY_IN_URL = re.compile(r"""(://[^\s'"?#]*[?#])[^\s'"]*""")
 Row = TypeVar("Row")
 
 
@@ -48,7 +55,27 @@ def note(text: str) -> None:
     """Write one line to standard error."""
     from hermes_agent.evidence.printable import printable
 
-    print(f"hermes-dx: {printable(text)}", file=sys.stderr)
+    print(f"hermes-dx: {printable(text, LONGEST_NOTE)}", file=sys.stderr)
+
+
+class DebugFormat(logging.Formatter):
+    """Messages and tracebacks as lines that a terminal shows as they are, without passwords in addresses."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the message with its traceback."""
+        return _for_debugging(super().format(record))
+
+
+def print_traceback() -> None:
+    """Write the traceback of the exception being handled to standard error."""
+    print(_for_debugging(traceback.format_exc()), file=sys.stderr, end="")
+
+
+def _for_debugging(text: str) -> str:
+    from hermes_agent.evidence.printable import printable
+
+    masked = (QUERY_IN_URL.sub(r"\1...", USER_IN_URL.sub(r"\1...", line)) for line in text.split("\n"))
+    return "\n".join(printable(line, LONGEST_NOTE) for line in masked)
 
 
 def print_rows(args: argparse.Namespace, schema: str, rows: list[Row], table_text: Callable[[list[Row]], str]) -> int:
