@@ -65,7 +65,7 @@ def take_inventory(paths: Sequence[Path], limits: Limits, formats: Sequence[Reco
         if other:
             notes.append(_passed_over(path, other))
         traces += found[: limits.files]
-    unique = list({file.resolve(): file for file in reversed(traces)}.values())[::-1]
+    unique = list({os.path.realpath(file): file for file in reversed(traces)}.values())[::-1]
     records = _records(paths, formats, notes)
     if not unique and not any(each.format.makes_run for each in records):
         raise InputError(

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,3 +111,37 @@ def test_of_very_many_files_only_so_many_are_looked_at(run: Path, monkeypatch: p
     found = take_inventory([run], Limits())
     assert any("holds more than 50 files and folders" in note for note in found.notes)
     assert len(found.records) == 1
+
+
+def test_files_that_vanish_or_turn_into_loops_after_they_were_listed_are_left_out(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / "rank0.pt.trace.json").write_text("{}", encoding="utf-8")
+    real = inventory._records
+
+    def changed(*arguments: Any) -> Any:  # noqa: ANN401 - whatever the real one takes and gives
+        found = real(*arguments)
+        put("a loop of links", run / "rank0.pt.trace.json")
+        for path in (run / "monitor").glob("rank00000*"):
+            path.unlink()
+        return found
+
+    monkeypatch.setattr(inventory, "_records", changed)
+    read = load_run([run])
+    assert read.records is not None
+    assert set(read.records.steps["rank"]) == {1}
+
+
+def test_a_trace_that_became_a_loop_of_links_while_it_was_listed_is_left_out(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (run / "rank0.pt.trace.json").write_text("{}", encoding="utf-8")
+    real = inventory._in_folder
+
+    def changed(*arguments: Any) -> Any:  # noqa: ANN401
+        found = real(*arguments)
+        put("a loop of links", run / "rank0.pt.trace.json")
+        return found
+
+    monkeypatch.setattr(inventory, "_in_folder", changed)
+    assert load_run([run]).records is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.monitor.format import ANOMALIES, CAPTURES, EVENTS, RECORDS, STEPS
@@ -47,7 +48,7 @@ def _of_folder(found: FolderFiles, anchor: Anchor, already: bool) -> tuple[Monit
     from tools.run.model import Source
     from tools.sources.monitor.reader import read_monitor
 
-    size = sum(file.stat().st_size for file in found.files)
+    size = sum(map(_size, found.files))
     source = Source(found.folder / RECORDS, MONITOR_FORMAT, (), "excluded", bytes=size)
     try:
         read = read_monitor(found.folder)
@@ -61,6 +62,14 @@ def _of_folder(found: FolderFiles, anchor: Anchor, already: bool) -> tuple[Monit
     which = "start that was traced" if anchor.ranks else "last start"
     note = f"ranks were started more than once; only the {which} is used" if dropped else ""
     return used, replace(source, status="complete", note=note, events=len(used.steps))
+
+
+def _size(file: Path) -> int:
+    """The bytes of a file, 0 where it is gone since it was listed: a training may be running there."""
+    try:
+        return file.stat().st_size
+    except OSError:
+        return 0
 
 
 def _foreign(read: MonitorRecords, anchor: Anchor) -> str:
