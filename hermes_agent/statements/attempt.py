@@ -14,7 +14,7 @@ from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.llm.structured import Structured
 from hermes_agent.llm.tool_loop import DialogueEvent, ToolStarted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, EvidenceRecord
-from hermes_agent.model.display import cause_title, rank_list
+from hermes_agent.model.display import cause_title, on_ranks
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Emit, Notice
 from hermes_agent.statements.checks import faults_of, template_of
 from hermes_agent.statements.context import CheckContext, checks_of
@@ -114,7 +114,7 @@ def _claim(statement: Statement, name: str, context: CheckContext) -> str:
     found = context.found(name)
     if statement.claim == "present" and found is not None:
         place = context.diagnosis.causes.index(found) + 1
-        return f"Cause {place}: {title} on {rank_list(found.ranks)}{_cost(found, context)}."
+        return f"Cause {place}: {title}{on_ranks(found.ranks, (), found.stands_for)}{_cost(found, context)}."
     checks = checks_of(context.diagnosis, name)
     names = ", ".join(f"`{check.analyzer}`" for check in checks)
     if statement.claim == "absent":

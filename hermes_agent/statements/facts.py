@@ -9,7 +9,7 @@ from hermes_agent.evidence.cases import case_fields, recalled_case
 from hermes_agent.evidence.citations import cited_ids, written
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
-from hermes_agent.model.display import cause_title, plain, rank_list
+from hermes_agent.model.display import cause_title, on_ranks, plain, rank_count, rank_list
 from hermes_agent.statements.context import claim_of
 from tools.knowledge.taxonomy import causes
 
@@ -32,11 +32,16 @@ def short_facts(diagnosis: Diagnosis, limit_chars: int) -> str:
     """The diagnosis as the start of a conversation; tools give the rest."""
     ranks, steps = diagnosis.run.ranks, diagnosis.run.steps
     lines = [
-        f"The run has {rank_list(ranks)} and the steps {min(steps)} to {max(steps)}.",
+        f"The run has {_ranks(diagnosis)} and the steps {min(steps)} to {max(steps)}.",
         *_diagnosis_lines(diagnosis, DEPTHS[0]),
         *(f"Could not be checked: {line}" for line in _not_checked(diagnosis)),
     ]
     return _fenced(lines, "the diagnosis", limit_chars)
+
+
+def _ranks(diagnosis: Diagnosis) -> str:
+    read = rank_list(diagnosis.run.ranks)
+    return read if diagnosis.run.screening is None else f"{rank_count(diagnosis.run)}: {read}; what is said is of these"
 
 
 def hosts_of(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -63,7 +68,9 @@ def _diagnosis_lines(diagnosis: Diagnosis, depth: int) -> list[str]:
     lines = [f"Verdict: {diagnosis.verdict}", *diagnosis.answer]
     for place, cause in enumerate(diagnosis.causes[:depth], start=1):
         title = cause_title(cause.cause, cause.mechanism)
-        lines.append(f"Cause {place}, {_id(cause)}: {title} on {rank_list(cause.ranks)}. {cause.claim}")
+        lines.append(
+            f"Cause {place}, {_id(cause)}: {title}{on_ranks(cause.ranks, (), cause.stands_for)}. {cause.claim}"
+        )
         lines += [f"Detail of cause {place}: {detail}" for detail in cause.details]
         lines += [f"Against cause {place}: {contrary}" for contrary in cause.against]
     for item in diagnosis.advice[:depth]:

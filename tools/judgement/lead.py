@@ -82,7 +82,7 @@ def _have(profile: Profile, rank: int, what: str) -> bool:
         case "library_threads":  # collectives of devices need no core of the host
             return profile.run.has_device or profile.host_records is not None
         case "all_ranks":
-            return len(profile.ranks) >= (profile.run.layout.world_size or 1)
+            return profile.run.traced_count >= (profile.run.layout.world_size or 1)
         case "shapes":
             return shapes_known(profile, rank)
         case _:

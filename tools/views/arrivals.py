@@ -125,6 +125,15 @@ def blame(profile: Profile) -> pd.DataFrame:
     return pd.DataFrame({"caused_ns": caused, "share": share, "steps": steps.astype("int64"), "waited_ns": waited})
 
 
+def caused_share(profile: Profile, ranks: tuple[int, ...]) -> float:
+    """The share of all exposed waiting, by its milliseconds, that is for these ranks and those that they stand for."""
+    screening = profile.run.screening
+    if screening is None:
+        return float(blame(profile)["share"].loc[list(ranks)].sum())
+    whole = screening.standing_for(ranks, profile.run.rank_numbers)
+    return float(screening.waiting["share"].loc[list(whole)].sum())
+
+
 def exposed_wait_ns(profile: Profile, rank: int, last_rank: int | None = None) -> NDArray[np.int64]:
     """Per step of the rank, the time in which it did nothing but wait for a rank (or for ``last_rank`` alone)."""
     view, table = profile.rank(rank), waits(profile)

@@ -12,7 +12,7 @@ from tools.metrics.host.pauses import covering
 from tools.metrics.rank_speed import even_share
 from tools.metrics.recorded.own_time import known_lateness
 from tools.metrics.registry import measure
-from tools.views.arrivals import arrivals, blame, steadiness
+from tools.views.arrivals import arrivals, blame, caused_share, steadiness
 from tools.views.collectives import collectives, unmatched
 from tools.views.profile import Profile, memoized
 
@@ -68,7 +68,7 @@ def straggler(profile: Profile, late: tuple[int, ...]) -> Finding:
     named = f"rank {late[0]}" if len(late) == 1 else f"ranks {', '.join(map(str, late[:-1]))} and {late[-1]}"
     claim = _claim(profile, late, named.capitalize())
     waiting, limits = claim.facts[0], profile.thresholds
-    caused = float(blame(profile)["share"].loc[list(late)].sum())  # of all waiting, by its milliseconds
+    caused = caused_share(profile, late)
     own = {rank: excesses(profile, rank) for rank in late}
     explained = all(sum(each.fact.value for each in own[rank]) >= EXPLAINED * waiting.value for rank in late)
     parts = [each for rank in late for each in own[rank]]
@@ -156,7 +156,7 @@ def _against(
         lags = {rank: measure(profile, "step_start_lag_ms", rank=rank) for rank in late}
         older = "rank {rank} began the recorded steps {{0}} after the others: its delay is older."
         against += [say(older.format(rank=rank), lag) for rank, lag in lags.items() if lag.value * 1e6 > resolved_ns]
-    if len(profile.ranks) < (profile.run.layout.world_size or 0):
+    if profile.run.traced_count < (profile.run.layout.world_size or 0):
         against.append(say("Not all ranks of the job were traced; a rank that was not traced may be later still."))
     return (*against, *left_out(profile))
 

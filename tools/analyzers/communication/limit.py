@@ -26,7 +26,7 @@ def all_traced(profile: Profile) -> bool:
     table = transfers(profile)
     if len(table):
         return bool(table["complete"].all())
-    return len(profile.ranks) > 1 and len(profile.ranks) >= (profile.run.layout.world_size or 0)
+    return len(profile.ranks) > 1 and profile.run.traced_count >= (profile.run.layout.world_size or 0)
 
 
 def link_bound(profile: Profile) -> bool:
