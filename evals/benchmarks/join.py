@@ -9,6 +9,8 @@ exact exposed waiting; "duckdb" (where it is installed) and "pyarrow" group and 
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +34,7 @@ from tools.summaries.record import TABLES, RankSummary, SummaryFacts, TableName
 
 PER_HOST, STEPS = 8, 5
 GAP_NS, SHORTEST_NS, LONGEST_NS = 200_000, 20_000, 150_000
-TABLE, KEY = "table.parquet", "benchmark"
+TABLE, KEY = "table", "benchmark"
 PLACE = ["place", "step", "sequence"]
 MEMORY = "512MB"  # that DuckDB may use, as it would beside a diagnosis
 
@@ -77,11 +79,21 @@ def _facts(rank: int) -> SummaryFacts:
     return SummaryFacts(f"rank{rank}.json", KEY, trace, "", "profiler_step", True, 0, ())
 
 
-def write(folder: Path, ranks: int, collectives: int) -> None:
-    """Write the summary files and the one table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with pq.ParquetWriter(folder / TABLE, _rows(summary_of(0, collectives)).schema, compression="zstd") as writer:
-        for rank in range(ranks):
+def write(folder: Path, ranks: int, collectives: int, workers: int = 1) -> None:
+    """Write the summary files and the one table, which has a file for each worker."""
+    (folder / TABLE).mkdir(parents=True, exist_ok=True)
+    shares = [(folder, range(worker, ranks, workers), collectives) for worker in range(workers)]
+    if workers == 1:
+        _write(*shares[0])
+        return
+    with multiprocessing.get_context("spawn").Pool(workers) as pool:
+        pool.starmap(_write, shares)
+
+
+def _write(folder: Path, ranks: range, collectives: int) -> None:
+    schema = _rows(summary_of(0, collectives)).schema
+    with pq.ParquetWriter(folder / TABLE / f"{ranks.start}.parquet", schema, compression="zstd") as writer:
+        for rank in ranks:
             summary = summary_of(rank, collectives)
             (folder / f"{rank}.parquet").write_bytes(encode(summary, KEY))
             writer.write_table(_rows(summary))
@@ -132,7 +144,7 @@ def by_duckdb(folder: Path) -> pd.DataFrame:
     """The same with DuckDB, which may write what does not fit into its memory to a folder."""
     settings = {"memory_limit": MEMORY, "temp_directory": str(folder / "duckdb"), "threads": 2}
     database = import_module("duckdb").connect(config=settings)
-    rows = f"read_parquet('{folder / TABLE}')"
+    rows = f"read_parquet('{folder / TABLE}/*.parquet')"
     database.execute(
         "create table instances as select place, step, sequence, min(duration) shortest, arg_min(rank, duration) last, "
         f"count(*) n, sum(duration) total from {rows} group by all having n > 1"
@@ -185,7 +197,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(time.perf_counter() - begun, float(table["caused_ns"].sum()) / 1e9)
         return 0
     if not (args.folder / TABLE).exists():
-        write(args.folder, args.ranks, args.collectives)
+        write(args.folder, args.ranks, args.collectives, workers=os.cpu_count() or 1)
     for line in measured(args.folder):
         print(line, flush=True)
     return 0

@@ -30,7 +30,7 @@ def answer_facts(diagnosis: Diagnosis, limit_chars: int) -> dict[str, str]:
 
 def short_facts(diagnosis: Diagnosis, limit_chars: int) -> str:
     """The diagnosis as the start of a conversation; tools give the rest."""
-    ranks, steps = diagnosis.run.ranks, diagnosis.run.steps
+    steps = diagnosis.run.steps
     lines = [
         f"The run has {_ranks(diagnosis)} and the steps {min(steps)} to {max(steps)}.",
         *_diagnosis_lines(diagnosis, DEPTHS[0]),
