@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -49,6 +50,7 @@ def file_name(key: str) -> str:
     return f"{key}{SUFFIX}"
 
 
+@cache
 def _schema() -> pa.Schema:
     fields: list[pa.Field[Any]] = []
     for table, columns in TABLES.items():
@@ -98,7 +100,9 @@ def decode(data: bytes, key: str, tables: Sequence[TableName] = ALL) -> RankSumm
         columns = {name: _values(rows.column(name)) for name in wanted}
     except (pa.ArrowException, OSError, ValueError, RecursionError) as error:
         raise DamagedError(f"it is no summary that can be read ({_first_line(error)})") from error
-    return RankSummary(about.facts, **{name: _frame(name, columns if name in tables else {}) for name in TABLES})
+    return RankSummary(
+        about.facts, **{name: _frame(name, columns) if name in tables else _no_rows(name) for name in TABLES}
+    )
 
 
 def _about(file: pq.ParquetFile) -> _About:
@@ -134,6 +138,12 @@ def _texts(name: str, places: NDArray[Any], texts: pa.Array[Any] | None) -> pd.C
     if len(places) and (places.min() < 0 or places.max() >= len(categories)):
         raise DamagedError(f"{name} refers to texts that it does not hold")
     return pd.Categorical.from_codes(places, categories=categories, validate=False)
+
+
+@cache
+def _no_rows(table: TableName) -> pd.DataFrame:
+    """A table that was not wanted; the same one for all summaries, of which there are thousands."""
+    return _frame(table, {})
 
 
 def _values(column: pa.ChunkedArray[Any]) -> pa.Array[Any]:
