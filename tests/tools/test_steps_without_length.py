@@ -58,3 +58,19 @@ def test_where_no_mark_has_a_length_the_recording_is_one_window(tmp_path: Path) 
     [step] = run.ranks[0].steps
     assert run.ranks[0].step_origin == "window"
     assert step.wall_ns == 205_000  # from the first mark to the end of the work
+
+
+def test_kernels_without_any_length_and_of_absurd_devices_stop_no_check(tmp_path: Path) -> None:
+    found = events((1000, 1000, 1000))
+    kernels = [each for each in found if each.get("cat") == "kernel"]
+    for each in kernels:
+        each["dur"] = 0
+    kernels[0]["args"]["device"] = 2**40
+    profile = Profile(load_run([write_trace(tmp_path / "t.json", found)], LoadOptions(workers=1)))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        checks = [check for spec in CHECKS if (check := check_of(profile, spec.name)) is not None]
+
+    assert "computation.precision" in {check.name for check in checks}
+    assert all(math.isfinite(each.impact_ms) for each in rank_causes(profile, checks).causes)

@@ -45,7 +45,7 @@ def spread_pct(values: pd.Series[float]) -> float:
 STEPS = 3
 
 
-WHOLE_FILES = "the steps again and let the profiler finish writing, or copy the files again if the originals are whole"
+WHOLE_FILES = "a whole trace: copy the files again if the originals are whole, or let the profiler finish writing"
 
 
 def capture_of(profile: Profile) -> str:

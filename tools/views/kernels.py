@@ -88,7 +88,8 @@ def device_of(rank: RankProfile) -> Device | None:
     if not len(rank.kernels):
         return None
     used = rank.events.tracks["device"].to_numpy()[rank.track[rank.kernels]]
-    index = int(np.bincount(used[used >= 0]).argmax()) if (used >= 0).any() else -1
+    numbers, kernels = np.unique(used[used >= 0], return_counts=True)  # a damaged trace may number devices up to 2^63
+    index = int(numbers[kernels.argmax()]) if len(numbers) else -1
     named = [device for device in rank.rank.devices if device.index == index]
     return next(iter(named or rank.rank.devices), None)
 

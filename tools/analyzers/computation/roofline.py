@@ -137,6 +137,8 @@ def precision(profile: Profile) -> Check | Finding:
     where = concerned(profile, "vector_unit_fp32")
     if where is None:
         for rank in _runs(profile, "matrix_operators"):
+            if not measure(profile, "kernel_group_ms", rank=rank, group="matrix_operators").value:
+                continue  # kernels without any length
             of = {"group": "unnamed_arithmetic", "of": "matrix_operators"}
             if measure(profile, "kernel_group_share_pct", rank=rank, **of).value > 50.0:
                 return cannot_answer(
