@@ -10,6 +10,7 @@ from hermes_agent.evidence.printable import printable
 from tools.agent_tools.result import CitedFigure, Result, Row
 
 CELL_CHARS = 160
+MOST_OF_NAME = 80  # characters that ``quoted`` keeps
 NAMES = ("name", "on", "group", "value", "host")  # columns with text of the run, shown in code marks
 
 
@@ -28,9 +29,17 @@ def result_text(result: Result) -> str:
 
 def figure_line(figure: CitedFigure) -> str:
     """``- mean step time: 12.0 ms [E7]``."""
-    what = f"{figure.label} {quoted(figure.name)}" if figure.name else figure.label
+    what = f"{figure.label} {_name(figure.name)}" if figure.name else figure.label
     cite = f" [{figure.id}]" if figure.id else ""
     return f"- {what.strip()}: {written(figure.value, figure.unit)}{cite}"
+
+
+def _name(text: str) -> str:
+    """A name in code marks; of a long one its begin and its end, where modules and kernels differ."""
+    if len(text) <= MOST_OF_NAME:
+        return quoted(text)
+    half = MOST_OF_NAME // 2
+    return quoted(f"{text[: half - 1]}…{text[-half:]}")
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
@@ -58,4 +67,4 @@ def _cell(name: str, value: object) -> str:
         case "":
             return ""
         case _:
-            return quoted(str(value)) if name in NAMES else printable(str(value), CELL_CHARS)
+            return _name(str(value)) if name in NAMES else printable(str(value), CELL_CHARS)

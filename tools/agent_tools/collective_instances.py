@@ -9,7 +9,7 @@ import pandas as pd
 from pydantic import Field
 
 from tools.agent_tools.find_events import nearest
-from tools.agent_tools.result import FIGURES, Paged, Result, Row, measured, named
+from tools.agent_tools.result import FIGURES, CitedFigure, Figure, Paged, Result, Row, measured, named
 from tools.agent_tools.tool import ToolContext
 from tools.errors import UsageError
 from tools.findings import Argument
@@ -18,6 +18,8 @@ from tools.views.arrivals import waits
 from tools.views.event_labels import PHASES, group_names
 from tools.views.phases import overlapping_collectives
 from tools.views.profile import Profile
+
+ONE_RANK = "Waiting for other ranks is not assessable from one rank's trace; it needs the traces of the others."
 
 
 class CollectiveInstances(Paged):
@@ -145,21 +147,26 @@ def opened(profile: Profile, rank: int, row: int) -> CollectiveRow:
     return collective_row(record)
 
 
-def _totals(context: ToolContext, asked: CollectiveInstances) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _totals(context: ToolContext, asked: CollectiveInstances) -> tuple[tuple[CitedFigure, ...], tuple[str, ...]]:
     kind: dict[str, Argument] = {"kind": asked.kind}
     rank: dict[str, Argument] = {"rank": asked.rank}
-    return measured(
+    several = len(context.profile().run.rank_numbers) > 1
+    waiting: tuple[Figure, ...] = (
+        ("exposed waiting for a straggler", "exposed_wait_ms", rank),
+        ("inequality of arrivals (R_wait)", "wait_ratio_pct", kind),
+        ("found on several ranks", "matched_collectives", {}),
+        ("without a counterpart", "unmatched_collectives", {}),
+    )
+    facts, notes = measured(
         context,
         (
             ("collectives per step and rank", "collective_count", kind | rank),
             ("time inside them per step", "collective_ms", kind | rank),
             ("communication that overlaps with compute", "communication_overlap_pct", rank),
-            ("exposed communication that is not waiting", "exposed_transfer_ms", rank),
-            ("exposed waiting for a straggler", "exposed_wait_ms", rank),
-            ("inequality of arrivals (R_wait)", "wait_ratio_pct", kind),
+            *((("exposed communication that is not waiting", "exposed_transfer_ms", rank),) if several else ()),
             ("bus bandwidth of large ones", "bus_bandwidth", kind),
             ("median size", "message_bytes", kind),
-            ("found on several ranks", "matched_collectives", {}),
-            ("without a counterpart", "unmatched_collectives", {}),
+            *(waiting if several else ()),
         ),
     )
+    return facts, notes if several else (*notes, ONE_RANK)

@@ -221,7 +221,7 @@ def group_names(profile: Profile, table: pd.DataFrame) -> pd.Series[str]:
     """The description of each collective's process group, else its recorded name, else its kind alone."""
     described = {group.name: group.description for group in profile.run.layout.groups if group.description}
     names = [
-        (described.get(group, group) or "(group not recorded)") + (f" of {ranks} ranks" if ranks > 0 else "")
+        described.get(group, group) + (f" of {ranks} ranks" if ranks > 0 else "") if group else "(group not recorded)"
         for group, ranks in zip(table["group"].astype(str), table["group_size"], strict=True)
     ]
     return pd.Series(names, index=table.index, dtype=object)
