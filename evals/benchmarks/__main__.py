@@ -84,7 +84,7 @@ def _measured(parts: Sequence[str], args: argparse.Namespace, traces: Path, cach
 
 def _made(sources: Sequence[Path], folder: Path, megabytes: int) -> Enlarged:
     """The enlarged trace, made before or now."""
-    about = folder / "made.json"
+    about = folder.with_suffix(".made.json")
     if about.exists():
         return msgspec.json.decode(about.read_bytes(), type=Enlarged)
     print(f"making {folder.name}, {megabytes} MB ...", file=sys.stderr)

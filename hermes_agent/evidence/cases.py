@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from case_library.library import BUNDLED_CASES, CaseError, parse_case, read_case_bytes
 from case_library.retrieval.query import CaseHit
-from case_library.schema import Case
 from hermes_agent.model.diagnosis import CaseRecord
+
+if TYPE_CHECKING:
+    from case_library.schema import Case
 
 PRIVATE_MARK = "(private)"
 

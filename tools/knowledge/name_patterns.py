@@ -22,6 +22,9 @@ KERNEL_CLASSES: tuple[str, ...] = tuple(
 )
 
 
+KERNEL_NAMES_KEPT = 1 << 14
+
+
 @lru_cache(maxsize=1)
 def patterns() -> Mapping[str, re.Pattern[str]]:
     """All patterns by name."""
@@ -33,6 +36,7 @@ def matching(names: pd.Series, pattern: str) -> NDArray[np.bool_]:
     return name_mask(names, patterns()[pattern].search)
 
 
+@lru_cache(KERNEL_NAMES_KEPT)  # ranks run the same kernels
 def kernel_class(name: str) -> str:
     """The class of a device kernel: the first pattern of ``KERNEL_CLASSES`` that matches, else ``other``."""
     for candidate in KERNEL_CLASSES:

@@ -113,5 +113,6 @@ class EventTable:
 
 def name_mask(names: pd.Series, wanted: Callable[[str], object]) -> NDArray[np.bool_]:
     """For each row of a categorical column, whether its text is wanted; asked once per distinct text."""
-    by_code = np.array([bool(wanted(str(name))) for name in names.cat.categories], dtype=bool)
+    texts = names.cat.categories.to_numpy(dtype=object)  # one by one, an index of texts gives them ten times slower
+    by_code = np.array([bool(wanted(str(text))) for text in texts], dtype=bool)
     return np.append(by_code, False)[names.cat.codes.to_numpy()]

@@ -66,7 +66,7 @@ def kernel_table(profile: Profile, rank: int) -> pd.DataFrame:
     table = pd.DataFrame({"row": rows, "track": view.track[rows], "start_ns": start, "end_ns": end})
     table = table.assign(duration_ns=end - start, name=codes, operator=operators[rows], blocks=blocks)
     used, place = np.unique(codes, return_inverse=True)
-    meanings = [_meaning(str(view.categories[code])) for code in used]
+    meanings = [_meaning(name) for name in view.categories[used].astype(object)]
     classes = ("other", *(name.removesuffix("_kernel") for name in KERNEL_CLASSES))
     for column, index, known in (("kernel_class", 0, classes), ("precision", 1, NAMED_PRECISIONS)):
         table[column] = pd.Categorical([meaning[index] for meaning in meanings], categories=known).take(place)

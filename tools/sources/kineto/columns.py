@@ -50,6 +50,7 @@ ANNOTATION_NAME = re.compile(
 )
 
 
+CODE_OF_CATEGORY = {category: int(kind) for category, kind in KIND_OF_CATEGORY.items()}  # plain ints make arrays fast
 _ON_DEVICE = np.array([kind in ON_DEVICE for kind in EventKind])
 
 NO_ARGS = Args()
@@ -97,9 +98,10 @@ class Columns:
         self.excluded["not readable"] += decoded.unreadable
         self.excluded[BROKEN] += decoded.broken
         phases = [event.ph for event in events]
-        lasting = np.fromiter((phase == "X" for phase in phases), dtype=bool, count=len(phases))
+        lasting = np.array([phase == "X" for phase in phases], dtype=bool)
         spans = [event for event in events if event.ph == "X"]
-        kinds = [KIND_OF_CATEGORY.get(event.cat, 0) for event in spans]
+        code = CODE_OF_CATEGORY.get
+        kinds = [code(event.cat, 0) for event in spans]
         self._add_rows(spans, np.array(kinds, dtype=np.int8), decoded.times.taken(lasting))
         self.spans += self.rows - rows
         at: list[int] = np.flatnonzero(~lasting).tolist()

@@ -204,9 +204,9 @@ class Decoder:
                 decoded = _exact(_decode_exact(text))
                 self.form = "decimal"
                 return decoded
-            ts = [event.ts for event in events]
-            if not _needs_digits(ts):
-                return Decoded(events, float_times(ts, [event.dur for event in events]))
+            starts = np.array([event.ts for event in events])
+            if not _needs_digits(starts):
+                return Decoded(events, float_times(starts, np.array([event.dur for event in events])))
             self.form = "text"
         if self.form == "text":
             written = _decode_text(text)
@@ -230,10 +230,9 @@ def _exact(events: list[ExactEvent], unreadable: int = 0, broken: int = 0) -> De
     return Decoded(events, times, unreadable, broken)
 
 
-def _needs_digits(times: list[int | float]) -> bool:
-    """Return True when there are times too large for a float64 that are not whole microseconds either."""
-    values = np.array(times, dtype=np.float64)
-    return bool((np.abs(values) >= EXACT_BELOW_US).any()) and float in set(map(type, times))
+def _needs_digits(times: NDArray[Any]) -> bool:
+    """Return True when there are times too large for a float64, and not all are written as whole microseconds."""
+    return times.dtype.kind == "f" and bool((np.abs(times) >= EXACT_BELOW_US).any())
 
 
 _decode_one: Callable[[bytes], ExactEvent] = msgspec.json.Decoder(ExactEvent).decode

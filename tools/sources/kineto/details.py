@@ -96,7 +96,7 @@ Values = list[Any]
 
 
 ONLY: dict[str, Callable[[Args], object]] = {
-    "operators": lambda item: item.sequence != -1 or item.stack or bytes(item.dims) or bytes(item.types),
+    "operators": lambda item: len(item.dims) or len(item.types) or item.sequence != -1 or item.stack,
     "collectives": lambda item: item.collective is not None,
 }
 
@@ -140,7 +140,7 @@ class DetailParts:
             case "kernels.blocks" | "kernels.threads":
                 return _products(values)
             case "operators.dims" | "operators.types":
-                return self._coded(name, [bytes(value).decode("utf-8", "replace") for value in values])
+                return self._coded_raw(name, values)
             case "memory.device_type":
                 return (integers(values, absent=0) > 0).astype(np.int8)
             case "memory.bytes":
@@ -152,6 +152,12 @@ class DetailParts:
     def _coded(self, name: str, values: list[str]) -> NDArray[np.int32]:
         codes = self.vocabularies.setdefault(name, Codes())
         return np.array([codes[value] for value in values], dtype=np.int32)
+
+    def _coded_raw(self, name: str, values: list[msgspec.Raw]) -> NDArray[np.int32]:
+        """Codes of recorded lists as they are written; each of the few different ones is read once per slice."""
+        different: Codes[bytes] = Codes()
+        at = [different[bytes(value)] for value in values]
+        return self._coded(name, [text.decode("utf-8", "replace") for text in different])[at]
 
     def _note_groups(self, own: list[Args]) -> None:
         names = ("group", "group_description", "group_ranks")

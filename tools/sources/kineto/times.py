@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -30,9 +31,9 @@ class Times:
         return Times(self.start_ns[which], self.length_ns[which], self.usable[which])
 
 
-def float_times(ts: Sequence[float], dur: Sequence[float]) -> Times:
-    """Return the times of microseconds as float64."""
-    start_us, length_us = np.array(ts, dtype=np.float64), np.array(dur, dtype=np.float64)
+def float_times(ts: NDArray[Any], dur: NDArray[Any]) -> Times:
+    """Return the times of microseconds, as numbers of any kind, by way of float64."""
+    start_us, length_us = ts.astype(np.float64), dur.astype(np.float64)
     usable = (np.abs(start_us) <= LARGEST_US) & (length_us >= 0) & (length_us <= LARGEST_US)
     return Times(_float_ns(np.where(usable, start_us, 0.0)), _float_ns(np.where(usable, length_us, 0.0)), usable)
 
