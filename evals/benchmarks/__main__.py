@@ -11,7 +11,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -44,24 +44,31 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     committed = stored.read()
     print(f"commit {stored.commit()}, load {stored.load()}", file=sys.stderr)
+    found = Results()
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
-        found = _measured(args.parts or PARTS, args, args.traces or Path(folder), Path(folder) / "cache")
+        for part in _measured(args.parts or PARTS, args, args.traces or Path(folder), Path(folder) / "cache"):
+            found = found.updated(part)
+            if args.out:
+                _store(part, args.out)
     print(report(found))
-    if args.out:
-        args.out.mkdir(parents=True, exist_ok=True)
-        whole = stored.read(args.out / stored.COMMITTED.name).updated(found)
-        stored.write(whole, args.out / stored.COMMITTED.name)
-        (args.out / "RESULTS.md").write_text(report(whole), encoding="utf-8")
     slower = stored.worse(found.shapes, committed.shapes)
     for line in slower:
         print(f"slower than before: {line}", file=sys.stderr)
     return SLOWER if slower else 0
 
 
-def _measured(parts: Sequence[str], args: argparse.Namespace, traces: Path, cache: Path) -> Results:
-    shapes: dict[str, ShapeResult] = {}
+def _store(part: Results, folder: Path) -> None:
+    """Put a part in the place of the one that was stored before; the others stay."""
+    folder.mkdir(parents=True, exist_ok=True)
+    whole = stored.read(folder / stored.COMMITTED.name).updated(part)
+    stored.write(whole, folder / stored.COMMITTED.name)
+    (folder / "RESULTS.md").write_text(report(whole), encoding="utf-8")
+
+
+def _measured(parts: Sequence[str], args: argparse.Namespace, traces: Path, cache: Path) -> Iterator[Results]:
+    """The results of one part after the other."""
     checks: dict[str, CheckCosts] = {}
-    load = stored.load()
+    begun = stored.load()
     for shape in SHAPES:
         if shape.name not in parts and CHECKS not in parts:
             continue
@@ -71,15 +78,15 @@ def _measured(parts: Sequence[str], args: argparse.Namespace, traces: Path, cach
             continue
         trace = _made(shape.paths, traces / shape.name, args.megabytes)
         if shape.name in parts:
-            shapes[shape.name] = _pairs(shape.name, trace, cache, args)
+            yield Results({shape.name: _pairs(shape.name, trace, cache, args)})
         if CHECKS in parts:
             checks[shape.name] = _check_costs(trace)
-    checked = ChecksResult(stored.conditions(load), checks) if checks else None
-    if COMMANDS not in parts:
-        return Results(shapes, checked)
-    load = stored.load()
-    costs = measured_commands(args.runs)
-    return Results(shapes, checked, CommandsResult(stored.conditions(load), args.runs, costs))
+    if checks:
+        yield Results(checks=ChecksResult(stored.conditions(begun), checks))
+    if COMMANDS in parts:
+        begun = stored.load()
+        costs = measured_commands(args.runs)
+        yield Results(commands=CommandsResult(stored.conditions(begun), args.runs, costs))
 
 
 def _made(sources: Sequence[Path], folder: Path, megabytes: int) -> Enlarged:
