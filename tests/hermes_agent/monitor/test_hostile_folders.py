@@ -29,6 +29,7 @@ from hermes_agent.monitor.run_files import captured_bytes
 from hermes_agent.monitor.session import Monitor
 from hermes_agent.watch.agent import AgentOptions, NodeAgent
 from hermes_agent.watch.anomaly import Foreign
+from hermes_agent.watch.journal import Journal
 from hermes_agent.watch.left_out import MOST, LeftOut
 from hermes_agent.watch.ring_reader import LARGEST_PID
 from hermes_agent.watch.rings import MOST_LOOKS, CaptureRequests, RequestLimits, RunRings
@@ -418,6 +419,26 @@ def test_what_was_left_out_is_said_once_and_not_without_end() -> None:
     assert said[-1] == "more was left out than is listed here"
     left_out.add("file 3")
     assert left_out.take() == []
+
+
+def test_a_journal_that_a_killed_agent_left_within_a_line_goes_on_in_a_new_one(run_folder: Path) -> None:
+    path = run_folder / "anomalies-x.jsonl"
+    path.write_text('{"kind": "change"}\n{"kind": "dr', encoding="utf-8")
+    left_out = LeftOut()
+    journal = Journal(path, left_out)
+    journal.add({"kind": "spike"})
+    journal.add({"kind": "hang"})
+    assert path.read_text(encoding="utf-8").splitlines() == [
+        '{"kind": "change"}',
+        '{"kind": "dr',
+        '{"kind": "spike"}',
+        '{"kind": "hang"}',
+    ]
+    os.truncate(path, 16 << 20)
+    journal.add({"kind": "drift"})
+    journal.add({"kind": "drift"})
+    assert path.stat().st_size == 16 << 20
+    assert left_out.take() == [f"{path} is as large as allowed; further anomalies are not written there"]
 
 
 def test_an_unreadable_folder_is_said_once(run_folder: Path) -> None:
