@@ -8,7 +8,7 @@ from typing import Literal
 import pandas as pd
 from pydantic import Field
 
-from tools.agent_tools.find_events import GroupBy, Kind
+from tools.agent_tools.find_events import OF_COLLECTIVES, GroupBy, Kind
 from tools.agent_tools.result import CitedFigure, Figure, Paged, Result, Row, cited, measured
 from tools.agent_tools.tool import ToolContext
 from tools.comparison.compare import compare as compare_runs
@@ -158,6 +158,8 @@ def _parts(side: Side) -> pd.DataFrame:
 
 
 def _kind(asked: Compare, side: Side) -> str:
+    if asked.by == "group" and asked.kind not in (None, Kind.COLLECTIVE):
+        raise UsageError(OF_COLLECTIVES)
     if asked.kind is not None:
         return asked.kind.value
     if asked.by == "group":

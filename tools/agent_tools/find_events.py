@@ -29,6 +29,7 @@ NAME_CHARS = 4096
 NEAREST = 5
 COMPARED_CHARS = 80
 MOST_COMPARED = 2000
+OF_COLLECTIVES = "only collectives belong to a process group: leave kind out, or give kind collective"
 NO_RATES = pd.DataFrame({"tflop_per_s": [], "peak_pct": []}, index=pd.Index([], dtype="int64"))
 ORDERS: dict[str, tuple[list[str], list[bool]]] = {
     "duration": (["own_ns", "count"], [False, False]),
@@ -116,6 +117,8 @@ def find_events(context: ToolContext, asked: FindEvents) -> Result:
     if asked.step is not None:
         view.rank.step(asked.step)
     kind = asked.kind
+    if asked.group_by == "group" and kind not in (None, Kind.COLLECTIVE):
+        raise UsageError(OF_COLLECTIVES)
     if kind is None and asked.group_by is not None:
         kind = Kind.COLLECTIVE if asked.group_by == "group" else Kind.KERNEL if view.rank.has_device else Kind.OPERATOR
     if kind in (Kind.KERNEL, Kind.MEMCPY, Kind.MEMSET, Kind.DEVICE) and not view.rank.has_device:

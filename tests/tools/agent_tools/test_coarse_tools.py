@@ -123,6 +123,16 @@ def test_a_setting_that_was_not_recorded_is_not_called_absent() -> None:
         ("find_events", {"rank": 0, "limit": 0}, "limit: should be greater than or equal to 1"),
         ("find_events", {"rank": 0, "cursor": "5-00000000"}, "the cursor belongs to another call"),
         ("find_events", {"rank": 0, "sort": "count"}, "sort by count needs group_by"),
+        (
+            "find_events",
+            {"rank": 0, "kind": "kernel", "group_by": "group"},
+            "only collectives belong to a process group",
+        ),
+        (
+            "compare",
+            {"between": "ranks", "a": 0, "b": 1, "by": "group", "kind": "kernel"},
+            "only collectives belong to",
+        ),
         ("breakdown", {"step": 99}, "rank 0 has no step 99; its steps are 0 to 2"),
         ("compare", {"between": "steps", "a": 1}, "name both steps: a and b"),
         ("compare", {"between": "runs"}, "there is no second run; name it with --baseline"),
