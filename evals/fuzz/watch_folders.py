@@ -252,7 +252,7 @@ def plant_capture(folder: Folder) -> None:
         path.symlink_to(folder.outside / "folder")
         return
     path.mkdir()
-    (path / "rank0.pt.trace.json.gz").symlink_to("/nowhere")
+    (path / "rank0.pt.trace.json.gz").symlink_to(folder.outside / "nothing")
     (path / "rank1.pt.trace.json").write_text('{"traceEvents": [', encoding="utf-8")
 
 

@@ -23,6 +23,7 @@ LANGGRAPH = {
     *("langgraph", "langchain_core", "langchain_protocol", "ormsgpack", "xxhash", "uuid_utils", "jsonpatch"),
     *("jsonpointer", "packaging", "tenacity"),
 }
+PRESENT = {"cloudpickle", "tornado"}  # pyarrow and tenacity import them where the extra `scale` brought them
 SCREEN = {"textual", "rich", "pygments", "markdown_it", "linkify_it", "uc_micro", "mdurl", "platformdirs"}
 
 ALLOWED = {
@@ -81,9 +82,9 @@ def test_a_command_imports_no_more_than_it_needs(home: Path, command: str) -> No
 
     found = imported(home, RUN_COMMAND, *words)
 
-    assert found - OURS <= ALLOWED[command]
+    assert found - OURS - PRESENT <= ALLOWED[command]
     assert "hermes_agent" in found
 
 
 def test_the_chat_imports_the_screen_alone_before_it_is_shown(home: Path) -> None:
-    assert imported(home, OPEN_CHAT) - OURS <= RECORDS | SCREEN
+    assert imported(home, OPEN_CHAT) - OURS - PRESENT <= RECORDS | SCREEN
