@@ -75,6 +75,7 @@ def take_snapshot(
     """
     own = library.private_contents(private_folder)
     contents = {path: library.read_case_bytes(path) for path in library.case_files(cases_folder)} | own
+    remove_leftovers(cache_dir)
     home = HeldFolder()
     target = home.path / "index"
     notes: list[str] = []
@@ -83,7 +84,6 @@ def take_snapshot(
         _build(target, contents, own, embedding)
     elif not (existed := cached.is_dir()) or not _copy_whole(cached, target):
         shutil.rmtree(target, ignore_errors=True)
-        remove_leftovers(cache_dir)
         _build(target, contents, own, embedding)
         if existed:
             notes.append(f"The case index in {cached} was damaged; it has been rebuilt from the case files.")
