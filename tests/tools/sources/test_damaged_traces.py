@@ -119,6 +119,8 @@ def test_text_after_the_end_of_the_trace_does_not_cost_events(tmp_path: Path) ->
         ("9300000000000000", "ts"),
         ("99999999999999999999999999", "ts"),
         ("1e400", "dur"),
+        ("1" * 400, "dur"),
+        ("1" * 400, "ts"),
         ("1e99999999999", "ts"),
         ('"soon"', "ts"),
         ("null", "ts"),

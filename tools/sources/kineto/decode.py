@@ -205,9 +205,12 @@ class Decoder:
                 self.form = "decimal"
                 return decoded
             starts = np.array([event.ts for event in events])
-            if not _needs_digits(starts):
-                return Decoded(events, float_times(starts, np.array([event.dur for event in events])))
-            self.form = "text"
+            try:
+                if not _needs_digits(starts):
+                    return Decoded(events, float_times(starts, np.array([event.dur for event in events])))
+                self.form = "text"
+            except OverflowError:  # a whole number of hundreds of digits
+                self.form = "decimal"
         if self.form == "text":
             written = _decode_text(text)
             times = plain_times([event.ts for event in written], [event.dur for event in written])
