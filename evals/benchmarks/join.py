@@ -95,7 +95,7 @@ def _write(folder: Path, ranks: range, collectives: int) -> None:
     with pq.ParquetWriter(folder / TABLE / f"{ranks.start}.parquet", schema, compression="zstd") as writer:
         for rank in ranks:
             summary = summary_of(rank, collectives)
-            (folder / f"{rank}.parquet").write_bytes(encode(summary, KEY))
+            (folder / f"{rank}.summary").write_bytes(encode(summary, KEY))
             writer.write_table(_rows(summary))
 
 
@@ -117,8 +117,8 @@ def _rows(summary: RankSummary) -> pa.Table:
 
 def by_summaries(folder: Path) -> pd.DataFrame:
     """Caused and own waiting by rank with the join of the product."""
-    ranks = sorted(int(path.stem) for path in folder.glob("[0-9]*.parquet"))
-    return join([SummarizedTrace(rank, 0, partial(_read, folder / f"{rank}.parquet")) for rank in ranks]).ranks
+    ranks = sorted(int(path.stem) for path in folder.glob("[0-9]*.summary"))
+    return join([SummarizedTrace(rank, 0, partial(_read, folder / f"{rank}.summary")) for rank in ranks]).ranks
 
 
 def _read(path: Path, tables: Sequence[TableName]) -> RankSummary:

@@ -1,9 +1,9 @@
-"""An event table as one flat run of bytes: written in one go, and opened again without copying or parsing."""
+"""Tables as one flat run of bytes: written in one go, and opened again without copying or parsing."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -31,7 +31,7 @@ class PackedArray(msgspec.Struct, frozen=True):
 
 
 class PackedHeader(msgspec.Struct, frozen=True):
-    """The header before the arrays; ``about`` belongs to whoever packed the table."""
+    """The header before the arrays; ``about`` belongs to whoever packed the tables."""
 
     version: int
     key: str
@@ -45,10 +45,15 @@ class DamagedError(Exception):
 
 def pack(table: EventTable, version: int, key: str, about: bytes) -> Iterator[memoryview]:
     """The table as buffers to be written one after the other; ``about`` is JSON."""
+    return pack_frames({"frame": table.frame, "tracks": table.tracks, **vars(table.details)}, version, key, about)
+
+
+def pack_frames(frames: Mapping[str, pd.DataFrame], version: int, key: str, about: bytes) -> Iterator[memoryview]:
+    """Tables by name as buffers to be written one after the other; ``about`` is JSON."""
     arrays: list[PackedArray] = []
     buffers: list[NDArray[Any]] = []
     size = 0
-    for name, values in _columns(table):
+    for name, values in _columns(frames):
         crc = isal_zlib.crc32(values.view(np.uint8).data) if values.size else 0
         arrays.append(PackedArray(name, values.dtype.name, len(values), size, crc))
         buffers.append(values)
@@ -62,11 +67,12 @@ def pack(table: EventTable, version: int, key: str, about: bytes) -> Iterator[me
         yield memoryview(bytes(-values.nbytes % ALIGNMENT))
 
 
-def _columns(table: EventTable) -> Iterator[tuple[str, NDArray[Any]]]:
+def _columns(frames: Mapping[str, pd.DataFrame]) -> Iterator[tuple[str, NDArray[Any]]]:
     """Every column as "table.column"; its texts, or the texts of its categories, as JSON with "#" behind the name."""
-    for prefix, frame in {"frame": table.frame, "tracks": table.tracks, **vars(table.details)}.items():
+    for prefix, frame in frames.items():
         for column in frame.columns:
-            name, values, texts = f"{prefix}.{column}", frame[column], None
+            name, values = f"{prefix}.{column}", frame[column]
+            texts: pd.Series[str] | pd.Index[str] | None = None
             if isinstance(values.dtype, pd.CategoricalDtype):
                 values, texts = values.cat.codes, values.cat.categories.astype("str")
             elif isinstance(values.dtype, pd.StringDtype):
@@ -92,12 +98,24 @@ def read_header(data: memoryview) -> PackedHeader:
 
 def unpack(data: memoryview, header: PackedHeader) -> EventTable:
     """The table, its columns read-only views of ``data``; raises ``DamagedError`` when a checksum is off."""
+    frames = unpack_frames(data, header, ("frame", "tracks", *DETAIL_COLUMNS))
+    details = {
+        name: frames[name] if len(frames[name].columns) else empty_table(DETAIL_COLUMNS[name])
+        for name in DETAIL_COLUMNS
+    }
+    return EventTable(frames["frame"], frames["tracks"], Details(**details))
+
+
+def unpack_frames(data: memoryview, header: PackedHeader, wanted: Collection[str]) -> dict[str, pd.DataFrame]:
+    """The tables of these names, without columns where none were packed; columns are read-only views of ``data``.
+
+    Raises ``DamagedError`` when a checksum is off or columns contradict each other.
+    """
     start = PREFIX_BYTES + int.from_bytes(data[len(MAGIC) : len(MAGIC) + 8], "little")
-    arrays = {entry.name: _array(data, start, entry) for entry in header.arrays}
+    arrays = {each.name: _array(data, start, each) for each in header.arrays if each.name.partition(".")[0] in wanted}
     try:
-        details = {name: _frame(arrays, name) for name in DETAIL_COLUMNS}
-        return EventTable(_frame(arrays, "frame"), _frame(arrays, "tracks"), Details(**details))
-    except (ValueError, KeyError) as error:
+        return {name: _frame(arrays, name) for name in wanted}
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise DamagedError(str(error)) from error
 
 
@@ -122,9 +140,12 @@ def _frame(arrays: dict[str, NDArray[Any]], prefix: str) -> pd.DataFrame:
             continue
         column = column[:-1]
         texts = json.loads(values.tobytes())
-        if column in data:
-            categories = pd.Index(texts, dtype="str")
-            data[column] = pd.Categorical.from_codes(data[column], categories=categories, validate=False)
-        else:
-            data[column] = pd.array(texts, dtype="str")
-    return pd.DataFrame(data, copy=False) if data else empty_table(DETAIL_COLUMNS.get(prefix, {}))
+        data[column] = _coded(name, data[column], texts) if column in data else pd.array(texts, dtype="str")
+    return pd.DataFrame(data, copy=False)
+
+
+def _coded(name: str, codes: NDArray[Any], texts: list[str]) -> pd.Categorical:
+    """The column of the texts at these places, -1 for none."""
+    if len(codes) and (int(codes.min()) < -1 or int(codes.max()) >= len(texts)):
+        raise DamagedError(f"{name} refers to texts that it does not hold")
+    return pd.Categorical.from_codes(codes, categories=pd.Index(texts, dtype="str"), validate=False)

@@ -80,16 +80,16 @@ def test_credentials_of_the_url_are_not_shown() -> None:
 
 def test_a_folder_at_a_url_holds_whole_files_only(tmp_path: Path) -> None:
     folder = RemoteFolder(f"file://{tmp_path}/made")
-    assert folder.read("a.parquet") is None
-    folder.write("a.parquet", b"data")
-    assert folder.read("a.parquet") == b"data"
-    assert [path.name for path in (tmp_path / "made").iterdir()] == ["a.parquet"]
+    assert folder.read("a.summary") is None
+    folder.write("a.summary", b"data")
+    assert folder.read("a.summary") == b"data"
+    assert [path.name for path in (tmp_path / "made").iterdir()] == ["a.summary"]
 
 
 def test_a_folder_that_takes_nothing_or_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="takes no file"):
-        RemoteFolder(f"file://{tmp_path}/file/below").write("a.parquet", b"data")
-    (tmp_path / "a.parquet").mkdir()
+        RemoteFolder(f"file://{tmp_path}/file/below").write("a.summary", b"data")
+    (tmp_path / "a.summary").mkdir()
     with pytest.raises(DamagedError):
-        RemoteFolder(f"file://{tmp_path}").read("a.parquet")
+        RemoteFolder(f"file://{tmp_path}").read("a.summary")

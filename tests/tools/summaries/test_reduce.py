@@ -73,7 +73,7 @@ def test_what_was_made_before_is_taken_and_a_damaged_summary_is_made_again(
     before, folder = contents(whole[0]), LocalFolder(tmp_path)
     first = reduced(run[:4], folder)
     damaged = next(file for file in first.summaries if file.trace == run[1])
-    (tmp_path / f"{damaged.key}.parquet").write_bytes(before[f"{damaged.key}.parquet"][:-9])
+    (tmp_path / f"{damaged.key}.summary").write_bytes(before[f"{damaged.key}.summary"][:-9])
 
     again = reduced(run, folder)
 
@@ -126,7 +126,7 @@ def test_a_rank_that_always_kills_its_reader_is_listed_and_the_others_are_made(
     run: tuple[Path, ...], whole: tuple[LocalFolder, Reduced], tmp_path: Path
 ) -> None:
     deadly = whole[1].summaries[3]
-    folder = KillsOnWrite(tmp_path, f"{deadly.key}.parquet")
+    folder = KillsOnWrite(tmp_path, f"{deadly.key}.summary")
 
     result = reduced(run, folder, LocalProcesses(1))
 
@@ -155,4 +155,4 @@ def test_reading_again_gives_what_was_written(run: tuple[Path, ...], whole: tupl
     file: SummaryFile = result.summaries[4]
     summary = read_summary(folder, file, ALL)
     assert summary.facts.path == str(run[4])
-    assert encode(summary, file.key) == contents(folder)[f"{file.key}.parquet"]
+    assert encode(summary, file.key) == contents(folder)[f"{file.key}.summary"]
