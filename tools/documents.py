@@ -64,7 +64,7 @@ def parse_yaml(text: str | bytes, *, aliases: bool = False) -> Any:  # noqa: ANN
 
 def parse_toml(text: str) -> dict[str, Any]:
     """Return the tables of a TOML document; raises ValueError (``tomllib.TOMLDecodeError`` and DepthError included)."""
-    if any(line.count(".") > MAX_DEPTH for line in text.splitlines()):
+    if any(line.count(".") > MAX_DEPTH for line in text.split("\n")):
         raise DepthError
     try:
         return tomllib.loads(text)

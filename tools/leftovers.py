@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import shutil
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PARTIAL = ".part"  # ends the name of a file that is being written
+PARTIAL = ".part"  # ends the name of a file that is being written, behind a dot and so many random bytes in hex
+RANDOM_BYTES = 6
+OWN_PARTIAL = re.compile(rf"\.[0-9a-f]{{{2 * RANDOM_BYTES}}}{re.escape(PARTIAL)}$")
 PARTIAL_FOLDER = ".hermes-dx-part-"  # begins the name of a folder that is being filled, or lives as long as its process
 TRIES = 8  # what was just begun may be taken for a leftover until it is locked
 
@@ -83,21 +86,28 @@ class HeldFolder:
 
 
 def remove_leftovers(cache_dir: Path | None) -> None:
-    """Remove what processes that were killed left in a cache, and in the system's temporary folder."""
-    for folder in _folders(cache_dir):
-        with suppress(OSError):
-            for entry in list(os.scandir(folder)):
-                if entry.name.endswith(PARTIAL) or entry.name.startswith(PARTIAL_FOLDER):
-                    _remove_if_free(Path(entry))
+    """Remove what processes that were killed left in a cache, and their folders in the system's temporary folder.
 
-
-def _folders(cache_dir: Path | None) -> Iterator[Path]:
-    yield Path(tempfile.gettempdir())
+    Files and folders of others that end alike stay, wherever they lie.
+    """
+    _remove_from(Path(tempfile.gettempdir()), files=False)
     if cache_dir is not None:
-        yield cache_dir
+        _remove_from(cache_dir, files=True)
         with suppress(OSError):
-            inside = list(os.scandir(cache_dir))
-            yield from (Path(entry) for entry in inside if entry.is_dir(follow_symlinks=False))
+            for entry in list(os.scandir(cache_dir)):
+                if entry.is_dir(follow_symlinks=False):
+                    _remove_from(Path(entry), files=True)
+
+
+def _remove_from(folder: Path, *, files: bool) -> None:
+    with suppress(OSError):
+        for entry in list(os.scandir(folder)):
+            if entry.is_dir(follow_symlinks=False):
+                own = entry.name.startswith(PARTIAL_FOLDER)
+            else:
+                own = files and entry.is_file(follow_symlinks=False) and bool(OWN_PARTIAL.search(entry.name))
+            if own:
+                _remove_if_free(Path(entry))
 
 
 def _remove_if_free(path: Path) -> None:
@@ -117,7 +127,7 @@ def _remove_if_free(path: Path) -> None:
 def _new_file(target: Path) -> tuple[Path, int]:
     """A locked file next to the target that no link can stand for."""
     for _ in range(TRIES):
-        partial = target.with_name(f"{target.name}.{os.urandom(6).hex()}{PARTIAL}")
+        partial = target.with_name(f"{target.name}.{os.urandom(RANDOM_BYTES).hex()}{PARTIAL}")
         descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         _locked(descriptor, wait=True)
         if os.fstat(descriptor).st_nlink:

@@ -79,7 +79,8 @@ def test_yaml_that_is_no_value_of_its_type_is_a_fault_of_the_yaml(text: str) -> 
 
 
 @pytest.mark.parametrize(
-    "text", [f"a = {'[' * 50_000}", f"a{'.a' * 50_000} = 1", f"[a{'.a' * 50_000}]", f"a{'.' * 101}"]
+    "text",
+    [f"a = {'[' * 50_000}", f"a{'.a' * 50_000} = 1", f"[a{'.a' * 50_000}]", f"a{'.' * 101}", "a" + ".\x85" * 101],
 )
 def test_deep_toml_is_refused_before_it_costs_time(text: str) -> None:
     with pytest.raises(DepthError, match="nested deeper than 100 levels"):

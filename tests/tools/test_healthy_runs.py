@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from tests.collective_runs import RING
 from tests.synthetic import A100, H100, V100, RankBuilder, profile_of
 from tools.judgement.ranking import Ranking, ranking
 from tools.judgement.verdict import UNSEEN_HOST
-from tools.run.model import Device, Layout
+from tools.run.model import UNREADABLE, Device, Layout, Source
 from tools.views.profile import Profile
 
 A100_GEMM = "ampere_bf16_s16816gemm_bf16_256x128_ldg8_f2f_stages_32x3_tn"
@@ -148,3 +150,10 @@ def test_a_run_on_processors_is_not_called_healthy_where_nobody_saw_who_had_the_
 def test_chance_over_many_steps_is_no_well_supported_cause(seed: int) -> None:
     known = ranking(jittery(seed, 12))
     assert all(each.finding.confidence < 0.5 for each in (*known.causes, *known.below))
+
+
+@pytest.mark.parametrize(("named", "verdict"), [((), "healthy"), ((0,), "healthy"), ((3,), "inconclusive")])
+def test_healthy_is_not_said_of_a_run_with_a_rank_that_could_not_be_read(named: tuple[int, ...], verdict: str) -> None:
+    run = computing(A100, A100_GEMM, 1500).run
+    unread = Source(Path("rank3.pt.trace.json"), UNREADABLE, named, "excluded", "it is empty")
+    assert ranking(Profile(replace(run, sources=(*run.sources, unread)))).verdict == verdict

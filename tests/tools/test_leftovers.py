@@ -75,6 +75,21 @@ def test_a_folder_of_the_system_s_temporary_folder_goes_too(cache: Path) -> None
     assert not held.path.exists()
 
 
+def test_files_of_others_that_end_alike_stay(cache: Path, tmp_path: Path) -> None:
+    killed = cache / f"x.run.0123456789ab{PARTIAL}"
+    killed.write_text("half")
+    foreign = []
+    for folder in (tmp_path / "tmp", cache, cache / "inside"):
+        (folder / f"backup{PARTIAL}").mkdir()
+        foreign += [folder / f"film.mkv{PARTIAL}", folder / f"backup{PARTIAL}" / "thesis.tex"]
+    foreign.append(tmp_path / "tmp" / killed.name)
+    for path in foreign:
+        path.write_text("precious")
+    remove_leftovers(cache)
+    assert [path.exists() for path in foreign] == [True] * len(foreign)
+    assert not killed.exists()
+
+
 def test_links_are_neither_followed_nor_written_through(cache: Path, tmp_path: Path) -> None:
     victim = tmp_path / "victim"
     victim.mkdir()

@@ -201,6 +201,9 @@ def _without_cause(
         return Judgement("inconclusive", UNSEEN_HOST, HOST_RECORDS if profile.run.records is None else MORE_SAMPLES)
     if profile.run.cut:
         return Judgement("inconclusive", "the whole traces show no problem, but others of the run are cut", WHOLE_FILES)
+    if profile.run.lacks_traces:
+        why = "the traces that could be read show no problem, but others of the run could not be read"
+        return Judgement("inconclusive", why, WHOLE_FILES)
     return Judgement("healthy", "computation fills the step and fixing no cause would save a noticeable share")
 
 

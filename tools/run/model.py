@@ -16,6 +16,7 @@ from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
 from tools.run.records import MonitorRecords
 from tools.run.screening import Screening
 
+UNREADABLE = "unknown"  # the format of a trace file that could not be read
 SourceStatus = Literal["complete", "partial", "excluded"]
 RankOrigin = Literal["recorded", "file_name", "order"]
 StepOrigin = Literal["profiler_step", "annotation", "optimizer", "window"]
@@ -177,6 +178,14 @@ class Run:
     def has_device(self) -> bool:
         """True when any rank used an accelerator."""
         return any(rank.has_device for rank in self.ranks)
+
+    @property
+    def lacks_traces(self) -> bool:
+        """True when a trace could not be read that no other of its rank makes up for, as far as file names tell."""
+        if self.screening is not None:
+            return bool(self.screening.unread)
+        unread = [each for each in self.sources if each.status == "excluded" and each.format == UNREADABLE]
+        return not {rank for each in unread for rank in each.ranks} <= {each.rank for each in self.profiled_ranks}
 
     @property
     def profiled_ranks(self) -> tuple[Rank, ...]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pandas.api.types import union_categoricals
 
 from tools.run.events import DETAIL_COLUMNS, Details, EventTable
-from tools.run.model import CutTrace, Device, RankOrigin, Source
+from tools.run.model import UNREADABLE, CutTrace, Device, RankOrigin, Source
 from tools.sources.files import Failure
 from tools.sources.trace_file import TraceFacts, TraceFile
 
@@ -215,7 +215,10 @@ def cut_traces(parts: Sequence[Part]) -> tuple[CutTrace, ...]:
 def sources(files: Sequence[Path], parts: Sequence[Part], failures: Sequence[Failure]) -> tuple[Source, ...]:
     """One record per file, in the order of the files."""
     found = {part.file.path: _source(part) for part in parts}
-    found |= {failure.path: Source(failure.path, "unknown", (), "excluded", failure.reason) for failure in failures}
+    for failure in failures:
+        named = _named_rank(failure.path)
+        ranks = () if named is None else (named,)
+        found[failure.path] = Source(failure.path, UNREADABLE, ranks, "excluded", failure.reason)
     return tuple(found[path] for path in files if path in found)
 
 

@@ -59,16 +59,21 @@ class Joined:
 def join(traces: Sequence[SummarizedTrace], steps: tuple[int, int] | None = None) -> Joined:
     """Compare the ranks, in the steps first..last (inclusive) where given; traces of a rank are in order of time."""
     instances, tally = Instances(), _Tally()
+    places: list[int] = []
+    last: dict[int, int] = {}  # of each rank the highest number of a step so far
     for trace, part in _placed(traces):
         summary = _between(trace.read(("steps", "collectives")), steps)
-        numbered = summary.facts.step_origin == "profiler_step"
-        table, place = summary.table("collectives"), 0 if numbered else part
-        instances.add(trace.rank, table, trace.origin_ns, place)
+        numbers = summary.table("steps")["number"]
+        goes_on = int(numbers.min()) > last.get(trace.rank, -1) if len(numbers) else True
+        last[trace.rank] = max(last.get(trace.rank, -1), int(numbers.max()) if len(numbers) else -1)
+        # Numbers that begin anew with each capture name other steps than those of the capture before.
+        places.append(0 if summary.facts.step_origin == "profiler_step" and goes_on else part)
+        table = summary.table("collectives")
+        instances.add(trace.rank, table, trace.origin_ns, places[-1])
         tally.add(trace.rank, summary.table("steps"), instances.groups_of(table))
     waited = dict.fromkeys(tally.sums, 0)
-    for trace, part in _placed(traces):
+    for trace, place in zip(traces, places, strict=True):
         summary = _between(trace.read(("collectives", "exposed")), steps)
-        place = 0 if summary.facts.step_origin == "profiler_step" else part
         exposed = summary.table("exposed").to_numpy()
         waited[trace.rank] += instances.exposed_waits(summary.table("collectives"), exposed, place)
     return _joined(instances, tally, waited)

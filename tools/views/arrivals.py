@@ -46,7 +46,8 @@ def _shared(profile: Profile) -> pd.DataFrame:
     known = table.merge(screening.collectives, on=[*PLACE, "sequence"], how="left")
     summarized = known["instance"].notna()
     lone = (known["match"] < 0) & summarized
-    match = known["match"].where(~lone, known["instance"].fillna(0).astype("int64") + int(table["match"].max()) + 1)
+    unused = int(table["match"].to_numpy().max(initial=-1)) + 1
+    match = known["match"].where(~lone, known["instance"].fillna(0).astype("int64") + unused)
     known = known.assign(match=match.astype("int64"))
     others = _by_durations(table[(table["match"] >= 0) & ~summarized])
     columns = [*others.columns]

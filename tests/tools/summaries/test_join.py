@@ -183,6 +183,16 @@ def _part(summary: RankSummary, first: int, last: int) -> RankSummary:
     return replace(summary, steps=own_steps, collectives=collectives[collectives["step"].between(first, last)])
 
 
+def test_captures_that_count_their_steps_anew_are_told_apart(generated: Path) -> None:
+    once = summaries_of(Profile(load_run([generated], ALONE)))
+    twice = sorted((*once, *once), key=lambda trace: trace.rank)
+    one, two = join(once), join(twice)
+    assert two.collectives == 2 * one.collectives
+    np.testing.assert_allclose(two.ranks["caused_ns"], 2 * one.ranks["caused_ns"])
+    np.testing.assert_allclose(two.ranks["waited_ns"], 2 * one.ranks["waited_ns"])
+    np.testing.assert_allclose(two.ranks["first_steps"], 2 * one.ranks["first_steps"])
+
+
 def test_no_summaries_give_no_ranks() -> None:
     joined: Joined = join([])
     assert joined.ranks.empty
