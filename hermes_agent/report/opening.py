@@ -89,23 +89,32 @@ def stands_for(profile: Profile, ranks: Sequence[int]) -> list[tuple[int, int]]:
 MOST_CUT = 3  # cut traces that are named one by one
 
 
+CUT = (
+    "is cut: its events end after {0} of text ({1} events), and whole threads, streams or kinds of events may be "
+    "missing."
+)
+DAMAGED = (
+    "is damaged in the middle: {1} events were found in {0} of text, others are missing, and they may be whole "
+    "threads, streams or kinds of events."
+)
+
+
 def _cut(profile: Profile) -> list[Sentence]:
-    """The traces that are cut, where, and what that means."""
+    """The traces that are cut or damaged, where, and what that means."""
     ranks = sorted({each.rank for each in profile.run.cut})
     if not ranks:
         return []
-    names = {each.rank: each.path.name for each in profile.run.cut}
+    shown = {each.rank: each for each in profile.run.cut}
     said = [
         Sentence(
-            f"The trace {{n0}} of rank {rank} is cut: its events end after {{0}} of text ({{1}} events), and whole "
-            "threads, streams or kinds of events may be missing.",
+            f"The trace {{n0}} of rank {rank} {DAMAGED if shown[rank].within else CUT}",
             (measure(profile, "cut_trace_text_bytes", rank=rank), measure(profile, "cut_trace_events", rank=rank)),
-            (names[rank],),
+            (shown[rank].path.name,),
         )
         for rank in ranks[:MOST_CUT]
     ]
     if len(ranks) > MOST_CUT:
-        said.append(Sentence(f"So are the traces of {len(ranks) - MOST_CUT} more ranks."))
+        said.append(Sentence(f"The traces of {len(ranks) - MOST_CUT} more ranks are cut or damaged too."))
     rest = " They are left out: nothing is measured on them, and the other ranks are not compared with them."
     if len(ranks) == 1:
         rest = " It is left out: nothing is measured on it, and the other ranks are not compared with it."

@@ -45,6 +45,7 @@ class CutTrace:
     reason: str
     events: int  # that were read
     text_bytes: int  # that they were read from
+    within: bool = False  # it is damaged in the middle, and not only cut off
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,9 @@ def parts_of(files: Sequence[FileFacts]) -> list[Part]:
 def cut_traces(parts: Sequence[Part]) -> tuple[CutTrace, ...]:
     """The traces of which an unknown part is missing, so that nothing may be measured on them."""
     return tuple(
-        CutTrace(each.file.path, each.guess.rank, facts.cut, facts.events, facts.text_bytes)
+        CutTrace(
+            each.file.path, each.guess.rank, facts.cut, facts.events, facts.text_bytes, within=facts.damaged_within
+        )
         for each in parts
         if (facts := each.file.facts).cut and not each.rejected
     )

@@ -38,6 +38,7 @@ class TraceFacts:
     groups: dict[str, tuple[str, str, int]] = field(default_factory=dict)  # group -> description, ranks, size
     cut: str = ""  # why an unknown part of its events is missing, "" when none is
     text_bytes: int = 0  # that were read, expanded
+    damaged_within: bool = False  # events are missing in the middle
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from evals.fuzz.cuts import answer_of, cut, diagnosed, outcomes
+from evals.fuzz.cuts import answer_of, cut, diagnosed, outcomes, overwritten
 from hermes_agent.demo.data import demo_run
 from hermes_agent.report.text import render_text
 from tests.synthetic import run_of
@@ -49,6 +49,17 @@ def test_a_share_is_never_given_of_the_first_half_of_a_trace(traces: Path, tmp_p
     )
     assert "copy the files again" in said.answer[1]
     assert "cut, nothing is measured" in render_text(said)
+    assert {each.metric for each in said.evidence} == {"cut_trace_events", "cut_trace_text_bytes"}
+
+
+def test_a_trace_that_is_damaged_in_the_middle_is_not_said_to_end_there(tmp_path: Path) -> None:
+    trace = tmp_path / "rank0.json"
+    trace.write_bytes(overwritten(gzip.decompress(next(demo_run().glob("rank0*")).read_bytes()), 0.5))
+
+    said = diagnosed(trace)
+
+    assert said.headline.startswith("The trace `rank0.json` of rank 0 is damaged in the middle: ")
+    assert "others are missing" in said.headline
     assert {each.metric for each in said.evidence} == {"cut_trace_events", "cut_trace_text_bytes"}
 
 

@@ -14,6 +14,7 @@ import pytest
 from tests.tools.sources.kineto_text import JsonEvent, span, trace_text, write_trace
 from tools.errors import ExitCode, InputError
 from tools.run.model import Run
+from tools.sources.kineto.miswritten import is_single_event
 from tools.sources.kineto.reader import read_trace
 from tools.sources.load import load_run
 from tools.sources.options import Limits, LoadOptions
@@ -204,6 +205,84 @@ def test_members_of_the_array_that_are_no_events_are_skipped(tmp_path: Path) -> 
     path.write_text(trace_text(events(4)).replace('"traceEvents": [', '"traceEvents": [null, 5, "x", [], {}, '))
 
     assert len(load(path).ranks[0].events) == 4
+
+
+MARK = json.dumps(span("mark", 5000, 1))
+
+
+def with_event(path: Path, written: str) -> Path:
+    """A trace with ten events before and after the one that is written so."""
+    late = [span(f"late{i}", 6000 + i, 1) for i in range(10)]
+    path.write_text(trace_text([*events(10), span("mark", 5000, 1), *late]).replace(MARK, written))
+    return path
+
+
+@pytest.mark.parametrize("slice_bytes", [300, 1 << 20])
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (r"C:\Users\q", r"C:\Users\q"),
+        (r"\users", r"\users"),
+        (r"\d+\\", "\\d+\\"),
+        (r"a\/b\u0041", "a/bA"),
+    ],
+)
+def test_a_backslash_that_begins_no_escape_is_one(tmp_path: Path, written: str, name: str, slice_bytes: int) -> None:
+    path = with_event(tmp_path / "escape.json", MARK.replace('"mark"', f'"{written}"'))
+
+    run = load(path, Limits(slice_bytes=slice_bytes))
+
+    assert run.ranks[0].events.frame["name"].astype(str).tolist()[10] == name
+    assert (len(run.ranks[0].events), run.sources[0].status) == (21, "complete")
+    assert "left out" not in run.sources[0].note
+
+
+BADLY_WRITTEN = {
+    "quotes": MARK.replace('"mark"', '"say "hello" to"'),
+    "quotes and a backslash": MARK.replace('"mark"', r'"C:\U "is" there"'),
+    "quotes in an attribute": MARK[:-1] + ', "args": {"Call stack": "f("x") in [g]", "External id": 5}}',
+    "no number": MARK[:-1] + ', "args": {"bandwidth": -nan, "grid": [inf, -nan(ind)]}}',
+}
+
+
+@pytest.mark.parametrize("kind", BADLY_WRITTEN)
+def test_a_single_event_that_is_badly_written_costs_itself_alone(tmp_path: Path, kind: str) -> None:
+    run = load(with_event(tmp_path / "single.json", BADLY_WRITTEN[kind]))
+
+    assert run.cut == ()
+    assert len(run.ranks[0].events) == 20
+    assert "1 event not readable was left out" in run.sources[0].note
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        MARK.replace('"mark"', '"say "x" to", "name": "b"'),
+        MARK.replace("5000", "50 00"),
+        MARK[:-1] + ', "args": {"a": "b" "c": "d"}}',
+        MARK[:-1] + ', "args": {"a": "b" [1, 2], "c": "d"}}',
+    ],
+)
+def test_what_may_be_two_halves_of_events_is_damage(tmp_path: Path, written: str) -> None:
+    run = load(with_event(tmp_path / "halves.json", written))
+
+    assert [(each.within, each.reason) for each in run.cut] == [
+        (True, "it is damaged in the middle of the events: some are no JSON")
+    ]
+
+
+def test_two_parts_of_an_event_that_are_joined_are_never_a_badly_written_one() -> None:
+    event = json.dumps(span("aten::mm", 1, 2, args={"dims": [[1], []], "type": ["", "a b"], "f": 'g"h'}))
+    joined = {event[:end] + event[start:] for end in range(len(event)) for start in range(len(event))}
+    assert [text for text in joined if is_single_event(text) and not _is_json(text)] == []
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])

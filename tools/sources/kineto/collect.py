@@ -140,6 +140,11 @@ class Collected:
     remarks: list[str] = field(default_factory=list)
 
     @property
+    def damaged_within(self) -> bool:
+        """Whether events are missing in the middle, and not behind the last that was read."""
+        return bool(self.columns.excluded[BROKEN]) or self.corrupt
+
+    @property
     def cut(self) -> str:
         """Why events are missing that the profiler wrote; "" where all are there, whatever else of the file is lost.
 

@@ -40,7 +40,7 @@ ON_DEVICE = (*DEVICE_WORK, EventKind.SYNC, EventKind.DEVICE_ANNOTATION)
 FORWARD_BACKWARD = ("fwdbwd", "forward_backward")
 
 MEMORY_INSTANT = "[memory]"
-BROKEN = "that are no JSON"  # in a file that something else was written into
+BROKEN = "that are no JSON"  # and not provably single: something else was written into the file, or text is lost
 
 # Operators that are really marks set around other work: the first Kineto versions filed step marks, loader spans and
 # optimizer calls under "Operator".

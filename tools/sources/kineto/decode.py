@@ -13,7 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tools.documents import parse_json
+from tools.documents import MAX_DEPTH, DepthError, parse_json
+from tools.sources.kineto.miswritten import is_single_event, with_whole_escapes
 from tools.sources.kineto.times import Times, decimal_times, float_times, plain_times
 
 QUOTE, BACKSLASH = ord('"'), ord("\\")
@@ -67,12 +68,28 @@ def _string_edges(data: NDArray[np.uint8]) -> NDArray[np.int64]:
 
 
 def parse_members(text: bytes) -> dict[str, Any] | None:
-    """The members of a JSON object, read leniently; None when it is none."""
+    """The members of a JSON object, read leniently and without what is nested too deeply; None when it is none."""
     try:
-        value = parse_lenient(text.decode("utf-8", "replace"))
+        try:
+            value = parse_lenient(text.decode("utf-8", "replace"))
+        except DepthError:
+            value = parse_lenient(_without_deep(text).decode("utf-8", "replace"))
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def _without_deep(text: bytes) -> bytes:
+    """A JSON text without all that is nested deeper than ``MAX_DEPTH`` levels; raises DepthError where it is long."""
+    if len(text) > DEEP_BYTES:
+        raise DepthError
+    data = np.frombuffer(text, dtype=np.uint8)
+    edge = np.zeros(len(data), dtype=np.uint8)
+    edge[_string_edges(data)] = 1
+    outside = np.cumsum(edge, dtype=np.uint8) % 2 == 0
+    opened, closed = np.isin(data, OPENING) & outside, np.isin(data, CLOSING) & outside
+    depth = np.cumsum(opened.astype(np.int8) - closed.astype(np.int8), dtype=np.int32)  # behind each byte
+    return bytes(data[(depth < MAX_DEPTH) | ((depth == MAX_DEPTH) & ~closed)])
 
 
 def parse_lenient(text: str) -> Any:  # noqa: ANN401 - any JSON value
@@ -87,6 +104,7 @@ def parse_lenient(text: str) -> Any:  # noqa: ANN401 - any JSON value
     return parse_json(whole, strict=False)
 
 
+DEEP_BYTES = 8 << 20  # of metadata: its levels are counted in some ten times as much memory
 NO_RAW = msgspec.Raw(b"")
 EXACT_BELOW_US = float(2**43)  # below it a float64 in microseconds is within half a nanosecond of the text
 
@@ -178,7 +196,7 @@ class Decoded:
 
     events: list[Event] | list[TextEvent] | list[ExactEvent]
     times: Times
-    unreadable: int = 0  # events that are not of the right types
+    unreadable: int = 0  # single events that are badly written or not of the right types
     broken: int = 0  # what stands in the place of events and is no JSON
 
 
@@ -249,11 +267,19 @@ def _one(text: bytes) -> ExactEvent | Literal["unreadable", "broken"]:
     written = text.decode("utf-8", "replace")
     if NO_TEXT.search(written):
         return "broken"
-    try:
-        loose = parse_json(written, strict=False, parse_float=str, parse_constant=str)
-        plain = json.dumps(loose, ensure_ascii=False).encode("utf-8", "replace")
-        return msgspec.json.decode(plain, type=ExactEvent, strict=False)
-    except json.JSONDecodeError:
-        return "broken"
-    except (ValueError, RecursionError):
-        return "unreadable"
+    repaired = with_whole_escapes(written)
+    for each in (written, repaired):
+        try:
+            return _loose(each)
+        except json.JSONDecodeError:
+            continue
+        except (ValueError, RecursionError):
+            return "unreadable"
+    return "unreadable" if written.encode() == text and is_single_event(repaired) else "broken"
+
+
+def _loose(text: str) -> ExactEvent:
+    """The event of a JSON text whose values may be of neighbouring types; raises ValueError or RecursionError."""
+    value = parse_json(text, strict=False, parse_float=str, parse_constant=str)
+    plain = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return msgspec.json.decode(plain, type=ExactEvent, strict=False)

@@ -143,6 +143,7 @@ def _facts(collected: Collected, assembled: Assembled) -> TraceFacts:
         events=collected.columns.seen,
         groups=assembled.groups,
         cut=collected.cut,
+        damaged_within=collected.damaged_within,
         text_bytes=collected.expanded_bytes,
     )
 
