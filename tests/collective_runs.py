@@ -16,7 +16,12 @@ RING = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>
 
 
 def late_run(
-    lateness: Callable[[int, int], float], ranks: int = 4, steps: int = 5, how: str = "compute", elements: int = 1 << 20
+    lateness: Callable[[int, int], float],
+    ranks: int = 4,
+    steps: int = 5,
+    how: str = "compute",
+    elements: int = 1 << 20,
+    transfer_us: float = TRANSFER_US,
 ) -> Profile:
     """Every step computes, meets in one all-reduce and waits for it; ``lateness(rank, step)``: how much longer.
 
@@ -26,7 +31,7 @@ def late_run(
     start = 0.0
     for step in range(steps):
         late = [lateness(rank, step) for rank in range(ranks)]
-        end = start + 20 + COMPUTE_US + max(late) + TRANSFER_US
+        end = start + 20 + COMPUTE_US + max(late) + transfer_us
         for rank, builder in enumerate(builders):
             _step(builder, step, start, end, late[rank], how, elements)
         start = end + TAIL_US

@@ -20,7 +20,6 @@ from tools.analyzers.support.figures import NOT_COUNTED, measure_ranks, samples_
 from tools.analyzers.support.spec import check
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.metrics.registry import measure
-from tools.views.arrivals import arrivals
 from tools.views.collectives import collectives
 from tools.views.profile import Profile
 from tools.views.transfers import NEEDED_AT_ONCE, exchange_rows, exposed_exchange_ns, moving
@@ -28,10 +27,9 @@ from tools.whatif.change import Change
 
 # Hypotheses, below the confidence of a verdict. Shards make operators smaller, and what those then take, no trace of
 # the whole batch shows: with eight GPT3-13B was slower than without any (Hermes, USENIX ATC'25). A link without a
-# pause has none left to use, a busy core has its own work to do, and one rank's trace cannot separate waiting, which
-# no overlap removes, from transfer.
+# pause has none left to use, a busy core has its own work to do, and where a rank was not traced, waiting for it, which
+# no overlap removes, looks like transfer: those traced do not wait for each other, but may all wait for that one.
 CAP = 0.45
-UNTRACED_CAP = 0.75  # those traced do not wait for each other, but may all wait for one that was not
 AT_ONCE = say("The next operator needs their result: no order of the same work hides them, only shards of it do.")
 SMALLER = say("Shards make operators smaller, which may take back what they hide; the trace does not show that.")
 NO_IDLE_CORE = (
@@ -151,9 +149,7 @@ def _poor_overlap(profile: Profile, share: Fact, overlap: Fact, hideable: Fact, 
 def _cap(profile: Profile) -> float:
     if link_bound(profile) or not overlap_known(profile):
         return CAP
-    if all_traced(profile):
-        return HIGHEST
-    return CAP if arrivals(profile).empty else UNTRACED_CAP
+    return HIGHEST if all_traced(profile) else CAP
 
 
 def _against(profile: Profile) -> tuple[Sentence, ...]:

@@ -193,6 +193,15 @@ def test_exposed_transfer_that_computation_could_hide_is_poor_overlap() -> None:
     assert any("waiting for another rank" in sentence.template for sentence in finding.against)
 
 
+def test_poor_overlap_is_no_verdict_where_ranks_of_the_job_were_not_traced() -> None:
+    enough = Thresholds()["confidence"]
+    run = late_run(lambda *_: 0.0, ranks=2, transfer_us=COMPUTE_US).run
+    found = {
+        world: only(Profile(replace(run, layout=Layout(world_size=world))), "exposed").confidence for world in (2, 64)
+    }
+    assert found[64] < enough <= found[2]
+
+
 def test_waiting_for_a_late_rank_is_not_poor_overlap() -> None:
     profile = straggling()
     assert measure(profile, "part_pct", part="exposed_communication").value > 25.0
