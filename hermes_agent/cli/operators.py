@@ -12,12 +12,13 @@ SHOWN = {
     "rank": "rank",
     "calls_per_step": "calls/step",
     "own_ms_per_step": "own ms/step",
-    "device_ms": "device ms",
+    "device_ms_per_step": "device ms/step",
     "share_pct": "share %",
 }
 COLUMNS = (
     "rank, name, calls, calls_per_step, total_ms, own_ms (without operators inside them), own_ms_per_step, mean_us, "
-    "longest_us, device_ms (of the work that they launch themselves), share_pct (of the rank's own time)."
+    "longest_us, device_ms (of the work that they launch themselves), device_ms_per_step, share_pct (of the "
+    "rank's own time)."
 )
 
 

@@ -1,8 +1,8 @@
 """All operators and all kernels of a run by name, one row per rank and name; the units stand in the column names.
 
 Operators: rank, name, calls, calls_per_step, total_ms, own_ms (without operators inside them), own_ms_per_step,
-mean_us, longest_us, device_ms (kernels, copies and memsets that they launch themselves), share_pct (of the rank's
-own time).
+mean_us, longest_us, device_ms (kernels, copies and memsets that they launch themselves), device_ms_per_step, share_pct
+(of the rank's own time).
 Kernels: rank, name, kernel_class, calls, calls_per_step, total_ms, ms_per_step, mean_us, longest_us, share_pct (of the
 rank's kernel time). Only events that start inside the steps count; operators of any host thread.
 """
@@ -44,9 +44,10 @@ def _operators(view: RankProfile) -> pd.DataFrame:
     table = table.rename(columns={"device_ns": "device_ms"}).assign(device_ms=table["device_ns"] / 1e6)
     own_ms = table["own_ns"] / 1e6
     table = table.assign(own_ms=own_ms, own_ms_per_step=own_ms / len(view.steps), share_pct=_share(own_ms))
+    table = table.assign(device_ms_per_step=table["device_ms"] / len(view.steps))
     columns = ["rank", "name", "calls", "calls_per_step", "total_ms", "own_ms", "own_ms_per_step"]
     ordered = table.sort_values(["own_ms", "name"], ascending=[False, True], kind="stable")
-    return ordered[[*columns, "mean_us", "longest_us", "device_ms", "share_pct"]]
+    return ordered[[*columns, "mean_us", "longest_us", "device_ms", "device_ms_per_step", "share_pct"]]
 
 
 def _kernels(view: RankProfile) -> pd.DataFrame:

@@ -33,6 +33,8 @@ def test_operators_have_the_own_time_of_a_plain_sweep_over_the_trace(capsys: pyt
     own = own_by_sweep(rank.events.frame, rank.steps[0].start_ns, rank.steps[-1].end_ns)
     found = {row["name"]: row["own_ms"] for row in record["rows"]}
     assert found == pytest.approx({name: ns / 1e6 for name, ns in own.items()})
+    for row in record["rows"]:
+        assert row["device_ms_per_step"] * len(rank.steps) == pytest.approx(row["device_ms"])
 
 
 def own_by_sweep(frame: pd.DataFrame, begin: int, end: int) -> dict[str, int]:
