@@ -63,10 +63,12 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 
 
 def rank_count(run: RunRecord) -> str:
-    """``8 ranks``; of many traced ranks also how many were read in full: ``1,021 ranks (12 read in full)``."""
-    if run.screening is None:
-        return counted(len(run.ranks), "rank")
-    return f"{counted(run.screening.summarized, 'rank')} ({len(run.ranks)} read in full)"
+    """``8 ranks``, ``7 of 8 ranks`` of a larger job; of many ``1,021 ranks (12 read in full)``."""
+    screening, world = run.screening, run.layout.get("world_size")
+    known = len(run.ranks) if screening is None else screening.summarized
+    of_job = isinstance(world, int) and world > known > 0
+    text = f"{known:,} of {world:,} ranks" if of_job else counted(known, "rank")
+    return text if screening is None else f"{text} ({len(run.ranks)} read in full)"
 
 
 def numbered(noun: str, numbers: Iterable[int], most: int = 8) -> str:

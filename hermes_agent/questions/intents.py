@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
@@ -79,18 +79,29 @@ def _no_such_rank(discussion: Discussion, question: Question) -> str:
     if set(question.ranks) <= set(known):
         return ""
     screening = discussion.diagnosis.run.screening
-    alike = {} if screening is None else {rank: _group_of(screening, rank) for rank in question.ranks}
-    if alike and all(alike.values()):
-        return " ".join(f"Rank {rank} was compared by summary only; {text}" for rank, text in alike.items())
+    alike: dict[str, list[int]] = {}  # what a group looks like, and which of its ranks were asked about
+    if screening is not None:
+        for rank in question.ranks:
+            alike.setdefault(_group_of(screening, rank), []).append(rank)
+    if alike and "" not in alike:
+        return " ".join(_by_summary(asked, known, group) for group, asked in alike.items())
     return f"This run has no such rank; it has {rank_list(known)}." if known else "No rank of this run is known."
 
 
+def _by_summary(asked: Sequence[int], known: Collection[int], group: str) -> str:
+    """How ranks of one group were compared, and what the group looks like."""
+    unread = [rank for rank in asked if rank not in known]
+    named, verb = rank_list(unread or asked), "was" if len(unread or asked) == 1 else "were"
+    read = f"{verb} compared by summary only" if unread else f"{verb} read in full"
+    return f"{named[:1].upper()}{named[1:]} {read}; {'it looks' if verb == 'was' else 'they look'} like {group}"
+
+
 def _group_of(screening: ScreeningRecord, rank: int) -> str:
-    """The group that a rank is in and what it looks like; empty where it is in none."""
+    """The ranks of the group that a rank is in and what they look like; empty where it is in none."""
     for group in screening.groups:
         if any(first <= rank <= last for first, last in group.ranks):
             read = f"of these, {rank_list(group.read)} read in full" if group.read else "none of these was read in full"
-            return f"it looks like {span_list(group.ranks)}{group_text(group)} (ms per step); {read}."
+            return f"{span_list(group.ranks)}{group_text(group)} (ms per step); {read}."
     return ""
 
 

@@ -12,7 +12,7 @@ from case_library.retrieval.recall import Recall
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
-from hermes_agent.model.display import spans
+from hermes_agent.model.display import span_list, spans
 from tools.findings import Check
 from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.metrics.attribution import ROLES, priority_attribution
@@ -57,6 +57,27 @@ def _spans(steps: NDArray[np.int64]) -> list[tuple[int, int]]:
 def clean_notes(notes: Sequence[str]) -> list[str]:
     """Notes, which may quote names of files and of what is in them, made safe to print."""
     return [printable(note, LONGEST_NOTE) for note in notes]
+
+
+def untraced_note(run: Run) -> list[str]:
+    """Which ranks of the job have no trace that could be read; empty where all have one or their numbers are unknown.
+
+    A cut trace is one: the answer speaks of it. Ranks that were not asked for would count as missing.
+    """
+    world = run.layout.world_size or 0
+    known = {rank.rank for rank in run.profiled_ranks} | {each.rank for each in run.cut}
+    if run.screening is not None:
+        known |= set(run.screening.waiting.index)
+    if not known or not all(0 <= rank < world for rank in known) or len(known) == world:
+        return []
+    traced = spans(sorted(known))  # the gaps between them: a trace may name any number of ranks
+    edges = zip([-1, *(last for _, last in traced)], [*(first for first, _ in traced), world], strict=True)
+    missing = span_list([(before + 1, after - 1) for before, after in edges if after - before > 1])
+    have, none = "has" if len(known) == 1 else "have", "has" if len(known) == world - 1 else "have"
+    return [
+        f"{len(known):,} of the job's {world:,} ranks {have} a trace that could be read ({missing} {none} none); "
+        "waiting for a rank without one looks like transfer"
+    ]
 
 
 def source_record(source: Source) -> record.SourceRecord:

@@ -100,8 +100,9 @@ def waited_for(screening: ScreeningRecord) -> str:
     late = [each for each in screening.waited_for if each.share >= NOTED_SHARE]
     if not late:
         return ""
-    named = ", ".join(f"rank {each.rank} ({100.0 * each.share:.1f} %)" for each in late[:3])
-    return f"Of all waiting in collectives most is for {named}."
+    shares = [f"rank {each.rank} ({100.0 * each.share:.1f} %" for each in late[:3]]
+    named = ", ".join([f"{shares[0]} of the waiting of all ranks)", *(f"{share})" for share in shares[1:])])
+    return f"The {'rank' if len(late) == 1 else 'ranks'} most waited for in collectives: {named}."
 
 
 def _cause(mark: str, cause: CauseRecord, diagnosis: Diagnosis) -> Item:

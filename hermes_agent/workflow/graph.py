@@ -25,6 +25,7 @@ from hermes_agent.model.diagnosis import NOT_LOOKED_UP
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
+from hermes_agent.report.records import untraced_note
 from hermes_agent.workflow.workspace import Workspace
 from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
 from tools.analyzers.support.spec import CheckSpec
@@ -215,6 +216,11 @@ def _predict(state: State, workspace: Workspace) -> Update:
     return {"comparison": workspace.put("comparison", comparison)}, "compared with the baseline"
 
 
+def _untraced(workspace: Workspace) -> list[str]:
+    """The note on ranks without a trace, where no ranks were chosen."""
+    return [] if workspace.request.ranks else untraced_note(workspace.profile().run)
+
+
 def _write(state: State, workspace: Workspace) -> Update:
     handles = {each["analyzer"]: each["findings"] for each in state["checks"]}
     names = [spec.name for spec in in_order(workspace.profile())]  # whatever order the branches ran in
@@ -227,7 +233,7 @@ def _write(state: State, workspace: Workspace) -> Update:
             recalls={place: workspace.get(handle, Recall) for place, handle in enumerate(state.get("recalls", []))},
             comparison=workspace.get(state["comparison"], Comparison) if "comparison" in state else None,
             baseline=baseline.run if baseline else None,
-            notes=state.get("notes", []),
+            notes=[*_untraced(workspace), *state.get("notes", [])],
         )
     )
     record = diagnosis.model_dump(mode="json", by_alias=True)

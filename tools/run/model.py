@@ -163,6 +163,8 @@ class Run:
         have = f"it has {', '.join(str(r.rank) for r in self.ranks)}" if self.ranks else "no trace was read"
         if any(each.rank == number for each in self.cut):
             raise UsageError(f"the trace of rank {number} is cut, so nothing is measured on it; {have}")
+        if self.screening is not None and number in self.screening.waiting.index:
+            raise UsageError(f"rank {number} was compared by summary and not read in full; add --ranks {number}")
         raise UsageError(f"the run has no rank {number}; {have}")
 
     @property

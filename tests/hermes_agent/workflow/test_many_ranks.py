@@ -13,15 +13,20 @@ from pathlib import Path
 import pytest
 
 from evals.benchmarks.many_ranks import ManyRanks, write
+from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.locations.reading import read_run
 from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.display import rank_list
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.opening import screened
 from hermes_agent.report.text import render_text
+from hermes_agent.session import Session
 from hermes_agent.workflow.diagnose import diagnose
+from tests.asked import ask
+from tools.errors import UsageError
 from tools.run.model import Run
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions, Silent
@@ -94,6 +99,55 @@ def test_named_ranks_are_read_in_full_and_no_others(request_of_many: Request) ->
     assert run.rank_numbers == (3, 9)
     assert run.screening is None
     assert len(run.sources) == 2
+
+
+def test_a_rank_compared_by_summary_says_how_to_read_it_in_full(read: Run) -> None:
+    unread = next(rank for rank in range(16) if rank not in read.rank_numbers)
+    with pytest.raises(UsageError, match=f"^rank {unread} was compared by summary .*; add --ranks {unread}$"):
+        read.rank(unread)
+    with pytest.raises(UsageError, match="the run has no rank 16"):
+        read.rank(16)
+
+
+def test_ranks_asked_about_share_a_sentence_and_those_read_are_not_called_unread(
+    request_of_many: Request, diagnosis: Diagnosis
+) -> None:
+    cache = request_of_many.cache_dir
+    assert cache is not None
+    read = [rank for rank in SLOW_HOST if rank in diagnosis.run.ranks]
+    unread = [rank for rank in SLOW_HOST if rank not in read]
+    assert read
+    assert unread
+    with Session(request_of_many, Settings(cache_dir=cache)) as session:
+        session.diagnose(ignore)
+        of_host = session.ask("why are ranks 12 to 15 slow?", ignore).text
+        of_two = session.ask("why are ranks 6 and 12 to 15 slow?", ignore).text
+    expected = rank_list(unread).capitalize()
+    assert of_host.startswith(f"{expected} {'was' if len(unread) == 1 else 'were'} compared by summary only; ")
+    assert of_host.count("compared by summary only") == of_two.count("compared by summary only") == 1
+    assert f"of these, {rank_list(read)} read in full" in of_host
+    assert "Rank 6 was read in full; it looks like rank 6 (1)" in of_two
+
+
+def test_a_rank_of_the_job_without_a_trace_is_noted_unless_ranks_were_chosen(
+    folder: Path, tmp_path: Path, request_of_many: Request, diagnosis: Diagnosis
+) -> None:
+    assert not any("have a trace" in note for note in diagnosis.notes)
+    run = tmp_path / "run"
+    shutil.copytree(folder, run)
+    (run / "rank9.pt.trace.json.gz").unlink()
+    found = diagnose(replace(request_of_many, paths=(run,)), ignore)
+    assert any("15 of the job's 16 ranks have a trace that could be read (rank 9 has" in each for each in found.notes)
+    assert "15 of 16 ranks (" in render_text(found).splitlines()[0]
+    assert "rank 9 has none" in render_text(found)
+    two = diagnose(replace(request_of_many, ranks=(3, 9)), ignore)
+    assert not any("have a trace" in note for note in two.notes)
+
+
+def test_both_bases_of_the_waiting_for_a_straggler_are_named(read: Run) -> None:
+    said = [each.claim.template for each in ask(Profile(read), "communication.arrival_skew").findings]
+    assert any("the ranks read in full wait {0} per step for it" in text for text in said)
+    assert any("{1} of the waiting of all ranks" in text for text in said)
 
 
 def test_fewer_ranks_than_the_limit_are_all_read_in_full(request_of_many: Request) -> None:

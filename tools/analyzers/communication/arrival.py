@@ -122,6 +122,11 @@ def _claim(profile: Profile, late: tuple[int, ...], named: str) -> Sentence:
         return say(f"{named} are stragglers: rank {patient} waits {{0}} per step for them.", waiting)
     facts = measure(profile, "exposed_wait_ms", last_rank=late[0]), measure(profile, "wait_share_pct", rank=late[0])
     text = f"{named} is the straggler: the other ranks wait {{0}} per step for it, {{1}} of all their waiting."
+    if profile.run.screening is not None:
+        text = (
+            f"{named} is the straggler: the ranks read in full wait {{0}} per step for it on average; it causes {{1}} "
+            "of the waiting of all ranks."
+        )
     return say(text, *facts)
 
 
