@@ -29,6 +29,12 @@ class UsageError(HermesError):
     exit_code = ExitCode.USAGE
 
 
+class CutError(UsageError):
+    """No question on what is measured has an answer: every trace of the run is cut."""
+
+    exit_code = ExitCode.INPUT
+
+
 class InputError(HermesError):
     """A file cannot be read, or holds no training run."""
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 from tools.errors import InputError, UsageError
@@ -25,6 +26,7 @@ def executor_for(dask: str | None, workers: int) -> Executor:
 class DaskWorkers:
     """The workers of the cluster whose scheduler has that address; for "local" so many processes of this machine.
 
+    Processes of this machine talk by TLS with keys of their own: no other user of the machine can give them work.
     They need the same version of hermes-dx, and the run and the folder of the summaries under the same names.
     """
 
@@ -40,13 +42,18 @@ class DaskWorkers:
             from distributed import Client, KilledWorker, LocalCluster, as_completed
         except ImportError as error:
             raise UsageError("Dask is missing; install hermes-dx[scale]") from error
+        if self.address == LOCAL and find_spec("cryptography") is None:
+            raise UsageError(
+                "--dask local needs the package cryptography, to keep other users of this machine out of its workers; "
+                "install hermes-dx[scale]"
+            )
         with ExitStack() as stack:
             stack.enter_context(dask.config.set({"distributed.scheduler.allowed-failures": TRIES - 1}))
             try:
                 where: Any = self.address
                 if self.address == LOCAL:
                     count = min(self.workers, len(requests))
-                    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+                    quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL, "security": True}
                     where = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, **quiet))
                 client = stack.enter_context(Client(where, timeout=CONNECT_S, set_as_default=False))
             except (OSError, ValueError) as error:

@@ -19,6 +19,7 @@ from tools.errors import InputError
 from tools.run.packing import DamagedError
 from tools.sources.inventory import is_trace_file
 from tools.summaries.file import MOST_BYTES
+from tools.summaries.folder import RefusedError
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -139,7 +140,7 @@ class RemoteFolder:
         return data
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file under another name and rename it then; raises ``InputError`` where that fails."""
+        """Write a file under another name and rename it then; raises ``RefusedError`` where that fails."""
         files, root = opened(self.url)
         partial = self._path(f"{name}.{uuid4().hex}.part")
         try:
@@ -148,7 +149,7 @@ class RemoteFolder:
             files.mv(partial, self._path(name))
         except Exception as error:  # the protocol's package may raise anything where it cannot write
             reason = f"takes no file ({error_text(error, self.url)}); check the URL and the rights"
-            raise InputError(f"{self.shown}: {reason}") from error
+            raise RefusedError(f"{self.shown}: {reason}") from error
 
     def _path(self, name: str) -> str:
         _, root = opened(self.url)

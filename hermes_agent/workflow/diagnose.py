@@ -43,22 +43,25 @@ def diagnose(request: Request, emit: Emit, writer: Writer | None = None) -> Diag
 def _made_or_stored(request: Request, emit: Emit) -> tuple[Diagnosis, bool]:
     """The diagnosis from templates, and whether it was stored before."""
     if request.cache_dir is None:
-        return _run(request, emit), False
+        return _run(request, emit)[0], False
     with suppress(OSError):  # said when the diagnosis cannot be stored
         private_folder(request.cache_dir)
     remove_leftovers(request.cache_dir)
     name = stored.key(request)
-    kept = stored.find(request.cache_dir, name)
+    kept = None if request.summaries else stored.find(request.cache_dir, name)  # what is missing there is made
     if kept is not None and not kept.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
         stored.remember(request.cache_dir, name, request)
         return kept, True
-    diagnosis = _run(request, emit)
-    if not stored.keep(request.cache_dir, name, request, diagnosis):
+    diagnosis, transient = _run(request, emit)
+    if transient:
+        emit(NotStored("A trace that was left out may be read the next time, so this answer was not stored."))
+    elif not stored.keep(request.cache_dir, name, request, diagnosis):
         emit(NotStored(f"{request.cache_dir}: nothing can be stored there; check its permissions and the space left."))
     return diagnosis, False
 
 
-def _run(request: Request, emit: Emit) -> Diagnosis:
+def _run(request: Request, emit: Emit) -> tuple[Diagnosis, bool]:
+    """The diagnosis, and whether a trace was left out of it that may be read the next time."""
     from hermes_agent.workflow.workspace import Workspace
 
     emit(StageStarted(Stage.LOAD))
@@ -69,7 +72,7 @@ def _run(request: Request, emit: Emit) -> Diagnosis:
         result = _result(workspace, emit)
     finally:
         workspace.close()
-    return Diagnosis.model_validate(result["diagnosis"])
+    return Diagnosis.model_validate(result["diagnosis"]), workspace.transient
 
 
 def _result(workspace: Workspace, emit: Emit) -> dict[str, object]:

@@ -53,6 +53,12 @@ class Workspace:
         """The baseline's profile, if one was asked for."""
         return self._both()[1]
 
+    @property
+    def transient(self) -> bool:
+        """True where a trace was left out that may be read the next time."""
+        run, baseline = self.profile().run, self.baseline()
+        return run.transient or (baseline is not None and baseline.run.transient)
+
     def case_index(self) -> CaseIndex:
         """The index over the case library; waits until it is open. An opening that failed is tried again."""
         with self._lock:

@@ -154,6 +154,7 @@ class Run:
     cut: tuple[CutTrace, ...] = ()  # traces that are in none of ``ranks``, for a part of them is missing
     read: tuple[Rank, ...] = ()  # all ranks and steps of the traces, where ``ranks`` are a choice of them
     screening: Screening | None = None  # of many traced ranks: those compared by summary, of which ``ranks`` were read
+    transient: bool = False  # a trace was left out for a reason that may be gone the next time
 
     def rank(self, number: int) -> Rank:
         """The rank of that number."""

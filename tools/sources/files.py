@@ -102,6 +102,7 @@ class Failure:
 
     path: Path
     reason: str
+    transient: bool = False  # it may be read the next time: nothing that rests on its absence is stored
 
 
 @dataclass(frozen=True)
@@ -160,7 +161,7 @@ def read_apart(requests: Sequence[FileRequest], workers: int) -> Iterator[tuple[
     for place, answer in answered(alone, workers):
         path = requests[place].path
         if isinstance(answer, Lost):
-            yield path, Failure(path, f"{path}: {KILLED}")
+            yield path, Failure(path, f"{path}: {KILLED}", transient=True)
         else:
             yield path, alone[place].received(answer)
 

@@ -64,13 +64,20 @@ def load_found(
     read = read_files(found.traces, options, progress or Silent())
     traces = [result for result in read.results if isinstance(result, TraceFile)]
     failures = [result for result in read.results if isinstance(result, Failure)]
-    if not traces and all(path.is_dir() for path in paths) and any(each.format.makes_run for each in found.records):
-        return _untraced(paths, found, formats, failures)
     if not traces:
-        raise unusable(failures)
+        return load_records(paths, found, failures, formats)
     parts = parts_of_run(paths, [file_facts(trace) for trace in traces])
     layout = describe(job_facts(part.file.facts) for part in parts if not part.rejected)
     return _run(found, parts, read, layout, formats)
+
+
+def load_records(
+    paths: Sequence[Path], found: Inventory, failures: Sequence[Failure], formats: Sequence[RecordFormat] = RECORDS
+) -> Run:
+    """The run of the records alone, where none of its traces can be used; InputError where records make no run."""
+    if all(path.is_dir() for path in paths) and any(each.format.makes_run for each in found.records):
+        return _untraced(paths, found, formats, failures)
+    raise unusable(failures)
 
 
 def load_ranks(
@@ -134,6 +141,7 @@ def _run(
         step_log=records.step_log,
         variables={} if aligned.ranks else records.variables,
         cut=cut_traces(parts),
+        transient=any(failure.transient for failure in failures),
     )
 
 
@@ -158,6 +166,7 @@ def _untraced(
         records=read.records,
         step_log=read.step_log,
         variables=read.variables,
+        transient=any(failure.transient for failure in failures),
     )
 
 

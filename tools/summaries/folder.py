@@ -17,6 +17,10 @@ CACHED = "summaries"  # in the cache
 MOST_CACHED_BYTES = 4 << 30  # some 40,000 ranks
 
 
+class RefusedError(InputError):
+    """The folder does not take a file, whichever it is."""
+
+
 class SummaryFolder(Protocol):
     """A folder of files that are written whole or not at all; it travels to the workers of an executor."""
 
@@ -28,7 +32,7 @@ class SummaryFolder(Protocol):
         """The bytes of a file, None where there is none; raises ``DamagedError`` where it cannot be read."""
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file; raises ``InputError`` where the folder does not take it."""
+        """Write a file; raises ``RefusedError`` where the folder does not take it."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,32 @@ class LocalFolder:
     def write(self, name: str, data: bytes) -> None:
         """Write a file."""
         if not write_whole(self.path / name, [data]):
-            raise InputError(f"{self.path}: takes no file; check its permissions and the space left")
+            raise RefusedError(f"{self.path}: takes no file; check its permissions and the space left")
+
+
+@dataclass(frozen=True)
+class SecondFolder:
+    """Summaries are taken from a first folder, which takes no more of them, and written to a second one."""
+
+    first: SummaryFolder
+    second: SummaryFolder
+
+    @property
+    def shown(self) -> str:
+        """The folder that is written to."""
+        return self.second.shown
+
+    def read(self, name: str) -> bytes | None:
+        """The bytes of a file of either folder, None where neither can give it."""
+        data = self.second.read(name)
+        if data is None:
+            with suppress(DamagedError):  # it is made again
+                data = self.first.read(name)
+        return data
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file to the second folder."""
+        self.second.write(name, data)
 
 
 def cached(cache_dir: Path, most_bytes: int = MOST_CACHED_BYTES) -> LocalFolder:

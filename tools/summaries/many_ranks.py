@@ -18,12 +18,12 @@ from tools.run.packing import DamagedError
 from tools.run.screening import Screening, Unread
 from tools.sources.files import Failure
 from tools.sources.inventory import Inventory
-from tools.sources.load import job_facts, load_ranks, parts_of_run
+from tools.sources.load import job_facts, load_ranks, load_records, parts_of_run
 from tools.sources.options import Progress
 from tools.sources.ranks import FileFacts, Part
 from tools.summaries.choice import Choice, choose
 from tools.summaries.executor import LocalProcesses
-from tools.summaries.folder import LocalFolder, SummaryFolder, cached
+from tools.summaries.folder import LocalFolder, RefusedError, SecondFolder, SummaryFolder, cached
 from tools.summaries.join import Joined, SummarizedTrace, join
 from tools.summaries.record import RankSummary, SummaryFacts, TableName
 from tools.summaries.reduce import Reduced, SummaryFile, read_summary, reduce_traces
@@ -33,15 +33,16 @@ from tools.summaries.screen import Screener, Selection
 def read_many(
     paths: Sequence[Path], found: Inventory, screener: Screener, steps: tuple[int, int] | None, progress: Progress
 ) -> Run:
-    """The run with the ranks that tell most; with all where none can be summarized or their traces are of few."""
+    """The run with the ranks that tell most; with all where their traces are of few.
+
+    ``RefusedError`` where a folder that was named takes no summary.
+    """
     options, selection = screener.options, Selection(steps=steps)
     with ExitStack() as stack:
-        folder = screener.folder or _own_folder(options.cache_dir, stack)
-        executor = screener.executor or LocalProcesses(options.worker_count())
-        summaries = _Summaries(folder, reduce_traces(found.traces, folder, executor, options, progress))
+        summaries = _summarized(found, screener, stack, progress)
         failures = summaries.reduced.failures
         if not summaries.reduced.summaries:
-            return screener.in_full(paths, found, selection, progress)
+            return load_records(paths, found, failures).select(steps=steps)
         layout = describe(summaries.job_facts())
         parts = parts_of_run(paths, summaries.files)
         traces = [
@@ -51,13 +52,32 @@ def read_many(
         ]
         joined = join(traces, steps)
         unread = _unread(parts, joined, failures)
-        if joined.ranks.empty or len(joined.ranks) + len(unread) < screener.least:
+        ranks = sorted({part.guess.rank for part in parts if not part.rejected})
+        if len(ranks) + len(failures) < screener.least:
             return screener.in_full(paths, found, selection, progress)
+        if joined.ranks.empty:  # all are cut, or without whole steps: the first ones show it as well as all
+            first = ranks[: int(screener.thresholds["most_ranks_in_full"])]
+            return load_ranks(found, parts, first, layout, failures, options, progress).select((), steps)
         choice = choose(joined, layout, screener.thresholds)
         run = load_ranks(found, parts, choice.why, layout, failures, options, progress).select((), steps)
         known = joined.known([trace for trace in traces if trace.rank in run.rank_numbers])
         screening = _screening(joined, choice, unread, known, run.rank_numbers)
-        return replace(run, screening=screening, notes=(*summaries.reduced.notes, *run.notes))
+        return replace(run, screening=screening, notes=(*summaries.notes, *run.notes))
+
+
+def _summarized(found: Inventory, screener: Screener, stack: ExitStack, progress: Progress) -> _Summaries:
+    """The summaries of all traces; where the cache takes none of them, in a folder that is removed at the end."""
+    options = screener.options
+    executor = screener.executor or LocalProcesses(options.worker_count())
+    folder = screener.folder or _own_folder(options.cache_dir, stack)
+    try:
+        return _Summaries(folder, reduce_traces(found.traces, folder, executor, options, progress))
+    except RefusedError as error:
+        if screener.folder is not None or options.cache_dir is None:
+            raise
+        folder = SecondFolder(folder, _own_folder(None, stack))
+        reduced = reduce_traces(found.traces, folder, executor, options, progress)
+        return _Summaries(folder, reduced, (f"{error}; the summaries of this run were not kept",))
 
 
 def _own_folder(cache_dir: Path | None, stack: ExitStack) -> LocalFolder:
@@ -91,8 +111,9 @@ def _unread(parts: Sequence[Part], joined: Joined, failures: Sequence[Failure]) 
 class _Summaries:
     """The summaries of a run's traces; ``files`` holds their facts once ``job_facts`` was read through."""
 
-    def __init__(self, folder: SummaryFolder, reduced: Reduced) -> None:
+    def __init__(self, folder: SummaryFolder, reduced: Reduced, notes: tuple[str, ...] = ()) -> None:
         self.reduced = reduced
+        self.notes = (*notes, *reduced.notes)
         self.files: list[FileFacts] = []
         self._folder = folder
         self._of = {each.trace: each for each in reduced.summaries}

@@ -22,7 +22,7 @@ from tools.sources.registry import trace_format
 from tools.sources.workers import Lost, LostProcessError
 from tools.summaries.executor import Executor
 from tools.summaries.file import ALL, decode, encode, file_name, key_of
-from tools.summaries.folder import SummaryFolder
+from tools.summaries.folder import RefusedError, SummaryFolder
 from tools.summaries.record import RankSummary, TableName
 from tools.summaries.summarize import summarize
 
@@ -65,6 +65,13 @@ class SummaryFile:
 
 
 @dataclass(frozen=True)
+class Refused:
+    """The folder takes no summary: nothing is said of the trace."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class Reduced:
     """What became of the traces of a run, each in the order in which they were given."""
 
@@ -85,16 +92,18 @@ class SummaryRequest:
     folder: SummaryFolder
     options: LoadOptions
 
-    def answer(self) -> SummaryFile | Failure:
+    def answer(self) -> SummaryFile | Failure | Refused:
         """The summary's file, or why there is none."""
         try:
             return self._file()
+        except RefusedError as error:
+            return Refused(str(error))
         except InputError as error:
             return Failure(place_of(self.trace), str(error))
         except Exception as error:  # the outermost boundary of a worker: one rank must not end the work on the others
             LOG.debug("%s cannot be summarised", self.trace, exc_info=True)
             reason = f"{self.trace}: cannot be summarised ({type(error).__name__}: {error})"
-            return Failure(place_of(self.trace), reason[:LONGEST_REASON])
+            return Failure(place_of(self.trace), reason[:LONGEST_REASON], isinstance(error, MemoryError | OSError))
 
     def _file(self) -> SummaryFile:
         own = digest(self.trace, self.options.cache_dir) if isinstance(self.trace, Path) else self.trace.identity()
@@ -118,14 +127,17 @@ def part_of(traces: Sequence[TraceSource], number: int, parts: int) -> Sequence[
 def reduce_traces(
     traces: Sequence[TraceSource], folder: SummaryFolder, executor: Executor, options: LoadOptions, progress: Progress
 ) -> Reduced:
-    """Make the summaries of these traces that are not in the folder yet."""
+    """Make the summaries of these traces that are not in the folder yet; ``RefusedError`` where it takes none."""
     alone = replace(options, workers=1)
     requests = [SummaryRequest(trace, folder, alone) for trace in traces]
     results: dict[int, SummaryFile | Failure] = {}
     try:
         for place, answer in executor.map(requests):
             trace = traces[place]
-            results[place] = Failure(place_of(trace), f"{trace}: {KILLED}") if isinstance(answer, Lost) else answer
+            if isinstance(answer, Refused):
+                raise RefusedError(answer.reason)
+            lost = Failure(place_of(trace), f"{trace}: {KILLED}", transient=True)
+            results[place] = lost if isinstance(answer, Lost) else answer
             progress.update("summaries", len(results), len(traces), trace.name)
     except LostProcessError as error:
         raise InputError(f"the traces could not be read: {error}; try with fewer workers") from error

@@ -9,7 +9,7 @@ from typing import Concatenate, Literal, ParamSpec, TypeVar, cast
 
 import pandas as pd
 
-from tools.errors import UsageError
+from tools.errors import CutError, UsageError
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
 from tools.run.records import MonitorRecords, flag_values, last_environment
@@ -71,7 +71,7 @@ class Profile:
     def ranks(self) -> tuple[RankProfile, ...]:
         """All traced ranks, ascending; UsageError without a trace, for what looks into steps cannot answer then."""
         if not self.traced:
-            raise UsageError(ONLY_CUT if self.run.cut else NO_TRACE)
+            raise CutError(ONLY_CUT) if self.run.cut else UsageError(NO_TRACE)
         return tuple(self._ranks.values())
 
     def rank(self, number: int) -> RankProfile:

@@ -15,7 +15,7 @@ import pytest
 from evals.benchmarks.many_ranks import write
 from hermes_agent.locations.cluster import DaskWorkers, executor_for
 from tests.tools.summaries.test_reduce import HERE, RUN, KillsOnWrite, contents
-from tools.errors import InputError
+from tools.errors import InputError, UsageError
 from tools.sources.options import LoadOptions, Silent
 from tools.summaries.executor import LocalProcesses
 from tools.summaries.folder import LocalFolder
@@ -93,3 +93,25 @@ def test_an_address_without_a_scheduler_is_named(monkeypatch: pytest.MonkeyPatch
 def test_without_an_address_the_processes_of_this_machine_are_used() -> None:
     assert executor_for(None, 3) == LocalProcesses(3)
     assert executor_for("local", 3) == DaskWorkers("local", 3)
+
+
+def test_workers_of_this_machine_talk_by_tls(run: tuple[Path, ...], tmp_path: Path) -> None:
+    pytest.importorskip("cryptography", reason="cryptography is not installed (extra scale)")
+    made: list[Any] = []
+
+    class Watched(distributed.LocalCluster):  # type: ignore[misc] # an extra
+        def __init__(self, *given: Any, **options: Any) -> None:  # noqa: ANN401
+            super().__init__(*given, **options)
+            made.append(self.scheduler_address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distributed, "LocalCluster", Watched)
+        result = reduce_traces(run[:2], LocalFolder(tmp_path), DaskWorkers("local", 2), LoadOptions(), Silent())
+    assert [file.trace for file in result.summaries] == list(run[:2])
+    assert [address.partition("://")[0] for address in made] == ["tls"]
+
+
+def test_without_tls_no_workers_are_started_on_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hermes_agent.locations.cluster.find_spec", lambda name: None)
+    with pytest.raises(UsageError, match="needs the package cryptography"):
+        list(DaskWorkers("local", 1).map([None]))  # type: ignore[list-item] # never sent

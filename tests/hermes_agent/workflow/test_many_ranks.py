@@ -6,7 +6,8 @@ import gzip
 import json
 import re
 import shutil
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import compress
 from pathlib import Path
 
@@ -15,10 +16,10 @@ import pytest
 from evals.benchmarks.many_ranks import ManyRanks, write
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.ledger import Ledger, render
-from hermes_agent.locations.reading import read_run
+from hermes_agent.locations.reading import read_run, screener_of
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.display import rank_list
-from hermes_agent.model.events import ignore
+from hermes_agent.model.events import DiagnosisReady, Event, NotStored, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.report.markdown import render_markdown
 from hermes_agent.report.opening import screened
@@ -26,10 +27,13 @@ from hermes_agent.report.text import render_text
 from hermes_agent.session import Session
 from hermes_agent.workflow.diagnose import diagnose
 from tests.asked import ask
-from tools.errors import UsageError
+from tools.errors import InputError, UsageError
 from tools.run.model import Run
 from tools.sources.load import load_run
 from tools.sources.options import LoadOptions, Silent
+from tools.sources.workers import Lost
+from tools.sources.workers import Request as Work
+from tools.summaries.executor import Executor
 from tools.views.arrivals import blame
 from tools.views.profile import Profile
 
@@ -206,3 +210,81 @@ def test_ranks_that_exchange_nothing_are_screened_without_a_failing_check(folder
     made = diagnose(Request((tmp_path,), thresholds=MANY, workers=1), ignore)
     assert made.run.screening is not None
     assert not [check for check in made.checks if "stopped" in check.reason]
+
+
+@dataclass(frozen=True)
+class Losing:
+    """Answers in this process, all but some places, as if their workers were killed."""
+
+    places: tuple[int, ...]
+
+    def map(self, requests: Sequence[Work]) -> Iterator[tuple[int, object]]:
+        """Yield place and answer, in order."""
+        for place, request in enumerate(requests):
+            yield place, Lost(2) if place in self.places else request.answer()
+
+
+def use(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Summaries are made by this executor."""
+    monkeypatch.setattr(
+        "hermes_agent.locations.reading.screener_of", lambda each: replace(screener_of(each), executor=executor)
+    )
+
+
+def test_a_rank_lost_with_its_worker_is_tried_again(request_of_many: Request, tmp_path: Path) -> None:
+    wanted, events = replace(request_of_many, cache_dir=tmp_path), list[Event]()
+    with pytest.MonkeyPatch.context() as patch:
+        use(Losing((3, 9)), patch)
+        lost = diagnose(wanted, events.append)
+    assert lost.run.screening is not None
+    assert (lost.run.screening.found, lost.run.screening.summarized) == (16, 14)
+    assert [event.text for event in events if isinstance(event, NotStored)] == [
+        "A trace that was left out may be read the next time, so this answer was not stored."
+    ]
+    whole = diagnose(wanted, ignore)
+    assert whole.run.screening is not None
+    assert (whole.run.screening.found, whole.run.screening.summarized) == (16, 16)
+    diagnose(wanted, events.append)
+    last = events[-1]
+    assert isinstance(last, DiagnosisReady)
+    assert last.cached
+
+
+def test_ranks_that_kill_every_worker_are_not_read_in_this_process(
+    request_of_many: Request, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(Losing(tuple(range(16))), monkeypatch)
+    with pytest.raises(InputError, match=r"none of the 16 files can be used; the first: .* was killed"):
+        read_run(request_of_many, Silent())
+
+
+def test_a_named_folder_that_takes_no_summary_ends_the_work(request_of_many: Request, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file: takes no file"):
+        read_run(replace(request_of_many, summaries=str(tmp_path / "file")), Silent())
+
+
+def test_a_cache_that_takes_no_summary_costs_a_note(request_of_many: Request, read: Run, tmp_path: Path) -> None:
+    (tmp_path / "summaries").write_text("")
+    found = read_run(replace(request_of_many, cache_dir=tmp_path), Silent())
+    assert found.screening is not None
+    assert (found.screening.summarized, found.rank_numbers) == (16, read.rank_numbers)
+    assert [note for note in found.notes if "takes no file" in note] == [
+        f"{tmp_path / 'summaries'}: takes no file; check its permissions and the space left; "
+        "the summaries of this run were not kept"
+    ]
+
+
+def test_summaries_are_made_in_the_folder_that_is_named_also_where_the_answer_is_stored(
+    request_of_many: Request, diagnosis: Diagnosis, tmp_path: Path
+) -> None:
+    found = diagnose(replace(request_of_many, summaries=str(tmp_path)), ignore)
+    assert len(list(tmp_path.iterdir())) == 16
+    assert found.headline == diagnosis.headline
+
+
+def test_of_many_cut_traces_the_first_are_read(folder: Path, tmp_path: Path) -> None:
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    found = diagnose(Request((tmp_path,), thresholds=MANY, workers=1), ignore)
+    assert (found.verdict, found.run.cut_ranks) == ("inconclusive", list(range(16)))

@@ -16,7 +16,7 @@ from tools.sources.options import LoadOptions, Silent
 from tools.sources.workers import Request
 from tools.summaries.executor import Executor, LocalProcesses
 from tools.summaries.file import ALL, encode
-from tools.summaries.folder import LocalFolder
+from tools.summaries.folder import LocalFolder, RefusedError, SecondFolder
 from tools.summaries.reduce import Reduced, SummaryFile, read_summary, reduce_traces
 
 RUN = ManyRanks(ranks=6, per_host=2, steps=1, layers=1, straggler=2)
@@ -146,8 +146,18 @@ def test_a_trace_that_cannot_be_read_is_listed_with_its_reason(run: tuple[Path, 
 
 def test_a_folder_that_takes_nothing_is_named(run: tuple[Path, ...], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    result = reduced(run[:1], LocalFolder(tmp_path / "file"))
-    assert "takes no file" in result.failures[0].reason
+    with pytest.raises(RefusedError, match=r"file: takes no file; check its permissions and the space left"):
+        reduced(run[:1], LocalFolder(tmp_path / "file"))
+
+
+def test_of_two_folders_both_are_read_and_the_second_is_written(tmp_path: Path) -> None:
+    first, second = LocalFolder(tmp_path / "first"), LocalFolder(tmp_path / "second")
+    first.write("a", b"1")
+    both = SecondFolder(first, second)
+    both.write("b", b"2")
+    assert (both.read("a"), both.read("b"), both.read("c"), first.read("b")) == (b"1", b"2", None, None)
+    (tmp_path / "first" / "d").mkdir()  # cannot be read
+    assert both.read("d") is None
 
 
 def test_reading_again_gives_what_was_written(run: tuple[Path, ...], whole: tuple[LocalFolder, Reduced]) -> None:

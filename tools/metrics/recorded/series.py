@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from tools.errors import UsageError
+from tools.errors import CutError, UsageError
 from tools.metrics.measurement import Measurement, choice, metric, over_steps
 from tools.views.profile import ONLY_CUT, Profile
 from tools.views.series import RunSeries
@@ -22,7 +22,7 @@ SHOWN = ("rank", "step", "wall_ms", "data_wait_ms", "own_ms", "waiting_ms", "gc_
 def run_series(profile: Profile) -> RunSeries:
     """The run's series; UsageError when it has none."""
     if profile.run.cut and not profile.measured:
-        raise UsageError(ONLY_CUT)
+        raise CutError(ONLY_CUT)
     if profile.series is None:
         raise UsageError("the run has neither monitor records nor step logs with enough steps")
     return profile.series
