@@ -9,7 +9,7 @@ from typing import Literal
 
 import pandas as pd
 
-from tools.errors import UsageError
+from tools.errors import CutError, UsageError
 from tools.run.events import EventTable
 from tools.run.kinds import MONITOR_FORMAT as MONITOR_FORMAT
 from tools.run.kinds import STEP_LOG_FORMAT as STEP_LOG_FORMAT
@@ -163,7 +163,8 @@ class Run:
                 return rank
         have = f"it has {', '.join(str(r.rank) for r in self.ranks)}" if self.ranks else "no trace was read"
         if any(each.rank == number for each in self.cut):
-            raise UsageError(f"the trace of rank {number} is cut, so nothing is measured on it; {have}")
+            error = UsageError if self.ranks else CutError
+            raise error(f"the trace of rank {number} is cut, so nothing is measured on it; {have}")
         if self.screening is not None and number in self.screening.waiting.index:
             raise UsageError(f"rank {number} was compared by summary and not read in full; add --ranks {number}")
         raise UsageError(f"the run has no rank {number}; {have}")

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from evals.fuzz.cuts import answer_of, cut, diagnosed, outcomes, overwritten
+from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_run
 from hermes_agent.report.text import render_text
 from tests.synthetic import run_of
 from tools.analyzers.registry import all_checks
-from tools.errors import UsageError
+from tools.errors import ExitCode, UsageError
 from tools.run.model import CutTrace
 from tools.sources.load import load_run
 from tools.views.profile import Profile
@@ -91,6 +92,17 @@ def test_no_question_is_answered_without_a_whole_trace_and_without_records() -> 
     profile = Profile(replace(run_of(), cut=(cut,)))
 
     assert {check.status for check in all_checks(profile)} == {"cannot_answer"}
+
+
+@pytest.mark.parametrize("command", ["operators", "kernels", "steps", "tool find_events"])
+def test_a_command_on_cut_traces_alone_says_that_they_cannot_be_used(
+    command: str, half_run: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = ["--args", '{"rank": 1}'] if command.startswith("tool") else []
+    (trace,) = half_run.glob("rank1*")
+
+    assert main([*command.split(), str(trace), *given]) == ExitCode.INPUT
+    assert "is cut" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("damage", ["cut", "overwritten"])
