@@ -14,7 +14,7 @@ from tools.sources.workers import Lost, Request
 from tools.summaries.executor import TRIES, Executor, LocalProcesses
 
 LOCAL = "local"
-NO_PAGES = {"distributed.scheduler.http.routes": [], "distributed.worker.http.routes": []}  # TLS is not asked there
+HTTP = ("distributed.scheduler.http.routes", "distributed.worker.http.routes")  # pages that everybody may read
 CONNECT_S = 20.0  # for the scheduler to answer
 
 
@@ -53,7 +53,7 @@ class DaskWorkers:
             try:
                 where: Any = self.address
                 if self.address == LOCAL:
-                    stack.enter_context(dask.config.set(NO_PAGES))
+                    stack.enter_context(dask.config.set(dict.fromkeys(HTTP, ())))
                     count = min(self.workers, len(requests))
                     quiet = {"dashboard_address": None, "silence_logs": logging.CRITICAL, "security": True}
                     where = stack.enter_context(LocalCluster(n_workers=count, threads_per_worker=1, **quiet))

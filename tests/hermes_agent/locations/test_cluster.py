@@ -97,15 +97,16 @@ def test_without_an_address_the_processes_of_this_machine_are_used() -> None:
 
 def test_workers_of_this_machine_talk_by_tls(run: tuple[Path, ...], tmp_path: Path) -> None:
     pytest.importorskip("cryptography", reason="cryptography is not installed (extra scale)")
-    made: list[Any] = []
+    made: list[str] = []
+    start = distributed.LocalCluster
 
-    class Watched(distributed.LocalCluster):  # type: ignore[misc] # an extra
-        def __init__(self, *given: Any, **options: Any) -> None:  # noqa: ANN401
-            super().__init__(*given, **options)
-            made.append(self.scheduler_address)
+    def watched(**options: Any) -> Any:  # noqa: ANN401
+        cluster = start(**options)
+        made.append(cluster.scheduler_address)
+        return cluster
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(distributed, "LocalCluster", Watched)
+        patch.setattr(distributed, "LocalCluster", watched)
         result = reduce_traces(run[:2], LocalFolder(tmp_path), DaskWorkers("local", 2), LoadOptions(), Silent())
     assert [file.trace for file in result.summaries] == list(run[:2])
     assert [address.partition("://")[0] for address in made] == ["tls"]
