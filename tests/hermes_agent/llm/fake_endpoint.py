@@ -101,6 +101,16 @@ def dripping(piece: bytes, every_s: float) -> Iterator[bytes]:
         yield piece
 
 
+def _read_request(connection: socket.socket) -> None:
+    """Read all of a request: a connection that is closed with a part of it unread is reset, and the answer is lost."""
+    size = 0
+    with connection.makefile("rb") as asked:
+        while (line := asked.readline()).strip():
+            name, _, value = line.partition(b":")
+            size = int(value) if name.lower() == b"content-length" else size
+        asked.read(size)
+
+
 @contextmanager
 def raw_server(headers: bytes, pieces: Iterable[bytes]) -> Iterator[str]:
     """The address of a server that answers every request with these pieces until the client goes away."""
@@ -112,7 +122,7 @@ def raw_server(headers: bytes, pieces: Iterable[bytes]) -> Iterator[str]:
                 connection, _ = listener.accept()
                 with connection:
                     connection.settimeout(30)
-                    connection.recv(1 << 20)
+                    _read_request(connection)
                     connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + headers + b"\r\n")
                     for piece in pieces:
                         connection.sendall(piece)
