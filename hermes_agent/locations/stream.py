@@ -16,10 +16,8 @@ from hermes_agent.locations.fetch import asking, listed, opened
 from hermes_agent.locations.http_guard import PROTOCOLS, HttpGuard
 from hermes_agent.locations.places import error_text, without_credentials
 from tools.errors import InputError
-from tools.run.packing import DamagedError
 from tools.sources.inventory import is_trace_file
-from tools.summaries.file import MOST_BYTES
-from tools.summaries.folder import RefusedError
+from tools.summaries.folder import RefusedError, file_bytes
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -128,16 +126,7 @@ class RemoteFolder:
 
     def read(self, name: str) -> bytes | None:
         """Return the bytes of a file, None where there is none; raises ``DamagedError`` where it cannot be read."""
-        try:
-            with RemoteTrace(self.url, self._path(name), Path(name)).open("rb") as file:
-                data = file.read(MOST_BYTES + 1)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise DamagedError(error.strerror or str(error)) from error
-        if len(data) > MOST_BYTES:
-            raise DamagedError("it is larger than any summary")
-        return data
+        return file_bytes(lambda: RemoteTrace(self.url, self._path(name), Path(name)).open("rb"))
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file under another name and rename it then; raises ``RefusedError`` where that fails."""

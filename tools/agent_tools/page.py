@@ -9,6 +9,7 @@ from typing import Any
 
 from tools.agent_tools.registry import TOOLS
 from tools.agent_tools.tool import ReadTool, ToolContext
+from tools.derived_page import keep
 
 PATH = Path("docs/tools.md")
 HEAD = """# Tools
@@ -71,13 +72,5 @@ def _referred(each: Mapping[str, Any], whole: Mapping[str, Any]) -> Mapping[str,
     return target
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or report by the exit code whether the stored one is up to date."""
-    if "--write" in arguments:
-        PATH.write_text(page(), encoding="utf-8")
-        return 0
-    return int(not PATH.is_file() or PATH.read_text(encoding="utf-8") != page())
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(keep(PATH, page(), sys.argv[1:]))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.analyzers.registry import CHECKS, unwatched_causes
 from tools.analyzers.support.spec import CheckSpec
+from tools.derived_page import keep
 
 PATH = Path("docs/checks.md")
 HEAD = """# Checks
@@ -36,13 +37,5 @@ def _row(spec: CheckSpec) -> str:
     return f"| {spec.title}<br>`{spec.name}` | {spec.question} | {finds} | {needs}{FROM_RECORDS[spec.from_records]} |"
 
 
-def main(arguments: list[str]) -> int:
-    """Write the page, or say by the exit code whether the stored one is up to date."""
-    if "--write" in arguments:
-        PATH.write_text(page(), encoding="utf-8")
-        return 0
-    return int(not PATH.is_file() or PATH.read_text(encoding="utf-8") != page())
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(keep(PATH, page(), sys.argv[1:]))

@@ -21,7 +21,7 @@ from tools.sources.options import Limits
 from tools.summaries.record import SUMMARY_VERSION, TABLES, RankSummary, SummaryFacts, TableName
 
 SUFFIX = ".summary"
-MOST_BYTES = 256 << 20  # of a file, and of what it expands to; a rank of 2,500 collectives takes some 100 KB
+MOST_BYTES = 256 << 20  # of a file, and of what it expands to; a rank of 2,500 collectives takes some 50 KB
 FASTEST = 1  # level of compression
 ALL: tuple[TableName, ...] = tuple(TABLES)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from tools.errors import InputError
 from tools.leftovers import write_whole
@@ -14,11 +15,25 @@ from tools.sources.plain_files import open_plain
 from tools.summaries.file import MOST_BYTES, SUFFIX
 
 CACHED = "summaries"  # in the cache
-MOST_CACHED_BYTES = 4 << 30  # some 40,000 ranks
+MOST_CACHED_BYTES = 4 << 30  # some 80,000 ranks of 2,500 collectives
 
 
 class RefusedError(InputError):
     """The folder does not take a file, whichever it is."""
+
+
+def file_bytes(opened: Callable[[], BinaryIO]) -> bytes | None:
+    """The bytes of a summary's file, None where there is none; raises ``DamagedError`` where it cannot be read."""
+    try:
+        with opened() as file:
+            data = file.read(MOST_BYTES + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise DamagedError(error.strerror or str(error)) from error
+    if len(data) > MOST_BYTES:
+        raise DamagedError("it is larger than any summary")
+    return data
 
 
 class SummaryFolder(Protocol):
@@ -48,17 +63,7 @@ class LocalFolder:
 
     def read(self, name: str) -> bytes | None:
         """The bytes of a file, None where there is none."""
-        file = self.path / name
-        try:
-            with open_plain(file) as opened:
-                data = opened.read(MOST_BYTES + 1)
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        except OSError as error:
-            raise DamagedError(error.strerror or str(error)) from error
-        if len(data) > MOST_BYTES:
-            raise DamagedError("it is larger than any summary")
-        return data
+        return file_bytes(lambda: open_plain(self.path / name))
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file."""
