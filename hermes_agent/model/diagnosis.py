@@ -12,6 +12,7 @@ SCHEMA = "hermes-dx/diagnosis/1"
 NOT_LOOKED_UP = "No similar cases could be looked up"  # how ``recall_note`` begins where the case library failed
 
 Verdict = Literal["problem", "healthy", "inconclusive"]
+HypothesisStatus = Literal["open", "supported", "refuted", "untestable"]
 Scalar = str | int | float | None
 
 
@@ -274,6 +275,26 @@ class LeadRecord(Record):
     evidence: list[str]
 
 
+class HypothesisRecord(Record):
+    """A cause that was considered for a part of the step, and what testing it gave.
+
+    ``place`` is the id of the lead it would explain, or "" where it was proposed for the run as a whole. ``judged_by``
+    is one line about the test that decided; ``next_test`` what would decide while it is open or untestable.
+    """
+
+    id: str  # "H1"
+    cause: str
+    mechanism: str | None = None
+    ranks: list[int] = Field(default_factory=list)
+    place: str = ""
+    status: HypothesisStatus
+    evidence: list[str] = Field(default_factory=list)
+    evidence_against: list[str] = Field(default_factory=list)
+    judged_by: str = ""
+    next_test: str = ""
+    proposed_by: Literal["analyzers", "model"] = "analyzers"
+
+
 class CheckRecord(Record):
     """The outcome of one check."""
 
@@ -345,6 +366,7 @@ class Diagnosis(Record):
     causes: list[CauseRecord]
     advice: list[AdviceRecord]
     leads: list[LeadRecord] = Field(default_factory=list)
+    hypotheses: list[HypothesisRecord] = Field(default_factory=list)
     interval_covers_pct: float = COVERS_PCT  # in so many cases an interval of the advice claims to hold the truth
     checks: list[CheckRecord]
     evidence: list[EvidenceRecord]

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
-from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.diagnosis import Diagnosis, HypothesisRecord
+from hermes_agent.model.turn import ToolCallRecord
 
 
 class Stage(StrEnum):
@@ -75,6 +76,20 @@ class CauseRanked:
 
 
 @dataclass(frozen=True)
+class HypothesisJudged:
+    """A hypothesis was proposed or its status changed; the record is whole each time."""
+
+    hypothesis: HypothesisRecord
+
+
+@dataclass(frozen=True)
+class ToolCalled:
+    """A tool was called, by the investigation, for an answer or by a model; one line of a frontend."""
+
+    call: ToolCallRecord
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something a person should know: an assumption, an exclusion, a fallback."""
 
@@ -117,6 +132,8 @@ Event: TypeAlias = (
     | StageProgress
     | CheckFinished
     | CauseRanked
+    | HypothesisJudged
+    | ToolCalled
     | Notice
     | NotStored
     | AnswerDelta
