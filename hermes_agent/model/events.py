@@ -90,6 +90,20 @@ class ToolCalled:
 
 
 @dataclass(frozen=True)
+class SourceWanted:
+    """The diagnosis waits for a person: which source would decide between competing hypotheses.
+
+    ``source``: what to attach ("monitor records", "a trace of rank 1"); ``ranks``: of which ranks; ``decides``: what it
+    would settle, one line. The answer is one or more paths, or none to go on without it.
+    """
+
+    question: str
+    source: str
+    ranks: tuple[int, ...]
+    decides: str
+
+
+@dataclass(frozen=True)
 class Notice:
     """Something a person should know: an assumption, an exclusion, a fallback."""
 
@@ -134,6 +148,7 @@ Event: TypeAlias = (
     | CauseRanked
     | HypothesisJudged
     | ToolCalled
+    | SourceWanted
     | Notice
     | NotStored
     | AnswerDelta

@@ -1,0 +1,125 @@
+"""Sessions outlive their process: turns and requests come back as they were, and a damaged file is one sentence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes_agent.model.request import Request
+from hermes_agent.model.turn import ToolCallRecord, Turn
+from hermes_agent.sessions import store as module
+from hermes_agent.sessions.store import UNFINISHED, SessionStore
+from tools.errors import InputError, UsageError
+
+CALL = ToolCallRecord(handle="R1", name="gaps", arguments={"rank": 3}, seconds=0.1, size=20, rows=2)
+TURN = Turn(question="why?", answer="Rank 3 [E7].", ranks=[3], ids=["E7"], calls=[CALL])
+
+
+def test_a_session_comes_back_as_it_was_left(tmp_path: Path) -> None:
+    request = Request((tmp_path / "run",), steps=(2, 5), ranks=(0, 3), thresholds={"confidence": 0.6})
+    store = SessionStore(tmp_path)
+    identifier = store.new(request, "slow run")
+    store.add_turn(identifier, TURN)
+    store.set_pending(identifier, "Attach the log of rank 1?")
+    store.close()
+    again = SessionStore(tmp_path)
+    session = again.open(identifier)
+    assert (session.request.paths, session.request.steps) == (request.paths, (2, 5))
+    assert (session.request.ranks, session.request.thresholds) == ((0, 3), {"confidence": 0.6})
+    assert session.request.cache_dir == tmp_path
+    assert (session.title, session.turns, session.pending) == ("slow run", (TURN,), "Attach the log of rank 1?")
+    (row,) = again.sessions()
+    assert (row.id, row.title, row.paths, row.turns) == (identifier, "slow run", [str(tmp_path / "run")], 1)
+    assert row.started <= row.last_used
+
+
+def test_the_list_begins_with_the_session_used_last(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    first, second = (store.new(Request((Path(name),))) for name in ("a", "b"))
+    assert [row.id for row in store.sessions()] == [second, first]
+    store.open(first)
+    assert [row.title for row in store.sessions()] == ["a", "b"]
+
+
+def test_what_is_kept_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(module, "MOST_TURNS", 3)
+    monkeypatch.setattr(module, "LONGEST_TURN", 4000)
+    store = SessionStore(tmp_path)
+    identifiers = [store.new(Request((Path(str(number)),))) for number in range(3)]
+    for number in range(5):
+        store.add_turn(identifiers[2], Turn(question=str(number), answer="\n" * 3900 if number == 4 else ""))
+    assert [row.id for row in store.sessions()] == [identifiers[2], identifiers[1]]
+    turns = store.open(identifiers[2]).turns
+    assert [turn.question for turn in turns] == ["2", "3", "4"]
+    assert turns[2].answer.endswith("… (cut)")
+    assert len(turns[2].model_dump_json()) <= 4000
+    with pytest.raises(UsageError, match="there is no session"):
+        store.open(identifiers[0])
+
+
+def test_only_the_user_can_read_the_file(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path / "cache")
+    store.new(Request((Path("run"),)))
+    assert stat.S_IMODE(store.path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(store.path.parent.stat().st_mode) == 0o700
+
+
+def test_a_damaged_file_is_one_sentence_that_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "sessions" / "sessions.sqlite"
+    path.parent.mkdir()
+    path.write_bytes(b"this is no database" * 500)
+    with pytest.raises(InputError, match=r"sessions\.sqlite: sessions cannot be kept or read there .*move the file"):
+        SessionStore(tmp_path)
+
+
+def test_a_changed_row_is_one_sentence_that_names_the_file(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    identifier = store.new(Request((Path("run"),)))
+    with sqlite3.connect(store.path) as other:
+        other.execute("UPDATE sessions SET request = '{\"paths\": 7}'")
+    for asked in (store.sessions, lambda: store.open(identifier)):
+        with pytest.raises(InputError, match="its content is not what was stored"):
+            asked()
+
+
+def test_a_link_is_not_followed(tmp_path: Path) -> None:
+    target = tmp_path / "elsewhere"
+    (tmp_path / "sessions").mkdir()
+    (tmp_path / "sessions" / "sessions.sqlite").symlink_to(target)
+    with pytest.raises(InputError):
+        SessionStore(tmp_path)
+    assert not target.exists()
+
+
+WRITER = """
+import os, signal, sys
+from pathlib import Path
+from hermes_agent.model.request import Request
+from hermes_agent.model.turn import Turn
+from hermes_agent.sessions.store import SessionStore
+store = SessionStore(Path(sys.argv[1]))
+identifier = store.new(Request((Path("run"),)), "killed")
+store.set_pending(identifier, "unfinished")
+for number in range(3):
+    store.add_turn(identifier, Turn(question=str(number), answer="yes"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_killed_process_loses_no_finished_turn(tmp_path: Path) -> None:
+    own = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", WRITER, str(tmp_path)], env=os.environ | own, check=False)
+    assert done.returncode == -signal.SIGKILL
+    store = SessionStore(tmp_path)
+    (row,) = store.sessions()
+    session = store.open(row.id)
+    assert [turn.question for turn in session.turns] == ["0", "1", "2"]
+    assert session.pending == UNFINISHED
