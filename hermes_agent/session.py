@@ -132,6 +132,16 @@ class Session:
         self._material.listen(ignore, never)
         return behind(self.discussion, identifier)
 
+    def result(self, handle: str) -> str:
+        """The whole result of a tool call by its handle (``R3``); UsageError with the handles there are."""
+        stored, name = self.discussion.results.texts, handle.strip().strip("[]").upper()
+        if name not in stored:
+            have = (
+                f"the results are {next(iter(stored))} to {next(reversed(stored))}" if stored else "no tool was called"
+            )
+            raise UsageError(f"there is no tool result {name!r}; {have}")
+        return stored[name]
+
     def close(self) -> None:
         """Close what was opened."""
         self._material.close()

@@ -57,10 +57,13 @@ class ResultStore:
         self._count = 0
 
     def put(self, text: str) -> str:
-        """Store a result and give it a handle."""
+        """Store a result and give it a handle; the text that was stored last keeps its own."""
+        stored = clean(text[:MAX_STORED_CHARS])
+        if self.texts.get(f"R{self._count}") == stored:
+            return f"R{self._count}"
         self._count += 1
         handle = f"R{self._count}"
-        self.texts[handle] = clean(text[:MAX_STORED_CHARS])
+        self.texts[handle] = stored
         while len(self.texts) > 1 and sum(map(len, self.texts.values())) > MAX_TOTAL_CHARS:
             del self.texts[next(iter(self.texts))]
         return handle

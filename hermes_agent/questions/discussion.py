@@ -13,6 +13,7 @@ from hermes_agent.evidence.citations import written
 from hermes_agent.evidence.index import EvidenceIndex, evidence_index
 from hermes_agent.evidence.journal import Journal
 from hermes_agent.evidence.ledger import ContinuedLedger, render
+from hermes_agent.llm.tool_loop import ResultStore
 from hermes_agent.model.diagnosis import AdviceRecord, CaseRecord, CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
 from hermes_agent.questions.material import Material
 from tools.agent_tools.context import measured_on
@@ -32,6 +33,7 @@ class Discussion:
         self.material = material
         self._journal = journal or Journal(None)
         self.ledger = ContinuedLedger(diagnosis.evidence, self._journal)
+        self.results = ResultStore()
 
     def profile(self) -> Profile:
         """The run; raises InputError when it can no longer be read."""

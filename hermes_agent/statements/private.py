@@ -42,7 +42,7 @@ class PublicDiscussion(Discussion):
 
     def __init__(self, whole: Discussion) -> None:
         super().__init__(without_private_cases(whole.diagnosis), whole.material)
-        self.ledger = whole.ledger
+        self.ledger, self.results = whole.ledger, whole.results
         self._whole = whole
 
     def recall(self, query: CaseQuery, limit: int = 3) -> Recall:

@@ -15,7 +15,7 @@ from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.structured import Structured, ask_structured
 from hermes_agent.llm.tool_loop import ResultStore, run_dialogue
 from hermes_agent.model.display import plain
-from hermes_agent.model.events import Emit
+from hermes_agent.model.events import Emit, ignore
 from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
 from hermes_agent.questions.causes import about
 from hermes_agent.questions.discussion import Discussion
@@ -27,7 +27,7 @@ from hermes_agent.statements.context import CheckContext, names_of
 from hermes_agent.statements.facts import hosts_of, short_facts
 from hermes_agent.statements.private import sendable_discussion
 from hermes_agent.statements.record import Statements
-from hermes_agent.statements.tool_text import result_text
+from hermes_agent.tool_calls import ToolCaller
 from prompts.load import render
 from tools.agent_tools.diagnosis import Evidence
 from tools.agent_tools.registry import TOOLS
@@ -88,11 +88,12 @@ DIAGNOSIS_TOOLS: tuple[ReadTool[Discussion], ...] = (
 )
 
 
-def tools_for(discussion: Discussion) -> dict[str, Tool]:
-    """All tools by name, ready to be called on this discussion."""
+def tools_for(discussion: Discussion, emit: Emit = ignore, store: ResultStore | None = None) -> dict[str, Tool]:
+    """All tools by name, ready to be called on this discussion; every call is reported and its result stored."""
     run = DiscussedRun(discussion)
-    tools = [tool.bind(discussion, result_text) for tool in DIAGNOSIS_TOOLS]
-    tools += [tool.bind(run, result_text) for tool in TOOLS]
+    caller = ToolCaller(run, emit, store or ResultStore())
+    tools = [caller.bound(tool, discussion) for tool in DIAGNOSIS_TOOLS]
+    tools += [caller.bound(tool, run) for tool in TOOLS]
     return {tool.name: tool for tool in tools}
 
 
@@ -153,7 +154,8 @@ class ModelAnswers:
         return self._model.name
 
     def _ask(self, question: Message, budget: Budget, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
-        tools, store = remembering(tools_for(self._discussion), self._tool_texts), ResultStore()
+        store = self._discussion.results
+        tools = remembering(tools_for(self._discussion, emit, store), self._tool_texts)
         window, listen = self._window, passing_on(emit)
         limits = Limits(
             max_rounds=MAX_ROUNDS,

@@ -77,10 +77,6 @@ class ReadTool(Generic[Context]):
         """Check the arguments and run the tool; raises HermesError with a sentence for the caller."""
         return self.function(context, self.check(given))
 
-    def bind(self, context: Context, write: Callable[[Result], str]) -> Tool:
-        """The tool on one context, for a reader of text."""
-        return Tool(self.name, self.description, self.arguments, lambda asked: write(self.function(context, asked)))
-
 
 def read_tool(
     function: Callable[[Context, ArgumentsType], Result], arguments: type[ArgumentsType], *, diagnosed: bool = False
