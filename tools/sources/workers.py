@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from multiprocessing.reduction import ForkingPickler
 from queue import SimpleQueue
 from types import TracebackType
 from typing import Any, Protocol
@@ -123,15 +124,17 @@ def answered(requests: Sequence[Request], workers: int, tries: int = 1) -> Itera
 def serve(ask_fd: int, answer_fd: int) -> None:
     """Answer requests until the asking side closes its end or dies, which ends this process at once."""
     ask, answers = Connection(ask_fd, writable=False), Connection(answer_fd, readable=False)
-    requests: SimpleQueue[Request] = SimpleQueue()
+    requests: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_listen, args=(ask, requests), daemon=True).start()
     while True:
-        answers.send(requests.get().answer())
+        request: Request = ForkingPickler.loads(requests.get())  # imports what reads: seconds on a busy machine
+        answers.send(request.answer())
 
 
-def _listen(ask: Connection[Any, Any], requests: SimpleQueue[Request]) -> None:
+def _listen(ask: Connection[Any, Any], requests: SimpleQueue[bytes]) -> None:
+    """Hand over requests as they came, so that the asking side's end is noticed whatever they are busy with."""
     while True:
         try:
-            requests.put(ask.recv())
+            requests.put(ask.recv_bytes())
         except (EOFError, OSError):
             os._exit(0)  # nobody waits for what is being read
