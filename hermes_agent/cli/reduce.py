@@ -119,6 +119,11 @@ def summary_text(chosen: tuple[int, int], found: int, folder: SummaryFolder, red
     ]
     if len(reduced.failures) > SHOWN:
         lines.append(f"  and {len(reduced.failures) - SHOWN:,} more")
+    if cut := [file for file in reduced.summaries if file.cut]:
+        are = "1 trace is" if len(cut) == 1 else f"{len(cut):,} traces are"
+        lines.append(f"{are} cut or damaged, and nothing is measured there; copy or record again:")
+        lines += [f"  {printable(str(file.trace))}: {printable(file.cut)}" for file in cut[:SHOWN]]
+        lines += [f"  and {len(cut) - SHOWN:,} more"] if len(cut) > SHOWN else []
     return "\n".join([*lines, f"folder: {printable(folder.shown)}"])
 
 
@@ -129,5 +134,6 @@ def _record(chosen: tuple[int, int], found: int, folder: SummaryFolder, reduced:
         "folder": folder.shown,
         "traces_found": found,
         "summaries": [{"trace": str(file.trace), "file": file.name, "made": file.made} for file in reduced.summaries],
+        "cut": [{"trace": str(file.trace), "reason": file.cut} for file in reduced.summaries if file.cut],
         "not_readable": [{"trace": str(failure.path), "reason": failure.reason} for failure in reduced.failures],
     }

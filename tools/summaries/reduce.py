@@ -57,6 +57,7 @@ class SummaryFile:
     key: str
     made: bool  # now; False: it was there before
     note: str = ""
+    cut: str = ""  # why an unknown part of the trace's events is missing: nothing is measured on it
 
     @property
     def name(self) -> str:
@@ -110,13 +111,13 @@ class SummaryRequest:
         key, note = key_of(own or str(self.trace), self.options.limits), ""
         try:
             if own and (data := self.folder.read(file_name(key))) is not None:
-                decode(data, key)
-                return SummaryFile(place_of(self.trace), key, made=False)
+                known = decode(data, key).facts.trace
+                return SummaryFile(place_of(self.trace), key, made=False, cut=known.cut)
         except DamagedError as error:
             note = f"the summary of {self.trace.name} was damaged ({error}) and has been made again"
         trace = trace_format(self.trace).read(self.trace, own, self.options, None)
         self.folder.write(file_name(key), encode(summarize(trace, str(self.trace)), key))
-        return SummaryFile(place_of(self.trace), key, made=True, note=note)
+        return SummaryFile(place_of(self.trace), key, made=True, note=note, cut=trace.facts.cut)
 
 
 def part_of(traces: Sequence[TraceSource], number: int, parts: int) -> Sequence[TraceSource]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -68,3 +69,24 @@ def test_a_run_without_a_readable_trace_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "rank0.json").write_text("nonsense")
     with pytest.raises(InputError, match="none of the traces can be read"):
         execute(reduce, str(tmp_path))
+
+
+def test_a_cut_trace_is_named_also_where_its_summary_was_there(
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cut, out = tmp_path / "run", tmp_path / "summaries"
+    shutil.copytree(run, cut)
+    (cut / "rank9.json").unlink()
+    trace = sorted(cut.iterdir())[1]
+    trace.write_bytes(trace.read_bytes()[:-200])
+    for made in (4, 0):
+        assert execute(reduce, str(cut), "--out", str(out)) == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert lines[0] == f"4 traces; summaries: {made} made, {4 - made} taken from before; 0 not readable"
+        assert lines[1] == "1 trace is cut or damaged, and nothing is measured there; copy or record again:"
+        assert lines[2].startswith(f"  {trace}: ")
+        assert len(lines) == 4
+    assert execute(reduce, str(cut), "--out", str(out), "--json") == 0
+    (said,) = json.loads(capsys.readouterr().out)["cut"]
+    assert said["trace"] == str(trace)
+    assert said["reason"]

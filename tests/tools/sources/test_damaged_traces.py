@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -416,3 +417,47 @@ def test_a_file_that_is_not_json_is_refused_with_the_byte(tmp_path: Path, text: 
     path = tmp_path / "notes.json"
     path.write_bytes(text)
     assert f"it is not JSON ({fault})" in refusal(path)
+
+
+def numbered(count: int) -> list[JsonEvent]:
+    """Events that carry numbers as PyTorch's profiler gives them."""
+    return [each | {"args": {"Ev Idx": place}} for place, each in enumerate(events(count))]
+
+
+def test_a_piece_that_is_lost_between_the_same_places_of_two_events_is_noticed(tmp_path: Path) -> None:
+    text = trace_text(numbered(200))
+    first, last = text.index('op60"') + 2, text.index('op90"') + 2
+    path = tmp_path / "lost.json.gz"
+    path.write_bytes(gzip.compress(text[:first].encode()) + gzip.compress(text[last:].encode()))
+
+    assert isinstance(json.loads(gzip.decompress(path.read_bytes())), dict)
+    facts = read_trace(path, "", ALONE).facts
+    assert facts.cut == "it is damaged in the middle of the events: 30 that the profiler numbered are missing"
+    assert facts.damaged_within
+    assert load(path).ranks == ()
+
+
+@pytest.mark.parametrize(
+    "left",
+    [
+        lambda place: True,
+        lambda place: place not in (7, 50, 51),  # some events were not usable
+        lambda place: place % 3,  # somebody filtered the trace
+        lambda place: place < 10 or place > 180,  # most of it was taken out
+    ],
+)
+@pytest.mark.parametrize("slice_bytes", [DEFAULT.slice_bytes, 700])
+def test_numbers_without_a_lost_piece_are_no_damage(
+    tmp_path: Path, left: Callable[[int], bool], slice_bytes: int
+) -> None:
+    path = write_trace(tmp_path / "t.json", [each for place, each in enumerate(numbered(200)) if left(place)])
+
+    facts = read_trace(path, "", replace(ALONE, limits=Limits(slice_bytes=slice_bytes))).facts
+
+    assert facts.cut == ""
+
+
+def test_two_recordings_in_one_file_are_no_damage(tmp_path: Path) -> None:
+    path = write_trace(tmp_path / "t.json", [*numbered(60)[:20], *numbered(60)])
+
+    assert read_trace(path, "", ALONE).facts.cut == ""

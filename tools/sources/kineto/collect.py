@@ -18,6 +18,7 @@ import msgspec
 from tools.sources.decompress import Expansion, Readable
 from tools.sources.kineto.columns import BROKEN, Columns
 from tools.sources.kineto.decode import DECODE_ERRORS, Decoder, object_spans, parse_members
+from tools.sources.kineto.event_numbers import lost_events
 from tools.sources.options import Limits
 
 ARRAY_START = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -142,7 +143,7 @@ class Collected:
     @property
     def damaged_within(self) -> bool:
         """Whether events are missing in the middle, and not behind the last that was read."""
-        return bool(self.columns.excluded[BROKEN]) or self.corrupt
+        return bool(self.columns.excluded[BROKEN]) or self.corrupt or bool(lost_events(self.columns.numbered))
 
     @property
     def cut(self) -> str:
@@ -153,6 +154,8 @@ class Collected:
         """
         if self.columns.excluded[BROKEN]:
             return "it is damaged in the middle of the events: some are no JSON"
+        if lost := lost_events(self.columns.numbered):
+            return f"it is damaged in the middle of the events: {lost} that the profiler numbered are missing"
         whole = not self.corrupt and ((self.ended and self.unpacked) or END_MARK in self.columns.names)
         return "" if whole else self.damage or "its events have no end"
 

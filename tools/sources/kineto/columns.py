@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tools.run.kinds import DEVICE_WORK, EventKind
 from tools.sources.kineto.decode import AnyEvent, Args, Decoded
 from tools.sources.kineto.details import Codes, DetailParts, integers
+from tools.sources.kineto.event_numbers import Runs, runs_of
 from tools.sources.kineto.times import Times
 
 KIND_OF_CATEGORY: dict[str, EventKind] = {
@@ -81,6 +82,7 @@ class Columns:
     flow_ids: Codes[int | str] = field(default_factory=Codes)
     details: DetailParts = field(default_factory=DetailParts)
     excluded: Counter[str] = field(default_factory=Counter)
+    numbered: list[Runs] = field(default_factory=list)  # the numbers that the profiler gave its events, by slice
     rows: int = 0
     spans: int = 0  # rows with a duration
     seen: int = 0  # all trace events, arrows and labels included
@@ -138,6 +140,7 @@ class Columns:
         self._note_devices(kind, track, args)
         memory = names.get(MEMORY_INSTANT, -1)
         self.details.add(self.rows, kind, name == memory, args)
+        self.numbered.append(runs_of(integers([item.number for item in args])))
         self.rows += len(events)
 
     def _note_devices(self, kind: NDArray[np.int8], track: NDArray[np.int32], args: list[Args]) -> None:

@@ -152,6 +152,7 @@ class Args(msgspec.Struct, gc=False):
     wait_on_stream: Any = -1
     wait_on_record: Any = msgspec.field(name="wait_on_cuda_event_record_corr_id", default=-1)
     wait_on_event: Any = msgspec.field(name="wait_on_cuda_event_id", default=-1)
+    number: Any = msgspec.field(name="Ev Idx", default=-1)
     label: Any = msgspec.field(name="name", default="")
     labels: Any = ""
 

@@ -50,6 +50,7 @@ def absorb(into: Columns, other: Columns) -> None:
     into.labels |= other.labels
     into.details.groups |= other.details.groups
     into.excluded += other.excluded
+    into.numbered += other.numbered
     into.rows += other.rows
     into.spans += other.spans
     into.seen += other.seen
