@@ -21,13 +21,18 @@ from hermes_agent.demo.data import demo_run
 from hermes_agent.evidence.index import evidence_index
 from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
 from hermes_agent.model.request import Request
-from hermes_agent.statements.checks import faults_of
-from hermes_agent.statements.context import CheckContext, claim_of, names_of
-from hermes_agent.statements.record import Claim, Statement
+from hermes_agent.statements.checks import faults_of, is_guess
+from hermes_agent.statements.context import CheckContext, Truth, claim_of, names_of
+from hermes_agent.statements.graph import edge_of
+from hermes_agent.statements.record import Statement
+from hermes_agent.statements.wording import is_predicted
 from hermes_agent.workflow.diagnose import diagnose
 from tools.knowledge.taxonomy import causes
+from tools.views.parts import PARTS
 
-OTHER = ("absent", "open")
+OTHER: tuple[Truth, ...] = ("absent", "open")
+TRUTHS: tuple[Truth, ...] = ("present", *OTHER)
+FIGURES = ("measured", "predicted")
 TRICKS = ("value", "figure in words", "fraction", "other script", "markup")
 
 
@@ -57,48 +62,89 @@ def true_statements(diagnosis: Diagnosis) -> list[Statement]:
     """Statements that a careful model could make of the diagnosis."""
     found = [":".join(filter(None, (each.cause, each.mechanism))) for each in diagnosis.causes]
     pairs = zip(found, diagnosis.causes, strict=True)
-    said = [_said("", "cause", name, "present", each.evidence[:3]) for name, each in pairs]
-    said += [_said("", "cause", name, claim) for name, claim in _claims(diagnosis).items() if claim in OTHER]
-    said += [_said(text, "symptom") for record in diagnosis.evidence for text in _phrased(record)]
+    said = [_said("", "causal", name, "present", each.evidence[:3]) for name, each in pairs]
+    said += [_claimed(name, claim) for name, claim in _claims(diagnosis).items() if claim in OTHER]
+    said += [
+        _said(text, "predicted" if is_predicted(record) else "measured")
+        for record in diagnosis.evidence
+        for text in _phrased(record)
+    ]
     said += [_said(f"First, {{{item.id}}}.", "advice") for item in diagnosis.advice]
     said += [_said(f"To verify: {{{item.id}:verify}}.", "advice") for item in diagnosis.advice]
-    said += [_said(f"A run like this is described in {{{case.id}}}.", "explanation") for case in diagnosis.cases]
+    said += [_said(f"A run like this is described in {{{case.id}}}.", "advice") for case in diagnosis.cases]
     unanswered = [check.analyzer for check in diagnosis.checks if check.status == "cannot_answer"]
-    said += [_said(f"The check is {{open:{name}}}.", "explanation") for name in unanswered]
+    said += [_said(f"The check is {{open:{name}}}.", "unknown") for name in unanswered]
     for name in found:
-        said.append(_said("With {cause} fixed, the step would change.", "explanation", name))
-        said.append(_said("Should {cause} be looked at in a new recording?", "question", name))
+        said.append(_said("With {cause} fixed, the step would change.", "causal", name, "about"))
+        said.append(_said("Should {cause} be looked at in a new recording?", "unknown", name))
     return said + list(_comparisons(diagnosis))
 
 
 def corruptions(diagnosis: Diagnosis) -> Iterator[Corruption]:
     """True statements made false, and tricks that put a figure or a claim into words."""
     true = true_statements(diagnosis)
-    with_figure = [each for each in true if each.kind == "symptom"][:40]
+    with_figure = [each for each in true if each.kind in FIGURES][:40]
     base = with_figure[0]
     slot = base.text[base.text.index("{E") : base.text.index("}", base.text.index("{E")) + 1]
     yield from _tricks(base, slot)
     yield from chain.from_iterable(_other_places(each, diagnosis) for each in with_figure)
     yield from chain.from_iterable(_other_subjects(each, diagnosis) for each in with_figure)
     for name, claim in _claims(diagnosis).items():
-        for other in {"present", "absent", "open"} - {claim}:
-            yield Corruption("cause claimed by fields", _said("", "cause", name, other))
+        for other in (each for each in TRUTHS if each != claim):
+            yield Corruption("cause claimed by fields", _claimed(name, other))
     parts = [record for record in diagnosis.evidence if record.metric == "part_pct" and "rank" not in record.arguments]
     for record, text in product(parts, _tables().tricks["insinuation"]):
         words = _tables().parts.get(str(record.arguments["part"]), "that")
         text = text.replace("{p}", words).replace("{x}", f"{{{record.id}}}")
-        yield Corruption("cause claimed in words", _said(text, "symptom"))
+        yield Corruption("cause claimed in words", _said(text, "measured"))
     ids = [name for record in diagnosis.causes for name in record.evidence]
     for name, claim in _claims(diagnosis).items():
         if claim != "present":
             text = f"{{cause}} shows {{{ids[0]}}}." if ids else "{cause}."
-            yield Corruption("cause claimed by fields", _said(text, "symptom", name))
+            yield Corruption("cause claimed by fields", _said(text, "measured", name))
             yield Corruption("cause claimed by fields", _said("{cause} is at work.", "advice", name, evidence=["A1"]))
     for each in with_figure:
         yield Corruption("invented id", each.model_copy(update={"text": each.text.replace("{E", "{E9")}))
         yield Corruption("invented id", each.model_copy(update={"evidence": ["E99999"]}))
     for text in _tables().tricks["invented"]:
         yield Corruption("invented id", _said(text, "advice", evidence=["A1"]))
+    yield from _off_the_edges(diagnosis)
+    yield from _other_kinds(diagnosis, with_figure)
+
+
+def _off_the_edges(diagnosis: Diagnosis) -> Iterator[Corruption]:
+    """A cause on a rank or in a part where it is not, with figures of something else, and guesses that say too much."""
+    for found in diagnosis.causes:
+        base = _said("", "causal", found.cause, "present")
+        edge = edge_of(diagnosis, found.cause)
+        assert edge is not None
+        elsewhere = [number for number in diagnosis.run.ranks if number not in edge.ranks][:2]
+        for rank in (*elsewhere, max(diagnosis.run.ranks, default=0) + 7):
+            yield Corruption("edge", base.model_copy(update={"ranks": [rank]}))
+        for part in sorted({*PARTS} - edge.parts):
+            yield Corruption("edge", base.model_copy(update={"part": part}))
+        others = (record for record in diagnosis.evidence if record.arguments.get("part") in {*PARTS} - edge.parts)
+        for record in [each for each in others if each.id not in edge.symptoms][:3]:
+            yield Corruption("edge", base.model_copy(update={"evidence": [record.id]}))
+    ids = [record.id for record in diagnosis.evidence][:1]
+    for name, claim in _claims(diagnosis).items():
+        if claim == "present":
+            continue
+        yield Corruption("guess", _said("", "causal", name, "guess", ids))
+        yield Corruption("guess", _said(f"It takes {{{ids[0]}}} per step.", "causal", name, "guess"))
+        if claim == "absent":
+            yield Corruption("guess", _said("", "causal", name, "guess"))
+
+
+def _other_kinds(diagnosis: Diagnosis, with_figure: Sequence[Statement]) -> Iterator[Corruption]:
+    """Figures called unknown, predictions called measured and the other way round, advice without the table."""
+    for each in with_figure:
+        other = "measured" if each.kind == "predicted" else "predicted"
+        yield Corruption("kind", each.model_copy(update={"kind": other}))
+        yield Corruption("kind", each.model_copy(update={"kind": "unknown"}))
+        yield Corruption("kind", each.model_copy(update={"kind": "advice"}))
+    for found in diagnosis.causes:
+        yield Corruption("kind", _said("", "unknown", found.cause))
 
 
 def _tricks(base: Statement, slot: str) -> Iterator[Corruption]:
@@ -113,7 +159,7 @@ def _tricks(base: Statement, slot: str) -> Iterator[Corruption]:
     for words in tables["direction"]:
         yield Corruption("direction", base.model_copy(update={"text": f"{base.text.rstrip('.')}, {words} before."}))
     for claim in tables["claim"]:
-        yield Corruption("cause claimed in words", _said(claim, "explanation"))
+        yield Corruption("cause claimed in words", _said(claim, "measured"))
         yield Corruption("cause claimed in words", base.model_copy(update={"text": f"{base.text} {claim}"}))
         yield Corruption("cause claimed in words", _said(claim, "advice", evidence=["A1"]))
 
@@ -141,7 +187,12 @@ def _other_subjects(statement: Statement, diagnosis: Diagnosis) -> Iterator[Corr
             )
 
 
-def _claims(diagnosis: Diagnosis) -> dict[str, Claim | None]:
+def _claimed(cause: str, truth: Truth) -> Statement:
+    """The statement that says so of a cause."""
+    return _said("", "unknown", cause) if truth == "open" else _said("", "causal", cause, truth)
+
+
+def _claims(diagnosis: Diagnosis) -> dict[str, Truth | None]:
     """Each cause with the claim that holds for it."""
     return {name: claim_of(diagnosis, name) for name in causes()}
 
@@ -166,7 +217,7 @@ def _comparisons(diagnosis: Diagnosis) -> Iterator[Statement]:
     for first, second in pairwise(parts):
         one, two = (_tables().parts.get(str(record.arguments["part"]), "") for record in (first, second))
         if one and two:
-            yield _said(f"{one} fills {{{first.id}}} of the step, {{than}} {two} with {{{second.id}}}.", "comparison")
+            yield _said(f"{one} fills {{{first.id}}} of the step, {{than}} {two} with {{{second.id}}}.", "measured")
 
 
 def _said(
@@ -182,8 +233,9 @@ def context_of(diagnosis: Diagnosis) -> CheckContext:
 
 
 def passes(text: str, context: CheckContext) -> bool:
-    """Return whether a statement, as JSON, would reach a reader."""
-    return not faults_of(Statement.model_validate_json(text), context)
+    """Return whether a statement, as JSON, would reach a reader as what it claims: not as a mere guess."""
+    made = Statement.model_validate_json(text)
+    return not faults_of(made, context) and not (made.claim == "present" and is_guess(made, context))
 
 
 @dataclass(frozen=True)

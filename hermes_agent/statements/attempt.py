@@ -14,10 +14,11 @@ from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.llm.structured import Structured
 from hermes_agent.llm.tool_loop import DialogueEvent, ToolStarted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, EvidenceRecord
-from hermes_agent.model.display import cause_title, on_ranks
+from hermes_agent.model.display import PART_TITLES, cause_title, on_ranks, rank_list
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Emit, Notice
-from hermes_agent.statements.checks import faults_of, template_of
+from hermes_agent.statements.checks import faults_of, is_guess, template_of
 from hermes_agent.statements.context import CheckContext, checks_of
+from hermes_agent.statements.graph import hypothesis_of, untested
 from hermes_agent.statements.record import MOST_STATEMENTS, Statement, Statements
 from hermes_agent.statements.slots import Slot, Template
 from prompts.load import render
@@ -28,6 +29,7 @@ MOST_COMPLAINTS = 12
 REASON_CHARS = 240
 ARGUMENT_CHARS = 80
 UNCITED = "the answer cites nothing of this run, so nothing in it can be checked; cite what it rests on"
+GUESS = "The model's guess:"
 QUOTED = re.compile(r"['\"{].*['\"}]", re.DOTALL)  # what a complaint repeats of a model's text
 Ask = Callable[[Sequence[Message]], Structured[Statements]]
 
@@ -39,13 +41,18 @@ def rendered(statement: Statement, context: CheckContext) -> str:
     text = "".join(_part(part, place, template, context) for place, part in enumerate(template.parts)).strip()
     if extra := [f"[{name}]" for name in dict.fromkeys(statement.evidence) if name not in shown]:
         end = text[-1:] if text[-1:] in ".?!" else ""
-        text = f"{text.removesuffix(end)} (see {', '.join(extra)}){end}".strip()
+        see = ", ".join(extra)
+        text = f"{text.removesuffix(end)} (see {see}){end}" if text else f"See {see}"
     text = text[:1].upper() + text[1:]
     text = text if not text or text[-1] in ".?!" else f"{text}."
-    if statement.kind == "cause" and statement.cause is not None:
-        return f"{_claim(statement, statement.cause, context)} {text}".strip()
-    general = statement.kind == "explanation" and statement.cause and context.found(statement.cause) is None
-    return f"In general, not about this run: {text}" if general else text
+    asked = statement.kind == "unknown" and text.endswith("?")
+    if statement.cause is None or statement.kind not in ("causal", "unknown") or asked:
+        return text
+    if is_guess(statement, context):
+        return _guess(statement, statement.cause, context)
+    if statement.claim == "about":
+        return text if context.found(statement.cause) else f"In general, not about this run: {text}"
+    return f"{_claim(statement, statement.cause, context)} {text}".strip()
 
 
 def _part(part: str | Slot, place: int, template: Template, context: CheckContext) -> str:
@@ -114,13 +121,34 @@ def _claim(statement: Statement, name: str, context: CheckContext) -> str:
     found = context.found(name)
     if statement.claim == "present" and found is not None:
         place = context.diagnosis.causes.index(found) + 1
-        return f"Cause {place}: {title}{on_ranks(found.ranks, (), found.stands_for)}{_cost(found, context)}."
+        spent = f", in {PART_TITLES[statement.part]}" if statement.part else ""
+        where = on_ranks(found.ranks, (), found.stands_for)
+        return f"Cause {place}: {title}{where}{spent}{_cost(found, context)}."
     checks = checks_of(context.diagnosis, name)
     names = ", ".join(f"`{check.analyzer}`" for check in checks)
     if statement.claim == "absent":
         return f"{title}: checked and not found ({names})."
-    reasons = [_why(check) for check in checks if check.status == "cannot_answer"]
-    return f"{title}: could not be checked ({reasons[0] if reasons else 'no check looks for it'})."
+    return f"{title}: could not be checked ({_open_because(name, context)})."
+
+
+def _open_because(name: str, context: CheckContext) -> str:
+    """The reason why a cause is open: its check, what would test its hypothesis, or that nothing looks for it."""
+    checks = checks_of(context.diagnosis, name)
+    if reasons := [_why(check) for check in checks if check.status == "cannot_answer"]:
+        return reasons[0]
+    if (hypothesis := untested(context.diagnosis, name)) is not None and hypothesis.next_test:
+        return f"{hypothesis.id} is {hypothesis.status}: {_lower(hypothesis.next_test.rstrip('.'))}"
+    return "no check looks for it" if not checks else "what was found of it does not reach the causes"
+
+
+def _guess(statement: Statement, name: str, context: CheckContext) -> str:
+    """The sentence of a guess: ours, without a figure, and with what keeps it a guess."""
+    ranks = f" on {rank_list(statement.ranks)}" if statement.ranks else ""
+    part = f", in {PART_TITLES[statement.part]}" if statement.part else ""
+    hypothesis = hypothesis_of(context.diagnosis, name)
+    known = f" ({hypothesis.id}, {hypothesis.status})" if hypothesis is not None else ""
+    why = _open_because(name, context)
+    return f"{GUESS} {_title(name, context)}{ranks}{part}{known}. Not established by this run: {why}."
 
 
 def _why(check: CheckRecord) -> str:
@@ -190,7 +218,7 @@ class _Attempt:
     @property
     def grounded(self) -> bool:
         """Return whether something that passed is about this run."""
-        return any(statement.kind == "cause" or cited_ids(text) for text, statement in self.passed.items())
+        return any(_about_run(text, statement) for text, statement in self.passed.items())
 
     def note(self) -> str:
         """A sentence for people about what was left out; of its text at most a single word is quoted."""
@@ -200,6 +228,13 @@ class _Attempt:
         count = f"{many} statements of the model were" if many > 1 else "A statement of the model was"
         reason = QUOTED.sub(lambda found: found[0] if len(found[0].split()) == 1 else "...", self.complaints[0][0])
         return f"{count} left out: {one_line(reason, REASON_CHARS).rstrip('.')}."
+
+
+def _about_run(text: str, statement: Statement) -> bool:
+    """Return whether a paragraph that passed says something of this run; a guess does not."""
+    claims = statement.kind == "causal" and statement.claim in ("present", "absent")
+    unknown = statement.kind == "unknown" and not text.endswith("?")
+    return bool(cited_ids(text)) or ((claims or unknown) and not text.startswith(GUESS))
 
 
 def checked_statements(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hermes_agent.evidence.ledger import quoted
-from hermes_agent.model.diagnosis import CauseRecord, EvidenceRecord
-from hermes_agent.statements.context import CheckContext, claim_of
-from hermes_agent.statements.record import TEXT_CHARS, Claim, Statement
+from hermes_agent.model.diagnosis import EvidenceRecord
+from hermes_agent.statements.context import CheckContext, Truth, claim_of
+from hermes_agent.statements.graph import edge_of, not_on_edge, shows_in, unfit_guess, untested
+from hermes_agent.statements.record import TEXT_CHARS, Statement
 from hermes_agent.statements.slots import Slot, SlotKind, Template, parsed
 from hermes_agent.statements.wording import (
     commands_of,
@@ -40,10 +41,10 @@ TO = re.compile(r"\bto(?: about)?\s*$", re.IGNORECASE)
 WAITED_FOR = re.compile(r"\b(?:for|of|until)\s*$", re.IGNORECASE)
 DEVICE = frozenset({"device", "gpu", "accelerator", "machine", "node", "cuda"})
 NEAR = 2  # words between a device and the word that judges it
-TRUTH: dict[Claim | None, str] = {
+TRUTH: dict[Truth | None, str] = {
     "present": "the diagnosis found {0}; its claim is present",
     "absent": "the diagnosis did not find {0}; its claim is absent",
-    "open": "the diagnosis did not find {0}, which could not be checked in this run; its claim is open",
+    "open": "the diagnosis did not find {0}, which could not be checked in this run; its statement is of kind unknown",
     None: "the diagnosis did not find {0}, but its checks are not clean; make no claim about it",
 }
 BETWEEN = re.compile(
@@ -128,7 +129,7 @@ def _about(statement: Statement, template: Template, context: CheckContext) -> f
     cited = (*statement.evidence, *template.values("advice", "case"))
     named = [statement.cause, *template.values("cause")]
     named += [index.cases[name].cause for name in cited if name in index.cases]
-    if statement.kind != "explanation":  # one of another cause is introduced as general
+    if statement.claim != "about":  # one of another cause is introduced as general
         named = [name for name in named if context.found(name) is not None]
     named += [index.advice[name].for_ for name in cited if name in index.advice]
     return frozenset().union(*map(subjects_of_cause, named))
@@ -229,7 +230,7 @@ def faults_of(statement: Statement, context: CheckContext) -> list[str]:
     form += _commands(template)
     if form:  # what follows relies on known ids
         return form
-    if statement.kind == "question" and _asks(template):
+    if statement.kind == "unknown" and _asked(statement) and _asks(template):
         return [*_of_kind(statement, template, context), *_granted(statement, template, context)]
     return [
         *_of_kind(statement, template, context),
@@ -266,34 +267,80 @@ def _exists(name: str) -> bool:
     return known is not None and (not mechanism or mechanism in known.mechanisms)
 
 
+def is_guess(statement: Statement, context: CheckContext) -> bool:
+    """Return whether the statement blames what the diagnosis did not find: it may be shown as a guess alone."""
+    blames = statement.kind == "causal" and statement.claim in ("present", "guess")
+    return blames and context.found(statement.cause) is None
+
+
+def _asked(statement: Statement) -> bool:
+    return statement.text.rstrip().endswith("?")
+
+
 def _of_kind(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
     """Yield what the kind of a statement demands of its fields and slots."""
-    cites = {name[0] for name in (*statement.evidence, *template.values("evidence"))}
-    empty = not statement.text.strip()
+    figures = [context.index.evidence[name] for name in template.values("evidence")]
+    if statement.kind != "causal" and (statement.claim or statement.ranks or statement.part):
+        yield "only a statement of kind causal has a claim, ranks and a part"
+    if statement.kind not in ("causal", "unknown") and not statement.text.strip():
+        yield "the text is empty"
     match statement.kind:
-        case "cause":
-            yield from _of_claim(statement, context)
-        case _ if empty or statement.claim is not None:
-            yield "the text is empty" if empty else "only a statement of kind cause has a claim"
-        case "symptom" if "E" not in cites:
-            yield "a symptom needs the slot of a figure, as {E7}"
-        case "advice" if not template.values("advice"):
-            yield "advice needs the slot of an advice, as {A1}"
-        case "question" if not statement.text.rstrip().endswith("?"):
-            yield "a question ends with a question mark"
-    if template.values("than") or statement.kind == "comparison":
-        figures = [context.index.evidence[name] for name in template.values("evidence")]
-        units = {record.unit for record in figures}
-        if statement.kind != "comparison" or len(figures) != 2 or len(units) != 1 or len(template.values("than")) != 1:
-            yield "a comparison has two figures of one unit and the slot {than} once"
-        elif not BETWEEN.fullmatch(plain_text(statement.text)):
-            yield "{than} stands between the two figures, in their sentence and before what the second one measures"
+        case "causal":
+            yield from _of_claim(statement, template, context)
+        case "unknown":
+            yield from _of_unknown(statement, template, context)
+        case "advice":
+            if not template.values("advice", "case"):
+                yield "advice needs the slot of an advice, as {A1}, or of a case, as {C1}"
+        case "measured" | "predicted":
+            yield from _of_figures(statement, template, context)
+    if template.values("than"):
+        yield from _of_comparison(statement, template, figures)
+
+
+def _of_figures(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
+    """Yield what keeps a statement from being measured or predicted."""
+    index = context.index.evidence
+    predicted = [name for name in template.values("evidence") if is_predicted(index[name])]
+    cites = bool(template.values("evidence", "verdict")) or any(name in index for name in statement.evidence)
+    if statement.kind == "predicted":
+        if not predicted:
+            yield "what is predicted needs the slot of a predicted figure"
+    elif predicted:
+        yield f"{predicted[0]} is predicted, so the statement is of kind predicted"
+    elif not cites:
+        yield "what is measured needs the slot of a figure, as {E7}"
+
+
+def _of_comparison(statement: Statement, template: Template, figures: Sequence[EvidenceRecord]) -> Iterator[str]:
+    """Yield what keeps ``{than}`` from standing between two figures of one unit."""
+    units = {record.unit for record in figures}
+    in_kind = statement.kind in ("measured", "predicted")
+    if not in_kind or len(figures) != 2 or len(units) != 1 or len(template.values("than")) != 1:
+        yield "a comparison has two figures of one unit and the slot {than} once"
+    elif not BETWEEN.fullmatch(plain_text(statement.text)):
+        yield "{than} stands between the two figures, in their sentence and before what the second one measures"
+
+
+def _of_unknown(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
+    """Yield why what cannot be told, or is asked, is not open in this run: a check or a hypothesis has to say so."""
+    if _asked(statement):
+        return
+    if (name := statement.cause) is None:
+        if not template.values("open", "verdict"):
+            yield "what cannot be told needs its check, as {open:io.data_loader}, or the cause that is open"
+        elif not statement.text.strip():
+            yield "the text is empty"
+        return
+    holds = claim_of(context.diagnosis, name)
+    if holds != "open" and untested(context.diagnosis, name) is None:
+        yield TRUTH[holds].format(name)
 
 
 def _of_causes(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
     """Causes that are named as if they had been found."""
     own, named = statement.cause, set(template.values("cause"))
-    if statement.kind in ("cause", "explanation"):
+    if statement.kind in ("causal", "unknown"):
         named.discard(own or "")
         if context.found(own) is None and own and template.values("rank", "step", "evidence"):
             yield f"{own} was not found, so it explains no figure of this run"
@@ -309,22 +356,42 @@ def _of_causes(statement: Statement, template: Template, context: CheckContext) 
             yield f"{record.id} is about {of_figure}"
 
 
-def _of_claim(statement: Statement, context: CheckContext) -> Iterator[str]:
-    if statement.cause is None or statement.claim is None:
-        yield "a statement of kind cause needs a cause and a claim"
+def _of_claim(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
+    """Yield why a causal statement is no edge of the diagnosis, and no guess that the run leaves open either."""
+    name = statement.cause
+    if name is None or statement.claim is None:
+        yield "a statement of kind causal needs a cause and a claim"
         return
-    holds, found = claim_of(context.diagnosis, statement.cause), context.found(statement.cause)
+    if statement.claim == "about":
+        if not statement.text.strip():
+            yield "the text is empty"
+        elif context.found(name) is not None:
+            yield from _off_the_edge(statement, template, context)
+        return
+    if is_guess(statement, context):
+        unfit = list(unfit_guess(context.diagnosis, name, statement.ranks, statement.part))
+        if statement.text.strip() or statement.evidence:
+            unfit.append("a guess has no text and no evidence")
+        if unfit:
+            yield "; ".join((TRUTH[claim_of(context.diagnosis, name)].format(name), *unfit))
+        return
+    holds = claim_of(context.diagnosis, name)
     if statement.claim != holds:
-        yield TRUTH[holds].format(statement.cause)
-    if found is not None:
-        for name in statement.evidence:
-            record = context.index.evidence.get(name)
-            if record is not None and not _belongs(record, found):
-                yield f"{name} ({record.metric}) is no evidence of {statement.cause}"
+        yield TRUTH[holds].format(name)
+    elif holds == "present":
+        yield from _off_the_edge(statement, template, context)
 
 
-def _belongs(record: EvidenceRecord, found: CauseRecord) -> bool:
-    """Return whether a figure is about a cause: it is listed with it, or about the same subject or the whole step."""
-    subjects = subjects_of_figure(record)
-    listed = record.id in (*found.evidence, *found.evidence_against)
-    return listed or not subjects or bool(subjects & subjects_of_cause(found.cause))
+def _off_the_edge(statement: Statement, template: Template, context: CheckContext) -> Iterator[str]:
+    """Yield where a statement about a found cause leaves its edge: other ranks, another part, other symptoms."""
+    edge = edge_of(context.diagnosis, statement.cause)
+    assert edge is not None
+    yield from not_on_edge(edge, statement.ranks, statement.part)
+    own, listed = subjects_of_cause(edge.cause.cause), edge.symptoms
+    for name in statement.evidence:
+        record = context.index.evidence.get(name)
+        if record is None:
+            continue
+        subjects = subjects_of_figure(record)
+        if name not in listed and ((subjects and not subjects & own) or not shows_in(record, edge)):
+            yield f"{name} ({record.metric}) is no evidence of {statement.cause}"

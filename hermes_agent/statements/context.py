@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.model.diagnosis import CauseRecord, CheckRecord, Diagnosis, EvidenceRecord
-from hermes_agent.statements.record import Claim
 from tools.analyzers.registry import checks_for
 
+Truth = Literal["present", "absent", "open"]
 FIGURE = re.compile(r"\d\s*(?:[mnuµ]?s|%|x|[kKMGT]?i?B)\b|%")
 CALL = re.compile(r"[a-z_]+\([a-z_]+=")  # a metric with its arguments, which a model chooses
 IN_CODE = re.compile(r"`([^`\n]{1,200})`")
@@ -46,8 +47,8 @@ def checks_of(diagnosis: Diagnosis, name: str) -> list[CheckRecord]:
     return [check for check in diagnosis.checks if check.analyzer in checks_for(cause, mechanism or None)]
 
 
-def claim_of(diagnosis: Diagnosis, name: str) -> Claim | None:
-    """The claim that holds for a cause; None where a check found something that is not among the causes."""
+def claim_of(diagnosis: Diagnosis, name: str) -> Truth | None:
+    """What holds for a cause; None where a check found something that is not among the causes."""
     if found_cause(diagnosis, name) is not None:
         return "present"
     statuses = {check.status for check in checks_of(diagnosis, name)}

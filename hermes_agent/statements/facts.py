@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 from hermes_agent.evidence.cases import case_fields, recalled_case
 from hermes_agent.evidence.citations import cited_ids, written
 from hermes_agent.llm.sanitize import fence, one_line
 from hermes_agent.model.diagnosis import CaseRecord, CauseRecord, Diagnosis, EvidenceRecord
 from hermes_agent.model.display import cause_title, on_ranks, plain, rank_count, rank_list
-from hermes_agent.statements.context import claim_of
+from hermes_agent.statements.context import Truth, claim_of
 from tools.knowledge.taxonomy import causes
 
 LINE_CHARS = 1_200
 CASE_FIELDS = ("Symptom", "Optimization", "Effect")
 DEPTHS = (6, 3, 2, 1)  # numbers of causes, tried until the facts are short enough
+SAID: Mapping[Truth, str] = MappingProxyType({"absent": "Claim absent", "open": "Unknown"})
 HOST_IN_FILE = re.compile(r"^(?P<host>[A-Za-z][\w.-]*?)_\d+\.\d+(?:\.\d+)*\.pt\.trace\.json")
 
 
@@ -90,10 +92,10 @@ def _id(cause: CauseRecord) -> str:
 
 
 def _claims(diagnosis: Diagnosis) -> list[str]:
-    """The causes that may be called absent, and those that are open."""
+    """The causes that may be called absent, and those that are unknown."""
     of_cause = {name: claim_of(diagnosis, name) for name in causes()}
-    names = {claim: [name for name in of_cause if of_cause[name] == claim] for claim in ("absent", "open")}
-    return [f"Claim {claim}: {', '.join(found) or 'none'}" for claim, found in names.items()]
+    names = {said: [name for name in of_cause if of_cause[name] == holds] for holds, said in SAID.items()}
+    return [f"{said}: {', '.join(found) or 'none'}" for said, found in names.items()]
 
 
 def _evidence(record: EvidenceRecord) -> str:

@@ -11,22 +11,29 @@ from pydantic import BaseModel, ConfigDict, Field
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.model.diagnosis import Diagnosis
 
-Kind = Literal["cause", "symptom", "comparison", "advice", "explanation", "question"]
-Claim = Literal["present", "absent", "open"]
+Kind = Literal["measured", "predicted", "causal", "advice", "unknown"]
+Claim = Literal["present", "absent", "guess", "about"]
+Part = Literal["compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle"]
 MOST_STATEMENTS = 14
 TEXT_CHARS = 600
 NAME_CHARS = 80
 
 
 class Statement(BaseModel):
-    """One sentence or two; ``cause`` may name a mechanism too, as ``slow_data_processing:too_few_workers``."""
+    """One sentence or two; ``cause`` may name a mechanism too, as ``slow_data_processing:too_few_workers``.
+
+    A causal statement is an edge of the diagnosis: ``cause`` on ``ranks`` spends time in ``part`` of the step, which
+    shows in the figures of ``evidence``.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     text: str = Field(default="", description="plain words with slots, no digits")
     kind: Kind
     cause: str | None = Field(default=None, description="id of the cause the statement is about")
-    claim: Claim | None = Field(default=None, description="kind cause only: present, absent or open")
+    claim: Claim | None = Field(default=None, description="kind causal only: present, absent, guess or about")
+    ranks: list[int] = Field(default_factory=list, description="kind causal only: where the cause is")
+    part: Part | None = Field(default=None, description="kind causal only: the part of the step it spends")
     evidence: list[str] = Field(default_factory=list, description="ids it rests on")
 
 

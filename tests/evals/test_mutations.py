@@ -19,7 +19,7 @@ REAL = (
     "tracelens/mi300_resnet_act_checkpoint.json.gz",
     "hta/critical_path_cuda_event_sync_multi_stream.json.gz",
 )
-KINDS = 13
+KINDS = 16
 TRUE_PASS = 0.99
 
 
@@ -43,7 +43,14 @@ def test_the_rank_that_others_wait_for_is_not_said_to_wait() -> None:
     wait = next(each.id for each in diagnosis.evidence if each.arguments.get("last_rank") == 1)
 
     def faults(text: str, cause: str | None = None) -> str:
-        return "; ".join(faults_of(Statement(text=text, kind="explanation", cause=cause), context))
+        return "; ".join(
+            faults_of(
+                Statement(
+                    text=text, kind="causal" if cause else "measured", cause=cause, claim="about" if cause else None
+                ),
+                context,
+            )
+        )
 
     assert faults(f"The others wait {{{wait}}} for {{rank:1}} in collectives.") == ""
     for ranks in ("{rank:1} waits", "{rank:0} and {rank:1} wait"):

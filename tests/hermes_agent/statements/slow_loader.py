@@ -18,6 +18,7 @@ from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Material
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.statements.record import Statement, Statements
+from hermes_agent.statements.wording import is_predicted
 from tests.hermes_agent.llm.scripted import ScriptedModel, Turn
 from tests.synthetic import RankBuilder, profile_of
 from tools.analyzers.registry import all_checks
@@ -119,11 +120,12 @@ def scripted(*turns: Turn) -> ScriptedModel:
 
 
 def statement(
-    text: str, kind: str = "symptom", cause: str | None = None, claim: str | None = None, *ids: str
+    text: str, kind: str | None = None, cause: str | None = None, claim: str | None = None, *ids: str
 ) -> Statement:
-    """One statement of a model."""
-    fields = {"text": text, "kind": kind, "cause": cause, "claim": claim, "evidence": list(ids)}
-    return Statement.model_validate(fields)
+    """One statement of a model; without a kind it is measured, or predicted where it cites such a figure."""
+    predicted = any(is_predicted(record) and f"{{{record.id}}}" in text for record in diagnosis().evidence)
+    kind = kind or ("predicted" if predicted else "measured")
+    return Statement.model_validate({"text": text, "kind": kind, "cause": cause, "claim": claim, "evidence": list(ids)})
 
 
 def answer_of(*statements: Statement) -> str:

@@ -33,18 +33,18 @@ WAIT = id_of("part_ms", part="data_wait", rank=0)
             f"A step would run 1.28x [{LOW}] (low end of the range) faster.",
         ),
         (
-            statement(f"Waiting for data fills {{{DATA}}}, {{than}} the host program with {{{HOST}}}.", "comparison"),
+            statement(f"Waiting for data fills {{{DATA}}}, {{than}} the host program with {{{HOST}}}."),
             f"Waiting for data fills 40.0 % [{DATA}], more than the host program with 4.47 % [{HOST}].",
         ),
         (
-            statement("Pinned copies run with the step.", "explanation", "slow_data_fetching"),
+            statement("Pinned copies run with the step.", "causal", "slow_data_fetching", "about"),
             "In general, not about this run: Pinned copies run with the step.",
         ),
-        (statement("This one shows first in the data, one of the loaders.", "cause", CAUSE, "present"), None),
-        (statement("Could the batches be read ahead?", "question"), "Could the batches be read ahead?"),
-        (statement("Is the network slow?", "question"), "Is the network slow?"),
-        (statement("Could it be {cause:slow_link}?", "question"), "Could it be a slow link?"),
-        (statement("Is there a slow network?", "question"), "Is there a slow network?"),
+        (statement("This one shows first in the data, one of the loaders.", "causal", CAUSE, "present"), None),
+        (statement("Could the batches be read ahead?", "unknown"), "Could the batches be read ahead?"),
+        (statement("Is the network slow?", "unknown"), "Is the network slow?"),
+        (statement("Could it be {cause:slow_link}?", "unknown"), "Could it be a slow link?"),
+        (statement("Is there a slow network?", "unknown"), "Is there a slow network?"),
         (statement(f"A step would take {{{STEP}}}."), None),
         (statement(f"{{A1}} would cut the step to {{{STEP}}}.", "advice"), None),
         (statement(f"{{A1}} would save {{{IMPACT}}} per step.", "advice"), None),
@@ -70,35 +70,38 @@ def test_true_statements_pass_and_read_well(made: Statement, text: str | None) -
         (statement(f"Waiting for data fills {{{DATA}}}, {{than}} the step."), "a comparison has two figures"),
         (statement(f"{{name:made_up}} waits {{{WAIT}}} for data."), "no evidence and no tool result has the name"),
         (statement(f"{{name:0}} waits {{{WAIT}}} for data."), "no evidence and no tool result has the name"),
-        (statement("The network is in use.", "explanation"), "'network' needs a figure"),
+        (statement("The network is in use."), "'network' needs a figure"),
         (statement("The network is in use.", "advice", None, None, "A1"), "'network' needs a figure"),
-        (statement("", "cause", "operator_dispatch", "absent"), "its claim is present"),
-        (statement("", "cause", CAUSE, "present", HOST), "is no evidence of slow_data_processing"),
-        (statement("Garbage collection stops {rank:0}.", "explanation", "garbage_collection"), "was not found"),
-        (statement(f"The loader takes {{{WAIT}}}.", "symptom", "slow_link"), "the diagnosis did not find slow_link"),
-        (statement(f"The loader takes {{{WAIT}}}.", "symptom", None, "present"), "only a statement of kind cause"),
-        (statement("The link is congested. Should it change?", "question"), "'congested' judges"),
-        (statement("When did the network throttle?", "question"), "'throttle' judges"),
-        (statement("Should {cause} be fixed?", "question", "slow_link"), "takes it for granted"),
-        (statement("Could the slow network be replaced?", "question"), "'slow' takes for granted"),
-        (statement("When did {cause:slow_link} start?", "question"), "the diagnosis did not find slow_link"),
-        (statement(f"A step takes {{{WAIT}}}, should it?", "question"), "what it measures: part_ms"),
-        (statement("The network resent packets.", "cause", "rdma_retransmission", "open"), "'network' needs a figure"),
+        (statement("", "causal", "operator_dispatch", "absent"), "its claim is present"),
+        (statement("", "causal", CAUSE, "present", HOST), "is no evidence of slow_data_processing"),
+        (statement("Garbage collection stops {rank:0}.", "causal", "garbage_collection", "about"), "was not found"),
+        (statement(f"The loader takes {{{WAIT}}}.", None, "slow_link"), "the diagnosis did not find slow_link"),
+        (statement(f"The loader takes {{{WAIT}}}.", None, None, "present"), "only a statement of kind causal"),
+        (statement("The link is congested. Should it change?", "unknown"), "'congested' judges"),
+        (statement("When did the network throttle?", "unknown"), "'throttle' judges"),
+        (statement("Should {cause} be fixed?", "unknown", "slow_link"), "takes it for granted"),
+        (statement("Could the slow network be replaced?", "unknown"), "'slow' takes for granted"),
+        (statement("When did {cause:slow_link} start?", "unknown"), "the diagnosis did not find slow_link"),
+        (statement(f"A step takes {{{WAIT}}}, should it?", "unknown"), "what it measures: part_ms"),
+        (statement("The network resent packets.", "unknown", "rdma_retransmission"), "'network' needs a figure"),
         (statement(f"This would save {{{STEP}}} per step."), "is the time of a step, no saving"),
         (statement(f"A step would take {{{IMPACT}}}."), "is what a step loses"),
         (statement(f"{{A1}} would cut the step to {{{IMPACT}}}.", "advice"), "is what a step loses"),
         (statement(f"Data loading would take {{{STEP}}}."), "what it measures: predicted_step_ms"),
         (statement(f"With {{cause:straggler}} fixed a step would take {{{STEP}}}."), f"{STEP} is about {CAUSE}"),
         (statement("Remove the training script.", "advice", None, None, "A1"), "advice needs the slot of an advice"),
-        (statement("The device is slow.", "explanation", CAUSE), "'device' is judged"),
-        (statement(f"The host program is slow with {{{HOST}}}.", "explanation", CAUSE), "no evidence of what"),
-        (statement(f"The host program takes {{{HOST}}}, which is excessive.", "explanation", CAUSE), "no evidence of"),
-        (statement(f"Data waits fill {{{DATA}}}, as long as the step.", "symptom", CAUSE), "'as long as'"),
-        (statement("The first rank waits for data.", "explanation", CAUSE), "'first rank'"),
-        (statement("The run performs well.", "explanation"), "'well' blames or clears"),
-        (statement(f"{{than}} data, {{{DATA}}}, host work fills {{{HOST}}}.", "comparison"), "stands between"),
-        (statement(f"Data fills {{{DATA}}}. Host work fills {{{HOST}}}, {{than}} it.", "comparison"), "stands between"),
-        (statement(f"Data fills {{{DATA}}}, {{than}} this, host work {{{HOST}}}.", "comparison"), "stands between"),
+        (statement("The device is slow.", "causal", CAUSE, "about"), "'device' is judged"),
+        (statement(f"The host program is slow with {{{HOST}}}.", "causal", CAUSE, "about"), "no evidence of what"),
+        (
+            statement(f"The host program takes {{{HOST}}}, which is excessive.", "causal", CAUSE, "about"),
+            "no evidence of",
+        ),
+        (statement(f"Data waits fill {{{DATA}}}, as long as the step.", None, CAUSE), "'as long as'"),
+        (statement("The first rank waits for data.", "causal", CAUSE, "about"), "'first rank'"),
+        (statement("The run performs well."), "'well' blames or clears"),
+        (statement(f"{{than}} data, {{{DATA}}}, host work fills {{{HOST}}}."), "stands between"),
+        (statement(f"Data fills {{{DATA}}}. Host work fills {{{HOST}}}, {{than}} it."), "stands between"),
+        (statement(f"Data fills {{{DATA}}}, {{than}} this, host work {{{HOST}}}."), "stands between"),
     ],
 )
 def test_false_statements_are_refused_with_a_reason(made: Statement, reason: str) -> None:
@@ -119,9 +122,9 @@ def test_a_name_that_only_the_model_asked_for_may_not_be_quoted() -> None:
 TOKENS = """data the waits {E1} {E6} {E7} {E9} {rank:0} {rank:9999999} {step:0} {than} {cause} {cause:straggler} {A1}
 {C1} {A1:how} {verdict} {open:memory.peak} {name:x} {} , . ( ) : ? \x1b ½ \u200b { } would faster network slow - /"""
 WORDS = st.sampled_from(TOKENS.replace("\n", " ").split(" "))
-KINDS = st.sampled_from(["cause", "symptom", "comparison", "advice", "explanation", "question"])
+KINDS = st.sampled_from(["causal", "measured", "predicted", "advice", "unknown"])
 CAUSES = st.sampled_from([None, CAUSE, f"{CAUSE}:too_few_workers", "slow_link", "", ":", "x:y"])
-CLAIMS = st.sampled_from([None, "present", "absent", "open"])
+CLAIMS = st.sampled_from([None, "present", "absent", "guess", "about"])
 
 
 @given(st.lists(WORDS, max_size=12), KINDS, CAUSES, CLAIMS, st.lists(st.sampled_from(["E1", "A1", "", "C7", "é"])))
@@ -142,11 +145,11 @@ PLANTED = CheckContext(
 @pytest.mark.parametrize(
     "made",
     [
-        statement(f"To remedy this, run {{name:{COMMAND}}}.", "explanation", CAUSE),
+        statement(f"To remedy this, run {{name:{COMMAND}}}.", "causal", CAUSE, "about"),
         statement(f"{{A1}}, or execute {{name:{COMMAND}}} on the machine.", "advice"),
         statement(f"First use {{name:{COMMAND}}}; a step would take {{{STEP}}}."),
-        statement(f"Could you type {{name:{COMMAND}}}?", "question"),
-        statement(f"{{name:{COMMAND}}} is what you need.", "explanation", CAUSE),
+        statement(f"Could you type {{name:{COMMAND}}}?", "unknown"),
+        statement(f"{{name:{COMMAND}}} is what you need.", "causal", CAUSE, "about"),
     ],
 )
 def test_a_name_of_the_run_never_becomes_a_command(made: Statement) -> None:

@@ -35,7 +35,7 @@ from tools.agent_tools.tool import NoArguments, Tool
 
 COST = id_of("cause_impact_ms", cause="slow_data_processing")
 STEP = id_of("step_time_ms", statistic="mean")
-OPEN = answer_of(statement("", "cause", "slow_link", "open"))
+OPEN = answer_of(statement("", "unknown", "slow_link"))
 OPEN_TEXT = f"{capital(cause_title('slow_link', None))}: could not be checked"
 FIRST_NEW = f"E{len(diagnosis().evidence) + 1}"
 
@@ -108,7 +108,7 @@ def test_the_repair_may_read_on_in_an_earlier_result(tmp_path: Path) -> None:
 
 def test_a_kernel_that_gives_orders_stays_fenced_data(tmp_path: Path) -> None:
     about = discussion()
-    obedient = answer_of(statement("The network is fine.", "cause", "slow_link", "absent"))
+    obedient = answer_of(statement("The network is fine.", "causal", "slow_link", "absent"))
     model = scripted(call("find_events", rank=0, group_by="name"), obedient, obedient)
     outcome, _ = asked(tmp_path, model, about)
     assert isinstance(outcome, Declined)
@@ -175,7 +175,7 @@ def test_a_model_that_only_calls_tools_is_stopped(tmp_path: Path) -> None:
 
 
 def test_an_answer_about_something_else_is_refused(tmp_path: Path) -> None:
-    text = answer_of(statement("Pinned pages let the copy run with the host.", "explanation", "slow_data_fetching"))
+    text = answer_of(statement("Pinned pages let the copy run with the host.", "causal", "slow_data_fetching", "about"))
     outcome, listener = asked(tmp_path, scripted(text, text), discussion())
     assert isinstance(outcome, Declined)
     assert "cites nothing of this run" in outcome.reason
