@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 
 _CHANGING = threading.Lock()  # of the list of finders, which is replaced because other threads walk through it
-Functions = Mapping[str, Mapping[str, Callable[[], object]]]  # by module and name
+Functions = Mapping[str, Mapping[str, Callable[..., object]]]  # by module and name
 
 
 class NotCalled:

@@ -8,7 +8,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, cast
 
 from case_library.retrieval.embedding_choice import EmbeddingError
-from case_library.stand_ins import stand_ins
+from case_library.stand_ins import Functions, stand_ins
 from tools.errors import HermesError
 
 if TYPE_CHECKING:
@@ -18,12 +18,20 @@ if TYPE_CHECKING:
 
 COLLECTION = "cases"
 BATCH = 1000
-# What Chroma exports its telemetry with, which stays off, its clients that await, the check of the settings of its
-# embedding functions, of which none is used, and the command that httpx brings along.
+# What Chroma exports its telemetry with, which stays off, its clients that await, its embedding functions, of which
+# none is used, with the check of their settings, and the command that httpx brings along.
 NEVER_CALLED = (
     *("opentelemetry.exporter", "opentelemetry.sdk", "jsonschema", "httpx._main"),
-    *("chromadb.api.async_api", "chromadb.api.async_client"),
+    *("chromadb.api.async_api", "chromadb.api.async_client", "chromadb.utils.embedding_functions"),
 )
+
+
+def _as_it_is(function: object) -> object:
+    return function
+
+
+# Chroma's check that its methods override others of the same form, done each time that it is imported.
+UNCHECKED: Functions = {"overrides": {"override": _as_it_is, "overrides": _as_it_is, "EnforceOverrides": object}}
 
 
 class CaseIndexError(HermesError):
@@ -63,8 +71,9 @@ class ChromaStore:
 
 def chroma() -> ModuleType:
     """Chroma, imported without what it never calls here."""
-    with stand_ins(*NEVER_CALLED):
+    with stand_ins(*NEVER_CALLED, *UNCHECKED, known=UNCHECKED):
         import chromadb
+        import chromadb.api.rust  # it would be imported with the first client, and overrides with it
     return chromadb
 
 

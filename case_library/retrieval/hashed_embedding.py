@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import zlib
-from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -16,6 +15,7 @@ DIMENSION = 2048
 NGRAM_SIZES = (4, 5)
 NGRAM_WEIGHT = 0.35
 CLOSE_ANGLE = 0.4  # cosine of texts about the same thing under this embedding
+NONE = np.zeros(0, dtype=np.int64)
 Vector = NDArray[np.float32]
 
 
@@ -57,26 +57,25 @@ def text_counts(texts: Sequence[str]) -> NDArray[np.float64]:
 def _counts(texts: tuple[str, ...]) -> NDArray[np.float64]:
     counts = np.zeros((len(texts), DIMENSION))
     for row, text in zip(counts, texts, strict=True):
-        features: Counter[str] = Counter()
-        for word in terms(text):
-            features.update(_features(word))
-        features.update("w:" + concept for concept in lexicon().concepts(text))
-        for feature, count in features.items():
-            row[_bucket(feature)] += count * (1.0 if feature[0] == "w" else NGRAM_WEIGHT)
+        words = terms(text)
+        whole = np.bincount([*map(_bucket, words), *map(_bucket, lexicon().concepts(text))], minlength=DIMENSION)
+        ngrams = np.bincount(np.concatenate([NONE, *map(_ngrams, words)]), minlength=DIMENSION)
+        row[:] = whole + NGRAM_WEIGHT * ngrams
     counts.setflags(write=False)
     return counts
 
 
 @lru_cache(WORDS_KEPT)
-def _features(word: str) -> tuple[str, ...]:
+def _bucket(word: str) -> int:
+    return zlib.crc32(b"w:" + word.encode()) % DIMENSION
+
+
+@lru_cache(WORDS_KEPT)
+def _ngrams(word: str) -> NDArray[np.int64]:
+    """The buckets of the n-grams of a word with its ends marked."""
     padded = f"<{word}>"
-    ngrams = ("n:" + padded[start : start + size] for size in NGRAM_SIZES for start in range(len(padded) - size + 1))
-    return ("w:" + word, *ngrams)
-
-
-@lru_cache(8 * WORDS_KEPT)
-def _bucket(feature: str) -> int:
-    return zlib.crc32(feature.encode()) % DIMENSION
+    ngrams = (padded[start : start + size] for size in NGRAM_SIZES for start in range(len(padded) - size + 1))
+    return np.array([zlib.crc32(b"n:" + ngram.encode()) % DIMENSION for ngram in ngrams], dtype=np.int64)
 
 
 def unit_vectors(rows: Vector) -> Vector:

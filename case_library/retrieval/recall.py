@@ -7,7 +7,7 @@ import json
 import shutil
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -118,7 +118,7 @@ def _build(folder: Path, contents: Mapping[Path, bytes], own: Mapping[Path, byte
     embedding = embedding_choice.open_embedding(choice, stored)
     (folder / STORE).mkdir(parents=True)
     build_store(folder / STORE, embedding, [case.id for case in embedded], texts)
-    _write_json(folder / CARDS, [asdict(card_of(case)) for case in cases])
+    _write_json(folder / CARDS, [vars(card_of(case)) for case in cases])
     _write_json(folder / EMBEDDING, stored)
     _write_json(folder / LEFT_OUT, private.left_out)
     _write_json(folder / MANIFEST, _checksums(folder))

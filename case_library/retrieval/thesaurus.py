@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 WINDOW = 10  # words that the parts of a sense may lie apart, about one clause
 UNSPACED_WINDOW = 30  # letters, in scripts without spaces between words
 UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # letters of such scripts
 CLASS = "@"  # begins the name of a class
 STEM = "*"  # ends a word that stands for all that begin like it
+WORDS_KEPT = 1 << 14  # words whose classes are kept, since most words occur again and again
 FAR = 1 << 20  # places of unspaced phrases count from here, so that they never meet those of words
 
 Pieces = Callable[[str], list[str]]  # a text to the trimmed parts of its words
@@ -23,6 +24,7 @@ class Sense:
 
     concept: str
     elements: tuple[str, ...]
+    classes: frozenset[str]
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,16 @@ class Thesaurus:
     unspaced: Mapping[str, tuple[str, ...]]
     senses: Mapping[str, tuple[Sense, ...]]
     causes: Mapping[str, tuple[str, ...]]
+    _classes_of: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def concepts(self, text: str, parts: Sequence[str]) -> dict[str, str]:
         """The concepts of a text given also in its parts, each with the words that mean it."""
         places = self._places(text, parts)
         found: dict[str, str] = {}
+        there = places.keys()
         for name in [name for name in places if name in self.senses]:
             for sense in self.senses[name]:
-                if sense.concept in found or not all(element in places for element in sense.elements):
+                if sense.concept in found or not there >= sense.classes:
                     continue
                 chosen = _near([places[element] for element in sense.elements])
                 if chosen:
@@ -58,11 +62,8 @@ class Thesaurus:
         """By class the places in the text where it occurs, with the word there."""
         places: defaultdict[str, dict[int, str]] = defaultdict(dict)
         for place, part in enumerate(parts):
-            for name in self.words.get(part, ()):
+            for name in self._classes(part):
                 places[name][place] = part
-            for length in range(3, len(part) + 1):
-                for name in self.stems.get(part[:length], ()):
-                    places[name][place] = part
             for phrase, name in self.phrases.get(part, ()):
                 if _begins(parts[place : place + len(phrase)], phrase):
                     places[name][place] = " ".join(parts[place : place + len(phrase)])
@@ -72,6 +73,16 @@ class Thesaurus:
                 for name in names if at >= 0 else ():
                     places[name][FAR + at] = written
         return places
+
+    def _classes(self, part: str) -> tuple[str, ...]:
+        """The classes of a word by itself or by how it begins."""
+        known = self._classes_of.get(part)
+        if known is None:
+            beginnings = (part[:length] for length in range(3, len(part) + 1))
+            known = (*self.words.get(part, ()), *(name for stem in beginnings for name in self.stems.get(stem, ())))
+            if len(self._classes_of) < WORDS_KEPT:
+                self._classes_of[part] = known
+        return known
 
 
 def _begins(parts: Sequence[str], phrase: Sequence[str]) -> bool:
@@ -122,7 +133,7 @@ def parse_thesaurus(text: str, pieces: Pieces) -> Thesaurus:
         causes[cause].append(concept)
         for written in alternatives:
             elements = tuple(element.strip() for element in written.split("+"))
-            senses[elements[0]].append(Sense(concept, elements))
+            senses[elements[0]].append(Sense(concept, elements, frozenset(elements)))
             classes |= {element: [element] for element in elements if not element.startswith(CLASS)}
     unknown = sorted({name for rows in senses.values() for row in rows for name in row.elements} - set(classes))
     if unknown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache, lru_cache
@@ -43,7 +43,7 @@ def surface_forms(text: str) -> dict[str, str]:
 
 def pieces(text: str) -> list[str]:
     """The trimmed parts of all words in order, fillers included, by which phrases are compared."""
-    return [trim(part) for token in _tokens(text) for part in _parts(token)]
+    return [piece for token in _tokens(text) for piece in _trimmed(token)]
 
 
 def _tokens(text: str) -> list[str]:
@@ -60,6 +60,11 @@ def _forms(token: str) -> tuple[str, ...]:
     whole = parts[0] if _ACRONYMS.fullmatch(token) else token.lower().strip("_")
     forms = [whole] if len(parts) < 2 else [whole, *parts]
     return tuple(trim(form) for form in forms if len(form) > 1 and not form.isdigit() and form not in filler())
+
+
+@lru_cache(WORDS_KEPT)
+def _trimmed(token: str) -> tuple[str, ...]:
+    return tuple(trim(part) for part in _parts(token))
 
 
 @lru_cache(WORDS_KEPT)
@@ -112,23 +117,23 @@ class Lexicon:
 
     def concepts(self, text: str, correct: Callable[[str], str] = str) -> dict[str, str]:
         """The concept terms of a text, each with the phrase that first gave it; ``correct`` spells a word."""
-        found = self._found(text, correct)
-        senses = self.thesaurus.concepts(text, [correct(part) for part in pieces(text)]) if self.thesaurus else {}
+        parts = [*map(correct, pieces(text))]
+        found = self._found(text, parts)
+        senses = self.thesaurus.concepts(text, parts) if self.thesaurus else {}
         named = {name: written for name, written in found.items() if name[0] not in OTHER + PACE}
         return {MARK + name: written for name, written in (senses | named).items()}
 
     def speaks_of_pace(self, text: str) -> bool:
         """Return whether a text has a word for how long something takes."""
-        return any(name.startswith(PACE) for name in self._found(text, str))
+        return any(name.startswith(PACE) for name in self._found(text, pieces(text)))
 
     def other_topics(self, text: str) -> dict[str, str]:
         """Return the topics of a text that no case is about, each with the phrase that first gave it."""
-        found = self._found(text, str)
+        found = self._found(text, pieces(text))
         return {name.strip(OTHER + " "): written for name, written in found.items() if name.startswith(OTHER)}
 
-    def _found(self, text: str, correct: Callable[[str], str]) -> dict[str, str]:
+    def _found(self, text: str, parts: Sequence[str]) -> dict[str, str]:
         found: dict[str, str] = {}
-        parts = [correct(part) for part in pieces(text)]
         for place, first in enumerate(parts):
             for phrase in self.spaced.get(first, ()):
                 if tuple(parts[place : place + len(phrase.parts)]) == phrase.parts:
