@@ -47,8 +47,11 @@ def plugin_steps(rank: RankProfile) -> pd.DataFrame:
     operations = work.size().reindex(steps.index, fill_value=0)
     if not operations.any():
         return steps
-    device = np.setdiff1d(np.concatenate((rank.kernels, rank.copies)), links["device_row"].to_numpy()[inside])
-    earlier = rank.end[device][rank.end[device] < work["start_ns"].min().reindex([0], fill_value=NEVER).iloc[0]]
+    others = np.zeros(len(rank.end), dtype=bool)
+    others[rank.kernels] = others[rank.copies] = True
+    others[links["device_row"].to_numpy()[inside]] = False
+    ended = rank.end[others]
+    earlier = ended[ended < work["start_ns"].min().reindex([0], fill_value=NEVER).iloc[0]]
     device_end = work["end_ns"].max().reindex(steps.index, fill_value=0).to_numpy()
     before = max(int(earlier.max(initial=0)), int(host_start[0]))
     reached = np.maximum.accumulate(np.append(before, np.maximum(host_end, device_end)))

@@ -112,13 +112,13 @@ def repeated(profile: Profile, rank: int) -> pd.DataFrame:
     if passes.empty:
         return passes
     grouped = passes.sort_values(["number", "bytes"]).groupby(["update", "number"])
-    exchanged = grouped["bytes"].apply(tuple).reset_index()
-    exchanged = exchanged.merge(passes.groupby("update")["updates"].first().reset_index(), on="update")
-    again = []
-    for _, own in exchanged.groupby("update"):
-        same = own[(own["bytes"] == own["bytes"].iloc[-1]) & (own["bytes"].map(sum) >= LEAST_BYTES)]
-        again += same["number"].tolist()[: -int(own["updates"].iloc[0])]
-    kept: pd.DataFrame = passes[passes["number"].isin(again)]
+    exchanged = grouped["bytes"].agg(sizes=tuple, bytes="sum").reset_index()
+    exchanged["sizes"] = pd.factorize(exchanged["sizes"])[0]
+    exchanged["updates"] = exchanged["update"].map(passes.groupby("update")["updates"].first())
+    last = exchanged.groupby("update")["sizes"].transform("last")
+    same = exchanged[(exchanged["sizes"] == last) & (exchanged["bytes"] >= LEAST_BYTES)]
+    later = same.groupby("update").cumcount(ascending=False)  # passes of these sizes before the same update
+    kept: pd.DataFrame = passes[passes["number"].isin(same.loc[later >= same["updates"], "number"])]
     return kept
 
 
