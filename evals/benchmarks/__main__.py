@@ -1,8 +1,9 @@
 """``python -m evals.benchmarks``: the speed of Hermes, next to HTA's where HTA does the same.
 
-Parts: the four big traces (pairs against HTA), ``checks`` (CPU time of every check on them) and ``commands`` (what each
-command costs to start). Compares the ratios with the committed ones and fails where one has become worse by more than a
-quarter; ``--out`` stores what was measured, part by part.
+Parts: the four big traces (pairs against HTA), ``checks`` (CPU time of every check on them), ``commands`` (what each
+command costs to start), ``many`` (runs of many ranks) and ``join`` (of the collectives of 10,000 ranks). Compares the
+ratios with the committed ones and fails where one has become worse by more than a quarter; ``--out`` stores what was
+measured, part by part.
 """
 
 from __future__ import annotations
@@ -20,13 +21,16 @@ from evals.benchmarks import results as stored
 from evals.benchmarks.against_hta import measured_pair
 from evals.benchmarks.big_traces import SHAPES, Enlarged, enlarge
 from evals.benchmarks.command_cost import measured_commands
+from evals.benchmarks.join import measured_join
 from evals.benchmarks.process import surroundings
+from evals.benchmarks.reduce_cost import measured_ranks
 from evals.benchmarks.report import report, summary
 from evals.benchmarks.results import CheckCosts, ChecksResult, CommandsResult, Results, ShapeResult
 
 SLOWER = 5  # exit code, as of `compare --fail-on-regression`
-CHECKS, COMMANDS = "checks", "commands"
-PARTS = (*(shape.name for shape in SHAPES), CHECKS, COMMANDS)
+CHECKS, COMMANDS, MANY, JOIN = "checks", "commands", "many", "join"
+PARTS = (*(shape.name for shape in SHAPES), CHECKS, COMMANDS, MANY, JOIN)
+JOINED = (10_000, 2_500)  # ranks, and collectives of each
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -36,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--megabytes", type=int, default=460, help="size of each enlarged trace, uncompressed")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--runs", type=int, default=5, help="runs of each command")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[64, 512, 1024], help="sizes of the runs of many ranks")
     parser.add_argument("--peer-python", default=sys.executable, help="python with HolisticTraceAnalysis installed")
     parser.add_argument("--traces", type=Path, help="folder to make the big traces in, and to find them again")
     parser.add_argument("--out", type=Path, help="folder to write RESULTS.md and results.json to")
@@ -67,6 +72,19 @@ def _store(part: Results, folder: Path) -> None:
 
 def _measured(parts: Sequence[str], args: argparse.Namespace, traces: Path, cache: Path) -> Iterator[Results]:
     """The results of one part after the other."""
+    yield from _on_big_traces(parts, args, traces, cache)
+    if COMMANDS in parts:
+        begun = stored.load()
+        costs = measured_commands(args.runs)
+        yield Results(commands=CommandsResult(stored.conditions(begun), args.runs, costs))
+    if MANY in parts:
+        for ranks in args.ranks:
+            yield Results(ranks={ranks: measured_ranks(ranks, traces / f"many-{ranks}")})
+    if JOIN in parts:
+        yield Results(join=measured_join(traces / JOIN, *JOINED))
+
+
+def _on_big_traces(parts: Sequence[str], args: argparse.Namespace, traces: Path, cache: Path) -> Iterator[Results]:
     checks: dict[str, CheckCosts] = {}
     begun = stored.load()
     for shape in SHAPES:
@@ -83,10 +101,6 @@ def _measured(parts: Sequence[str], args: argparse.Namespace, traces: Path, cach
             checks[shape.name] = _check_costs(trace)
     if checks:
         yield Results(checks=ChecksResult(stored.conditions(begun), checks))
-    if COMMANDS in parts:
-        begun = stored.load()
-        costs = measured_commands(args.runs)
-        yield Results(commands=CommandsResult(stored.conditions(begun), args.runs, costs))
 
 
 def _made(sources: Sequence[Path], folder: Path, megabytes: int) -> Enlarged:

@@ -1,9 +1,9 @@
-"""``python -m evals.benchmarks.join FOLDER``: seconds and peak memory of the join of summaries, against two engines.
+"""Seconds and peak memory of the join of summaries, against two engines.
 
-Writes the summary files of ``--ranks`` ranks with ``--collectives`` each (hosts of eight share tensors, the ranks of a
-shard reduce gradients together), and the same rows as one Parquet table. Each engine answers in a process of its own
-who causes waiting and who waits: "summaries" is the join of the product, which reads one file after the other and adds
-exact exposed waiting; "duckdb" (where it is installed) and "pyarrow" group and join the one table.
+Writes the summary files of many ranks (hosts of eight share tensors, the ranks of a shard reduce gradients together),
+and the same rows as one Parquet table. Each engine answers in a process of its own (``python -m evals.benchmarks.join
+FOLDER ENGINE``) who causes waiting and who waits: "summaries" is the join of the product, which reads one file after
+the other and adds exact exposed waiting; "duckdb" (where it is installed) and "pyarrow" group and join the one table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
@@ -27,6 +27,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from evals.benchmarks.process import cost_of
+from evals.benchmarks.results import EngineCost, JoinResult, conditions, load
 from tools.sources.trace_file import TraceFacts, TraceMetadata
 from tools.summaries.file import decode, encode
 from tools.summaries.join import SummarizedTrace, join
@@ -166,40 +167,33 @@ ENGINES: dict[str, Callable[[Path], pd.DataFrame]] = {
 }
 
 
-def measured(folder: Path) -> Iterator[str]:
-    """A row of a table for each engine, and whether it agrees with the first one."""
-    yield "| engine | seconds | peak MiB | caused waiting of all ranks, s |"
-    yield "|---|---|---|---|"
+def measured_join(folder: Path, ranks: int, collectives: int) -> JoinResult:
+    """The cost of each engine that is installed; the files are written where they are missing."""
+    if not (folder / TABLE).exists():
+        write(folder, ranks, collectives, workers=os.cpu_count() or 1)
+    begun, engines = load(), {}
     for name in ENGINES:
         if name == "duckdb" and find_spec("duckdb") is None:
             continue
-        cost = cost_of(
-            [sys.executable, "-m", __name__ if __name__ != "__main__" else NAME, str(folder), "--only", name], {}
-        )
-        seconds, total = cost.output.split()
-        yield f"| {name} | {float(seconds):.1f} | {cost.peak_mib:.0f} | {float(total):.3f} |"
+        cost = cost_of([sys.executable, "-m", NAME, str(folder), name], {})
+        seconds, total = map(float, cost.output.split())
+        engines[name] = EngineCost(seconds, cost.peak_mib, total)
+        print(f"join by {name}: {seconds:.1f} s, {cost.peak_mib:.0f} MiB", file=sys.stderr)
+    return JoinResult(conditions(begun), ranks, collectives, engines)
 
 
 NAME = "evals.benchmarks.join"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Write the files where they are missing and print the table."""
+    """Run one engine and print its seconds and the waiting that all ranks cause."""
     parser = argparse.ArgumentParser(prog=f"python -m {NAME}", description=__doc__)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--ranks", type=int, default=10_000)
-    parser.add_argument("--collectives", type=int, default=2_500)
-    parser.add_argument("--only", choices=tuple(ENGINES), help="run one engine here: prints seconds and total")
+    parser.add_argument("engine", choices=tuple(ENGINES))
     args = parser.parse_args(argv)
-    if args.only:
-        begun = time.perf_counter()
-        table = ENGINES[args.only](args.folder)
-        print(time.perf_counter() - begun, float(table["caused_ns"].sum()) / 1e9)
-        return 0
-    if not (args.folder / TABLE).exists():
-        write(args.folder, args.ranks, args.collectives, workers=os.cpu_count() or 1)
-    for line in measured(args.folder):
-        print(line, flush=True)
+    begun = time.perf_counter()
+    table = ENGINES[args.engine](args.folder)
+    print(time.perf_counter() - begun, float(table["caused_ns"].sum()) / 1e9)
     return 0
 
 

@@ -1,81 +1,37 @@
-"""Cost of ``hermes-dx reduce`` by the number of ranks: ``python -m evals.benchmarks.reduce_cost --ranks 64 512 1024``.
-
-Runs of many ranks (``evals.benchmarks.many_ranks``) are reduced from an empty folder, and once more with all summaries
-there. Seconds per rank are of the whole command; memory is the largest sum over its processes (PSS).
-"""
+"""Cost of a run of many ranks: ``hermes-dx reduce`` from an empty folder, once more, and the whole diagnosis."""
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import platform
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 from evals.benchmarks.many_ranks import ManyRanks, write
-from evals.benchmarks.process import Cost, cost_of
+from evals.benchmarks.process import cost_of
+from evals.benchmarks.results import RanksCost, conditions, load
 
 STEPS, LAYERS = 8, 4
+PROGRAM = (sys.executable, "-m", "hermes_agent.cli.main")
 
 
-@dataclass(frozen=True)
-class Row:
-    """A run of so many ranks, reduced from nothing and once more."""
+def measured_ranks(ranks: int, traces: Path) -> RanksCost:
+    """The cost for so many ranks, whose traces are written where they are missing.
 
-    ranks: int
-    trace_mb: float  # all traces, compressed
-    first: Cost
-    again: Cost
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the benchmark and print the table as Markdown."""
-    parser = argparse.ArgumentParser(prog="python -m evals.benchmarks.reduce_cost", description=__doc__)
-    parser.add_argument("--ranks", type=int, nargs="+", default=[64, 512, 1024])
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--layers", type=int, default=LAYERS)
-    args = parser.parse_args(argv)
-    rows = [measured(ManyRanks(ranks=ranks, steps=args.steps, layers=args.layers)) for ranks in args.ranks]
-    print(report(rows))
-    return 0
-
-
-def measured(run: ManyRanks) -> Row:
-    """The cost of reducing the run; an AssertionError where a summary is missing."""
+    ``RuntimeError`` where a summary is missing or is made twice.
+    """
+    if not traces.is_dir():
+        made = traces.with_name(f"{traces.name}.new")
+        write(ManyRanks(ranks=ranks, steps=STEPS, layers=LAYERS), made)
+        made.rename(traces)
+    size, begun = sum(path.stat().st_size for path in traces.iterdir()), load()
     with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
-        traces, out = Path(folder) / "run", Path(folder) / "summaries"
-        paths = write(run, traces)
-        size = sum(path.stat().st_size for path in paths)
-        command = [sys.executable, "-m", "hermes_agent.cli.main", "reduce", str(traces), "--out", str(out), "--json"]
         own_cache = {"HERMES_DX_CACHE_DIR": str(Path(folder) / "cache")}
-        costs = [cost_of(command, own_cache) for _ in range(2)]
-        for cost, made in zip(costs, (True, False), strict=True):
-            assert [row["made"] for row in json.loads(cost.output)["summaries"]] == [made] * run.ranks
-        print(f"{run.ranks} ranks: {costs[0].seconds:.1f} s, {costs[0].peak_mib:.0f} MiB", file=sys.stderr)
-        return Row(run.ranks, size / 1e6, *costs)
-
-
-def report(rows: Sequence[Row]) -> str:
-    """The table as Markdown."""
-    lines = [
-        f"{os.cpu_count()} cores, Python {platform.python_version()}",
-        "",
-        "| ranks | traces, MB | s | s per rank | CPU s per rank | peak MiB | again, s | again, peak MiB |",
-        "|---|---|---|---|---|---|---|---|",
-    ]
-    for row in rows:
-        first, again = row.first, row.again
-        figures = (first.seconds / row.ranks, first.cpu_s / row.ranks)
-        lines.append(
-            f"| {row.ranks:,} | {row.trace_mb:.1f} | {first.seconds:.1f} | {figures[0]:.3f} | {figures[1]:.3f} "
-            f"| {first.peak_mib:.0f} | {again.seconds:.1f} | {again.peak_mib:.0f} |"
-        )
-    return "\n".join(lines)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        reduce = [*PROGRAM, "reduce", str(traces), "--out", str(Path(folder) / "summaries"), "--json"]
+        costs = [cost_of(reduce, own_cache) for _ in range(2)]
+        for cost, expected in zip(costs, (True, False), strict=True):
+            if [row["made"] for row in json.loads(cost.output)["summaries"]] != [expected] * ranks:
+                raise RuntimeError(f"not every one of {ranks} summaries was {'made' if expected else 'there'}")
+        costs.append(cost_of([*PROGRAM, "diagnose", str(traces), "--no-llm"], own_cache))
+    return RanksCost(conditions(begun), size / 1e6, *(replace(cost, output="") for cost in costs))

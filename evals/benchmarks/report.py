@@ -11,6 +11,8 @@ from evals.benchmarks.results import (
     ChecksResult,
     CommandsResult,
     Conditions,
+    JoinResult,
+    RanksCost,
     Results,
     ShapeResult,
     ratios_of,
@@ -42,6 +44,10 @@ def report(results: Results) -> str:
         lines += _checks(results.checks)
     if results.commands:
         lines += _commands(results.commands)
+    if results.ranks:
+        lines += _ranks(results.ranks)
+    if results.join:
+        lines += _join(results.join)
     return "\n".join(lines)
 
 
@@ -148,6 +154,44 @@ def _commands(result: CommandsResult) -> Iterator[str]:
         figures = [f"{cost.cpu_s:.2f}", f"{cost.shown_s:.2f}", f"{cost.seconds:.2f}", peak]
         rows.append([f"`{name}`", *figures, ", ".join(cost.packages)])
     yield from table(["command", "CPU s", "s to first output", "s in all", "MiB", "packages imported"], rows)
+
+
+def _ranks(results: Mapping[int, RanksCost]) -> Iterator[str]:
+    yield "## Runs of many ranks"
+    yield ""
+    yield "`hermes-dx reduce` from an empty folder and once more, with all summaries there, then `hermes-dx diagnose` "
+    yield "from an empty cache. Memory is that of all processes; it should not depend on the number of ranks."
+    yield ""
+    rows = []
+    for ranks, cost in sorted(results.items()):
+        first, whole = cost.reduced, cost.diagnosed
+        rows.append(
+            [
+                f"{ranks:,}",
+                f"{cost.trace_mb:.1f}",
+                *(f"{first.seconds:.1f}", f"{first.seconds / ranks:.3f}", f"{first.cpu_s / ranks:.3f}"),
+                *(f"{first.peak_mib:.0f}", f"{cost.again.seconds:.1f}", f"{cost.again.peak_mib:.0f}"),
+                *(f"{whole.seconds:.1f}", f"{whole.seconds / ranks:.3f}", f"{whole.peak_mib:.0f}"),
+                _where(cost.conditions),
+            ]
+        )
+    reduced = ["reduce s", "s per rank", "CPU s per rank", "MiB", "again s", "MiB"]
+    yield from table(["ranks", "traces MB", *reduced, "diagnose s", "s per rank", "MiB", "measured"], rows)
+
+
+def _join(result: JoinResult) -> Iterator[str]:
+    rows = result.ranks * result.collectives
+    yield f"## Join of {result.ranks:,} ranks"
+    yield ""
+    yield f"{result.collectives:,} collectives each, {rows / 1e6:.0f} million rows ({_where(result.conditions)}). "
+    yield "`summaries` is the join of the product, from one file for each rank; the others read the same rows as one "
+    yield "table, which would have to be made from these files first."
+    yield ""
+    cells = [
+        [f"`{name}`", f"{cost.seconds:.1f}", f"{cost.peak_mib:.0f}", f"{cost.caused_s:.3f}"]
+        for name, cost in result.engines.items()
+    ]
+    yield from table(["engine", "s", "MiB", "waiting caused by all ranks, s"], cells)
 
 
 def summary(shape: str, result: ShapeResult) -> str:

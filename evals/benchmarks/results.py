@@ -112,16 +112,54 @@ class CommandsResult:
 
 
 @dataclass(frozen=True)
+class RanksCost:
+    """A run of many traced ranks: reduced from nothing, once more, and diagnosed from nothing."""
+
+    conditions: Conditions
+    trace_mb: float  # all traces, compressed
+    reduced: Cost
+    again: Cost
+    diagnosed: Cost
+
+
+@dataclass(frozen=True)
+class EngineCost:
+    """One engine's join; all engines have to find the same waiting."""
+
+    seconds: float  # without its imports
+    peak_mib: float
+    caused_s: float  # waiting that all ranks cause
+
+
+@dataclass(frozen=True)
+class JoinResult:
+    """The join of the collectives of all ranks, by engine."""
+
+    conditions: Conditions
+    ranks: int
+    collectives: int  # of each rank
+    engines: dict[str, EngineCost]
+
+
+@dataclass(frozen=True)
 class Results:
-    """Everything that the benchmark measures; a part that was not measured is None."""
+    """Everything that the benchmark measures; a part that was not measured is None. ``ranks`` is by their number."""
 
     shapes: dict[str, ShapeResult] = field(default_factory=dict)
     checks: ChecksResult | None = None
     commands: CommandsResult | None = None
+    ranks: dict[int, RanksCost] = field(default_factory=dict)
+    join: JoinResult | None = None
 
     def updated(self, newer: Results) -> Results:
         """These results with the parts of ``newer`` in place of their own."""
-        return Results(self.shapes | newer.shapes, newer.checks or self.checks, newer.commands or self.commands)
+        return Results(
+            self.shapes | newer.shapes,
+            newer.checks or self.checks,
+            newer.commands or self.commands,
+            self.ranks | newer.ranks,
+            newer.join or self.join,
+        )
 
 
 def read(path: Path = COMMITTED) -> Results:

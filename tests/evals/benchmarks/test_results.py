@@ -11,7 +11,10 @@ from evals.benchmarks.results import (
     CheckCosts,
     ChecksResult,
     Conditions,
+    EngineCost,
+    JoinResult,
     Pair,
+    RanksCost,
     Results,
     ShapeResult,
     read,
@@ -59,6 +62,27 @@ def test_parts_are_stored_and_replaced_one_by_one(tmp_path: Path) -> None:
         "device": _result(5.0).medians(),
         "idle": _result(7.0).medians(),
     }
+
+
+def test_runs_of_many_ranks_are_stored_by_size_with_seconds_of_each_rank(tmp_path: Path) -> None:
+    cost = RanksCost(CONDITIONS, 100.24, Cost(51.2, 76.8, 226.4), Cost(4.62, 6.0, 202.0), Cost(102.4, 99.0, 260.0))
+    write(Results(ranks={1024: cost}), tmp_path / "results.json")
+
+    known = read(tmp_path / "results.json").updated(Results(ranks={64: cost}))
+    row = next(line for line in report(known).splitlines() if line.startswith("| 1,024"))
+
+    assert list(known.ranks) == [1024, 64]
+    assert row.startswith("| 1,024 | 100.2 | 51.2 | 0.050 | 0.075 | 226 | 4.6 | 202 | 102.4 | 0.100 | 260 |")
+
+
+def test_the_join_has_a_row_for_each_engine(tmp_path: Path) -> None:
+    engines = {"summaries": EngineCost(200.04, 454.4, 12.3456), "pyarrow": EngineCost(10.5, 2406.0, 12.3456)}
+    write(Results(join=JoinResult(CONDITIONS, 10_000, 2_500, engines)), tmp_path / "results.json")
+
+    text = report(read(tmp_path / "results.json"))
+
+    assert "25 million rows" in text
+    assert "| `summaries` | 200.0 | 454 | 12.346 |" in text
 
 
 def test_a_trace_that_hta_cannot_read_has_no_ratio_against_it_and_says_why() -> None:
