@@ -33,13 +33,14 @@ def runs_of(numbers: NDArray[np.int64]) -> Runs:
 def lost_events(slices: Sequence[Runs]) -> int:
     """The number of events in the gaps that a lost piece of the file leaves; 0 where there is no such gap.
 
-    Numbers that are there twice are those of several recordings in one file, of which nothing follows.
+    Numbers that are there twice are those of several recordings in one file, of which nothing follows; neither from a
+    first number above 0, which a trace has that somebody trimmed to some of its steps.
     """
     runs = np.concatenate([np.empty((0, 2), dtype=np.int64), *slices])
     if not len(runs):
         return 0
     runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    missing = runs[:, 0] - np.append(-1, runs[:-1, 1]) - 1
+    missing = runs[1:, 0] - runs[:-1, 1] - 1
     if (missing < 0).any() or (missing > 0).sum() > MOST_GAPS:
         return 0
     lost = int(missing[missing >= LEAST_LOST].sum())
