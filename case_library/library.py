@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 BUNDLED_CASES = Path(__file__).parent / "cases"
 MAX_CASE_BYTES = 64 * 1024
 MAX_CASES = 20_000
+LONGEST_QUOTE = 300  # characters of a file that an error repeats
 
 
 class CaseError(InputError):
@@ -82,9 +83,11 @@ def validated(fields: dict[str, object], where: str) -> Case:
         return Case.model_validate(fields)
     except ValidationError as error:
         fault, others = error.errors(include_url=False)[0], error.error_count() - 1
-        field = f"field {'.'.join(map(str, fault['loc']))!r}: " if fault["loc"] else ""
+        field = f"field {'.'.join(map(str, fault['loc']))[:LONGEST_QUOTE]!r}: " if fault["loc"] else ""
         more = f" (and {others} more)" if others else ""
         message = fault["msg"].removeprefix("Value error, ")
+        if len(message) > LONGEST_QUOTE:
+            message = f"{message[:LONGEST_QUOTE]}..."
         raise CaseError(f"{where}: {field}{message}{more}; fix the field.") from error
 
 

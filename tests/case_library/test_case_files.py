@@ -45,6 +45,11 @@ def test_a_cause_outside_the_taxonomy_is_refused(tmp_path: Path) -> None:
     assert fault(tmp_path) == f"{path}: cause 'bad_luck' is not in the taxonomy; fix the field."
 
 
+def test_a_fault_repeats_no_more_than_a_part_of_what_is_written(tmp_path: Path) -> None:
+    path = write(tmp_path, GOOD.replace("cause: operator_dispatch", f"cause: {'x' * 5000}"))
+    assert len(fault(tmp_path).removeprefix(str(path))) < 400
+
+
 def test_a_cause_of_another_family_is_refused(tmp_path: Path) -> None:
     path = write(tmp_path, GOOD.replace("family: cpu", "family: io"))
     expected = f"{path}: cause 'operator_dispatch' belongs to family 'cpu', not 'io'; fix the field."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import stat
 import time
 from pathlib import Path
 
@@ -36,6 +37,8 @@ def digest(path: Path, cache_dir: Path | None) -> str:
 
 def _stamp(path: Path) -> list[int]:
     status = path.stat()
+    if not stat.S_ISREG(status.st_mode):  # a pipe would block, a device never end
+        raise InputError(f"{path}: is a pipe, a socket or a device and not a file; it was not read")
     return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
 
 

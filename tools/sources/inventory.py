@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -167,15 +168,16 @@ def _look(place: Path, room: int, files: list[Path], below: list[Path], notes: l
         if entry.is_dir(follow_symlinks=False):
             if not entry.name.startswith(".") and entry.name not in RECORD_FOLDERS:
                 below.append(place / entry.name)
-        elif place.name not in RECORD_FOLDERS and not NO_TRACE.match(entry.name) and _is_file(entry):
+        elif place.name not in RECORD_FOLDERS and not NO_TRACE.match(entry.name) and _may_be_read(entry):
             files.append(place / entry.name)
     return len(entries)
 
 
-def _is_file(entry: os.DirEntry[str]) -> bool:
+def _may_be_read(entry: os.DirEntry[str]) -> bool:
+    """Whether it is there and no folder: pipes, sockets and devices are listed, and refused when they are read."""
     try:
-        return entry.is_file()
-    except OSError:  # a loop of links, or nothing that may be looked at
+        return not stat.S_ISDIR(entry.stat().st_mode)
+    except OSError:  # a link to nothing, a loop of links, or nothing that may be looked at
         return False
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import socket as socketlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 from hermes_agent.monitor.format import RECORD, STEPS_MAGIC, Description, Workload
 from tests.hermes_agent.monitor.monitored import record
+from tests.tools.sources.kineto_text import rank_info, span, write_trace
 from tools.errors import InputError
 from tools.sources import inventory
 from tools.sources.inventory import take_inventory
@@ -71,6 +74,36 @@ def test_what_is_no_file_of_the_run_is_left_out_and_the_rest_is_read(
     assert set(read.records.steps["rank"]) == left
     if name.endswith("events.jsonl"):
         assert any(name.removeprefix("monitor/") in note for note in read.notes)
+
+
+def socket(path: Path) -> None:
+    with socketlib.socket(socketlib.AF_UNIX) as bound:
+        bound.bind(os.path.relpath(path))
+
+
+@pytest.mark.parametrize("made", [os.mkfifo, socket, KINDS["a device"]])
+def test_a_pipe_a_socket_or_a_device_among_traces_is_a_source_that_was_not_read(
+    tmp_path: Path, made: Callable[[Path], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the name of a socket is short
+    write_trace(tmp_path / "rank0.json", [span("aten::mm", 10, 5)], distributedInfo=rank_info(0))
+    path = tmp_path / "rank1.json"
+    try:
+        made(path)
+    except PermissionError:
+        pytest.skip("this user cannot make a device")
+    reason = f"{path}: is a pipe, a socket or a device and not a file; it was not read"
+
+    read = load_run([tmp_path])
+
+    assert [(source.path.name, source.status) for source in read.sources] == [
+        ("rank0.json", "complete"),
+        ("rank1.json", "excluded"),
+    ]
+    assert read.sources[1].note == reason
+    (tmp_path / "rank0.json").unlink()
+    with pytest.raises(InputError, match=re.escape(reason)):
+        load_run([tmp_path])
 
 
 @pytest.mark.parametrize("target", ["monitor", "../elsewhere"])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -208,13 +208,13 @@ class _Stage:
     def __init__(self, subnets: Subnets, first: int, behind: int) -> None:
         self.size = behind - first
         self.chosen = [[(layer, subnet[layer]) for layer in range(first, behind)] for subnet in subnets]
-        self.users: dict[tuple[int, int], deque[int]] = defaultdict(deque)
-        for subnet, keys in enumerate(self.chosen):
-            for key in keys:
+        self.users: dict[tuple[int, int], list[int]] = defaultdict(list)  # the next one last: hardly larger than empty
+        for subnet in reversed(range(len(subnets))):
+            for key in self.chosen[subnet]:
                 self.users[key].append(subnet)
         self.fronts = [0] * len(subnets)
         for users in self.users.values():
-            self.fronts[users[0]] += 1
+            self.fronts[users[-1]] += 1
         self.received = [False] * len(subnets)
         self.forwards: list[int] = []
         self.backwards: list[int] = []
@@ -231,11 +231,11 @@ class _Stage:
         """Let the next users of its choices move to the front, as its backward pass is done."""
         for key in self.chosen[subnet]:
             users = self.users[key]
-            users.popleft()
+            users.pop()
             if users:
-                self.fronts[users[0]] += 1
-                if self.fronts[users[0]] == self.size and self.received[users[0]]:
-                    heapq.heappush(self.forwards, users[0])
+                self.fronts[users[-1]] += 1
+                if self.fronts[users[-1]] == self.size and self.received[users[-1]]:
+                    heapq.heappush(self.forwards, users[-1])
 
     def next_task(self) -> tuple[bool, int] | None:
         """Take the next task by the rule: whether it is a backward pass, and its subnet."""
@@ -254,7 +254,7 @@ class _Stage:
         if running is not None and running[0]:
             for key in self.chosen[running[1]]:
                 if len(self.users[key]) > 1:
-                    gained[self.users[key][1]] += 1
+                    gained[self.users[key][-2]] += 1
         arriving = {subnet for backward, subnet in coming if not backward}
         forwards = self.forwards[:1]
         for subnet in {*gained, *arriving}:

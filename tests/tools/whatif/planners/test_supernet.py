@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 import pytest
 from hypothesis import given, seed, settings
@@ -86,3 +87,13 @@ def test_fetching_slower_than_the_passes_stalls() -> None:
     fast = planned(Input.model_validate(given_input))
     assert slow.stall_ms > 0 == fast.stall_ms
     assert slow.prefetch_hit_rate < fast.prefetch_hit_rate
+
+
+def test_choices_that_nobody_shares_take_a_few_hundred_bytes_each() -> None:
+    layers, subnets = 100, 100
+    chosen = draw(subnets, layers, 1 << 31, 5)
+    tracemalloc.start()
+    schedule(chosen, stage_cuts(layers, 4), Times([1.0] * 4, [1.0] * 4))
+    _, most_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most_bytes / (layers * subnets) < 400
