@@ -103,6 +103,14 @@ class Budget:
         """Return whether the seconds are over; cheap enough to ask between two pieces of a stream."""
         return self.max_seconds is not None and self.clock() - self._start >= self.max_seconds
 
+    def last_call(self, tokens: int) -> bool:
+        """Return whether at most one more call is allowed, where each takes about so many tokens."""
+        now = self.spent
+        left = None if self.max_tokens is None else self.max_tokens - now.prompt_tokens - now.completion_tokens
+        return (self.max_calls is not None and self.max_calls - now.calls <= 1) or (
+            left is not None and left < 2 * tokens
+        )
+
     def check(self) -> None:
         """Raise BudgetExceeded when nothing is left for another call."""
         self._check(full=True)
@@ -141,6 +149,7 @@ class Limits:
     max_repeats: int = 3  # repeated or failed calls in a row before the dialogue is stopped
     context_tokens: int | None = None  # what the prompt may grow to
     max_answer_tokens: int | None = None
+    short_schemas: bool = False  # of tools, for a small context window
 
 
 def take_turn(
@@ -154,7 +163,8 @@ def take_turn(
     """Run one call until it ends, is ``cancelled`` or out of time, and count its tokens; raises ModelError."""
     messages = request.messages
     if limits.context_tokens is not None:
-        messages = fit_window(messages, limits.context_tokens - (limits.max_answer_tokens or 0))
+        fixed = request_tokens(replace(request, messages=())) + (limits.max_answer_tokens or 0)
+        messages = fit_window(messages, limits.context_tokens - fixed)
     request = replace(request, messages=messages, max_tokens=limits.max_answer_tokens)
     reply = model.complete(request, lambda: cancelled() or budget.out_of_time())
     for each in reply.degraded:

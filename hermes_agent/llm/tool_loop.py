@@ -5,13 +5,14 @@ from __future__ import annotations
 import inspect
 import json
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
-from hermes_agent.llm.budget import Budget, BudgetExceeded, Limits, take_turn
+from hermes_agent.llm.budget import Budget, BudgetExceeded, Limits, request_tokens, take_turn
 from hermes_agent.llm.model import ChatModel, Degraded, Message, ModelRequest, Reply, ToolCall, ToolSpec
 from hermes_agent.llm.sanitize import clean, fence, one_line
 from tools.agent_tools.tool import Arguments, Tool
@@ -25,6 +26,10 @@ PAGE_LINES = 60
 MAX_PAGE_LINES = 200
 READ_RESULT = "read_result"
 ANSWER_NOW = "No more tools can be called. Answer with what is known by now, and say what is missing."
+EXPLAINING_KEYS = frozenset(
+    {"title", "description", "default", "minimum", "maximum", "minLength", "maxLength", "exclusiveMinimum", "examples"}
+)
+SENTENCE_END = re.compile(r"(?<=\w)[.?]\s")
 Stop = Literal["answered", "cut_short", "max_rounds", "repeated_calls", "budget", "cancelled"]
 
 
@@ -120,6 +125,28 @@ def run_dialogue(
     return dialogue.run()
 
 
+def shortened(schema: object) -> Any:
+    """A JSON Schema without what only explains: titles, descriptions, defaults, bounds and the choice of null."""
+    if isinstance(schema, list):
+        return [shortened(each) for each in schema]
+    if not isinstance(schema, Mapping):
+        return schema
+    options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(options) == 1:
+        return shortened(options[0])
+    short: dict[str, object] = {}
+    for key, value in schema.items():
+        if key in ("properties", "$defs"):
+            short[key] = {name: shortened(each) for name, each in value.items()}
+        elif key not in EXPLAINING_KEYS:
+            short[key] = value if key in ("enum", "required") else shortened(value)
+    return short
+
+
+def _first_sentence(text: str) -> str:
+    return SENTENCE_END.split(text, maxsplit=1)[0].rstrip(".") + "."
+
+
 @dataclass
 class _Dialogue:
     model: ChatModel
@@ -135,12 +162,12 @@ class _Dialogue:
 
     def run(self) -> DialogueResult:
         for round_number in range(1, self.limits.max_rounds + 1):
-            last = round_number == self.limits.max_rounds
             try:
                 self.budget.check()
             except BudgetExceeded as over:
                 return self._end("", "budget", str(over))
-            reply = self._ask(last)
+            last = self._last(round_number)
+            reply = self._ask(bool(last))
             if reply.reason == "cancelled":
                 return self._interrupted(reply)
             self.messages.append(reply.message())
@@ -150,21 +177,37 @@ class _Dialogue:
                 return self._end(reply.text, *stop)
         raise AssertionError("the last round always ends the dialogue")
 
+    def _last(self, round_number: int) -> str:
+        """What makes this the last round, "" where it is not."""
+        if round_number == self.limits.max_rounds:
+            return f"{self.limits.max_rounds} rounds, the most allowed" if round_number > 1 else "one round"
+        used = request_tokens(ModelRequest(tuple(self.messages), self._specs()))
+        return "the last call that the budget allows" if self.tools and self.budget.last_call(used) else ""
+
+    def _specs(self) -> tuple[ToolSpec, ...]:
+        short = self.limits.short_schemas
+        return tuple(
+            ToolSpec(tool.name, _first_sentence(tool.description), shortened(tool.schema))
+            if short
+            else ToolSpec(tool.name, tool.description, tool.schema)
+            for tool in self.tools.values()
+        )
+
     def _ask(self, last: bool) -> Reply:
         messages = tuple(self.messages)
         if last and self.tools and self.limits.max_rounds > 1:
             messages = (*messages, Message("user", ANSWER_NOW))
-        specs = tuple(ToolSpec(tool.name, tool.description, tool.schema) for tool in self.tools.values())
+        specs = self._specs()
         request = ModelRequest(messages, specs, tool_choice="none" if last and specs else "auto")
         return take_turn(self.model, request, self.limits, self.budget, self.cancelled, self.emit)
 
-    def _carry_out(self, reply: Reply, last: bool) -> tuple[Stop, str] | None:
+    def _carry_out(self, reply: Reply, last: str) -> tuple[Stop, str] | None:
         """Answer every call: an unanswered one makes the conversation invalid."""
         stop: tuple[Stop, str] | None = None
         if reply.over_budget:
             stop = ("budget", reply.over_budget)
         elif last:
-            stop = ("max_rounds", f"The model still asked for tools after {self.limits.max_rounds} rounds.")
+            stop = ("max_rounds", f"The model still asked for tools after {last}.")
         for call in reply.calls:
             if stop is None and self.cancelled():
                 stop = ("cancelled", "Interrupted.")
@@ -185,7 +228,8 @@ class _Dialogue:
         try:
             asked = tool.check(call.arguments_json or "{}")
         except UsageError as error:
-            wanted = json.dumps(tool.schema, ensure_ascii=False)
+            schema = shortened(tool.schema) if self.limits.short_schemas else tool.schema
+            wanted = json.dumps(schema, ensure_ascii=False)
             return self._failed(call, str(error), f"call it again with arguments that fit {wanted}")
         key = f"{call.name} {asked.model_dump_json()}"
         if key in self.seen:
@@ -220,14 +264,14 @@ class _Dialogue:
     def _answer(self, call: ToolCall, text: str) -> None:
         self.messages.append(Message("tool", text, tool_call_id=call.id))
 
-    def _answered(self, reply: Reply, last: bool) -> DialogueResult:
+    def _answered(self, reply: Reply, last: str) -> DialogueResult:
         note = reply.over_budget
         if reply.reason in ("length", "content_filter"):
             return self._end(reply.text, "cut_short", f"The answer was cut short ({reply.reason}). {note}".strip())
         if not reply.text.strip():
             return self._end("", "cut_short", f"The model gave an empty answer. {note}".strip())
         if last and self.limits.max_rounds > 1:
-            note = f"Answered after {self.limits.max_rounds} rounds, the most allowed. {note}".strip()
+            note = f"Answered after {last}. {note}".strip()
         return self._end(reply.text, "answered", note)
 
     def _interrupted(self, reply: Reply) -> DialogueResult:

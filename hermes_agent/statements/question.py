@@ -13,7 +13,7 @@ from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget
 from hermes_agent.llm.model import Cancelled, ChatModel, Message
 from hermes_agent.llm.sanitize import one_line
 from hermes_agent.llm.structured import Structured, ask_structured
-from hermes_agent.llm.tool_loop import ResultStore, run_dialogue
+from hermes_agent.llm.tool_loop import ANSWER_NOW, ResultStore, run_dialogue
 from hermes_agent.model.display import plain
 from hermes_agent.model.events import Emit, ignore
 from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
@@ -27,6 +27,7 @@ from hermes_agent.statements.context import CheckContext, names_of
 from hermes_agent.statements.facts import hosts_of, short_facts
 from hermes_agent.statements.private import sendable_discussion
 from hermes_agent.statements.record import Statements
+from hermes_agent.statements.tool_choice import is_small, tools_within
 from hermes_agent.tool_calls import ToolCaller
 from prompts.load import render
 from tools.agent_tools.diagnosis import Evidence
@@ -43,7 +44,7 @@ MOST_TEXTS = 32
 MAX_ROUNDS = 8
 QUESTION_CHARS = 4_000
 REMEMBERED = 3  # earlier questions that a model sees again with their answers
-TOOL_CHARS = 6_000
+TOOL_CHARS, LEAST_TOOL_CHARS = 6_000, 800
 
 
 class OfCause(Arguments):
@@ -155,31 +156,42 @@ class ModelAnswers:
 
     def _ask(self, question: Message, budget: Budget, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
         store = self._discussion.results
-        tools = remembering(tools_for(self._discussion, emit, store), self._tool_texts)
         window, listen = self._window, passing_on(emit)
+        offered = tools_within(tools_for(self._discussion, emit, store), question.content, window)
+        tools = remembering(offered, self._tool_texts)
         limits = Limits(
             max_rounds=MAX_ROUNDS,
-            tool_text_chars=TOOL_CHARS if window is None else min(TOOL_CHARS, max(window, 800)),
+            tool_text_chars=TOOL_CHARS if window is None else min(TOOL_CHARS, max(window // 2, LEAST_TOOL_CHARS)),
             context_tokens=window,
             max_answer_tokens=answer_tokens(window),
+            short_schemas=is_small(window),
         )
 
         def ask(messages: Sequence[Message]) -> Structured[Statements]:
             result = run_dialogue(self._model, messages, tools, budget, listen, cancelled, limits=limits, store=store)
             if result.stop == "cancelled":
                 raise Cancelled(result.note)
-            if result.stop != "answered":
-                raise ModelError(result.note)
-            answer = ask_structured(
-                self._model, result.messages, Statements, budget, cancelled, limits=limits, emit=listen
-            )
-            return Structured(answer.value, answer.messages, answer.note or result.note)
+            known, stopped = result.messages, result.stop != "answered"
+            if stopped:  # one forced answer from what is known by then, if the budget allows it
+                known = (*known, Message("user", ANSWER_NOW))
+            try:
+                answer = ask_structured(self._model, known, Statements, budget, cancelled, limits=limits, emit=listen)
+            except ModelError as error:
+                said = str(error) not in result.note
+                raise ModelError(f"{result.note} {error}" if stopped and said else str(error)) from error
+            note = f"{result.note} It answered with what was known by then." if stopped else result.note
+            return Structured(answer.value, answer.messages, answer.note or note)
 
         return checked_statements(ask, self._messages(question), self._context, emit)
 
     def _messages(self, question: Message) -> tuple[Message, ...]:
-        known = short_facts(self._discussion.diagnosis, facts_chars(self._window) // 2)
-        rules = render("question", max_rounds=MAX_ROUNDS, diagnosis=known, statements=render("statements"))
+        diagnosis, window = self._discussion.diagnosis, self._window
+        if window is not None and is_small(window):
+            known = short_facts(diagnosis, max(window // 2, LEAST_TOOL_CHARS))
+            rules = render("question_small", max_rounds=MAX_ROUNDS, diagnosis=known)
+        else:
+            known = short_facts(diagnosis, facts_chars(window) // 2)
+            rules = render("question", max_rounds=MAX_ROUNDS, diagnosis=known, statements=render("statements"))
         return Message("system", rules), *self._earlier, question
 
     def _context(self) -> CheckContext:

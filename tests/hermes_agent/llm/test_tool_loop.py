@@ -235,7 +235,7 @@ def test_reasoning_goes_back_with_the_calls_and_is_never_shown() -> None:
 def test_old_results_make_room_in_a_small_window() -> None:
     steps = Steps("x" * 2000)
     turns: list[Turn] = [call(number, f'{{"rank": {number}}}') for number in range(3)]
-    limits = Limits(context_tokens=1300)
+    limits = Limits(context_tokens=1600)
     dialogue = Dialogue([*turns, "Done."], steps.tool(), limits=limits)
     assert dialogue.run().stop == "answered"
     shown = [message.content for message in dialogue.model.requests[3].messages if message.role == "tool"]

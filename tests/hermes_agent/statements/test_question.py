@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.llm.budget import estimated_tokens, request_tokens
 from hermes_agent.llm.model import Cancelled, Reply, ToolCall
+from hermes_agent.llm.tool_loop import ANSWER_NOW, shortened
 from hermes_agent.model.display import cause_title
 from hermes_agent.model.request import Request
 from hermes_agent.questions.discussion import Discussion
@@ -16,6 +18,7 @@ from hermes_agent.questions.prose import capital
 from hermes_agent.session import Session
 from hermes_agent.statements.attempt import Accepted, Declined
 from hermes_agent.statements.question import ModelAnswers, remembering, tools_for
+from hermes_agent.statements.tool_choice import MOST_TOOLS, tools_within
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, call_chunk, end_chunk, refused, said, serving
 from tests.hermes_agent.llm.scripted import ScriptedModel, Turn
 from tests.hermes_agent.statements.slow_loader import (
@@ -281,3 +284,74 @@ def test_a_session_falls_back_to_its_own_answer_and_says_why(tmp_path: Path, ans
     assert without.notes == ()
     assert found.notes[-1].startswith("Answered without the model: ")
     assert reason in found.notes[-1]
+
+
+GEMM = {"rank": 0, "group_by": "name", "contains": "sgemm"}
+
+
+@pytest.mark.parametrize(
+    ("turns", "note"),
+    [
+        ([call("find_events", **GEMM)] * 4, "repeated the same call 3 times in a row"),
+        ([call("find_events", **GEMM), Reply("")], "gave an empty answer"),
+        ([call("find_events", **GEMM), Reply("The ker", reason="length")], "was cut short (length)"),
+        ([call("find_events", **GEMM | {"limit": n + 1}) for n in range(8)], "still asked for tools after 8 rounds"),
+    ],
+)
+def test_a_model_that_is_stopped_gives_one_forced_answer_from_what_is_known(
+    tmp_path: Path, turns: list[Turn], note: str
+) -> None:
+    model = scripted(*turns, of_gemm())
+    outcome, _ = asked(tmp_path, model, discussion())
+    assert isinstance(outcome, Accepted)
+    assert f"[{FIRST_NEW}]" in outcome.text
+    assert note in outcome.note
+    assert "It answered with what was known by then." in outcome.note
+    last = model.requests[-1]
+    assert (last.messages[-1].content, last.tools) == (ANSWER_NOW, ())
+    assert len(model.requests) == len(turns) + 1
+
+
+def test_the_last_call_of_a_budget_is_kept_for_the_answer(tmp_path: Path) -> None:
+    model = scripted(call("find_events", **GEMM), of_gemm())
+    outcome, _ = asked(tmp_path, model, discussion(), HERMES_DX_BUDGET_MAX_CALLS="2")
+    assert isinstance(outcome, Accepted)
+    assert "Answered after the last call that the budget allows." in outcome.note
+    assert [request.tool_choice for request in model.requests] == ["auto", "none"]
+    assert model.requests[1].messages[-1].content == ANSWER_NOW
+
+
+def test_a_window_of_4096_tokens_gets_a_few_tools_with_short_schemas_and_every_prompt_fits(tmp_path: Path) -> None:
+    window = 4_096
+    turns: list[Turn] = [call("find_events", rank=0, group_by="name", contains="s", limit=n + 1) for n in range(4)]
+    model = scripted(*turns, of_gemm())
+    outcome, _ = asked(tmp_path, model, discussion(), HERMES_DX_LLM_PROFILE_CONTEXT_WINDOW=str(window))
+    assert isinstance(outcome, Accepted)
+    for request in model.requests:
+        assert request_tokens(request) + (request.max_tokens or 0) <= window
+    offered = {tool.name: tool for tool in model.requests[0].tools}
+    assert {"find_events", "read_result"} < set(offered)
+    assert len(offered) <= MOST_TOOLS + 1
+    assert "title" not in json.dumps(offered["find_events"].schema)
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("What is the MFU?", "mfu"),
+        ("Which gaps are longer than 1 ms, and what did the host do?", "gaps"),
+        ("How long are forward and backward?", "phases"),
+        ("What if I fix both?", "what_if"),
+        ("Is the second all-reduce overlapped?", "collective_instances"),
+        ("Compare steps 3 and 9", "compare"),
+        ("Which NCCL settings are used?", "environment"),
+        ("hm", "explain_cause"),
+    ],
+)
+def test_the_question_chooses_the_tools_of_a_small_window(question: str, name: str) -> None:
+    tools = tools_for(discussion())
+    chosen = tools_within(tools, question, 4_096)
+    assert name in chosen
+    assert chosen == tools_within(tools, question, 4_096)
+    assert sum(estimated_tokens(json.dumps(shortened(tool.schema))) for tool in chosen.values()) < 4_096 // 5
+    assert tools_within(tools, question, None) == tools
