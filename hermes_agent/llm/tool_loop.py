@@ -8,7 +8,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from pydantic import Field
 
@@ -125,22 +125,25 @@ def run_dialogue(
     return dialogue.run()
 
 
-def shortened(schema: object) -> Any:
+def shortened(schema: Mapping[str, object]) -> dict[str, object]:
     """A JSON Schema without what only explains: titles, descriptions, defaults, bounds and the choice of null."""
-    if isinstance(schema, list):
-        return [shortened(each) for each in schema]
-    if not isinstance(schema, Mapping):
-        return schema
-    options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    choices = schema.get("anyOf")
+    options = [each for each in choices if each != {"type": "null"}] if isinstance(choices, list) else []
     if len(options) == 1:
         return shortened(options[0])
     short: dict[str, object] = {}
     for key, value in schema.items():
-        if key in ("properties", "$defs"):
-            short[key] = {name: shortened(each) for name, each in value.items()}
+        if key in ("properties", "$defs") and isinstance(value, Mapping):
+            short[key] = {name: _short(each) for name, each in value.items()}
         elif key not in EXPLAINING_KEYS:
-            short[key] = value if key in ("enum", "required") else shortened(value)
+            short[key] = _short(value)
     return short
+
+
+def _short(value: object) -> object:
+    if isinstance(value, list):
+        return [_short(each) for each in value]
+    return shortened(value) if isinstance(value, Mapping) else value
 
 
 def _first_sentence(text: str) -> str:

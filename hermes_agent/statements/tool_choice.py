@@ -19,7 +19,7 @@ SHORTEST_STEM = 4
 # Words that ask for a tool, beginnings of words included; tools for most questions have fewer.
 WORDS: Mapping[str, str] = MappingProxyType(
     {
-        "find_events": "kernel operator op layer module shape gemm matmul line stack launch slowest longest batchnorm attention",
+        "find_events": "kernel operator op layer module shape gemm matmul line stack launch slowest longest attention",
         "event": "event who calls caller called parent id",
         "collective_instances": "collective allreduce reduce nccl overlap tp dp group all second",
         "gaps": "gap pause idle empty hole",
