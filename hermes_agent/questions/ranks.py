@@ -170,8 +170,9 @@ def _slowest(discussion: Discussion) -> str:
     text = wording("none_stands_out") if even else f"rank {rank} is the slowest: {wording('own_time')}"
     lead = discussion.say(f"In the traced steps {text}" if elsewhere else text, rank=rank)
     waited = None if late is None else discussion.measure("exposed_wait_ms", last_rank=late)
+    others = "The others" if discussion.profile().run.screening is None else "The ranks read in full"
     detail = [
-        "" if waited is None else discussion.say("The others wait {0} per step for it.", waited),
+        "" if waited is None else discussion.say(f"{others} wait {{0}} per step for it.", waited),
         "" if even else longer_in(discussion, rank),
         "" if even and elsewhere else _causes_on(discussion, rank),
     ]

@@ -66,9 +66,10 @@ def screened(profile: Profile) -> list[Sentence]:
     if screening is None:
         return []
     counts = tuple(measure(profile, name) for name in ("summarized_ranks", "traced_ranks", "ranks_read_in_full"))
-    said = [
-        Sentence("This answer rests on {0} of {1} traced ranks, compared by summary; {2} were read in full.", counts)
-    ]
+    text = "This answer rests on {0} of {1} traced ranks, compared by summary; {2} were read in full."
+    if screening.found < (profile.run.layout.world_size or 0):
+        text += " Other ranks of the job have no trace."
+    said = [Sentence(text, counts)]
     if screening.unread:
         names = tuple(each.name for each in screening.unread[:MOST_UNREAD])
         more = len(screening.unread) - len(names)

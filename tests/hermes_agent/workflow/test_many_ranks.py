@@ -176,6 +176,19 @@ def test_the_answer_says_on_how_many_ranks_it_rests_and_lists_groups(diagnosis: 
     assert "16 ranks (" in render_text(diagnosis).splitlines()[0]
 
 
+def test_figures_of_the_ranks_read_in_full_are_not_said_of_all(read: Run) -> None:
+    profile = Profile(read)
+    level, exposed = (ask(profile, name).support[0].template for name in ("step_time.level", "communication.exposed"))
+    assert "among those read in full" in level
+    assert exposed.startswith("On the ranks read in full: ")
+
+
+def test_ranks_of_the_job_without_a_trace_are_said_next_to_the_ranks_an_answer_rests_on(read: Run) -> None:
+    missing = replace(read, layout=replace(read.layout, world_size=17))
+    assert not any("no trace" in each.template for each in screened(Profile(read)))
+    assert screened(Profile(missing))[0].template.endswith("Other ranks of the job have no trace.")
+
+
 def test_a_cause_on_ranks_that_stand_for_a_group_names_the_group(tmp_path: Path) -> None:
     host = ManyRanks(ranks=16, per_host=4, steps=3, layers=1, straggler_strength=0.001, slow_host_strength=0.6)
     write(replace(host, straggler=6), tmp_path)

@@ -113,7 +113,7 @@ def _amount(profile: Profile) -> Sentence:
         text = "Exposed communication takes {0} per step; what is not waiting for a late rank takes {1} of the step."
     else:
         text = "Exposed communication, waiting for other ranks included, takes {0} per step, {1} of it."
-    return say(text, whole, share)
+    return say(text if profile.run.screening is None else f"On the ranks read in full: {text}", whole, share)
 
 
 def _poor_overlap(profile: Profile, share: Fact, overlap: Fact, hideable: Fact, hideable_pct: float) -> Finding:

@@ -126,6 +126,7 @@ def level(profile: Profile) -> Check:
         )
     shown = backlog.value * 100.0 >= usual.value * profile.thresholds["fluctuation_pct"]
     ranks = "" if len(profile.ranks) == 1 else ", by the slowest rank of each step"
+    ranks += "" if profile.run.screening is None else " among those read in full"
     median = say(f"The median step takes {{0}}{ranks}.", usual)
     return clean(median, *unprofiled(profile), *_inferred(profile), *((say(text, backlog),) if shown else ()))
 
