@@ -17,6 +17,7 @@ from hermes_agent.report.records import (
     breakdown_rows,
     case_numbers,
     clean_notes,
+    hypothesis_record,
     kernel_class_rows,
     next_measurements,
     run_record,
@@ -25,6 +26,7 @@ from hermes_agent.report.records import (
 from tools.comparison.compare import Comparison
 from tools.findings import Check, Fact, Finding, Sentence
 from tools.judgement.catalog import measure
+from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.lead import Lead
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
@@ -49,6 +51,7 @@ class Findings:
     comparison: Comparison | None = None
     baseline: Run | None = None
     notes: Sequence[str] = ()
+    hypotheses: Sequence[Hypothesis] = ()  # in the order of the report
 
 
 def compose(findings: Findings) -> record.Diagnosis:
@@ -72,6 +75,7 @@ class _Composer:
         leads = [self._lead(f"L{number}", lead) for number, lead in enumerate(self.ranking.leads, start=1)]
         checks = [self._check(check) for check in self.findings.checks]
         comparison = self._comparison()
+        hypotheses = [hypothesis_record(each, self.ledger) for each in self.findings.hypotheses]
         traced, series = self.profile.traced, self.profile.series
         of_series = series.notes if series else ()
         return record.Diagnosis(
@@ -85,6 +89,7 @@ class _Composer:
             causes=causes,
             advice=advice,
             leads=leads,
+            hypotheses=hypotheses,
             checks=checks,
             cases=self._cases(),
             recall_note=self._recall_note(),

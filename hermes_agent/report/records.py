@@ -9,11 +9,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from case_library.retrieval.recall import Recall
+from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
 from hermes_agent.model.display import span_list, spans
 from tools.findings import Check
+from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
@@ -226,3 +228,21 @@ def next_measurements(checks: Sequence[Check], first: str = "") -> list[str]:
     """Return what to record for the checks that cannot answer, ``first`` before all; each once."""
     needs = [first, *(check.needs for check in checks if check.status == "cannot_answer")]
     return list(dict.fromkeys(need for need in needs if need))
+
+
+def hypothesis_record(hypothesis: Hypothesis, ledger: Ledger) -> record.HypothesisRecord:
+    """What testing a hypothesis gave, its figures cited."""
+    undecided = hypothesis.status in ("open", "untestable")
+    return record.HypothesisRecord(
+        id=f"H{hypothesis.number}",
+        cause=hypothesis.cause,
+        mechanism=hypothesis.mechanism,
+        ranks=list(hypothesis.ranks),
+        place=f"L{hypothesis.lead}" if hypothesis.lead else "",
+        status=hypothesis.status,
+        evidence=[ledger.cite(fact) for fact in hypothesis.evidence],
+        evidence_against=[ledger.cite(fact) for fact in hypothesis.against],
+        judged_by="" if hypothesis.judged_by is None else render(hypothesis.judged_by, ledger),
+        next_test=hypothesis.needs if undecided else "",
+        proposed_by=hypothesis.proposed_by,
+    )

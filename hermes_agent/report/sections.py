@@ -10,6 +10,7 @@ from hermes_agent.model.diagnosis import (
     CauseRecord,
     CheckRecord,
     Diagnosis,
+    HypothesisRecord,
     LeadRecord,
     RankGroupRecord,
     ScreeningRecord,
@@ -20,7 +21,7 @@ from tools.knowledge.taxonomy import EFFORTS
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
-BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "advice", "ranks")
+BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "hypotheses", "advice", "ranks")
 MOST_LISTED = 10  # traces that could not be read, notes on sources, groups of ranks
 NOTED_SHARE = 0.05  # of all waiting: ranks that cause less are not named
 
@@ -58,6 +59,7 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
         "comparison": Section("Against the baseline", changes, compared.headline if compared else ""),
         "causes": Section("Causes, largest saving first", causes),
         "leads": Section("Leads: seen, not explained", tuple(map(_lead, diagnosis.leads))),
+        "hypotheses": Section("Hypotheses tested", tuple(map(_hypothesis, diagnosis.hypotheses))),
         "advice": Section("What to change, largest gain first", advice, after=interval_meaning(diagnosis)),
         "ranks": rank_groups(diagnosis.run.screening),
         "checks": Section("Checks", tuple(map(_check, diagnosis.checks))),
@@ -117,6 +119,24 @@ def _lead(lead: LeadRecord) -> Item:
     text = f" {size}{lead.claim}"
     likely = [f"{cause_title(each.cause, None)} ({each.likelihood:.2f}): {each.why}" for each in lead.candidates]
     return Item(lead.id, "", text.strip(), (*likely, f"Decided by: {lead.decide_by}."))
+
+
+def hypothesis_title(hypothesis: HypothesisRecord) -> str:
+    """What it says, in a few words: ``refuted: straggler (L1)``; a proposal of a model is marked as such."""
+    place = f" ({hypothesis.place})" if hypothesis.place else ""
+    by = ", proposed by the model" if hypothesis.proposed_by == "model" else ""
+    return f"{hypothesis.status}: {cause_title(hypothesis.cause, hypothesis.mechanism)}{place}{by}"
+
+
+def _hypothesis(hypothesis: HypothesisRecord) -> Item:
+    return Item(hypothesis.id, hypothesis_title(hypothesis), hypothesis_reason(hypothesis))
+
+
+def hypothesis_reason(hypothesis: HypothesisRecord) -> str:
+    """The figure that decided, and what would decide where none did."""
+    measured = f". {hypothesis.judged_by}" if hypothesis.judged_by else ""
+    wanted = f". To decide, record {hypothesis.next_test}" if hypothesis.next_test else ""
+    return f"{measured}{wanted}."
 
 
 def likely_causes(lead: LeadRecord) -> str:

@@ -15,6 +15,8 @@ from hermes_agent.report.sections import (
     COLUMNS,
     Item,
     Section,
+    hypothesis_reason,
+    hypothesis_title,
     interval_meaning,
     likely_causes,
     masked,
@@ -41,6 +43,7 @@ class Room:
     causes: int  # with reason, place and fix; the others in one line each
     leads: int
     lines: int  # causes in one line each
+    hypotheses: int
     ranks: int
     cases: int
     changes: int
@@ -48,16 +51,16 @@ class Room:
 
 
 ROOMS = (
-    Room(causes=8, leads=3, lines=0, ranks=8, cases=3, changes=4, sentences=9),
-    Room(causes=4, leads=2, lines=6, ranks=4, cases=3, changes=3, sentences=9),
-    Room(causes=3, leads=2, lines=6, ranks=4, cases=3, changes=3, sentences=9),
-    Room(causes=3, leads=1, lines=4, ranks=4, cases=2, changes=2, sentences=7),
-    Room(causes=2, leads=1, lines=4, ranks=4, cases=2, changes=2, sentences=6),
-    Room(causes=2, leads=1, lines=2, ranks=2, cases=1, changes=1, sentences=5),
-    Room(causes=2, leads=1, lines=2, ranks=1, cases=1, changes=1, sentences=3),
-    Room(causes=2, leads=1, lines=1, ranks=1, cases=0, changes=1, sentences=3),
-    Room(causes=1, leads=1, lines=2, ranks=1, cases=1, changes=1, sentences=3),
-    Room(causes=1, leads=1, lines=1, ranks=0, cases=0, changes=0, sentences=1),
+    Room(causes=8, leads=3, lines=0, hypotheses=4, ranks=8, cases=3, changes=4, sentences=9),
+    Room(causes=4, leads=2, lines=6, hypotheses=4, ranks=4, cases=3, changes=3, sentences=9),
+    Room(causes=3, leads=2, lines=6, hypotheses=3, ranks=4, cases=3, changes=3, sentences=9),
+    Room(causes=3, leads=1, lines=4, hypotheses=2, ranks=4, cases=2, changes=2, sentences=7),
+    Room(causes=2, leads=1, lines=4, hypotheses=2, ranks=4, cases=2, changes=2, sentences=6),
+    Room(causes=2, leads=1, lines=2, hypotheses=1, ranks=2, cases=1, changes=1, sentences=5),
+    Room(causes=2, leads=1, lines=2, hypotheses=1, ranks=1, cases=1, changes=1, sentences=3),
+    Room(causes=2, leads=1, lines=1, hypotheses=0, ranks=1, cases=0, changes=1, sentences=3),
+    Room(causes=1, leads=1, lines=2, hypotheses=0, ranks=1, cases=1, changes=1, sentences=3),
+    Room(causes=1, leads=1, lines=1, hypotheses=0, ranks=0, cases=0, changes=0, sentences=1),
 )
 
 
@@ -90,6 +93,7 @@ class _Page:
                 self._comparison(room.changes),
                 self._causes(room),
                 self._leads(room),
+                self._hypotheses(room.hypotheses),
                 self._breakdown(room.ranks),
                 self._groups(room.ranks),
                 "\n".join(
@@ -185,6 +189,16 @@ class _Page:
             lines.append(self._wrap(lead.claim, INDENT))
             lines.append(self._wrap(f"Likely: {likely_causes(lead)}. Decided by: {lead.decide_by}.", INDENT))
         return "\n".join(lines)
+
+    def _hypotheses(self, most: int) -> str:
+        """What tests decided on the leads and on causes of low confidence, one line each; the others are counted."""
+        decided = [each for each in self.diagnosis.hypotheses if each.status in ("supported", "refuted")]
+        if not decided or not most:
+            return ""
+        lines = [self._line(f"{each.id} {hypothesis_title(each)}{hypothesis_reason(each)}") for each in decided[:most]]
+        if rest := len(self.diagnosis.hypotheses) - len(lines):
+            lines.append(f"{INDENT}and {rest} more (-v lists them)")
+        return "\n".join([self._heading("Hypotheses tested"), *lines])
 
     def _cause_line(self, place: int, cause: CauseRecord) -> str:
         low = " (low confidence)" if cause.confidence < defaults()["confidence"].value else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import operator
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import pairwise
@@ -26,12 +27,14 @@ from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.records import untraced_note
+from hermes_agent.workflow.investigation import Inquiry, investigate, restored
 from hermes_agent.workflow.workspace import Workspace
 from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
 from tools.analyzers.support.spec import CheckSpec
 from tools.comparison.compare import Comparison, compare
 from tools.errors import HermesError
 from tools.findings import Check, Finding
+from tools.judgement.hypotheses import STATUSES, Hypothesis, by_status, with_hypotheses, worth_investigating
 from tools.judgement.ranking import Ranking
 from tools.judgement.ranking import ranking as ranked
 
@@ -53,6 +56,7 @@ class State(TypedDict, total=False):
     verdict: str
     ranking: str
     causes: list[dict[str, object]]  # what CauseRanked says
+    hypotheses: list[dict[str, Any]]  # as ``investigation.stored`` writes them
     recalls: list[str]  # by place in the ranking
     comparison: str
     notes: Annotated[list[str], operator.add]
@@ -174,7 +178,16 @@ def _explain(_: State, workspace: Workspace) -> Update:
         get_stream_writer()(row)
         rows.append({**asdict(row), "ranks": list(ranks)})
     update: State = {"verdict": ranking.verdict, "ranking": workspace.put("ranking", ranking), "causes": rows}
-    return update, f"{ranking.verdict}: {ranking.why}"
+    if not worth_investigating(workspace.profile(), ranking):
+        return update, f"{ranking.verdict}: {ranking.why}"
+    update["hypotheses"] = investigate(Inquiry(workspace.profile(), get_stream_writer(), workspace.proposer))
+    return update, f"{ranking.verdict}: {ranking.why}; {_tested(restored(update['hypotheses']))}"
+
+
+def _tested(hypotheses: list[Hypothesis]) -> str:
+    """How many hypotheses there are, by what testing them gave."""
+    counts = Counter(each.status for each in hypotheses)
+    return ", ".join(f"{counts[status]} {status}" for status in STATUSES if counts[status]) or "no hypothesis"
 
 
 def _recall(state: State, workspace: Workspace) -> Update:
@@ -224,12 +237,13 @@ def _untraced(workspace: Workspace) -> list[str]:
 def _write(state: State, workspace: Workspace) -> Update:
     handles = {each["analyzer"]: each["findings"] for each in state["checks"]}
     names = [spec.name for spec in in_order(workspace.profile())]  # whatever order the branches ran in
-    baseline = workspace.baseline()
+    baseline, hypotheses = workspace.baseline(), restored(state.get("hypotheses", []))
     diagnosis = compose(
         Findings(
             profile=workspace.profile(),
             checks=[workspace.get(handles[name], Check) for name in names if name in handles],
-            ranking=workspace.get(state["ranking"], Ranking),
+            ranking=with_hypotheses(workspace.get(state["ranking"], Ranking), hypotheses),
+            hypotheses=by_status(hypotheses),
             recalls={place: workspace.get(handle, Recall) for place, handle in enumerate(state.get("recalls", []))},
             comparison=workspace.get(state["comparison"], Comparison) if "comparison" in state else None,
             baseline=baseline.run if baseline else None,
@@ -258,7 +272,7 @@ def build() -> CompiledStateGraph[State, Workspace, State, State]:
     """The compiled workflow: a chain of the nodes, with one branch per family check between families and join."""
     graph: StateGraph[State, Workspace, State, State] = StateGraph(State, context_schema=Workspace)
     for name, node in NODES.items():
-        graph.add_node(name, node)  # type: ignore[call-overload]
+        graph.add_node(name, node)  # type: ignore[arg-type]
     for chain in (("load", "coarse", "inter_operator", "families"), ("join", "explain", "recall", "predict", "write")):
         for before, after in pairwise(chain):
             graph.add_edge(before, after)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from case_library.retrieval.recall import CaseIndex
 from hermes_agent.locations.reading import read_run
@@ -18,6 +18,9 @@ from tools.run.model import Run
 from tools.views.profile import Profile
 from tools.views.series import require_steps
 
+if TYPE_CHECKING:
+    from hermes_agent.workflow.investigation import Proposer
+
 Result = TypeVar("Result")
 
 
@@ -27,6 +30,7 @@ class Workspace:
 
     request: Request
     emit: Emit = ignore
+    proposer: Proposer | None = None
     began: float = field(default_factory=time.perf_counter)
     _results: dict[str, object] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)

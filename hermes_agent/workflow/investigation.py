@@ -1,0 +1,187 @@
+"""The investigation: hypotheses on what is unexplained are proposed, tested and judged in bounded rounds.
+
+A subgraph of the workflow: propose -> choose -> test (side by side) -> judge -> propose, until nothing is left to
+propose or test. The state holds plain values; every node reads and writes it through pydantic.
+"""
+
+from __future__ import annotations
+
+import logging
+import operator
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Any, Protocol, TypedDict
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
+from pydantic import TypeAdapter
+
+from hermes_agent.evidence.citations import without_citations
+from hermes_agent.evidence.ledger import Ledger, render
+from hermes_agent.evidence.printable import printable
+from hermes_agent.model.diagnosis import HypothesisRecord
+from hermes_agent.model.events import Emit, HypothesisJudged, ignore
+from hermes_agent.report.records import hypothesis_record
+from tools.analyzers.registry import all_checks
+from tools.findings import Fact
+from tools.judgement.hypotheses import Hypothesis, chosen, judged, outcome_of, propose, proposed
+from tools.judgement.ranking import Ranking, ranking
+from tools.views.profile import Profile
+
+LOG = logging.getLogger("hermes_dx.workflow")
+
+MOST_ROUNDS = 6  # of propose, choose, test and judge; the table has at most three tests of a cause
+MOST_TESTS = 8  # side by side in one round
+MOST_SECONDS = 20.0  # no round begins later: each figure takes milliseconds, on the largest trace a second
+RECURSION_LIMIT = 4 * MOST_ROUNDS + 6  # four nodes a round
+LONGEST_REASON = 300
+
+
+class Proposer(Protocol):
+    """Proposes further causes for what is unexplained: ids of the taxonomy, others are dropped. It never judges."""
+
+    def __call__(self, lead: str, known: Sequence[str]) -> Sequence[str]:
+        """Causes for the largest lead, a sentence, beyond the known ones."""
+        ...
+
+
+@dataclass(frozen=True)
+class Inquiry:
+    """What an investigation works with: the run, its listener, and a model's proposals where there is one."""
+
+    profile: Profile
+    emit: Emit = ignore
+    proposer: Proposer | None = None
+
+
+class Outcome(TypedDict):
+    """What one test gave: a figure, or why there is none."""
+
+    number: int  # of the hypothesis
+    fact: dict[str, Any] | None
+    reason: str
+
+
+class Investigation(TypedDict, total=False):
+    """Hypotheses and outcomes as plain values."""
+
+    hypotheses: list[dict[str, Any]]
+    outcomes: Annotated[list[Outcome], operator.add]
+    testing: list[int]  # numbers of the hypotheses to test in this round
+    number: int  # set by Send
+    round: int
+    began: float
+
+
+HYPOTHESES: TypeAdapter[list[Hypothesis]] = TypeAdapter(list[Hypothesis])
+FACT: TypeAdapter[Fact] = TypeAdapter(Fact)
+
+
+def stored(hypotheses: Sequence[Hypothesis]) -> list[dict[str, Any]]:
+    """Hypotheses as plain values for the state."""
+    values: list[dict[str, Any]] = HYPOTHESES.dump_python(list(hypotheses), mode="json")
+    return values
+
+
+def restored(values: Sequence[dict[str, Any]]) -> list[Hypothesis]:
+    """Hypotheses of the state, validated."""
+    return HYPOTHESES.validate_python(list(values))
+
+
+def investigate(inquiry: Inquiry) -> list[dict[str, Any]]:
+    """The hypotheses of a run as plain values, in the order in which they were proposed."""
+    state = _compiled().invoke({}, config={"recursion_limit": RECURSION_LIMIT}, context=inquiry)
+    found: list[dict[str, Any]] = state.get("hypotheses", [])
+    return found
+
+
+def _propose(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
+    profile, known = runtime.context.profile, restored(state.get("hypotheses", []))
+    found = ranking(profile)
+    new = list(propose(profile, found, all_checks(profile), known))
+    if not known:
+        new += _of_model(runtime.context, found, new)
+    for each in new:
+        runtime.context.emit(HypothesisJudged(_line(each)))
+    return {
+        "hypotheses": stored([*known, *new]),
+        "round": state.get("round", 0) + 1,
+        "began": state.get("began", time.monotonic()),
+    }
+
+
+def _of_model(inquiry: Inquiry, found: Ranking, known: list[Hypothesis]) -> list[Hypothesis]:
+    """Hypotheses of the proposer, where there is one and something to explain."""
+    if inquiry.proposer is None or not found.leads:
+        return []
+    claim = without_citations(render(found.leads[0].claim, Ledger()))
+    own: list[Hypothesis] = []
+    for cause in inquiry.proposer(claim, [each.cause for each in known]):
+        each = proposed(inquiry.profile, found, cause, [*known, *own])
+        own += [each] if each is not None else []
+    return own
+
+
+def _choose(state: Investigation) -> Investigation:
+    return {"testing": [each.number for each in chosen(restored(state["hypotheses"]), MOST_TESTS)]}
+
+
+def _tests(state: Investigation) -> list[Send] | str:
+    """One branch for each test; none where nothing is left to test, or no time."""
+    late = time.monotonic() - state["began"] > MOST_SECONDS
+    if not state["testing"] or late or state["round"] > MOST_ROUNDS:
+        return END
+    return [Send("test", {"hypotheses": state["hypotheses"], "number": number}) for number in state["testing"]]
+
+
+def _test(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
+    """Measure the figure of one hypothesis's next test; one that breaks gives no figure."""
+    number = state["number"]
+    hypothesis = restored(state["hypotheses"])[number - 1]
+    try:
+        found = outcome_of(runtime.context.profile, hypothesis)
+    except Exception as error:  # the dispatcher's boundary: one figure must not take the diagnosis with it
+        LOG.exception("the test of %s failed", hypothesis.cause)
+        found = printable(f"the test stopped with {type(error).__name__}: {error}", LONGEST_REASON)
+    if isinstance(found, str):
+        return {"outcomes": [{"number": number, "fact": None, "reason": found}]}
+    return {"outcomes": [{"number": number, "fact": FACT.dump_python(found, mode="json"), "reason": ""}]}
+
+
+def _judge(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
+    """Judge this round's outcomes, the last ones in the state, whatever order the branches ended in."""
+    hypotheses = restored(state["hypotheses"])
+    latest = {each["number"]: each for each in state["outcomes"][-len(state["testing"]) :]}
+    for number in state["testing"]:
+        fact, reason = latest[number]["fact"], latest[number]["reason"]
+        outcome = reason if fact is None else FACT.validate_python(fact)
+        hypotheses[number - 1] = judged(runtime.context.profile, hypotheses[number - 1], outcome)
+        runtime.context.emit(HypothesisJudged(_line(hypotheses[number - 1])))
+    return {"hypotheses": stored(hypotheses)}
+
+
+def _line(hypothesis: Hypothesis) -> HypothesisRecord:
+    """The record of a hypothesis while the diagnosis runs: figures get their ids when it is written."""
+    record = hypothesis_record(hypothesis, Ledger())
+    bare = {"evidence": [], "evidence_against": [], "judged_by": without_citations(record.judged_by)}
+    return record.model_copy(update=bare)
+
+
+@lru_cache(maxsize=1)
+def _compiled() -> CompiledStateGraph[Investigation, Inquiry, Investigation, Investigation]:
+    graph: StateGraph[Investigation, Inquiry, Investigation, Investigation]
+    graph = StateGraph(Investigation, context_schema=Inquiry)
+    graph.add_node("propose", _propose)
+    graph.add_node("choose", _choose)
+    graph.add_node("test", _test)
+    graph.add_node("judge", _judge)
+    graph.add_edge(START, "propose")
+    graph.add_edge("propose", "choose")
+    graph.add_conditional_edges("choose", _tests, ["test", END])
+    graph.add_edge("test", "judge")
+    graph.add_edge("judge", "propose")
+    return graph.compile(checkpointer=False)
