@@ -187,7 +187,11 @@ class AnswerMessage(CitedMessage):
 
 @dataclass(frozen=True)
 class Glyphs:
-    """Signs by meaning; ``parts`` has one sign for each part of a step, in the order of ``breakdown.PARTS``."""
+    """Signs by meaning; ``parts`` has one sign for each part of a step, in the order of ``PART_TITLES``.
+
+    ``columns`` fill a cell from below and ``shades`` darken it, each from least to most; ``axis`` and ``mark_long``
+    belong to the picture of step times.
+    """
 
     found: str
     clean: str
@@ -198,14 +202,18 @@ class Glyphs:
     prompt: str
     dot: str
     parts: str
+    columns: str
+    shades: str
+    axis: str
+    mark_long: str
 
     def mark(self, status: str) -> str:
         """The sign of a check's outcome."""
         return {"found": self.found, "clean": self.clean}.get(status, self.cannot_answer)
 
 
-UNICODE = Glyphs("▲", "✓", "?", "▸", "✓", "·", "❯", "·", "█▓▒▚░▁")
-ASCII = Glyphs("!", "+", "?", ">", "+", ".", ">", "-", "#x=d:.")
+UNICODE = Glyphs("▲", "✓", "?", "▸", "✓", "·", "❯", "·", "█▓▒▚░▁", " ▁▂▃▄▅▆▇█", "·░▒▓█", "│", "▲")
+ASCII = Glyphs("!", "+", "?", ">", "+", ".", ">", "-", "#x=d:.", " .:#", ".:=*#", "|", "^")
 
 
 def glyphs_for(encoding: str | None, environment: Mapping[str, str]) -> Glyphs:
