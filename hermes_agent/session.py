@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -19,13 +19,17 @@ from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
 from hermes_agent.questions.material import Material, never
+from hermes_agent.questions.tool_context import DiscussedRun
 from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
+from hermes_agent.tool_calls import ToolCaller
 from hermes_agent.workflow.diagnose import Writer, diagnose
 from tools.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.statements.question import ModelAnswers
+    from tools.agent_tools.result import Result
+    from tools.views.profile import Profile
 
 WITHOUT_LEAD = ("", NOT_UNDERSTOOD, "help")
 
@@ -131,6 +135,18 @@ class Session:
         """The record of ``E7``, ``C2``, ``A1``, a check or a cause; raises UsageError and InputError."""
         self._material.listen(ignore, never)
         return behind(self.discussion, identifier)
+
+    def call(
+        self, name: str, arguments: Mapping[str, object], emit: Emit, cancelled: Callable[[], bool] = never
+    ) -> Result:
+        """The result of a tool on the run, stored and reported; raises UsageError and InputError."""
+        self._material.listen(emit, cancelled)
+        return ToolCaller(DiscussedRun(self.discussion), emit, self.discussion.results).call(name, arguments)
+
+    def profile(self, emit: Emit, cancelled: Callable[[], bool] = never) -> Profile:
+        """The run itself; raises InputError where it can no longer be read."""
+        self._material.listen(emit, cancelled)
+        return self.discussion.profile()
 
     def result(self, handle: str) -> str:
         """The whole result of a tool call by its handle (``R3``); UsageError with the handles there are."""

@@ -14,6 +14,7 @@ from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.config.settings import Settings
+    from hermes_agent.confirm import Confirmation, RunOf
     from hermes_agent.model.request import Request
     from hermes_agent.tui.work import ChatSession, Openings
 
@@ -61,4 +62,10 @@ def openings(request: Request, chosen: Settings) -> Openings:
 
     given = (lambda: session(request)) if request.paths else None
     title = request.paths[0].resolve().name if request.paths else ""
-    return Openings(path, lambda: path((demo_run(),)), given, title, chosen.llm.model)
+
+    def draft(found: Confirmation, before: RunOf) -> tuple[str, ...]:
+        from hermes_agent.cli.confirm import drafted
+
+        return drafted(found, before, chosen)
+
+    return Openings(path, lambda: path((demo_run(),)), given, title, chosen.llm.model, chosen.thresholds, draft)

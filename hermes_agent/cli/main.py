@@ -14,7 +14,7 @@ from pathlib import Path
 from hermes_agent.version import VERSION
 
 COMMANDS = (
-    *("demo", "diagnose", "ask", "chat", "compare", "cases", "show", "steps", "ranks", "plan"),
+    *("demo", "diagnose", "ask", "chat", "compare", "confirm", "cases", "show", "steps", "ranks", "plan"),
     *("reduce", "operators", "kernels", "collectives", "tool", "monitor", "eval", "env"),
 )
 PACKAGES = ("tools", "case_library", "prompts")  # names that other projects use too: import them after the check

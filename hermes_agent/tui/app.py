@@ -12,13 +12,15 @@ from textual.app import App, ComposeResult, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.screen import Screen
-from textual.widgets import Input, Markdown, Static
+from textual.widgets import Input, Markdown, OptionList, Static
 
-from hermes_agent.tui.commands import COMMANDS, Command, candidates, completions, run_command
+from hermes_agent.tui.commands import COMMANDS, Command, last_name, run_command, suggestions
 from hermes_agent.tui.controller import Controller
 from hermes_agent.tui.conversation import Conversation
 from hermes_agent.tui.messages import ASCII, UNICODE, CitedMessage, Glyphs
-from hermes_agent.tui.panel import Prompt, SidePanel, StatusLine
+from hermes_agent.tui.panel import SidePanel, StatusLine
+from hermes_agent.tui.prompt import Prompt
+from hermes_agent.tui.suggestions import Suggestions
 from hermes_agent.tui.work import Ended, Happened, Openings
 
 TICK_S = 0.2
@@ -41,6 +43,8 @@ class HermesChat(App[int]):
         Binding("ctrl+c", "copy_or_quit", "quit", show=False, priority=True),
         Binding("pageup", "scroll_conversation(-1)", "scroll up", show=False),
         Binding("pagedown", "scroll_conversation(1)", "scroll down", show=False),
+        Binding("shift+pageup", "scroll_panel(-1)", "scroll the panel up", show=False),
+        Binding("shift+pagedown", "scroll_panel(1)", "scroll the panel down", show=False),
     ]
 
     def __init__(
@@ -53,7 +57,8 @@ class HermesChat(App[int]):
         self._quit_asked_s: float | None = None
         self.conversation = Conversation(glyphs)
         self.panel = SidePanel(glyphs)
-        self.prompt = Prompt(completions(), partial(candidates, self))
+        self.suggestions = Suggestions()
+        self.prompt = Prompt(partial(suggestions, self), self.suggestions)
         self.status = StatusLine(glyphs)
         self._glyphs = glyphs
         self.controller: Controller = Controller(self, clock)
@@ -61,6 +66,7 @@ class HermesChat(App[int]):
     def compose(self) -> ComposeResult:
         """Draw conversation and side panel, the input and the status line."""
         yield Horizontal(self.conversation, self.panel, id="body")
+        yield self.suggestions
         yield Horizontal(Static(self._glyphs.prompt, id="sign", markup=False), self.prompt, id="entry")
         yield self.status
 
@@ -90,10 +96,13 @@ class HermesChat(App[int]):
         act = partial(run_command, self) if text.startswith("/") else self.controller.ask
         self.controller.guarded(partial(act, text))
 
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Take a suggestion that was clicked."""
+        self.prompt.take(self.suggestions.line_at(event.option_index))
+
     def on_prompt_ambiguous(self, event: Prompt.Ambiguous) -> None:
         """Show the possible completions for a moment."""
-        last = {line: line.partition(" ")[2].rstrip("/").rpartition("/")[2].replace("\\", "") for line in event.lines}
-        self._hint("  ".join(word or line.strip() for line, word in last.items()) or "no completion")
+        self._hint("  ".join(map(last_name, event.lines)) or "no completion")
 
     def on_key(self, event: events.Key) -> None:
         """Send keys typed on a focused message to the input."""
@@ -156,6 +165,10 @@ class HermesChat(App[int]):
         """Scroll the conversation by a page."""
         scroll = self.conversation.scroll_page_up if pages < 0 else self.conversation.scroll_page_down
         scroll(animate=False)
+
+    def action_scroll_panel(self, pages: int) -> None:
+        """Scroll causes and hypotheses by a page."""
+        self.panel.scroll_findings(pages)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         """Yield the commands of the registry for the palette."""

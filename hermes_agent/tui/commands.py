@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes_agent.locations.places import name_of, place
-from hermes_agent.tui import sections
+from hermes_agent.locations.places import Place, name_of, place
+from hermes_agent.tui import completion, sections
 from hermes_agent.tui.messages import IDENTIFIER
+from hermes_agent.tui.pictures.registry import PICTURES, Picture
 from hermes_agent.tui.screens import HelpScreen, TableScreen
+from hermes_agent.tui.suggestions import Suggestion
+from hermes_agent.tui.writing import write_report
 from tools.errors import UsageError
-from tools.knowledge.taxonomy import causes
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.tui.app import HermesChat
 
-OVERWRITE = "--overwrite"
-LAST_WORD = re.compile(r"(?:\\.|[^\s\\])*\Z")
 NO_BREAKDOWN = (
     "No trace was read, so the parts of a step are unknown; capture one with hermes-dx monitor profile RUN_FOLDER."
 )
@@ -34,6 +34,7 @@ class Command:
     name: str
     argument: str
     help: str
+    topic: str
     act: Callable[[HermesChat, str], None]
     words: Callable[[HermesChat, str], list[str]] = lambda chat, argument: []
 
@@ -47,6 +48,11 @@ class Command:
         """Return whether its argument is required."""
         return bool(self.argument) and not self.argument.startswith("[")
 
+    @property
+    def typed(self) -> str:
+        """Its beginning as it is typed, with a space where an argument follows."""
+        return f"/{self.name}{' ' if self.argument else ''}"
+
 
 def run_command(chat: HermesChat, line: str) -> None:
     """Run ``/name argument``; raises UsageError when it cannot."""
@@ -59,51 +65,25 @@ def run_command(chat: HermesChat, line: str) -> None:
     command.act(chat, argument.strip())
 
 
-def completions() -> tuple[str, ...]:
-    """Return the commands as they are typed, with a space where an argument follows."""
-    return tuple(f"/{command.name}{' ' if command.argument else ''}" for command in COMMANDS)
-
-
-def candidates(chat: HermesChat, line: str) -> list[str]:
-    """Return the lines that a typed line may become: a command, or a command with its argument."""
+def suggestions(chat: HermesChat, line: str) -> list[Suggestion]:
+    """The lines that a typed line may become: a command, a command with its argument, a run that is addressed."""
+    if line.startswith("@"):
+        return [Suggestion(each) for each in completion.mentions(chat, line)]
     name, space, argument = line.partition(" ")
     if not space:
-        return [each for each in completions() if each.startswith(line)]
+        found = [each for each in COMMANDS if each.typed.startswith(line.lower())]
+        return [Suggestion(each.typed, each.help, certain=True) for each in found]
     command = next((each for each in COMMANDS if f"/{each.name}" == name), None)
     try:
         words = command.words(chat, argument) if command else []
     except UsageError:  # no run is open
         return []
-    return [f"{name} {word}" for word in words if word.startswith(argument)]
+    return [Suggestion(f"{name} {word}") for word in words if word.startswith(argument) and word != argument]
 
 
-def _paths(chat: HermesChat, argument: str) -> list[str]:
-    """The arguments of ``/open`` with the last path completed; folders end with a slash."""
-    found = LAST_WORD.search(argument)
-    typed = found.group() if found else ""
-    head, slash, name = typed.rpartition("/")
-    unescaped = re.sub(r"\\(.)", r"\1", name)
-    folder = Path(re.sub(r"\\(.)", r"\1", head + slash) or ".").expanduser()
-    try:
-        entries = sorted((each.name, each.is_dir()) for each in folder.iterdir() if each.name.startswith(unescaped))
-    except OSError:
-        return []
-    before = argument[: len(argument) - len(name)]
-    visible = [each for each in entries if unescaped.startswith(".") or not each[0].startswith(".")]
-    return [before + re.sub(r"([\s\\'\"])", r"\\\1", name) + ("/" if is_dir else "") for name, is_dir in visible]
-
-
-def _identifiers(chat: HermesChat, argument: str) -> list[str]:
-    diagnosis = chat.controller.diagnosis
-    return [each.id for records in (diagnosis.evidence, diagnosis.advice, diagnosis.cases) for each in records]
-
-
-def _causes_found(chat: HermesChat, argument: str) -> list[str]:
-    return list(dict.fromkeys(each.cause for each in chat.controller.diagnosis.causes))
-
-
-def _themes(chat: HermesChat, argument: str) -> list[str]:
-    return sorted(chat.available_themes)
+def last_name(line: str) -> str:
+    """What differs between suggestions: the last part of a path, else the argument or the command."""
+    return line.partition(" ")[2].rstrip("/").rpartition("/")[2].replace("\\", "") or line.strip()
 
 
 def _ask(form: str) -> Callable[[HermesChat, str], None]:
@@ -120,12 +100,17 @@ def _say(text: str, view: Callable[[Diagnosis], tuple[sections.Section, ...]]) -
     return act
 
 
-def _open(chat: HermesChat, argument: str) -> None:
+def places_of(command: str, argument: str) -> tuple[Place, ...]:
+    """The paths and addresses of an argument; raises UsageError where its quotes are open."""
     try:
         places = [place(word) for word in shlex.split(argument)]
     except ValueError as error:
-        raise UsageError(f"/open: {argument} cannot be read ({error}); close the quotes.") from error
-    paths = tuple(each.expanduser() if isinstance(each, Path) else each for each in places)
+        raise UsageError(f"/{command}: {argument} cannot be read ({error}); close the quotes.") from error
+    return tuple(each.expanduser() if isinstance(each, Path) else each for each in places)
+
+
+def _open(chat: HermesChat, argument: str) -> None:
+    paths = places_of("open", argument)
     title = name_of(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
     chat.controller.open(title, lambda: chat.openings.path(paths))
 
@@ -154,66 +139,108 @@ def _cases(chat: HermesChat, argument: str) -> None:
     chat.controller.ask(f"similar cases: {argument}") if argument else of_run(chat, "")
 
 
+def _compare(chat: HermesChat, argument: str) -> None:
+    names = argument.split()
+    if len(names) != 2:
+        raise UsageError("/compare takes two open runs: /compare @before @after; /runs lists them.")
+    chat.controller.compare(*names)
+
+
+def _confirm(chat: HermesChat, argument: str) -> None:
+    advice, _, after = argument.partition(" ")
+    if not after.strip():
+        raise UsageError("/confirm takes the advice and the run after the change: /confirm A1 PATH, or /confirm A1 @B.")
+    opener = None
+    if not after.strip().startswith("@"):
+        paths = places_of("confirm", after)
+        opener = partial(chat.openings.path, paths)
+    chat.controller.confirm(advice.upper(), after.strip(), opener)
+
+
 def _report(chat: HermesChat, argument: str) -> None:
     chat.conversation.say(write_report(chat.controller.diagnosis, argument))
 
 
-def write_report(diagnosis: Diagnosis, argument: str) -> str:
-    """Write ``FILE.md`` or ``FILE.json``, over a file only after ``--overwrite``; raises UsageError if it cannot."""
-    from hermes_agent.report.markdown import render_markdown
+def _help(chat: HermesChat, _: str) -> None:
+    chat.controller.open_screen(HelpScreen(topics(), KEYS, help_rows()))
 
-    overwrite = argument.startswith(f"{OVERWRITE} ")
-    path = Path(argument.removeprefix(OVERWRITE).strip() if overwrite else argument).expanduser()
-    form = path.suffix.lower()
-    if form not in (".md", ".json"):
-        raise UsageError(f"{path}: the name has to end in .md (Markdown) or .json.")
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; name a file.")
-    text = render_markdown(diagnosis) if form == ".md" else f"{diagnosis.model_dump_json(by_alias=True, indent=2)}\n"
-    existed = path.exists()
-    try:
-        with path.open("w" if overwrite else "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{path} exists and was not replaced; /report {OVERWRITE} {path} replaces it.") from None
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}; name another file.") from error
-    return f"{'Replaced' if existed else 'Wrote'} {path}."
+
+def _picture(picture: Picture) -> Command:
+    def act(chat: HermesChat, argument: str) -> None:
+        chat.controller.draw(picture, argument)
+
+    return Command(picture.name, picture.argument, picture.help, "Pictures", act, lambda *_: list(picture.words))
 
 
 COMMANDS: tuple[Command, ...] = (
-    Command("open", "PATH...", "diagnose a trace, a folder with traces, or a URL", _open, _paths),
-    Command("demo", "", "diagnose the bundled recorded run", _demo),
-    Command("causes", "", "show the ranked causes", _say("No cause was found.", sections.causes)),
-    Command("show", "ID", "show the record behind E7, C2, A1 or a check", _show, _identifiers),
-    Command("evidence", "", "list every figure cited", _table(sections.evidence_table)),
-    Command("checks", "", "list the result of every check", _table(sections.check_table)),
-    Command("cases", "[TEXT]", "similar public cases, to the run or to a text", _cases),
-    Command("why-not", "CAUSE", "why a cause was not found", _ask("why not {}?"), lambda *_: list(causes())),
-    Command("whatif", "CAUSE", "the gain of fixing a cause", _ask("what if I fix {}?"), _causes_found),
-    Command("steps", "", "time breakdown of each step", _table(sections.step_table)),
-    Command("ranks", "", "time breakdown of each rank", _table(sections.rank_table)),
-    Command("report", "FILE", "write the diagnosis to FILE.md or FILE.json", _report),
-    Command("copy", "", "copy the last answer, or the diagnosis", lambda chat, _: chat.controller.copy_last()),
-    Command("theme", "[NAME]", "change the colours", lambda chat, name: chat.controller.choose_theme(name), _themes),
-    Command("help", "", "commands and keys", lambda chat, _: chat.controller.open_screen(HelpScreen(help_rows()))),
-    Command("quit", "", "leave the chat", lambda chat, _: chat.controller.leave()),
+    Command("open", "PATH...", "diagnose a trace, a folder with traces, or a URL", "Runs", _open, completion.paths),
+    Command("demo", "", "diagnose the bundled recorded run", "Runs", _demo),
+    Command("runs", "", "list the open runs", "Runs", lambda chat, _: chat.controller.list_runs()),
+    Command("compare", "@A @B", "what changed from one open run to another", "Runs", _compare, completion.runs),
+    Command("causes", "", "show the ranked causes", "Findings", _say("No cause was found.", sections.causes)),
+    Command(
+        "hypotheses",
+        "",
+        "show what was considered and how it was judged",
+        "Findings",
+        _say("No hypothesis was considered.", sections.hypotheses),
+    ),
+    Command("checks", "", "list the result of every check", "Findings", _table(sections.check_table)),
+    Command("evidence", "", "list every figure cited", "Findings", _table(sections.evidence_table)),
+    Command(
+        "show", "ID", "open E7, C2, A1, H1, a check, or the tool result R3", "Findings", _show, completion.identifiers
+    ),
+    Command("cases", "[TEXT]", "similar cases, to the run or to a text", "Findings", _cases),
+    Command("why-not", "CAUSE", "why a cause was not found", "Questions", _ask("why not {}?"), completion.all_causes),
+    Command(
+        "whatif", "CAUSE", "the gain of fixing a cause", "Questions", _ask("what if I fix {}?"), completion.causes_found
+    ),
+    Command(
+        "confirm",
+        "A1 AFTER_RUN",
+        "compare the gain of a change with the predicted one",
+        "Questions",
+        _confirm,
+        completion.advice_then_paths,
+    ),
+    *map(_picture, PICTURES),
+    Command("steps", "", "time breakdown of each step", "Tables", _table(sections.step_table)),
+    Command("ranks", "", "time breakdown of each rank", "Tables", _table(sections.rank_table)),
+    Command("report", "FILE", "write the diagnosis to FILE.md or FILE.json", "Files", _report, completion.paths),
+    Command("copy", "", "copy the last answer, or the diagnosis", "Files", lambda chat, _: chat.controller.copy_last()),
+    Command(
+        "theme",
+        "[NAME]",
+        "change the colours",
+        "Chat",
+        lambda chat, name: chat.controller.choose_theme(name),
+        completion.themes,
+    ),
+    Command("help", "", "commands and keys", "Chat", _help),
+    Command("quit", "", "leave the chat", "Chat", lambda chat, _: chat.controller.leave()),
 )
 
 KEYS = (
     ("Enter", "send; on a message: open the chosen citation"),
-    ("Tab", "complete a command; else go to the next message"),
-    ("Shift+Tab", "go to the previous message with citations"),
+    ("Tab", "complete a command or path; else the next message"),
     ("Left, Right", "on a message: choose a citation"),
-    ("Up, Down", "in the input: lines typed before"),
-    ("PageUp, PageDown", "scroll the conversation"),
-    ("Esc", "stop the work; close a screen; back to the input"),
+    ("Up, Down", "in the list: choose; else lines typed before"),
+    ("PgUp, PgDn", "scroll the conversation; with Shift the panel"),
+    ("Esc", "stop the work; close a list or screen; back to the input"),
     ("Ctrl+P", "palette of all commands"),
     ("Ctrl+C", "copy the selection; twice: quit"),
 )
 
 
+def topics() -> tuple[tuple[str, str], ...]:
+    """The names of the commands by topic."""
+    found: dict[str, list[str]] = {}
+    for each in COMMANDS:
+        found.setdefault(each.topic, []).append(f"/{each.name}")
+    named = tuple((topic, " ".join(names)) for topic, names in found.items())
+    return (*named, ("@name", "in front of a question: about that run"), ("other text", "a question"))
+
+
 def help_rows() -> tuple[tuple[str, str], ...]:
-    """Return the commands, then the keys: how each is typed and its meaning."""
-    commands = tuple((each.usage, each.help) for each in COMMANDS)
-    return (*commands, ("anything else", "is a question about the run"), ("", ""), *KEYS)
+    """Every command: how it is typed and its meaning."""
+    return tuple((each.usage, each.help) for each in COMMANDS)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
-from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice, NotStored
+from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice, NotStored, ToolCalled
+from hermes_agent.tui import sections
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.panel import Progress, advance
-from hermes_agent.tui.screens import EvidenceScreen
+from hermes_agent.tui.pictures.registry import Drawn, Picture, Source, picture_for
+from hermes_agent.tui.runs import OpenRun, Runs, addressed, name_for
+from hermes_agent.tui.screens import EvidenceScreen, ResultScreen
 from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, perform
 from tools.errors import HermesError, UsageError
+from tools.knowledge.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
@@ -22,21 +28,21 @@ if TYPE_CHECKING:
     from hermes_agent.session import Answer, Shown
     from hermes_agent.tui.app import HermesChat
 
-    Opened = tuple[ChatSession, Diagnosis]
+
+HANDLE = re.compile(r"R\d+")
 
 
 class Controller:
-    """The work and the open run of the chat; used from the app's own thread only."""
+    """The work and the open runs of the chat; used from the app's own thread only."""
 
     def __init__(self, app: HermesChat, clock: Callable[[], float]) -> None:
         self._app, self._clock = app, clock
         self._job: Job[Any] | None = None
         self._waiting: deque[Job[Any]] = deque()
         self._started_s = 0.0
-        self._opened: Opened | None = None
+        self.runs = Runs()
         self._progress = Progress()
-        self._shown_job: Job[Opened] | None = None  # the job of that progress
-        self._settled = Progress()  # of the run under discussion
+        self._shown_job: Job[Any] | None = None  # the job of that progress
         self._answers: dict[object, AnswerMessage] = {}
         self._last_text = ""
         app.panel.draw(self._progress)
@@ -76,20 +82,16 @@ class Controller:
             act = partial(perform, self._job, self._app.post_message)
             self._app.run_worker(act, thread=True, exit_on_error=False, name=self._job.title)
 
-    def _current(self) -> Opened:
-        if self._opened is None:
-            raise UsageError("No run is open yet; /open PATH opens one, /demo the bundled one.")
-        return self._opened
-
     @property
     def diagnosis(self) -> Diagnosis:
         """The diagnosis under discussion; raises UsageError when no run is open."""
-        return self._current()[1]
+        return self.runs.current.diagnosis
 
-    def open(self, title: str, opener: Callable[[], ChatSession]) -> None:
-        """Diagnose a run."""
+    def open(self, title: str, opener: Callable[[], ChatSession], then: str = "") -> None:
+        """Diagnose a run and discuss it from now on, first with a question; the runs opened before stay open."""
+        name = name_for(title, self.runs.open)
 
-        def act(emit: Emit, cancelled: Cancelled) -> Opened:
+        def act(emit: Emit, cancelled: Cancelled) -> tuple[ChatSession, Diagnosis]:
             session = opener()
             try:
                 return session, session.diagnose(emit)
@@ -97,37 +99,141 @@ class Controller:
                 session.close()
                 raise
 
-        def done(opened: Opened) -> None:
-            if self._opened is not None:
-                self._opened[0].close()
-            self._opened, self._last_text = opened, ""
-            self._app.status.run_title, self._app.status.verdict = title, opened[1].verdict
+        def done(opened: tuple[ChatSession, Diagnosis]) -> None:
+            self.runs.add(OpenRun(name, title, *opened, self._progress))
+            self._last_text = ""
+            self._show_status()
             self._app.conversation.show_diagnosis(opened[1])
+            if len(self.runs.open) > 1:
+                self._app.conversation.say(f"This run is @{name}; {self._named_runs()}.")
+            if then:
+                self.ask(then)
 
         self._app.conversation.say(f"Reading and diagnosing {title}; Esc stops it.")
         self._add(Job(f"diagnosing {title}", act, done, opens=True))
 
-    def ask(self, question: str) -> None:
-        """Answer a question about the run."""
-        session, _ = self._current()
+    def _named_runs(self) -> str:
+        return f"open are {', '.join(f'@{each}' for each in self.runs.open)}"
+
+    def _show_status(self) -> None:
+        """Name the run under discussion in the status line."""
+        run, status = self.runs.current, self._app.status
+        status.run_title = run.title if len(self.runs.open) == 1 else f"@{run.name}"
+        status.verdict = run.diagnosis.verdict
+
+    def switch(self, name: str) -> None:
+        """Discuss another open run from now on."""
+        run = self.runs.named(name)
+        self.runs.current_name = run.name
+        self._show_status()
+        self._progress = run.progress
+        self._app.panel.draw(run.progress)
+        self._app.conversation.say(f"Now about @{run.name} ({run.title}): {run.diagnosis.verdict}.")
+
+    def list_runs(self) -> None:
+        """Show the open runs, the one under discussion marked."""
+        current = self.runs.current
+        lines = [
+            f"{'>' if run is current else ' '} @{run.name}: {run.title}, {run.diagnosis.verdict}"
+            for run in self.runs.open.values()
+        ]
+        self._app.conversation.say(*lines, "@name switches; @name in front of a question asks about that run.")
+
+    def ask(self, text: str) -> None:
+        """Answer a question about the run, or about the one that it addresses; an address alone switches to it."""
+        name, question = addressed(text)
+        if name and name.lower() not in self.runs.open and Path(name).expanduser().exists():
+            path = Path(name).expanduser()
+            self.open(path.name, lambda: self._app.openings.path((path,)), then=question)
+            return
+        run = self.runs.named(name)
+        if name and not question:
+            self.switch(name)
+            return
 
         async def done(answer: Answer) -> None:
             await message.finish(answer)
             self._last_text = message.text
+            if (picture := picture_for(question)) is not None:
+                self.draw(picture, "", run)
 
-        job = Job("answering", lambda emit, cancelled: session.ask(question, emit, cancelled), done)
+        job = Job("answering", lambda emit, cancelled: run.session.ask(question, emit, cancelled), done)
         message = self._answers[job] = AnswerMessage()
         self._app.conversation.mount(message)
         self._add(job)
 
+    def draw(self, picture: Picture, argument: str, run: OpenRun | None = None) -> None:
+        """Show a picture of a run, by default of the one under discussion."""
+        chosen = run or self.runs.current
+
+        def act(emit: Emit, cancelled: Cancelled) -> Drawn:
+            limits = Thresholds(dict(self._app.openings.thresholds))
+            return picture.make(Source(chosen.diagnosis, chosen.session, emit, cancelled, limits), argument)
+
+        self._add(Job(f"drawing the {picture.name.replace('-', ' ')}", act, self._app.conversation.show_picture))
+
+    def compare(self, before: str, after: str) -> None:
+        """Show what changed from one open run to another."""
+        first, second = self.runs.named(before), self.runs.named(after)
+        if first is second:
+            raise UsageError("/compare needs two different runs; /open PATH opens another, /runs lists them.")
+
+        def act(emit: Emit, cancelled: Cancelled) -> sections.Section:
+            from hermes_agent.run_comparison import compared
+
+            runs = (each.session.profile(emit, cancelled) for each in (first, second))
+            record = compared(*runs)
+            lines = (record.headline, *(f"- {change}" for change in record.changes), *record.notes)
+            return sections.Section(f"From @{first.name} to @{second.name}", lines)
+
+        self._add(Job("comparing", act, lambda section: self._app.conversation.show_sections((section,))))
+
+    def confirm(self, advice: str, after: str, opener: Callable[[], ChatSession] | None) -> None:
+        """Hold what following an advice brought against its prediction; ``after`` is an open run, or is opened."""
+        run = self.runs.current
+        other = None if opener else self.runs.named(after).session
+
+        def act(emit: Emit, cancelled: Cancelled) -> tuple[str, ...]:
+            from hermes_agent.confirm import RunOf, confirm
+
+            later = other or (opener or self._app.openings.demo)()
+            try:
+                before, behind = (
+                    RunOf(each.diagnose(emit), each.profile(emit, cancelled), each.request.paths[0])
+                    for each in (run.session, later)
+                )
+                found = confirm(before, behind, advice)
+                draft = self._app.openings.draft
+                return (*found.sentences, *(draft(found, before) if draft else ()))
+            finally:
+                if other is None:
+                    later.close()
+
+        def done(lines: tuple[str, ...]) -> None:
+            self._app.conversation.show_sections((sections.Section(f"{advice} put to the test", lines),))
+
+        self._add(Job(f"confirming {advice}", act, done))
+
     def show(self, identifier: str) -> None:
         """Open the record behind an id."""
-        session, _ = self._current()
+        run = self.runs.current
+        if HANDLE.fullmatch(identifier):
+            result = Job(
+                f"opening {identifier}", lambda _, __: run.session.result(identifier), partial(self._result, identifier)
+            )
+            self._add(result)
+            return
+        if hypothesis := next((each for each in run.diagnosis.hypotheses if each.id == identifier), None):
+            self._app.conversation.show_sections((sections.hypothesis(hypothesis),))
+            return
 
         def done(shown: Shown) -> None:
             self.open_screen(EvidenceScreen(shown))
 
-        self._add(Job(f"measuring {identifier} again", lambda _, __: session.show(identifier), done))
+        self._add(Job(f"measuring {identifier} again", lambda _, __: run.session.show(identifier), done))
+
+    def _result(self, handle: str, text: str) -> None:
+        self.open_screen(ResultScreen(handle, text))
 
     def open_screen(self, screen: Screen[None]) -> None:
         """Show a screen over the conversation; when it is closed, the input is focused again."""
@@ -170,10 +276,9 @@ class Controller:
         return self.busy
 
     def close(self) -> None:
-        """Stop the running job and close the session, unless a thread still uses it."""
-        if not self.stop() and self._opened is not None:
-            self._opened[0].close()
-            self._opened = None
+        """Stop the running job and close the sessions, unless a thread still uses it."""
+        if not self.stop():
+            self.runs.close()
 
     async def happened(self, message: Happened) -> None:
         """Draw one event."""
@@ -185,16 +290,25 @@ class Controller:
             self._shown_job = job
             self._progress = advance(before, event)
             self._app.panel.draw(self._progress)
-            if isinstance(event, NotStored):
-                self._app.conversation.say(event.text)
+            match event:
+                case NotStored(text):
+                    self._app.conversation.say(text)
+                case ToolCalled(call):
+                    self._app.conversation.show_call(call)
+                case _:
+                    pass
         elif job in self._answers:
             match event:
                 case AnswerDelta(text):
                     await self._answers[job].write(text)
+                case ToolCalled(call):
+                    self._answers[job].add_call(call)
                 case Notice(text) | AnswerRejected(text):
                     self._answers[job].say(text)
                 case _:
                     pass
+        elif isinstance(event, ToolCalled):
+            self._app.conversation.show_call(event.call)
         self.tick()
 
     async def ended(self, message: Ended) -> None:
@@ -212,10 +326,8 @@ class Controller:
             self._app.conversation.say(f"Interrupted: {job.title}.")
         if message.error:
             self._app.conversation.say(message.error, kind="error")
-        if job.opens and message.take is not None:
-            self._settled = self._progress
-        elif job.opens:  # the panel shows the run under discussion again
-            self._progress = self._settled
+        if job.opens and message.take is None:  # the panel shows the run under discussion again
+            self._progress = self.runs.current.progress if self.runs.open else Progress()
             self._app.panel.draw(self._progress)
         if job is self._job:
             self._job = None

@@ -1,88 +1,46 @@
-"""The conversation: its messages, and the time breakdown as one stacked bar per rank."""
+"""The conversation: its messages and pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
+from functools import partial
 
 from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widget import Widget
 
-from hermes_agent.model.diagnosis import BreakdownRow, Diagnosis
-from hermes_agent.model.display import PART_TITLES
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.turn import ToolCallRecord
 from hermes_agent.tui import sections
-from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, plain
-
-PARTS = tuple(PART_TITLES)
-PART_STYLES = ("$success", "$primary", "$secondary", "$warning", "$error", "$foreground 60%")
-RANKS_SHOWN = 16
-LABEL_CELLS = 10  # "rank 1023 "
-FIGURE_CELLS = 13  # " 123456.7 ms"
-LEGEND_GAP = "  "
+from hermes_agent.tui.messages import Glyphs, PlainMessage, SectionMessage, ToolMessage, plain
+from hermes_agent.tui.pictures.draw import stacked
+from hermes_agent.tui.pictures.registry import Drawn
 
 
-def part_ms(row: BreakdownRow) -> tuple[float, ...]:
-    """Return the parts of a row in ms, in the order of ``PARTS``."""
-    return tuple(float(getattr(row, f"{part}_ms")) for part in PARTS)
+class Picture(Widget):
+    """A picture of figures, drawn again for every width."""
 
+    DEFAULT_CSS = "Picture { height: auto; width: 1fr; }"
 
-def cells(values: Sequence[float], whole: float, width: int) -> tuple[int, ...]:
-    """Return the cells of each value if ``whole`` fills ``width`` cells; by largest remainder, so sums agree."""
-    if whole <= 0 or width <= 0:
-        return (0,) * len(values)
-    exact = [max(value, 0.0) * width / whole for value in values]
-    spare = min(round(sum(exact)), width) - sum(map(int, exact))
-    order = sorted(range(len(values)), key=lambda index: int(exact[index]) - exact[index])
-    rounded_up = order[: max(spare, 0)]
-    return tuple(int(each) + (index in rounded_up) for index, each in enumerate(exact))
-
-
-def picture(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> Content:
-    """Return the bars of all ranks with a legend under them; ``rows`` hold one mean per rank."""
-    shown = rows[:RANKS_SHOWN]
-    longest_ms = max((row.wall_ms for row in shown), default=0.0)
-    bar_cells = max(width - LABEL_CELLS - FIGURE_CELLS, 8)
-    lines = []
-    for row in shown:
-        counts = cells(part_ms(row), longest_ms, bar_cells)
-        bar = [(sign * count, style) for sign, count, style in zip(glyphs.parts, counts, PART_STYLES, strict=True)]
-        rest = f"{' ' * (bar_cells - sum(counts))}{row.wall_ms:>9.1f} ms"
-        lines.append(Content.assemble(f"rank {row.rank}".ljust(LABEL_CELLS), *bar, rest))
-    if len(rows) > RANKS_SHOWN:
-        lines.append(Content(f"and {len(rows) - RANKS_SHOWN} more ranks: /ranks"))
-    return Content("\n").join([*lines, *_legend(shown, width, glyphs)])
-
-
-def _legend(rows: Sequence[BreakdownRow], width: int, glyphs: Glyphs) -> list[Content]:
-    """The signs of the parts that occur, wrapped between entries."""
-    lines: list[Content] = []
-    for index, part in enumerate(PARTS):
-        if not any(part_ms(row)[index] > 0 for row in rows):
-            continue
-        entry = Content.assemble((glyphs.parts[index], PART_STYLES[index]), f" {PART_TITLES[part]}")
-        if lines and lines[-1].cell_length + len(LEGEND_GAP) + entry.cell_length <= width:
-            lines[-1] = Content.assemble(lines[-1], LEGEND_GAP, entry)
-        else:
-            lines.append(entry)
-    return lines
-
-
-class BreakdownBars(Widget):
-    """The bars, drawn again for every width."""
-
-    DEFAULT_CSS = "BreakdownBars { height: auto; width: 1fr; }"
-
-    def __init__(self, rows: Sequence[BreakdownRow], glyphs: Glyphs) -> None:
+    def __init__(self, draw: Callable[[int, Glyphs], Content], glyphs: Glyphs) -> None:
         super().__init__()
-        self._rows, self._glyphs = tuple(rows), glyphs
+        self._draw, self._glyphs = draw, glyphs
 
     def get_content_height(self, container: object, viewport: object, width: int) -> int:
         """Return the number of lines at a width."""
-        return picture(self._rows, width, self._glyphs).plain.count("\n") + 1
+        return self._draw(width, self._glyphs).plain.count("\n") + 1
 
     def render(self) -> Content:
-        """Return the bars at the present width."""
-        return picture(self._rows, self.content_size.width, self._glyphs)
+        """Return the picture at the present width."""
+        return self._draw(self.content_size.width, self._glyphs)
+
+
+class PictureMessage(SectionMessage):
+    """A picture under its title, and what it says in words."""
+
+    def __init__(self, drawn: Drawn, glyphs: Glyphs) -> None:
+        super().__init__(sections.Section(drawn.title, ()), Picture(drawn.draw, glyphs), below=drawn.sentences)
+        self.drawn = drawn
 
 
 class Conversation(VerticalScroll, can_focus=False):
@@ -121,12 +79,25 @@ class Conversation(VerticalScroll, can_focus=False):
         """Show parts of a diagnosis."""
         self.mount_all([SectionMessage(section) for section in chosen])
 
+    def show_picture(self, drawn: Drawn) -> None:
+        """Show a picture with its title and the sentences under it."""
+        self.mount(PictureMessage(drawn, self._glyphs))
+        self.follow()
+
+    def show_call(self, call: ToolCallRecord) -> None:
+        """Show a tool call of a diagnosis as one line; those that follow each other share a message."""
+        last = self.children[-1] if self.children else None
+        message = last if isinstance(last, ToolMessage) else ToolMessage()
+        if message is not last:
+            self.mount(message)
+        message.add(call)
+
     def show_diagnosis(self, diagnosis: Diagnosis) -> None:
         """Show the whole diagnosis, the answer first, and keep its beginning in view."""
         means = [row for row in diagnosis.breakdown if row.step is None]
         first = SectionMessage(sections.headline(diagnosis))
         title = sections.Section("Time per step, mean over steps", ())
-        bars = SectionMessage(title, BreakdownBars(means, self._glyphs))
+        bars = SectionMessage(title, Picture(partial(stacked, means), self._glyphs))
         rest = [SectionMessage(section) for view in sections.DETAILS for section in view(diagnosis)]
         self.mount_all([first, bars, *rest])
         self.follow(False)

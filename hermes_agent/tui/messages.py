@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -17,13 +17,16 @@ from textual.widget import Widget
 from textual.widgets import Markdown, Static
 
 from hermes_agent.evidence.citations import CITATION
-from hermes_agent.llm.sanitize import clean
+from hermes_agent.llm.sanitize import clean, one_line
+from hermes_agent.model.display import counted
+from hermes_agent.model.turn import ToolCallRecord
 from hermes_agent.tui.sections import Section
 
 if TYPE_CHECKING:
     from hermes_agent.session import Answer
 
-IDENTIFIER = re.compile(r"[EAC]\d+")
+IDENTIFIER = re.compile(r"[EACHR]\d+")
+ARGUMENT_CHARS = 60  # of one argument in a tool line
 CODE = re.compile(r"`([^`\n]+)`")
 LINK_STYLE = "$text-accent underline"
 CHOSEN_STYLE = "reverse bold"
@@ -60,9 +63,9 @@ def citations(text: str) -> Iterator[Citation]:
             yield Citation(match.group(), match.start(), match.end())
 
 
-def linked(content: Content) -> Content:
-    """Return the content with every citation a link that opens its record."""
-    for each in citations(content.plain):
+def linked(content: Content, found: Iterable[Citation]) -> Content:
+    """Return the content with these citations as links that open their records."""
+    for each in found:
         content = content.stylize(LINK_STYLE, each.start, each.end)
         content = content.stylize(Style.from_meta({"@click": f"app.cite('{each.id}')"}), each.start, each.end)
     return content
@@ -89,11 +92,18 @@ class CitedMessage(VerticalGroup, can_focus=False):
         self._chosen = 0
 
     def on_mount(self) -> None:
-        """Find the citations in all texts of the message and make them links."""
+        """Find the citations."""
+        self.find_citations()
+
+    def find_citations(self) -> None:
+        """Make the citations in all texts of the message links, and the handles of its tool calls."""
         self._places, self._chosen = [], 0
         for text in self.query(Static):
-            if isinstance(text.content, Content) and (found := tuple(citations(text.content.plain))):
-                content = linked(text.content)
+            if not isinstance(text.content, Content):
+                continue
+            handle = (Citation(text.call.handle, 0, len(text.call.handle)),) if isinstance(text, ToolLine) else ()
+            if found := handle or tuple(citations(text.content.plain)):
+                content = linked(text.content, found)
                 text.update(content)
                 self._places += [(text, content, each) for each in found]
         self.can_focus = bool(self._places)
@@ -131,12 +141,54 @@ class CitedMessage(VerticalGroup, can_focus=False):
 class SectionMessage(CitedMessage):
     """A part of the diagnosis: a title, sentences, and perhaps a picture after them."""
 
-    def __init__(self, section: Section, picture: Widget | None = None) -> None:
+    def __init__(self, section: Section, picture: Widget | None = None, below: Sequence[str] = ()) -> None:
         parts: list[Widget] = [Static(plain(section.title), classes="title")] if section.title else []
-        for text in section.paragraphs:  # two leading spaces indent a sentence
-            classes = "sentence under" if text.startswith("  ") else "sentence"
-            parts.append(Static(prose(text.strip()), classes=classes))
-        super().__init__(*parts, *([picture] if picture else []), classes=f"section {section.kind}")
+        parts += map(_sentence, section.paragraphs)
+        super().__init__(
+            *parts, *([picture] if picture else []), *map(_sentence, below), classes=f"section {section.kind}"
+        )
+
+
+def _sentence(text: str) -> Static:
+    """A sentence of ours; two leading spaces indent it."""
+    classes = "sentence under" if text.startswith("  ") else "sentence"
+    return Static(prose(text.strip()), classes=classes)
+
+
+class ToolLine(Static):
+    """One tool call in a line: handle, name and arguments, size, time; the sentence of a failure is open below it."""
+
+    def __init__(self, call: ToolCallRecord) -> None:
+        self.call = call
+        super().__init__(tool_line(call), classes="tool failed" if call.error else "tool")
+
+
+def tool_line(call: ToolCallRecord) -> Content:
+    """``R3 find_events(rank=3, step=12): 10 rows, 3,120 characters, 0.4 s``."""
+    given = ", ".join(f"{name}={_argument(value)}" for name, value in call.arguments.items())
+    by = "" if call.by == "template" else f" by the {call.by}"
+    took = f"{call.seconds:.1f} s"
+    if call.error:
+        return plain(f"{call.handle} {call.name}({given}){by}: failed after {took}\n  {call.error}")
+    rows = f"{counted(call.rows, 'row')}, " if call.rows else ""
+    return plain(f"{call.handle} {call.name}({given}){by}: {rows}{counted(call.size, 'character')}, {took}")
+
+
+def _argument(value: object) -> str:
+    text = one_line(str(value), ARGUMENT_CHARS)
+    return f'"{text}"' if isinstance(value, str) else text
+
+
+class ToolMessage(CitedMessage):
+    """The tool calls made for a diagnosis, one line each."""
+
+    def __init__(self) -> None:
+        super().__init__(classes="calls")
+
+    def add(self, call: ToolCallRecord) -> None:
+        """Show one more call."""
+        self.mount(ToolLine(call))
+        self.call_after_refresh(self.find_citations)
 
 
 class PlainMessage(CitedMessage):
@@ -166,6 +218,11 @@ class AnswerMessage(CitedMessage):
         self.text = ""
         super().__init__(self._markdown, self._note, classes="answer")
 
+    def add_call(self, call: ToolCallRecord) -> None:
+        """Show a tool call made for the answer, above its text."""
+        self.mount(ToolLine(call), before=self._markdown)
+        self.call_after_refresh(self.find_citations)
+
     async def write(self, text: str) -> None:
         """Add a checked paragraph of a model; the finished answer replaces them."""
         self.text += clean(text)
@@ -182,7 +239,7 @@ class AnswerMessage(CitedMessage):
         notes = (*answer.notes, CHECKED) if answer.by == "model" else answer.notes
         self.say("\n".join(notes))
         self._note.display = bool(notes)
-        self.call_after_refresh(self.on_mount)
+        self.call_after_refresh(self.find_citations)
 
 
 @dataclass(frozen=True)
@@ -206,14 +263,15 @@ class Glyphs:
     shades: str
     axis: str
     mark_long: str
+    refuted: str
 
     def mark(self, status: str) -> str:
         """The sign of a check's outcome."""
         return {"found": self.found, "clean": self.clean}.get(status, self.cannot_answer)
 
 
-UNICODE = Glyphs("▲", "✓", "?", "▸", "✓", "·", "❯", "·", "█▓▒▚░▁", " ▁▂▃▄▅▆▇█", "·░▒▓█", "│", "▲")
-ASCII = Glyphs("!", "+", "?", ">", "+", ".", ">", "-", "#x=d:.", " .:#", ".:=*#", "|", "^")
+UNICODE = Glyphs("▲", "✓", "?", "▸", "✓", "·", "❯", "·", "█▓▒▚░▁", " ▁▂▃▄▅▆▇█", "·░▒▓█", "│", "▲", "✗")
+ASCII = Glyphs("!", "+", "?", ">", "+", ".", ">", "-", "#x=d:.", " .:#", ".:=*#", "|", "^", "x")
 
 
 def glyphs_for(encoding: str | None, environment: Mapping[str, str]) -> Glyphs:

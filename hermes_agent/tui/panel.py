@@ -1,27 +1,22 @@
-"""The fixed parts around the conversation: side panel, input line and status line."""
+"""The fixed parts around the conversation: side panel and status line."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import ClassVar, Literal
+from typing import Literal
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.message import Message
 from textual.reactive import reactive
-from textual.suggester import SuggestFromList
 from textual.widget import Widget
-from textual.widgets import Input, Static
+from textual.widgets import Static
 
 from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model import events
-from hermes_agent.model.diagnosis import CauseRecord
-from hermes_agent.model.display import FAMILY_TITLES, cause_heading, plain, rank_list
+from hermes_agent.model.diagnosis import CauseRecord, HypothesisRecord
+from hermes_agent.model.display import FAMILY_TITLES, cause_heading, cause_title, plain, rank_list
 from hermes_agent.model.events import CauseRanked, Event, Stage
 from hermes_agent.tui.messages import UNICODE, Glyphs
 from hermes_agent.tui.messages import plain as outside
@@ -39,6 +34,12 @@ STAGE_TITLES = {
 }
 MUTED = "$foreground 60%"  # the theme's own muted text has no colour until it is drawn on a widget
 STATUS_STYLES = {"found": "$text-warning bold", "clean": "$text-success", "cannot_answer": MUTED}
+HYPOTHESIS_STYLES = {
+    "open": "$text-accent bold",
+    "supported": "$text-warning bold",
+    "refuted": "$text-success",
+    "untestable": MUTED,
+}
 STATE_STYLES = {"done": "$text-success", "running": "$text-accent bold", "waiting": MUTED}
 
 
@@ -65,6 +66,7 @@ class Progress:
     finished: frozenset[Stage] = frozenset()
     checks: tuple[CheckLine, ...] = ()
     causes: tuple[CauseRanked, ...] = ()
+    hypotheses: tuple[HypothesisRecord, ...] = ()
     stored: bool = False
     over: bool = False
 
@@ -89,11 +91,15 @@ def advance(progress: Progress, event: Event) -> Progress:
             return replace(progress, running=stage, checks=(*progress.checks, CheckLine(stage, name, status)))
         case CauseRanked():
             return replace(progress, causes=(*progress.causes, event))
+        case events.HypothesisJudged(record):
+            others = {each.id: each for each in progress.hypotheses}
+            return replace(progress, hypotheses=tuple({**others, record.id: record}.values()))
         case events.DiagnosisReady(diagnosis, _, cached):
             checks = tuple(CheckLine(Stage.FAMILIES, each.analyzer, each.status) for each in diagnosis.checks)
             causes = tuple(_ranked(place, each) for place, each in enumerate(diagnosis.causes, start=1))
             finished = progress.finished or frozenset(STAGES)
-            return Progress(None, "", finished, progress.checks or checks, causes, stored=cached, over=True)
+            found = tuple(diagnosis.hypotheses) or progress.hypotheses
+            return Progress(None, "", finished, progress.checks or checks, causes, found, stored=cached, over=True)
         case _:
             return progress
 
@@ -136,8 +142,22 @@ def ranked(progress: Progress) -> Content:
     return Content("\n").join(lines)
 
 
+def considered(progress: Progress, glyphs: Glyphs) -> Content:
+    """Return the hypotheses with their status, in the order of their numbers; nothing where there is none."""
+    if not progress.hypotheses:
+        return Content()
+    lines = [Content("Hypotheses").stylize("bold")]
+    for each in progress.hypotheses:
+        where = f", {rank_list(each.ranks)}" if each.ranks else ""
+        sign = {"supported": glyphs.found, "refuted": glyphs.refuted}.get(each.status, glyphs.cannot_answer)
+        text = f" {cause_title(each.cause, each.mechanism)}{where}"
+        style = HYPOTHESIS_STYLES[each.status]
+        lines.append(Content.assemble((f"{sign} {each.id} {each.status}", style), outside(text)))
+    return Content("\n").join(lines)
+
+
 class SidePanel(Vertical):
-    """The stages with their checks, and the ranked causes."""
+    """The stages with their checks, the hypotheses and the ranked causes."""
 
     def __init__(self, glyphs: Glyphs) -> None:
         super().__init__(id="side")
@@ -145,18 +165,27 @@ class SidePanel(Vertical):
         self._hierarchy = Static(id="hierarchy")
         self._stages = VerticalScroll(self._hierarchy, id="stages", can_focus=False)
         self._causes = Static(id="ranked")
+        self._hypotheses = Static(id="considered")
+        self._findings = VerticalScroll(self._causes, self._hypotheses, id="findings", can_focus=False)
 
     def compose(self) -> ComposeResult:
-        """Draw the two parts, the upper one scrolling."""
+        """Draw the two parts, each scrolling."""
         yield self._stages
-        yield self._causes
+        yield self._findings
 
     def draw(self, progress: Progress) -> None:
         """Show the progress of the diagnosis."""
         self._hierarchy.update(hierarchy(progress, self._glyphs))
         self._causes.update(ranked(progress))
+        self._hypotheses.update(considered(progress, self._glyphs))
+        self._hypotheses.display = bool(progress.hypotheses)
         follow = self._stages.scroll_home if progress.over else self._stages.scroll_end
         follow(animate=False)
+
+    def scroll_findings(self, pages: int) -> None:
+        """Scroll causes and hypotheses by a page."""
+        scroll = self._findings.scroll_page_up if pages < 0 else self._findings.scroll_page_down
+        scroll(animate=False)
 
 
 TITLE_LIMIT = 40
@@ -193,72 +222,3 @@ class StatusLine(Widget):
         gap = max(width - first.cell_length - Content(now).cell_length - 2, 1)
         style = "" if now == "/help" else "bold"
         return Content.assemble(" ", first, " " * gap, (now, style), " ").truncate(width)
-
-
-LONGEST = 4000  # characters; a longer paste is cut
-REMEMBERED = 200  # lines
-
-
-class Prompt(Input):
-    """Up and Down walk through the typed lines; Tab completes a command, elsewhere it leaves the input."""
-
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("up", "walk(-1)", "earlier", show=False),
-        Binding("down", "walk(1)", "later", show=False),
-        Binding("tab", "complete", "complete", show=False),
-    ]
-
-    @dataclass
-    class Ambiguous(Message):
-        """Several completions are possible, or none."""
-
-        lines: Sequence[str]
-
-    def __init__(self, words: Sequence[str], candidates: Callable[[str], Sequence[str]]) -> None:
-        super().__init__(
-            id="prompt",
-            compact=True,
-            placeholder="Ask about the run, or / for commands",
-            suggester=SuggestFromList(words),
-            max_length=LONGEST,
-            select_on_focus=False,
-        )
-        self._candidates = candidates
-        self._history: list[str] = []
-        self._at, self._draft = 0, ""
-
-    def remember(self, text: str) -> None:
-        """Add a line to the history; repeating the last one adds nothing."""
-        if self._history[-1:] != [text]:
-            self._history = [*self._history, text][-REMEMBERED:]
-        self._at, self._draft = len(self._history), ""
-
-    def fill(self, text: str) -> None:
-        """Replace the text, to be completed by the person."""
-        self.value = text
-        self.cursor_position = len(text)
-        self.focus()
-
-    def go_on(self, character: str) -> None:
-        """Take a character that was typed elsewhere, and all that follow."""
-        self.focus()
-        self.insert_text_at_cursor(character)
-
-    def action_walk(self, step: int) -> None:
-        """Show an earlier or later typed line, and after the last one the unfinished one."""
-        if self._at == len(self._history):
-            self._draft = self.value
-        self._at = min(max(self._at + step, 0), len(self._history))
-        self.fill([*self._history, self._draft][self._at])
-
-    def action_complete(self) -> None:
-        """Complete a command as far as the candidates agree; any other text moves on to the next widget."""
-        if not self.value.startswith("/"):
-            self.screen.focus_next()
-            return
-        lines = self._candidates(self.value)
-        shared = os.path.commonprefix(lines)  # noqa: RUF071 - characters are meant
-        if len(shared) > len(self.value):
-            self.fill(shared)
-        elif lines != [self.value]:
-            self.post_message(self.Ambiguous(lines))

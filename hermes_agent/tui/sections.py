@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from hermes_agent.evidence.cases import similar_cases_title
-from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis
-from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, counted, plain
+from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord
+from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, counted, plain, rank_list
 from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
 
@@ -43,6 +43,23 @@ def _cause(place: int, record: CauseRecord, diagnosis: Diagnosis) -> Section:
     lines = [f"{cause_facts(record, diagnosis)}.", record.claim, *cause_lines(record)]
     lines += [f"Evidence: {_cited(record.evidence)}"] if record.evidence else []
     return Section(f"{place}. {cause_heading(record.cause, record.mechanism)}", tuple(lines), "cause")
+
+
+def hypothesis(record: HypothesisRecord) -> Section:
+    """Return one hypothesis: its status, the test that decided or would, the evidence for and against it."""
+    where = f", {rank_list(record.ranks)}" if record.ranks else ""
+    by = ", proposed by the model" if record.proposed_by == "model" else ""
+    lines = [f"{record.status.capitalize()}{where}{by}."]
+    lines += [record.judged_by] if record.judged_by else []
+    lines += [f"Next test: {record.next_test}"] if record.next_test else []
+    lines += [f"For: {_cited(record.evidence)}"] if record.evidence else []
+    lines += [f"Against: {_cited(record.evidence_against)}"] if record.evidence_against else []
+    return Section(f"{record.id}. {cause_heading(record.cause, record.mechanism)}", tuple(lines), "cause")
+
+
+def hypotheses(diagnosis: Diagnosis) -> tuple[Section, ...]:
+    """Return every hypothesis that was considered, in the order of their numbers."""
+    return tuple(map(hypothesis, diagnosis.hypotheses))
 
 
 def advice(diagnosis: Diagnosis) -> tuple[Section, ...]:

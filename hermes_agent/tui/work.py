@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from threading import Event as Flag
@@ -14,19 +14,27 @@ from textual.message import Message
 from tools.errors import HermesError
 
 if TYPE_CHECKING:
+    from hermes_agent.confirm import Confirmation, RunOf
     from hermes_agent.locations.places import Place
     from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.model.events import Emit, Event
+    from hermes_agent.model.request import Request
     from hermes_agent.session import Answer, Shown
+    from tools.agent_tools.result import Result
+    from tools.views.profile import Profile
 
 LOG = logging.getLogger("hermes_dx.tui")
 
 Cancelled: TypeAlias = Callable[[], bool]
-Result = TypeVar("Result")
+Done = TypeVar("Done")
 
 
 class ChatSession(Protocol):
     """One run under discussion; every method may take long and is called from one thread at a time."""
+
+    @property
+    def request(self) -> Request:
+        """The request that it was opened with."""
 
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Return the diagnosis of the run."""
@@ -36,6 +44,15 @@ class ChatSession(Protocol):
 
     def show(self, identifier: str) -> Shown:
         """Return the record behind ``E7``, ``C2`` or ``A1``; a figure is measured again."""
+
+    def call(self, name: str, arguments: Mapping[str, object], emit: Emit, cancelled: Cancelled) -> Result:
+        """Return the result of a tool on the run."""
+
+    def profile(self, emit: Emit, cancelled: Cancelled) -> Profile:
+        """Return the run itself."""
+
+    def result(self, handle: str) -> str:
+        """Return the whole result of a tool call, as text."""
 
     def close(self) -> None:
         """Release the files of the run."""
@@ -50,6 +67,8 @@ class Openings:
     given: Callable[[], ChatSession] | None = None
     given_title: str = ""
     model: str | None = None
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    draft: Callable[[Confirmation, RunOf], tuple[str, ...]] | None = None  # writes the cases of a confirmed cause
 
 
 class Interrupted(Exception):
@@ -57,12 +76,12 @@ class Interrupted(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Job(Generic[Result]):
+class Job(Generic[Done]):
     """``act`` runs in the thread, ``done`` takes its result in the app. ``opens`` marks a diagnosis."""
 
     title: str
-    act: Callable[[Emit, Cancelled], Result]
-    done: Callable[[Result], Awaitable[None] | None]
+    act: Callable[[Emit, Cancelled], Done]
+    done: Callable[[Done], Awaitable[None] | None]
     opens: bool = False
     stop: Flag = field(default_factory=Flag)
 

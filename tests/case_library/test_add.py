@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from case_library.draft import identifier, objections, private_case, store, written
 from case_library.library import CaseError, parse_case, read_case_bytes, read_mapping
-from hermes_agent.cli.library.add import identifier, objections, private_case, store, written
 from tests.case_library.own_cases import draft, public_fields, put
 
 

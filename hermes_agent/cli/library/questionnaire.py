@@ -116,24 +116,9 @@ def _fault(text: str, *, phrase: bool = False) -> str:
 
 def confirmed_fields(diagnosis: Diagnosis, ask: Ask) -> dict[str, object]:
     """Ask which cause a change confirmed; return the fields that the diagnosis fills. Raises UsageError without one."""
-    from hermes_agent.evidence.citations import without_citations
-    from hermes_agent.model.display import cause_heading, counted, on_ranks
+    from hermes_agent.evidence.case_draft import case_fields
 
-    cause = _confirmed(diagnosis, ask)
-    ranks, step = diagnosis.run.ranks, diagnosis.step_time_ms
-    took = f" The step took {step.median:.1f} ms (median of {step.steps})." if step else ""
-    return {
-        "title": cause_heading(cause.cause, cause.mechanism) + on_ranks(cause.ranks, ranks),
-        "symptom": without_citations(cause.claim) + took,
-        "signals": list(dict.fromkeys(cause.signals)),
-        "signals_origin": "observed",
-        "cause": cause.cause,
-        "mechanism": cause.mechanism or "unknown",
-        "hardware": ", ".join(dict.fromkeys(diagnosis.run.devices)) or "unknown",
-        "scale": f"{counted(len(ranks), 'rank')} recorded",
-        "diagnosis": " ".join([f"hermes-dx, check {cause.check}.", *map(without_citations, cause.details)]),
-        "confidence": "high",
-    }
+    return case_fields(diagnosis, _confirmed(diagnosis, ask))
 
 
 def _confirmed(diagnosis: Diagnosis, ask: Ask) -> CauseRecord:

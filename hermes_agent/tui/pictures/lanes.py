@@ -21,7 +21,7 @@ def lanes(profile: Profile, step: int | None) -> Lanes:
     times = profile.step_ms
     if not len(times):
         raise UsageError(NO_STEPS)
-    number = int(times.idxmax()) if step is None else step
+    number = int(times.index[int(times.to_numpy().argmax())]) if step is None else step
     if number not in times.index:
         raise UsageError(f"There is no traced step {number}; there are {times.index.min()} to {times.index.max()}.")
     views = [view for view in profile.ranks if number in view.steps["number"].to_numpy()]

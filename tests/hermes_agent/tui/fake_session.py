@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event as Flag
@@ -16,6 +16,7 @@ from hermes_agent.model.diagnosis import (
     CheckRecord,
     Diagnosis,
     EvidenceRecord,
+    HypothesisRecord,
     RunRecord,
     SourceRecord,
     SourceSelector,
@@ -31,10 +32,15 @@ from hermes_agent.model.events import (
     StageFinished,
     StageProgress,
     StageStarted,
+    ToolCalled,
 )
+from hermes_agent.model.request import Request
+from hermes_agent.model.turn import ToolCallRecord
 from hermes_agent.session import Answer, Shown, Table
 from hermes_agent.tui.work import ChatSession, Openings
+from tools.agent_tools.result import CitedFigure, Result
 from tools.errors import InputError, UsageError
+from tools.views.profile import Profile
 
 HOSTILE = "[bold red]x[/] \x1b[31mred"
 WAIT_S = 10.0  # how long a held session waits to be let go; a test that lasts this long has failed
@@ -154,6 +160,40 @@ def _advice() -> AdviceRecord:
     )
 
 
+def critical_path() -> Result:
+    """The result of the tool of that name."""
+
+    def figure(name: str, metric: str, value: float, family: str = "") -> CitedFigure:
+        arguments: dict[str, str | int | float | None] = {"family": family} if family else {}
+        return CitedFigure(id=name, label=metric, metric=metric, arguments=arguments, value=value, unit="ms")
+
+    return Result(
+        facts=(
+            figure("E1", "critical_path_step_ms", 100.0),
+            figure("E2", "critical_path_ms", 60.0, "io"),
+            figure("E3", "family_saving_ms", 55.0, "io"),
+            figure("E4", "critical_path_ms", 40.0, "idle"),
+        )
+    )
+
+
+def hypotheses() -> list[HypothesisRecord]:
+    """One that held, one that did not, one that is open."""
+    return [
+        HypothesisRecord(
+            id="H1",
+            cause="slow_data_processing",
+            mechanism="too_few_workers",
+            ranks=[1],
+            status="supported",
+            evidence=["E2"],
+            judged_by="Waiting for data is 60 ms of the step of rank 1",
+        ),
+        HypothesisRecord(id="H2", cause="garbage_collection", status="refuted", evidence_against=["E4"]),
+        HypothesisRecord(id="H3", cause="slow_link", status="open", next_test="NCCL logs of rank 0"),
+    ]
+
+
 def first_half() -> list[Event]:
     """The events up to the middle of the family checks."""
     return [
@@ -192,6 +232,7 @@ class FakeSession:
     closed: bool = False
     go: Flag = field(default_factory=Flag)
     half_way: Flag = field(default_factory=Flag)
+    request: Request = field(default_factory=lambda: Request(paths=(Path("run"),)))
 
     def diagnose(self, emit: Emit) -> Diagnosis:
         """The hand-made diagnosis, with its events."""
@@ -234,6 +275,25 @@ class FakeSession:
         lines = (f"Stored: {figure.value} {figure.unit}", f"Rows: spans named {HOSTILE}")
         title = f"{figure.id} {figure.metric}: {figure.value} {figure.unit}"
         return Shown(identifier, title, lines, table, figure.value, agrees=self.agrees)
+
+    def call(self, name: str, arguments: Mapping[str, object], emit: Emit, cancelled: Callable[[], bool]) -> Result:
+        """The critical path as a tool gives it; every other tool fails."""
+        failed = "" if name == "critical_path" else f"there is no tool {name!r}"
+        record = ToolCallRecord(handle="R1", name=name, seconds=0.2, size=300, error=failed)
+        emit(ToolCalled(record))
+        if failed:
+            raise UsageError(failed)
+        return critical_path()
+
+    def profile(self, emit: Emit, cancelled: Callable[[], bool]) -> Profile:
+        """There is no run behind the hand-made diagnosis."""
+        raise InputError("run/rank0.json: the file is gone; check the path.")
+
+    def result(self, handle: str) -> str:
+        """The text of the only result."""
+        if handle != "R1":
+            raise UsageError(f"there is no tool result {handle!r}; the results are R1 to R1")
+        return f"whole path per step: 100 ms, with {HOSTILE}"
 
     def close(self) -> None:
         """Notes that it was closed."""

@@ -10,13 +10,15 @@ from textual.app import App
 from textual.widgets import DataTable, Static
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import AnswerDelta, Emit, Notice
+from hermes_agent.model.events import AnswerDelta, Emit, HypothesisJudged, Notice, ToolCalled
+from hermes_agent.model.turn import ToolCallRecord
 from hermes_agent.tui.app import HermesChat
 from hermes_agent.tui.commands import COMMANDS
-from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage
-from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, TableScreen
+from hermes_agent.tui.conversation import PictureMessage
+from hermes_agent.tui.messages import AnswerMessage, CitedMessage, SectionMessage, ToolMessage
+from hermes_agent.tui.screens import EvidenceScreen, HelpScreen, ResultScreen, TableScreen
 from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, said, typed, until
-from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession
+from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession, hypotheses
 
 CLEANED = HOSTILE.replace("\x1b[31m", "")
 
@@ -219,7 +221,7 @@ async def test_tab_completes_a_command_and_leaves_only_an_input_without_one() ->
             assert app.prompt.has_focus
         app.prompt.fill("/s")
         await pilot.press("tab")
-        assert app.status.hint == "/show  /steps"
+        assert app.status.hint == "/show  /series  /steps"
         app.prompt.fill("")
         await pilot.press("tab")
         assert isinstance(app.focused, CitedMessage)
@@ -415,12 +417,125 @@ async def test_leaving_while_work_runs_stops_the_work() -> None:
 
 
 @pytest.mark.parametrize("size", [SMALL, WIDE])
-async def test_all_of_the_help_can_be_reached(size: tuple[int, int]) -> None:
+async def test_names_and_keys_of_the_help_fit_and_the_rest_is_below(size: tuple[int, int]) -> None:
     app = chat(FakeSession(), given=False)
     async with app.run_test(size=size) as pilot:
         await idle(pilot)
         await typed(pilot, "/help")
-        assert size == SMALL or "twice" in app.export_screenshot()
+        shown = app.export_screenshot().replace("&#160;", " ")
+        assert "twice: quit" in shown
+        assert all(f"/{command.name}" in shown for command in COMMANDS)
         await pilot.press("end")
         await pilot.pause(0.5)
-        assert "twice" in app.export_screenshot()
+        assert "leave the chat" in app.export_screenshot().replace("&#160;", " ")
+
+
+async def test_the_list_of_commands_opens_on_a_slash_and_enter_chooses() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        await pilot.press("/")
+        assert app.suggestions.display
+        await pilot.press("e")
+        shown = str(app.suggestions.get_option_at_index(0).prompt)
+        assert shown.startswith("/evidence")
+        await pilot.press("escape")
+        assert not app.suggestions.display
+        assert app.prompt.value == "/e"
+        await pilot.press("v", "enter")
+        assert app.prompt.value == "/evidence"
+        await pilot.press("enter")
+        await idle(pilot)
+        assert isinstance(app.screen, TableScreen)
+
+
+async def test_arrows_choose_an_argument_and_a_line_from_the_history_opens_no_list() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        await pilot.press(*"/wh", "enter", *"sl", "down", "enter")
+        assert app.prompt.value == "/why-not slow_data_reading"
+        await pilot.press("enter")
+        await idle(pilot)
+        assert session.asked == ["why not slow_data_reading?"]
+        await pilot.press("up")
+        assert app.prompt.value == "/why-not slow_data_reading"
+        assert not app.suggestions.display
+
+
+async def test_questions_and_commands_are_addressed_to_open_runs_by_name() -> None:
+    first, second = FakeSession(), FakeSession()
+    app = chat(first)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        app.controller.open("other run", lambda: second)
+        await idle(pilot)
+        assert list(app.controller.runs.open) == ["run", "other-run"]
+        await typed(pilot, "why?")
+        await typed(pilot, "@run which rank?")
+        assert (first.asked, second.asked) == (["which rank?"], ["why?"])
+        await typed(pilot, "@run")
+        await typed(pilot, "and then?")
+        assert first.asked[-1] == "and then?"
+        assert app.status.run_title == "@run"
+        await typed(pilot, "@nobody why?")
+        assert "No open run is called @nobody; there is @run, @other-run" in said(app)
+        await typed(pilot, "/runs")
+        assert "> @run: run, problem" in said(app)
+        await pilot.press("@", "o")
+        assert str(app.suggestions.get_option_at_index(0).prompt).strip() == "@other-run"
+    assert first.closed
+    assert second.closed
+
+
+async def test_hypotheses_are_in_the_panel_and_tool_calls_are_lines_that_open() -> None:
+    call = ToolCallRecord(
+        handle="R1", name="find_events", arguments={"rank": 3, "name": HOSTILE}, seconds=0.42, size=31
+    )
+    failed = ToolCallRecord(handle="R2", name="measure", seconds=0.0, size=9, by="model", error="there is no metric x")
+
+    class Investigating(FakeSession):
+        def diagnose(self, emit: Emit) -> Diagnosis:
+            emit(ToolCalled(call))
+            emit(ToolCalled(failed))
+            for each in hypotheses():
+                emit(HypothesisJudged(each.model_copy(update={"status": "open"})))
+                emit(HypothesisJudged(each))
+            return super().diagnose(emit).model_copy(update={"hypotheses": hypotheses()})
+
+    app = chat(Investigating())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        panel = str(app.query_one("#considered", expect_type=Static).visual)
+        assert "▲ H1 supported too few data loader workers, rank 1" in panel.replace("\n", " ")
+        assert "✗ H2 refuted" in panel
+        assert "? H3 open" in panel
+        assert f'R1 find_events(rank=3, name="{CLEANED}"): 31 characters, 0.4 s' in said(app)
+        assert "R2 measure() by the model: failed after 0.0 s\n  there is no metric x" in said(app)
+        message = app.query_one(ToolMessage)
+        assert message.cited == ("R1", "R2")
+        message.focus()
+        await pilot.press("enter")
+        await idle(pilot)
+        assert isinstance(app.screen, ResultScreen)
+        assert f"whole path per step: 100 ms, with {CLEANED}" in str(
+            app.screen.query_one(".whole Static", expect_type=Static).visual
+        )
+        await pilot.press("escape")
+        await typed(pilot, "/show H1")
+        assert "Waiting for data is 60 ms of the step of rank 1" in said(app)
+
+
+async def test_a_question_for_a_picture_is_answered_and_drawn() -> None:
+    app = chat(FakeSession())
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        await typed(pilot, "show me the critical path")
+        message = app.query_one(PictureMessage)
+        assert message.cited == ("E1", "E2", "E4")
+        await typed(pilot, "/timeline")
+        assert "the file is gone" in said(app)
+        await typed(pilot, "/heatmap nonsense")
+        assert "There is no heatmap of 'nonsense'; there are own, wall" in said(app)

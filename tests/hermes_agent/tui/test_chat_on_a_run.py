@@ -8,7 +8,7 @@ import pytest
 
 from hermes_agent.cli.chat import openings
 from hermes_agent.config.settings import Settings
-from hermes_agent.demo.data import demo_run
+from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.locations.places import RunUrl
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
@@ -40,3 +40,17 @@ async def test_the_bundled_run_is_diagnosed_discussed_and_measured_again(index_o
         await typed(pilot, f"/show {first.cited[0]}", wait_s=60.0)
         assert isinstance(app.screen, EvidenceScreen)
         assert app.screen.query(".agrees")
+
+
+async def test_two_runs_are_compared_and_an_advice_is_confirmed(index_only: Path) -> None:
+    settings = Settings(cache_dir=index_only)
+    app = HermesChat(openings(Request(paths=(demo_run(),), cache_dir=index_only), settings))
+    async with app.run_test(size=WIDE) as pilot:
+        await typed(pilot, f"/open {demo_fixed_run()}", wait_s=60.0)
+        await typed(pilot, "/compare @slow @fixed", wait_s=60.0)
+        assert "The average unprofiled step fell from 94.4 ms to 48.5 ms." in said(app)
+        await typed(pilot, "@slow")
+        await typed(pilot, "/confirm A1 @fixed", wait_s=60.0)
+        assert "Measured speedup 1.95x; predicted" in said(app)
+        await typed(pilot, "/timeline", wait_s=60.0)
+        assert "Step 43, the longest: what each rank does, over time" in said(app)

@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.tui.commands import COMMANDS, write_report
+from hermes_agent.tui.commands import COMMANDS
 from hermes_agent.tui.messages import ASCII
 from hermes_agent.tui.panel import StatusLine
 from hermes_agent.tui.sections import rank_table as ranks
 from hermes_agent.tui.sections import step_table as steps
+from hermes_agent.tui.writing import write_report
 from tests.hermes_agent.tui.fake_session import diagnosis, row
 from tools.errors import UsageError
 

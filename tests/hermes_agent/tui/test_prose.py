@@ -19,7 +19,8 @@ def test_a_group_of_ids_holds_several_citations() -> None:
 
 
 def test_every_citation_is_a_link_to_what_it_cites() -> None:
-    styles = [span.style for span in linked(prose("see [E1] and [C2]")).spans]
+    content = prose("see [E1] and [C2]")
+    styles = [span.style for span in linked(content, citations(content.plain)).spans]
     actions = [style.meta.get("@click") for style in styles if isinstance(style, Style) and style.meta]
     assert actions == ["app.cite('E1')", "app.cite('C2')"]
 
