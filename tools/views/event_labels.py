@@ -146,8 +146,8 @@ def forward_rows(view: RankProfile, rows: Rows) -> Rows:
 
 
 def _phase(profile: Profile, view: RankProfile, rows: Rows) -> tuple[Rows, list[str]]:
-    """Data: in the loader's span. Backward: in a node of the backward. Optimizer: in its span. Forward: other work of
-    a training thread before the step's last backward node starts."""
+    """Data: in the loader's span. Backward: in a node of the backward, or between them on autograd's own thread.
+    Optimizer: in its span. Forward: other work of a training thread before the step's last backward node starts."""
     base = launching_rows(profile, view.rank.rank)[rows]
     nodes = backward_nodes(view)
     codes = np.full(len(rows), PHASES.index("other"), dtype=np.int64)
@@ -159,10 +159,18 @@ def _phase(profile: Profile, view: RankProfile, rows: Rows) -> tuple[Rows, list[
     else:
         before = view.step_of(base) >= 0
     codes[(base >= 0) & view.on_training_thread[base] & before] = PHASES.index("forward")
+    codes[(base >= 0) & np.isin(view.track[base], _autograd_tracks(view, nodes))] = PHASES.index("backward")
     spans = {"data": view.loader_rows, "backward": nodes, "optimizer": np.flatnonzero(view.named("optimizer"))}
     for phase, candidates in spans.items():
         codes[innermost(view, base, candidates) >= 0] = PHASES.index(phase)
     return codes, [UNSPLIT if phase == "forward" and not len(nodes) else phase for phase in PHASES]
+
+
+def _autograd_tracks(view: RankProfile, nodes: Rows) -> Rows:
+    """Threads that run the backward graph and nothing of the training loop; its engine adds gradients between nodes."""
+    of_loop = view.track[view.named("profiler_step") | view.named("optimizer")]
+    tracks: Rows = np.setdiff1d(view.track[nodes], of_loop) if len(of_loop) else np.empty(0, dtype=np.int64)
+    return tracks
 
 
 def backward_nodes(view: RankProfile) -> Rows:
