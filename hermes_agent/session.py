@@ -12,8 +12,10 @@ from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.journal import journal_of
 from hermes_agent.llm.model import Cancelled
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
-from hermes_agent.model.events import Emit, ignore
+from hermes_agent.model.events import Emit, Event, ToolCalled, ignore
 from hermes_agent.model.request import Request
+from hermes_agent.model.turn import ToolCallRecord, Turn
+from hermes_agent.questions.conversation import Conversation, turn_of
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
@@ -50,6 +52,7 @@ class Session:
         self._diagnosis: Diagnosis | None = None
         self._discussion: Discussion | None = None
         self._by_model: ModelAnswers | None = None
+        self.conversation = Conversation()
         if diagnosis is not None:
             self._discuss(diagnosis)
 
@@ -86,6 +89,23 @@ class Session:
         """An answer to free text, by the configured model where it passes; raises Cancelled and InputError."""
         if not question.strip():
             raise UsageError("the question is empty; ask for example: why is it slow?")
+        calls: list[ToolCallRecord] = []
+
+        def listen(event: Event) -> None:
+            if isinstance(event, ToolCalled):
+                calls.append(event.call)
+            emit(event)
+
+        answer = self._answered(question, listen, cancelled)
+        self.conversation.add(turn_of(question, answer, calls))
+        return answer
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The questions of this conversation with their answers, the oldest first."""
+        return tuple(self.conversation.turns)
+
+    def _answered(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Answer:
         self._material.listen(emit, cancelled)
         notes: tuple[str, ...] = ()
         if (model := self._model_answers()) is not None:
@@ -93,8 +113,16 @@ class Session:
             if isinstance(outcome, Accepted):
                 return self._in_other_words(question, outcome, model.name)
             notes = (f"Answered without the model: {outcome.reason}",)
-        found = reply(self.discussion, question)
+        found = self._by_templates(question)
         return replace(found, notes=(*found.notes, *notes))
+
+    def _by_templates(self, question: str) -> Answer:
+        """The answer of the templates to the question in full, as the conversation before it completes it."""
+        resolved = self.conversation.resolve(question)
+        if resolved.lacking:
+            return Answer(resolved.lacking, intent=NOT_UNDERSTOOD)
+        found = reply(self.discussion, resolved.text, resolved.page)
+        return replace(found, text=f"{resolved.note}\n\n{found.text}") if resolved.note else found
 
     def _in_other_words(self, question: str, outcome: Accepted, model: str) -> Answer:
         """The answer of the templates, in short, then the model's words."""
@@ -107,7 +135,7 @@ class Session:
         diagnosis = self.discussion.diagnosis
         verdict = f"{diagnosis.verdict.capitalize()}: {diagnosis.headline}"
         try:
-            found = reply(self.discussion, question)
+            found = self._by_templates(question)
         except InputError:  # the run can no longer be read; what is known of it can still be shown
             return verdict, ""
         if found.intent in WITHOUT_LEAD or not cited_ids(found.text):

@@ -37,7 +37,7 @@ def top_kernels(discussion: Discussion, question: Question) -> str:
 
 def top_host_calls(discussion: Discussion, question: Question) -> str:
     """The host calls with most time of their own per step, on the rank that was named, else on the slowest."""
-    ranks = question.ranks or (_slowest(discussion),)
+    ranks = question.ranks or (slowest_rank(discussion),)
     return blocks(_calls(discussion, rank, _call_names(discussion, rank)) for rank in ranks)
 
 
@@ -47,7 +47,7 @@ def named_work(discussion: Discussion, question: Question) -> str | None:
         return None
     parts = []
     for rank in question.ranks or (None,):
-        host_rank = _slowest(discussion) if rank is None else rank
+        host_rank = slowest_rank(discussion) if rank is None else rank
         kernels, calls = _kernel_names(discussion, rank), _call_names(discussion, host_rank)
         wanted = {name for asked in question.names for name in _matching([*kernels, *calls], asked)}
         if named := [name for name in kernels if name in wanted]:
@@ -99,6 +99,13 @@ def how_busy(discussion: Discussion, question: Question) -> str:
     return blocks([lead, bullets(rows), paragraph([rest, wording("busy")])])
 
 
+def which_limit(discussion: Discussion, question: Question) -> str:
+    """How busy the device is, and why it is idle; on a run without one a sentence that there is none."""
+    if not discussion.profile().run.has_device:
+        return wording("no_device")
+    return blocks([how_busy(discussion, question), launch_queue(discussion, question)])
+
+
 def memory_peak(discussion: Discussion, question: Question) -> str:
     """Largest allocated and reserved device memory of each rank, the fullest first."""
     profile = discussion.profile()
@@ -114,7 +121,8 @@ def memory_peak(discussion: Discussion, question: Question) -> str:
     return rows[0] if len(rows) == 1 else blocks(["Device memory by rank, the fullest first:", bullets(rows)])
 
 
-def _slowest(discussion: Discussion) -> int:
+def slowest_rank(discussion: Discussion) -> int:
+    """The rank with the longest step without exposed communication."""
     return int(str(own_ms(discussion.profile()).idxmax()))
 
 
@@ -269,12 +277,12 @@ def _commonest_shapes(profile: Profile) -> dict[str, str]:
             counts = inside.assign(name=names, dims=inside["dims"].astype(str)).groupby(["name", "dims"]).size()
             commonest = counts.sort_values(ascending=False, kind="stable").reset_index().drop_duplicates("name")
             shapes = {
-                str(name): _dims(str(dims)) for name, dims in zip(commonest["name"], commonest["dims"], strict=True)
+                str(name): dims_text(str(dims)) for name, dims in zip(commonest["name"], commonest["dims"], strict=True)
             }
             return {name: text for name, text in shapes.items() if text}
     return {}
 
 
-def _dims(dims: str) -> str:
+def dims_text(dims: str) -> str:
     """``64x3x224x224, 64x3x7x7``; empty without a tensor that has dimensions."""
     return ", ".join("x".join(str(size) for size in shape) for shape in tensor_shapes(dims) if shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -11,10 +10,23 @@ from typing import Literal
 from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.model.diagnosis import EvidenceRecord, ScreeningRecord
 from hermes_agent.model.display import rank_list, span_list
-from hermes_agent.questions import advice, causes, device, evidence_lookup, ranks, steps
+from hermes_agent.questions import (
+    advice,
+    causes,
+    comparisons,
+    device,
+    events,
+    evidence_lookup,
+    overlaps,
+    places,
+    ranks,
+    setup,
+    steps,
+)
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, unbracketed
 from hermes_agent.questions.question import MOST_PLACES, Question, in_english, lexicon, read_question, wording
+from hermes_agent.questions.spelling import corrected
 from hermes_agent.report.sections import group_text
 from tools.errors import UsageError
 
@@ -41,16 +53,22 @@ class Answer:
     intent: str = ""
 
 
-def reply(discussion: Discussion, text: str) -> Answer:
+def reply(discussion: Discussion, text: str, page: int = 0) -> Answer:
     """The answer from the diagnosis and what can be measured; raises InputError when the run can no longer be read."""
     foreign = in_english(text)
-    question = read_question(foreign[1] if foreign else text)
+    spelt = text if foreign else corrected(text)
+    question = read_question(foreign[1] if foreign else spelt, page)
     try:
         intent, answer = answer_text(discussion, question)
     except UsageError as error:
-        intent, answer = NOT_MEASURABLE, f"That cannot be measured on this run: {unbracketed(str(error))}."
+        intent = NOT_MEASURABLE
+        answer = f"That cannot be measured on this run: {unbracketed(str(error))}."
+    if page and (intent == NOT_MEASURABLE or intent not in PAGED):  # its first page was answered
+        answer = wording("page_end")
     if foreign:
         answer = f"Understood from {foreign[0]} as `{foreign[1]}`; answers are in English.\n\n{answer}"
+    elif spelt != text:
+        answer = f"Read as “{unbracketed(spelt)}”.\n\n{answer}"
     notes = (CUT,) if MOST_PLACES in (len(question.ranks), len(question.steps)) else ()
     return Answer(answer.strip(), cited_evidence(discussion, answer), notes=notes, intent=intent)
 
@@ -64,7 +82,7 @@ def cited_evidence(discussion: Discussion, text: str) -> tuple[EvidenceRecord, .
 def answer_text(discussion: Discussion, question: Question) -> tuple[str, str]:
     """Name of the intent that answered (``NOT_UNDERSTOOD`` when none did) and the answer as Markdown."""
     for name, intent in lexicon().intents.items():
-        if any(re.search(pattern, question.words) for pattern in intent.patterns):
+        if intent.fits(question.words):
             refusal = "" if name in OF_ANY_RANK else _no_such_rank(discussion, question)
             text = refusal or ANSWERS[name](discussion, question)
             if text is not None:
@@ -110,26 +128,44 @@ def _help(_: Discussion, __: Question) -> str:
     return f"You can ask:\n{rows}\n\nAnswers cite their evidence; `show E1` opens it."
 
 
+PAGED = {"kernels", "layers", "code_lines", "worst_shape", "device_gaps", "two_places", "overlap", "settings"}
 OF_ANY_RANK = {"help", "identifiers", "similar_cases", "recording", "named_work", "definition", "suspicion"}
 ANSWERS: Mapping[str, Answering] = MappingProxyType(
     {
         "help": _help,
+        "workload": setup.workload,
         "what_if": advice.what_if,
         "identifiers": evidence_lookup.explain_ids,
         "gaps": causes.unanswered_checks,
         "comparison": advice.against_baseline,
+        "two_places": comparisons.two_places,
+        "timeline": setup.timeline,
+        "event": events.one_event,
+        "overlap": overlaps.overlap,
+        "phases": places.phase_times,
+        "layers": places.layers,
+        "code_lines": places.lines,
+        "worst_shape": places.shapes,
+        "group_cost": places.group_cost,
+        "device_gaps": overlaps.gaps,
+        "settings": setup.settings,
+        "bound": lambda discussion, question: blocks(
+            [device.which_limit(discussion, question), steps.break_down(discussion, question)]
+        ),
+        "longer_steps": setup.longer_steps,
         "similar_cases": evidence_lookup.similar_cases,
         "certainty": causes.how_sure,
         "workers": advice.how_many_workers,
         "named_work": device.named_work,
+        "operation": events.operation,
         "percentile": steps.percentiles,
         "duration": steps.how_long,
-        "kernels": device.top_kernels,
+        "kernels": events.longest_kernels,
         "host_calls": device.top_host_calls,
         "collectives": device.collectives_by_kind,
         "waiting": ranks.why_wait,
         "launch_queue": device.launch_queue,
-        "flops": lambda *_: wording("no_mfu"),
+        "flops": setup.flops,
         "utilisation": device.how_busy,
         "memory": device.memory_peak,
         "recording": device.what_is_recorded,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hermes_agent.llm.model import Cancelled
-from hermes_agent.model.events import Emit, Notice, ignore
+from hermes_agent.model.events import Emit, Event, Notice, ignore
 from hermes_agent.model.request import Request
 
 if TYPE_CHECKING:
@@ -31,6 +31,10 @@ class Material:
     def listen(self, emit: Emit, cancelled: Callable[[], bool]) -> None:
         """Report progress to ``emit`` from now on, and stop with ``Cancelled`` where ``cancelled`` holds."""
         self._emit, self._cancelled = emit, cancelled
+
+    def report(self, event: Event) -> None:
+        """Pass an event to the listener of the question."""
+        self._emit(event)
 
     def profile(self) -> Profile:
         """The run."""

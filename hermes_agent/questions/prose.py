@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.evidence.printable import printable
 
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z`*])")
+LINE_CHARS, SHORTEST_NAME = 80, 16
 ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth")
 
 
@@ -35,6 +37,33 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table; a bar inside a cell is escaped."""
     lines = [[cell.replace("|", r"\|") for cell in line] for line in (columns, ["---"] * len(columns), *rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def row_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, ends: bool = False) -> str:
+    """A Markdown table of at most 80 characters a line: the last column holds names of the run, cut in the middle.
+
+    With ``ends`` only the end of a long name is kept, as of a file's path.
+    """
+    used = sum(max(len(row[place]) for row in (columns, *rows)) for place in range(len(columns) - 1))
+    width = max(LINE_CHARS - used - 3 * len(columns) - 3, SHORTEST_NAME)
+    return table(columns, [[*row[:-1], quoted(shortened(row[-1], width, ends)) if row[-1] else ""] for row in rows])
+
+
+def shortened(name: str, width: int, ends: bool = False) -> str:
+    """A name with its middle left out where it is longer than ``width``: begin and end differ most; or its end."""
+    name = " ".join(name.split())
+    half = width - 1 if ends else (width - 1) // 2
+    return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"
+
+
+def milliseconds(value: float | None) -> str:
+    """``1.52``: a figure of a row for a column that names its unit; empty where there is none."""
+    return "" if value is None else f"{value:.3g}" if abs(value) < 1_000 else f"{value:.0f}"
+
+
+def article(noun: str) -> str:
+    """``a kernel``, ``an operator``."""
+    return f"{'an' if noun[:1] in 'aeiou' else 'a'} {noun}"
 
 
 def listed(items: Sequence[str], link: str = "and") -> str:

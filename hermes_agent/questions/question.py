@@ -18,7 +18,7 @@ LIMIT = 2000  # characters read; a longer question is cut
 MOST_PLACES = 64  # ranks or steps taken from one question
 IDENTIFIER = re.compile(r"\b([EAC])(\d{1,6})\b", re.IGNORECASE)
 TO = r"\s*(?:\bto\b|\bthrough\b|-|–|\.{2,3}|:)\s*"
-AND = r"\s*(?:,\s*(?:and|or)\b|,|\band\b|\bor\b|\bvs\b|\bversus\b|&)\s*"
+AND = r"\s*(?:,\s*(?:and|or)\b|,|\band\b|\bor\b|\bvs\b|\bversus\b|\bagainst\b|\bwith\b|&)\s*"
 # A number belongs to the word before it, and is no place where a unit follows it: "batch 64", "a step of 60 ms".
 OWNED = re.compile(
     rf"(?P<owner>(?:loader )?[a-z_]+)[\s#:=-]*(?:from\s+)?(?P<numbers>\d{{1,9}}(?:(?:{TO}|{AND})\d{{1,9}})*)\b"
@@ -51,7 +51,13 @@ class Intent:
 
     about: str
     patterns: tuple[str, ...]
+    unless: tuple[str, ...] = ()
     example: str = ""
+
+    def fits(self, words: str) -> bool:
+        """Whether normalised words are a question of this kind."""
+        found = any(re.search(pattern, words) for pattern in self.patterns)
+        return found and not any(re.search(pattern, words) for pattern in self.unless)
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,15 @@ class Language:
 
 
 @dataclass(frozen=True)
+class Operation:
+    """An operation as people name it, and parts of the names that kernels and operators have for it."""
+
+    title: str
+    words: str
+    pieces: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Lexicon:
     """Words by which questions are understood, and fixed texts of answers."""
 
@@ -80,6 +95,8 @@ class Lexicon:
     subjects: tuple[Subject, ...]
     languages: dict[str, Language]
     texts: dict[str, str]
+    operations: tuple[Operation, ...]
+    spelling: str
 
 
 @dataclass(frozen=True)
@@ -94,6 +111,7 @@ class Question:
     names: tuple[str, ...] = ()  # of kernels or operators, as typed
     subject: Subject | None = None
     subjects: tuple[Subject, ...] = ()  # all of them, in the order they are named
+    page: int = 0  # which page of its rows, from 0
 
 
 @lru_cache(maxsize=1)
@@ -108,7 +126,7 @@ def wording(name: str) -> str:
     return lexicon().texts[name]
 
 
-def read_question(text: str) -> Question:
+def read_question(text: str, page: int = 0) -> Question:
     """The question with everything that can be recognised in it."""
     kept = text[:LIMIT].strip()
     words = normalised(kept)
@@ -121,6 +139,7 @@ def read_question(text: str) -> Question:
         names=tuple(dict.fromkeys(next(filter(None, match.groups())) for match in NAME.finditer(kept))),
         subject=subject_of(words),
         subjects=subjects_of(words),
+        page=page,
     )
 
 

@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING
 from case_library.retrieval.query import CaseQuery
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.evidence_lookup import look_up
+from hermes_agent.tool_calls import ToolCaller
 from tools.agent_tools.records import CaseRow, CheckRow, EvidenceRow
+from tools.agent_tools.result import Result
+from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import CaseRecord
@@ -74,6 +77,18 @@ class DiscussedRun:
             lines.append(f"Rows, {len(table.rows)} of {table.total}:")
             lines += [" | ".join(row) for row in (table.columns, *table.rows)]
         return "\n".join(lines)
+
+
+def called(discussion: Discussion, tool: str, page: int = 0, /, **arguments: object) -> Result:
+    """The result of a tool, arguments that are None left out; ``page`` counts from 0. Raises what the tool raises."""
+    caller = ToolCaller(DiscussedRun(discussion), discussion.material.report, discussion.results)
+    given = {key: value for key, value in arguments.items() if value is not None}
+    result = caller.call(tool, given)
+    for _ in range(page):
+        if result.cursor is None:
+            raise UsageError("there are no further rows")
+        result = caller.call(tool, {**given, "cursor": result.cursor})
+    return result
 
 
 def _case_row(record: CaseRecord) -> CaseRow:

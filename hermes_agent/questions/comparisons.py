@@ -1,0 +1,52 @@
+"""Answers that set two steps or two ranks against each other, by part of the step or by kernel, operator, layer."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_agent.model.display import PART_TITLES
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.events import more
+from hermes_agent.questions.prose import blocks, milliseconds, row_table
+from hermes_agent.questions.question import Question
+from hermes_agent.questions.tool_context import called
+from tools.agent_tools.compare import CompareRow
+
+LISTED = 8
+BY = {
+    "name": r"\b(by|per|in|which|what|each) (the )?(kernels?|operators?|ops|names?|calls?)\b|\bkernel by kernel\b",
+    "module": r"\b(by|per|which) (the )?(layers?|modules?)\b",
+    "phase": r"\b(by|per|which) (the )?phases?\b",
+    "stack": r"\b(by|per|which) (the )?(python )?(lines?|functions?)\b",
+    "shape": r"\b(by|per|which) (the )?shapes?\b",
+}
+
+
+def two_places(discussion: Discussion, question: Question) -> str | None:
+    """The differences of the two steps or ranks that the question names; None where it does not name two."""
+    if len(question.ranks) == 2:
+        between, (b, a) = "ranks", question.ranks
+    elif len(question.steps) == 2:
+        between, (a, b) = "steps", question.steps
+    else:
+        return None
+    rank = question.ranks[0] if between == "steps" and len(question.ranks) == 1 else None
+    by = next((name for name, pattern in BY.items() if re.search(pattern, question.words)), "part")
+    given = {"between": between, "a": a, "b": b, "rank": rank, "by": by, "limit": LISTED}
+    found = called(discussion, "compare", question.page, **given)
+    rows = [row for row in found.rows if isinstance(row, CompareRow)]
+    noun = between.removesuffix("s")
+    whole = [discussion.measure("part_ms", part="wall", **_place(noun, each, rank)) for each in (a, b)]
+    lead = discussion.say(f"{noun.capitalize()} {a} takes {{0}}, {noun} {b} takes {{1}}.", *whole)
+    what = "part of the step" if by == "part" else {"name": "kernel or operator", "stack": "line"}.get(by, by)
+    cells = [
+        [row.id, milliseconds(row.a_ms), milliseconds(row.b_ms), f"{row.delta_ms:+.3g}",
+         PART_TITLES.get(row.name, row.name)]
+        for row in rows
+    ]  # fmt: skip
+    largest = f"The largest differences by {what}, ms per step; the last but one column is {noun} {b} minus {noun} {a}:"
+    return blocks([lead, largest, row_table(("id", f"{noun} {a}", f"{noun} {b}", "diff", what), cells), more(found)])
+
+
+def _place(noun: str, number: int, rank: int | None) -> dict[str, int]:
+    return {noun: number} | ({"rank": rank} if rank is not None else {})

@@ -1,0 +1,87 @@
+"""Answers about how the run is set up: settings of libraries, MFU, other workloads, the timeline, mixed step times."""
+
+from __future__ import annotations
+
+import re
+
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.prose import blocks, bullets, capital, paragraph, row_table
+from hermes_agent.questions.question import Question, wording
+from hermes_agent.questions.steps import which_step
+from hermes_agent.questions.tool_context import called
+from tools.agent_tools.overview import SettingRow
+
+LISTED = 20
+LIBRARIES = ("NCCL", "OMP", "MKL", "TORCH", "CUDA", "GLOO", "HCCL", "RCCL")
+WORKLOADS = {
+    "batch_size": r"\bbatch( ?size)?(es)?\b",
+    "sequence_length": r"\bsequences?( lengths?)?\b|\bcontext length\b",
+    "tensor_parallel": r"\b(tp|tensor parallel\w*)\b",
+    "pipeline_parallel": r"\b(pp|pipeline parallel\w*)\b",
+    "data_parallel": r"\b(dp|data parallel\w*)\b|\bmore (gpus?|ranks?|nodes?)\b",
+    "precision": r"\b(precision|bf16|fp16|fp8|tf32)\b",
+}
+LONGER = re.compile(r"\bwhy\b.*\bsteps?\b.*\b(longer|slower|slow|long)\b")
+
+
+def settings(discussion: Discussion, question: Question) -> str:
+    """Recorded environment variables and settings of the libraries that the question names, else of all."""
+    words = question.words.upper().split()
+    asked = [name for name in LIBRARIES if any(word.startswith(name) for word in words)]
+    rank = question.ranks[0] if question.ranks else None
+    parts, notes = [], dict[str, None]()
+    for name in asked or (None,):
+        found = called(discussion, "environment", question.page, rank=rank, contains=name, limit=LISTED)
+        rows = [row for row in found.rows if isinstance(row, SettingRow)]
+        notes |= dict.fromkeys(found.notes)
+        if not rows:
+            parts.append(f"No {name or 'such'} setting was recorded; whether one is set is not known from this run.")
+            continue
+        cells = [[row.id, row.origin, row.name, str(row.value)] for row in rows]
+        parts.append(blocks([f"Recorded {name or ''} settings:".replace("  ", " "),
+                             row_table(("rank", "from", "setting", "value"), cells)]))  # fmt: skip
+    return blocks([*parts, paragraph(notes)])
+
+
+def flops(discussion: Discussion, question: Question) -> str:
+    """The MFU where shapes and the device's peak are known, else what is missing."""
+    profile = discussion.profile()
+    if not profile.traced:
+        return wording("no_mfu")
+    rank = question.ranks[0] if question.ranks else min(profile.run.rank_numbers)
+    found = called(discussion, "mfu", rank=rank)
+    known = {fact.metric: fact for fact in found.facts}
+    if "mfu_pct" not in known:
+        return blocks([paragraph(found.notes), wording("no_mfu")])
+    least = "at least " if known["mfu_pct"].label.startswith("at least") else ""
+    text = (
+        f"The MFU of rank {rank} is {least}{{mfu_pct}}: {{model_flop}} of matrix work per step by the recorded shapes, "
+        "on a device with a peak of {device_peak} in the precision used; {flop_coverage_pct} of the time of matrix "
+        "kernels has known operations."
+    )
+    return blocks([discussion.say(text, rank=rank), wording("mfu_counts"), bullets(found.notes)])
+
+
+def workload(discussion: Discussion, question: Question) -> str | None:
+    """What another batch size or degree of parallelism would bring: refused with the reason, and what to record."""
+    asked = [what for what, pattern in WORKLOADS.items() if re.search(pattern, question.words)]
+    if not asked:
+        return None
+    result = called(discussion, "what_if", changes=[{"what": what} for what in asked])
+    return blocks([f"That cannot be predicted from this recording. {capital(note)}" for note in result.notes])
+
+
+def timeline(discussion: Discussion, _: Question) -> str:
+    """How to see the timeline: a trimmed trace for Perfetto, and the commands that list its rows."""
+    return wording("timeline") if discussion.profile().traced else wording("no_timeline")
+
+
+def longer_steps(discussion: Discussion, question: Question) -> str | None:
+    """Why some steps take longer: the causes found in certain steps, then the slowest step and what grew in it."""
+    if not LONGER.search(question.words) or question.steps:
+        return None
+    all_steps = len(discussion.diagnosis.run.steps)
+    of_steps = [each for each in discussion.diagnosis.causes if 0 < len(each.steps) < all_steps]
+    found = bullets(cause.claim for cause in of_steps)
+    lead = "Causes that were found in certain steps only:" if of_steps else ""
+    return blocks([lead, found, which_step(discussion, question)])

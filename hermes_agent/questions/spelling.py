@@ -1,0 +1,62 @@
+"""Misspelt words of a question: the nearest of a fixed list of words; names, numbers and known words stay."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import lru_cache
+from importlib.resources import files
+
+from hermes_agent.questions.question import LIMIT, lexicon
+from tools.knowledge.taxonomy import causes
+
+WORD = re.compile(r"`[^`]*`|\"[^\"]*\"|[\w.:/<>~]*[\d_:./<>~]+[\w.:/<>~]*\w|[A-Za-z']+")
+PLAIN = re.compile(r"[A-Za-z]+")
+SHORTEST, MOST_CORRECTED = 3, 12
+LIKENESS = 0.74  # of difflib: one wrong letter of four
+
+
+def corrected(text: str) -> str:
+    """The question with misspelt words replaced; the same text where there are none, or where it is not English."""
+    if not text.isascii() or len(text) > LIMIT:
+        return text
+    left = MOST_CORRECTED
+
+    def correct(match: re.Match[str]) -> str:
+        nonlocal left
+        word = match[0]
+        if left == 0 or not PLAIN.fullmatch(word) or len(word) < SHORTEST or _known(word.lower()):
+            return word
+        better = _nearest(word.lower())
+        left -= better != word.lower()
+        return better if better != word.lower() else word
+
+    return WORD.sub(correct, text)
+
+
+def _known(word: str) -> bool:
+    return word in _vocabulary()
+
+
+def _nearest(word: str) -> str:
+    """A word with the same letters in another order, else the likest with the same first letter, else the word."""
+    same_start = [each for each in _targets() if each[0] == word[0]]
+    for each in same_start:
+        if len(each) == len(word) and sorted(each) == sorted(word):
+            return each
+    if len(word) == SHORTEST:
+        return word
+    return next(iter(difflib.get_close_matches(word, same_start, 1, LIKENESS)), word)
+
+
+@lru_cache(maxsize=1)
+def _targets() -> tuple[str, ...]:
+    return tuple(lexicon().spelling.split())
+
+
+@lru_cache(maxsize=1)
+def _vocabulary() -> frozenset[str]:
+    """Words of the product's own texts, which are spelt right."""
+    text = files("hermes_agent.questions").joinpath("lexicon.yaml").read_text(encoding="utf-8")
+    texts = [text, *(f"{cause.id} {' '.join(cause.mechanisms)} {cause}" for cause in causes().values())]
+    return frozenset(word.lower() for each in texts for word in PLAIN.findall(each))
