@@ -37,7 +37,7 @@ FIGURE = re.compile(r"(?<![\w.])(\d+(?:,\d{3})*(?:\.\d+)?) ?(ms|us|s|%|x)(?![\w/
 CELL = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?![\w.])")
 IN_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 REFUSAL = re.compile(
-    r"not (assessable|recorded|known|predicted|measured)|cannot|no trace|what it needs|record (a|the|it|them)|was recorded;",
+    r"not (assessable|recorded|known|predicted|measured)|cannot|no trace|what it needs|was recorded;",
     re.IGNORECASE,
 )
 Outcome = Literal["right", "missed", "wrong"]

@@ -22,11 +22,10 @@ PHASES = ("data", "forward", "backward", "optimizer")
 class _Place:
     by: str
     lead: str
-    needs: str  # a text of the lexicon
 
 
-MODULE = _Place("module", "The layers of rank {rank} with most time, in ms per step", "needs_module")
-LINE = _Place("stack", "The Python lines of rank {rank} with most time, in ms per step", "needs_stack")
+MODULE = _Place("module", "The layers of rank {rank} with most time, in ms per step")
+LINE = _Place("stack", "The Python lines of rank {rank} with most time, in ms per step")
 
 
 def layers(discussion: Discussion, question: Question) -> str:
@@ -142,7 +141,8 @@ def _by_place(discussion: Discussion, question: Question, place: _Place) -> str:
     rows = [row for row in found.rows if isinstance(row, GroupRow)]
     known = [row for row in rows if "recorded)" not in row.name]
     if not known:
-        return blocks([wording(place.needs), _nearest(discussion, rank, kind)])
+        needs = wording("needs_module") if place is MODULE else wording("needs_stack")
+        return blocks([needs, _nearest(discussion, rank, kind)])
     rest = next((row for row in rows if row not in known), None)
     lead = f"{place.lead.format(rank=rank)} ({'device time' if kind == 'kernel' else 'own time of operators'}):"
     cells = [[row.id, milliseconds(row.own_ms_per_step), f"{row.share_pct:.1f}", row.name] for row in known]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from hermes_agent.model.display import PART_TITLES, counted
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import blocks, bullets, paragraph, span
+from hermes_agent.questions.prose import blocks, bullets, milliseconds, paragraph, span, table
 from hermes_agent.questions.question import Question, wording
+from hermes_agent.questions.tool_context import called
+from tools.agent_tools.steps import StepRow
 from tools.errors import UsageError
 from tools.findings import Argument
 from tools.metrics.recorded.series import run_series
@@ -20,6 +22,7 @@ DRAINED = 1e-6  # a window longer than its marks by more than this share holds m
 DEVICE_PARTS = ("compute", "exposed_communication")
 NOTICED_PCT = 1.0  # of the step; a smaller excess is not explained
 CALL_SHARE = 0.25  # of what a step's part grew by; a call that grew by less does not explain it
+RECORDED_LISTED = 5
 FEW_STEPS = 3  # with fewer there is no usual step to compare with
 IN_THREE = (
     "{{{0}:statistic=median}} as the median and {{{0}:statistic=mean}} as the mean; "
@@ -52,6 +55,8 @@ def percentiles(discussion: Discussion, question: Question) -> str:
 def which_step(discussion: Discussion, question: Question) -> str:
     """The slowest step, how many are far over the usual one, and the outcome of the coarse checks."""
     profile = discussion.profile()
+    if not profile.traced and profile.series is not None and not question.steps:
+        return _slowest_recorded(discussion, question)
     known = [int(number) for number in profile.step_ms.index]
     if any(step not in known for step in question.steps):
         return f"This run has no such step; it has {span('step', known)}."
@@ -86,6 +91,17 @@ def break_down(discussion: Discussion, question: Question) -> str:
     if not found:
         raise UsageError(NO_TRACE)
     return blocks([*found, wording("rest_not_recorded")])
+
+
+def _slowest_recorded(discussion: Discussion, question: Question) -> str:
+    """The longest steps of the records, one by one."""
+    found = called(discussion, "series", question.page, source="records", limit=RECORDED_LISTED)
+    rows = [row for row in found.rows if isinstance(row, StepRow)]
+    lead = discussion.say(
+        f"{wording('longest_recorded')} Of {found.total} recorded steps these are the longest, in ms:"
+    )
+    cells = [[row.id, str(row.step), str(row.rank), milliseconds(row.duration_ms)] for row in rows]
+    return blocks([lead, table(("id", "step", "rank", "takes"), cells)])
 
 
 def _duration(discussion: Discussion, rank: int | None) -> str:

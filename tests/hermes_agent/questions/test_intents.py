@@ -17,6 +17,27 @@ def loader() -> Discussion:
 
 
 ASKED = {
+    "workload": [
+        "what would a doubled batch size bring?", "what if I use a larger batch", "would TP=4 help?",
+        "what would tensor parallelism bring", "half the sequence length?",
+    ],
+    "two_places": ["compare steps 3 and 9", "step 3 vs step 9", "what is the difference between step 1 and step 2?"],
+    "timeline": ["show me the timeline", "perfetto?", "can I get a flame graph"],
+    "event": ["who calls this kernel?", "which python line launches this kernel", "where is `sgemm` called from"],
+    "overlap": [
+        "overlap of comm and compute", "comm overlap", "how much communication is hidden behind compute",
+        "is the second all-reduce overlapped with backward?",
+    ],
+    "phases": ["forward against backward", "backward vs forward time", "fwd", "how long is the optimizer"],
+    "layers": ["which layer is slow", "slowest modules", "layers?"],
+    "code_lines": ["which line of code is slow", "where in my code is the time", "which source line"],
+    "worst_shape": ["worst GEMM shape", "which matmul shapes are slow", "slowest matrix shapes"],
+    "group_cost": ["TP against DP cost", "what does tensor parallelism cost", "time per process group"],
+    "device_gaps": ["gaps over 1 ms and what the host did", "largest gaps", "show the gaps of rank 0"],
+    "settings": ["NCCL and OMP settings", "which environment variables are set", "omp variables"],
+    "bound": ["cpu or gpu bound?", "is it compute or memory bound"],
+    "longer_steps": ["why do some steps take 15x longer?", "why are a few steps slower"],
+    "operation": ["how much time in convolution?", "conv time", "how slow is softmax"],
     "overview": [
         "why is it slow?", "Why is my training so slow", "why", "summary please", "tl;dr", "what's wrong?",
         "What is the bottleneck?", "root cause?", "is it healthy?", "what are the main causes",
