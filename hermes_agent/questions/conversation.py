@@ -16,7 +16,7 @@ ROW_ID = re.compile(r"^[ecgswrnmphtqu]\d+\.")
 NAMES = 10  # names remembered of one answer
 REMEMBERED = 200  # turns; older ones are forgotten
 LEAD = (
-    r"(?:and|und|or|but|what about|how about|the same (?:for|of|on)|same (?:for|on)|dasselbe fur|was ist mit"
+    r"(?P<lead>and|und|or|but|what about|how about|the same (?:for|of|on)|same (?:for|on)|dasselbe fur|was ist mit"
     r"|wie ist es mit|et|y|那|那么)?"
 )
 PLACE = re.compile(
@@ -88,7 +88,7 @@ class Conversation:
     def _short(self, words: str) -> str | None:
         """The full form of a question that refers to the last one; "" where it does but cannot, None otherwise."""
         last = "" if self._last is None else self._last.text
-        if match := PLACE.match(words):
+        if (match := PLACE.match(words)) and (match["lead"] or last):
             step = match["noun"] in IS_STEP
             place = f"{'step' if step else 'rank'} {match['number']}"
             return _placed(last, STEP if step else RANK, place, " in " if step else " on ")
