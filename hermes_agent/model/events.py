@@ -133,11 +133,18 @@ class AnswerRejected:
 
 @dataclass(frozen=True)
 class DiagnosisReady:
-    """The end: the whole diagnosis. ``seconds`` is the time it took, ``cached`` whether it was stored before."""
+    """The whole diagnosis from templates. ``seconds`` is the time it took, ``cached`` whether it was stored before."""
 
     diagnosis: Diagnosis
     seconds: float
     cached: bool = False
+
+
+@dataclass(frozen=True)
+class DiagnosisWorded:
+    """After ``DiagnosisReady``: the same diagnosis with what a model said of it, as far as it passed the checks."""
+
+    diagnosis: Diagnosis
 
 
 Event: TypeAlias = (
@@ -154,6 +161,7 @@ Event: TypeAlias = (
     | AnswerDelta
     | AnswerRejected
     | DiagnosisReady
+    | DiagnosisWorded
 )
 Emit: TypeAlias = Callable[[Event], None]
 

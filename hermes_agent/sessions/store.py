@@ -39,7 +39,6 @@ LONGEST_TITLE = 200
 MOST_BYTES = 256 * 2**20  # of the file
 PAGE_BYTES = 4096
 WAIT_S = 5.0  # for another process that writes
-UNFINISHED = "unfinished"  # ``pending`` of a session whose diagnosis was begun and waits for nothing
 CHECKPOINT_TABLES = ("checkpoints", "writes")  # LangGraph's
 
 SCHEMA = """
@@ -80,6 +79,8 @@ class StoredSession:
 
 class SessionStore:
     """The sessions of one cache folder. Raises InputError, which names the file, where it cannot be used."""
+
+    UNFINISHED = "unfinished"  # ``pending`` of a session whose diagnosis was begun and waits for nothing
 
     def __init__(self, cache_dir: Path) -> None:
         self.cache_dir = cache_dir

@@ -11,6 +11,8 @@ from dataclasses import asdict
 from itertools import pairwise
 from typing import Annotated, Any, TypedDict
 
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
@@ -49,10 +51,11 @@ RECURSION_LIMIT = 25  # the longest path has ten nodes
 class State(TypedDict, total=False):
     """Results of the nodes: plain values, and handles into the workspace for columnar data and findings."""
 
+    key: str  # of what the diagnosis depends on, see ``workflow.stored``; a stored state of another key is not used
     analyzer: str  # set by Send: the one a family node has to run
     run: dict[str, object]
     checks: Annotated[list[dict[str, str]], operator.add]  # what CheckFinished says, and the handle of the findings
-    families_began: float
+    families_began: float  # Unix time: another process may go on after a kill
     verdict: str
     ranking: str
     causes: list[dict[str, object]]  # what CauseRanked says
@@ -113,21 +116,41 @@ def _tally(summaries: list[dict[str, str]]) -> str:
 
 
 def _run(spec: CheckSpec, workspace: Workspace) -> list[dict[str, str]]:
-    """Run one check; one that breaks is reported as an open check, never as clean."""
-    profile = workspace.profile()
-    try:
-        check = check_of(profile, spec.name)
-    except Exception as error:  # the dispatcher's boundary: one check must not take the others with it
-        LOG.exception("the check %s failed", spec.name)
-        reason = printable(f"the check stopped with {type(error).__name__}: {error}", LONGEST_REASON)
-        needs = "a report of this failure with its trace"
-        check = answer_instead(profile, Check(spec.name, "cannot_answer", reason=reason, needs=needs))
+    """Run one check and report it."""
+    check = _checked(spec.name, workspace)
     if check is None:
         return []
-    handle = workspace.put(f"checks/{spec.name}", check)
     finished = CheckFinished(spec.name, spec.family, check.name, check.status, _line(check))
     get_stream_writer()(finished)
-    return [{**asdict(finished), "findings": handle}]
+    return [{**asdict(finished), "findings": f"checks/{spec.name}"}]
+
+
+def _checked(name: str, workspace: Workspace) -> Check | None:
+    """The outcome of a check; one that breaks is reported as an open check, never as clean."""
+    profile = workspace.profile()
+    try:
+        return check_of(profile, name)
+    except Exception as error:  # the dispatcher's boundary: one check must not take the others with it
+        LOG.exception("the check %s failed", name)
+        reason = printable(f"the check stopped with {type(error).__name__}: {error}", LONGEST_REASON)
+        needs = "a report of this failure with its trace"
+        return answer_instead(profile, Check(name, "cannot_answer", reason=reason, needs=needs))
+
+
+def _checks(state: State, workspace: Workspace) -> list[Check]:
+    """The checks that were run, in the order of a report, whatever order the branches ran in.
+
+    They are kept with the profile; after a kill the new process makes them again when it needs them.
+    """
+    done = {each["analyzer"] for each in state["checks"]}
+    made = [_checked(spec.name, workspace) for spec in in_order(workspace.profile()) if spec.name in done]
+    return [check for check in made if check is not None]
+
+
+def _ranking(state: State, workspace: Workspace) -> Ranking:
+    """The ranking of what the checks found."""
+    _checks(state, workspace)  # one that breaks has its stand-in before the ranking asks for it
+    return ranked(workspace.profile())
 
 
 def _line(check: Check) -> str:
@@ -144,7 +167,7 @@ def _line(check: Check) -> str:
 def families(_: State, runtime: Runtime[Workspace]) -> State:
     """Open the stage of the families; its branches run side by side."""
     runtime.stream_writer(StageStarted(Stage.FAMILIES))
-    return {"families_began": time.perf_counter()}
+    return {"families_began": time.time()}
 
 
 def fan_out(_: State) -> list[Send]:
@@ -159,14 +182,14 @@ def family(state: State, runtime: Runtime[Workspace]) -> State:
 
 def join(state: State, runtime: Runtime[Workspace]) -> State:
     """Close the stage of the families, when all branches have ended."""
-    seconds = time.perf_counter() - state["families_began"]
+    seconds = max(time.time() - state["families_began"], 0.0)
     own = [each for each in state["checks"] if spec_of(each["analyzer"]).stage == "family"]
     runtime.stream_writer(StageFinished(Stage.FAMILIES, seconds, _tally(own)))
     return {}
 
 
-def _explain(_: State, workspace: Workspace) -> Update:
-    ranking = ranked(workspace.profile())
+def _explain(state: State, workspace: Workspace) -> Update:
+    ranking = _ranking(state, workspace)
     rows = []
     for place, each in enumerate(ranking.causes, start=1):
         finding, impact = each.finding, (each.impact_ms, each.impact_pct)
@@ -177,7 +200,7 @@ def _explain(_: State, workspace: Workspace) -> Update:
         row = CauseRanked(place, *named, *impact, finding.confidence, ranks)
         get_stream_writer()(row)
         rows.append({**asdict(row), "ranks": list(ranks)})
-    update: State = {"verdict": ranking.verdict, "ranking": workspace.put("ranking", ranking), "causes": rows}
+    update: State = {"verdict": ranking.verdict, "ranking": "ranking", "causes": rows}
     if not worth_investigating(workspace.profile(), ranking):
         return update, f"{ranking.verdict}: {ranking.why}"
     update["hypotheses"] = investigate(Inquiry(workspace.profile(), get_stream_writer(), workspace.proposer))
@@ -191,21 +214,26 @@ def _tested(hypotheses: list[Hypothesis]) -> str:
 
 
 def _recall(state: State, workspace: Workspace) -> Update:
-    chosen = workspace.get(state["ranking"], Ranking).causes[:RECALLED_CAUSES]
-    if not chosen:
+    if not _ranking(state, workspace).causes:
         return {}, "no cause to look up"
     try:
-        index = workspace.case_index()
+        recalls, notes = _recalls(state, workspace)
     except (HermesError, OSError) as error:  # cases help to fix what was found: without them the diagnosis still holds
         LOG.warning("the case library cannot be searched", exc_info=True)
         note = printable(f"{NOT_LOOKED_UP}: {error}", LONGEST_REASON)
         return {"recalls": [workspace.put("recall/0", Recall((), note))], "notes": [note]}, note
-    devices = [device.name for rank in workspace.profile().run.ranks for device in rank.devices]
-    recalls = [index.search(_query(each.finding, devices), CASES_PER_CAUSE) for each in chosen]
     handles = [workspace.put(f"recall/{place}", recall) for place, recall in enumerate(recalls)]
     found = sum(len(recall.hits) for recall in recalls)
     note = counted(found, "similar case") if found else recalls[0].abstained
-    return {"recalls": handles, "notes": list(index.notes)}, note
+    return {"recalls": handles, "notes": notes}, note
+
+
+def _recalls(state: State, workspace: Workspace) -> tuple[list[Recall], list[str]]:
+    """Cases like the first causes, and what is to be said about the index."""
+    index, profile = workspace.case_index(), workspace.profile()
+    devices = [device.name for rank in profile.run.ranks for device in rank.devices]
+    chosen = _ranking(state, workspace).causes[:RECALLED_CAUSES]
+    return [index.search(_query(each.finding, devices), CASES_PER_CAUSE) for each in chosen], list(index.notes)
 
 
 def _query(finding: Finding, devices: list[str]) -> CaseQuery:
@@ -222,11 +250,11 @@ def _predict(state: State, workspace: Workspace) -> Update:
     """Predictions were made for the ranking; this stage compares with the baseline, if there is one."""
     baseline = workspace.baseline()
     if baseline is None:
-        causes = workspace.get(state["ranking"], Ranking).causes
+        causes = _ranking(state, workspace).causes
         replayed = sum(each.alone is not None for each in causes)
         return {}, f"{replayed} of {counted(len(causes), 'cause')} replayed"
-    comparison = compare(baseline, workspace.profile())
-    return {"comparison": workspace.put("comparison", comparison)}, "compared with the baseline"
+    workspace.put("comparison", compare(baseline, workspace.profile()))
+    return {"comparison": "comparison"}, "compared with the baseline"
 
 
 def _untraced(workspace: Workspace) -> list[str]:
@@ -235,23 +263,37 @@ def _untraced(workspace: Workspace) -> list[str]:
 
 
 def _write(state: State, workspace: Workspace) -> Update:
-    handles = {each["analyzer"]: each["findings"] for each in state["checks"]}
-    names = [spec.name for spec in in_order(workspace.profile())]  # whatever order the branches ran in
-    baseline, hypotheses = workspace.baseline(), restored(state.get("hypotheses", []))
+    profile, baseline = workspace.profile(), workspace.baseline()
+    hypotheses = restored(state.get("hypotheses", []))
+    comparison = None
+    if baseline is not None:
+        comparison = workspace.get("comparison", Comparison, lambda: compare(baseline, profile))
     diagnosis = compose(
         Findings(
-            profile=workspace.profile(),
-            checks=[workspace.get(handles[name], Check) for name in names if name in handles],
-            ranking=with_hypotheses(workspace.get(state["ranking"], Ranking), hypotheses),
+            profile=profile,
+            checks=_checks(state, workspace),
+            ranking=with_hypotheses(_ranking(state, workspace), hypotheses),
             hypotheses=by_status(hypotheses),
-            recalls={place: workspace.get(handle, Recall) for place, handle in enumerate(state.get("recalls", []))},
-            comparison=workspace.get(state["comparison"], Comparison) if "comparison" in state else None,
+            recalls={place: _recall_at(place, state, workspace) for place in range(len(state.get("recalls", [])))},
+            comparison=comparison,
             baseline=baseline.run if baseline else None,
             notes=[*_untraced(workspace), *state.get("notes", [])],
         )
     )
     record = diagnosis.model_dump(mode="json", by_alias=True)
     return {"diagnosis": record}, f"{counted(len(diagnosis.evidence), 'figure')} cited"
+
+
+def _recall_at(place: int, state: State, workspace: Workspace) -> Recall:
+    """The cases recalled for a cause, by its place; looked up again where another process did so before."""
+
+    def again() -> Recall:
+        try:
+            return _recalls(state, workspace)[0][place]
+        except (HermesError, OSError) as error:
+            return Recall((), printable(f"{NOT_LOOKED_UP}: {error}", LONGEST_REASON))
+
+    return workspace.get(f"recall/{place}", Recall, again)
 
 
 NODES: dict[str, Node] = {
@@ -268,11 +310,14 @@ NODES: dict[str, Node] = {
 }
 
 
-def build() -> CompiledStateGraph[State, Workspace, State, State]:
-    """The compiled workflow: a chain of the nodes, with one branch per family check between families and join."""
+def build(saver: BaseCheckpointSaver[str] | None = None) -> CompiledStateGraph[State, Workspace, State, State]:
+    """The compiled workflow: a chain of the nodes, with one branch per family check between families and join.
+
+    ``saver`` keeps the state after each node.
+    """
     graph: StateGraph[State, Workspace, State, State] = StateGraph(State, context_schema=Workspace)
     for name, node in NODES.items():
-        graph.add_node(name, node)  # type: ignore[arg-type]
+        graph.add_node(name, node)  # type: ignore[arg-type, call-overload, unused-ignore]
     for chain in (("load", "coarse", "inter_operator", "families"), ("join", "explain", "recall", "predict", "write")):
         for before, after in pairwise(chain):
             graph.add_edge(before, after)
@@ -280,9 +325,12 @@ def build() -> CompiledStateGraph[State, Workspace, State, State]:
     graph.add_conditional_edges("families", fan_out, ["family"])
     graph.add_edge("family", "join")
     graph.add_edge("write", END)
-    return graph.compile()
+    return graph.compile(checkpointer=saver)
 
 
-def config() -> dict[str, Any]:
-    """Bounds of a run. No ``max_concurrency``: LangGraph's own stream reader takes one of its places."""
-    return {"recursion_limit": RECURSION_LIMIT}
+def config(thread: str = "") -> RunnableConfig:
+    """Bounds of a run. No ``max_concurrency``: LangGraph's own stream reader takes one of its places.
+
+    ``thread`` names the state that a saver keeps.
+    """
+    return RunnableConfig(recursion_limit=RECURSION_LIMIT, configurable={"thread_id": thread} if thread else {})

@@ -80,8 +80,10 @@ class Workspace:
         self._results[handle] = result
         return handle
 
-    def get(self, handle: str, kind: type[Result]) -> Result:
-        """The result of that handle, of that type."""
+    def get(self, handle: str, kind: type[Result], make: Callable[[], Result]) -> Result:
+        """The result of that handle, of that type; made again where the process that made it was killed."""
+        if handle not in self._results:
+            self._results[handle] = make()
         result = self._results[handle]
         assert isinstance(result, kind)
         return result

@@ -15,7 +15,7 @@ import pytest
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.sessions import store as module
-from hermes_agent.sessions.store import UNFINISHED, SessionStore
+from hermes_agent.sessions.store import SessionStore
 from tools.errors import InputError, UsageError
 
 CALL = ToolCallRecord(handle="R1", name="gaps", arguments={"rank": 3}, seconds=0.1, size=20, rows=2)
@@ -122,4 +122,4 @@ def test_a_killed_process_loses_no_finished_turn(tmp_path: Path) -> None:
     (row,) = store.sessions()
     session = store.open(row.id)
     assert [turn.question for turn in session.turns] == ["0", "1", "2"]
-    assert session.pending == UNFINISHED
+    assert session.pending == SessionStore.UNFINISHED

@@ -10,7 +10,7 @@ import pytest
 from hermes_agent.cli.main import main
 from hermes_agent.demo.data import demo_run
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import DiagnosisReady, Emit
+from hermes_agent.model.events import DiagnosisReady, DiagnosisWorded, Emit
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
 from tests.hermes_agent.llm.fake_endpoint import Answer, Body, said, serving
@@ -31,8 +31,9 @@ def test_what_is_stored_is_always_the_answer_from_templates(index_only: Path) ->
     assert again.answer_by == "template"
     assert again.answer[0] == first.headline
     assert once_more == first
-    ready = [event for event in listener.events if isinstance(event, DiagnosisReady)]
-    assert [event.diagnosis.answer for event in ready] == [["Other words."]]
+    ready = [event for event in listener.events if isinstance(event, DiagnosisReady | DiagnosisWorded)]
+    assert [type(event) for event in ready] == [DiagnosisReady, DiagnosisWorded]
+    assert [event.diagnosis for event in ready] == [again, first]
 
 
 def use_endpoint(monkeypatch: pytest.MonkeyPatch, folder: Path, cache: Path, url: str) -> None:

@@ -25,7 +25,7 @@ def state(shared_cache: Path) -> dict[str, Any]:
     """The final state of a diagnosis with a baseline."""
     workspace = Workspace(Request((demo_run(),), baseline=(demo_fixed_run(),), cache_dir=shared_cache))
     try:
-        found: dict[str, Any] = build().invoke({}, config=config(), context=workspace)  # type: ignore[call-overload]
+        found: dict[str, Any] = build().invoke({}, config=config(), context=workspace)
     finally:
         workspace.close()
     return found
