@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
@@ -59,6 +60,23 @@ class Session:
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
         diagnosis = diagnose(self.request, emit, self._writer())
+        self._discuss(diagnosis)
+        return diagnosis
+
+    def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
+        """The diagnosis with more sources of the same run; without new ones the one there is."""
+        new = tuple(path for path in paths if path not in self.request.paths)
+        if not new:
+            return self.diagnosis
+        before = self.request
+        self.request = replace(before, paths=(*before.paths, *new))
+        try:
+            diagnosis = diagnose(self.request, emit, self._writer())
+        except BaseException:
+            self.request = before
+            raise
+        self._material.close()
+        self._material = Material(self.request)
         self._discuss(diagnosis)
         return diagnosis
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hermes_agent.config.settings import Settings
     from hermes_agent.confirm import Confirmation, RunOf
     from hermes_agent.model.request import Request
+    from hermes_agent.tui.history import Store
     from hermes_agent.tui.work import ChatSession, Openings
 
 
@@ -23,18 +24,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``chat``."""
     add_run_arguments(parser, "*")
     parser.add_argument("--no-llm", action="store_true", help="answer from templates even if a model is configured")
+    kept = "open a kept session again; without ID, choose one from a list"
+    parser.add_argument("--resume", nargs="?", const="", metavar="ID", help=kept)
 
 
 def run(args: argparse.Namespace) -> int:
     """Open the chat; returns when it is left."""
     if args.baseline and not args.run_paths:
         raise UsageError("--baseline needs a RUN to compare with it: hermes-dx chat RUN --baseline RUN")
+    if args.resume is not None and args.run_paths:
+        raise UsageError("--resume opens the run of its session; leave RUN out")
+    if args.resume is not None and args.no_cache:
+        raise UsageError("--resume reads the cache; leave --no-cache out")
     chosen = settings(no_llm=args.no_llm)
-    return open_chat(request_of(args, chosen), chosen)
+    return open_chat(request_of(args, chosen), chosen, args.resume)
 
 
-def open_chat(request: Request, chosen: Settings) -> int:
-    """Open the chat on a request, perhaps without a run."""
+def open_chat(request: Request, chosen: Settings, resume: str | None = None) -> int:
+    """Open the chat on a request, perhaps without a run, or on a kept session."""
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on standard error
         raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
     from hermes_agent.cli.terminal import raise_on_interrupt
@@ -43,10 +50,10 @@ def open_chat(request: Request, chosen: Settings) -> int:
 
     glyphs = glyphs_for(sys.stdout.encoding, os.environ)
     raise_on_interrupt()
-    return HermesChat(openings(request, chosen), glyphs).run() or 0
+    return HermesChat(openings(request, chosen, resume), glyphs).run() or 0
 
 
-def openings(request: Request, chosen: Settings) -> Openings:
+def openings(request: Request, chosen: Settings, resume: str | None = None) -> Openings:
     """Return the ways to open a session; ``request`` is that of the command line, maybe without a run."""
     from hermes_agent.demo.data import demo_run
     from hermes_agent.tui.work import Openings
@@ -68,4 +75,21 @@ def openings(request: Request, chosen: Settings) -> Openings:
 
         return drafted(found, before, chosen)
 
-    return Openings(path, lambda: path((demo_run(),)), given, title, chosen.llm.model, chosen.thresholds, draft)
+    def store() -> Store:
+        from hermes_agent.sessions.store import SessionStore
+
+        assert request.cache_dir is not None
+        return SessionStore(request.cache_dir)
+
+    return Openings(
+        path,
+        lambda: path((demo_run(),)),
+        given,
+        title,
+        chosen.llm.model,
+        chosen.thresholds,
+        session,
+        store if request.cache_dir else None,
+        resume,
+        draft,
+    )

@@ -20,6 +20,7 @@ from hermes_agent.tui.conversation import Conversation
 from hermes_agent.tui.messages import ASCII, UNICODE, CitedMessage, Glyphs
 from hermes_agent.tui.panel import SidePanel, StatusLine
 from hermes_agent.tui.prompt import Prompt
+from hermes_agent.tui.screens import SessionScreen
 from hermes_agent.tui.suggestions import Suggestions
 from hermes_agent.tui.work import Ended, Happened, Openings
 
@@ -76,7 +77,11 @@ class HermesChat(App[int]):
         self.prompt.focus()
         self.status.model = self.openings.model or ""
         self.set_interval(TICK_S, self.controller.tick)
-        if self.openings.given is None:
+        if self.openings.resume is not None:
+            wanted = self.openings.resume
+            act = partial(self.controller.resume, wanted) if wanted else self.controller.choose_session
+            self.call_after_refresh(self.controller.guarded, act)
+        elif self.openings.given is None:
             self.conversation.say(*WELCOME)
         else:
             self.call_after_refresh(self.controller.open, self.openings.given_title, self.openings.given)
@@ -114,6 +119,10 @@ class HermesChat(App[int]):
     def on_cited_message_citation_opened(self, event: CitedMessage.CitationOpened) -> None:
         """Open the citation chosen with the keyboard or in a table."""
         self.action_cite(event.identifier)
+
+    def on_session_screen_chosen(self, event: SessionScreen.Chosen) -> None:
+        """Open a kept session again."""
+        self.controller.guarded(partial(self.controller.resume, event.identifier))
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
         """Show where a link of an answer leads, and do not open it: a model or a run may have put it in."""

@@ -146,6 +146,17 @@ def _compare(chat: HermesChat, argument: str) -> None:
     chat.controller.compare(*names)
 
 
+def _attach(chat: HermesChat, argument: str) -> None:
+    given = places_of("attach", argument)
+    if any(not isinstance(each, Path) for each in given):
+        raise UsageError("/attach takes files or folders of this machine; /open takes addresses.")
+    chat.controller.attach(tuple(each for each in given if isinstance(each, Path)))
+
+
+def _sessions(chat: HermesChat, argument: str) -> None:
+    chat.controller.resume(argument) if argument else chat.controller.choose_session()
+
+
 def _confirm(chat: HermesChat, argument: str) -> None:
     advice, _, after = argument.partition(" ")
     if not after.strip():
@@ -177,6 +188,11 @@ COMMANDS: tuple[Command, ...] = (
     Command("demo", "", "diagnose the bundled recorded run", "Runs", _demo),
     Command("runs", "", "list the open runs", "Runs", lambda chat, _: chat.controller.list_runs()),
     Command("compare", "@A @B", "what changed from one open run to another", "Runs", _compare, completion.runs),
+    Command("attach", "PATH...", "diagnose the run again with more of its files", "Runs", _attach, completion.paths),
+    Command(
+        "skip", "", "go on without the file that was asked for", "Runs", lambda chat, _: chat.controller.attach(())
+    ),
+    Command("sessions", "[ID]", "list the kept sessions, or open one again", "Runs", _sessions),
     Command("causes", "", "show the ranked causes", "Findings", _say("No cause was found.", sections.causes)),
     Command(
         "hypotheses",
@@ -207,6 +223,14 @@ COMMANDS: tuple[Command, ...] = (
     Command("steps", "", "time breakdown of each step", "Tables", _table(sections.step_table)),
     Command("ranks", "", "time breakdown of each rank", "Tables", _table(sections.rank_table)),
     Command("report", "FILE", "write the diagnosis to FILE.md or FILE.json", "Files", _report, completion.paths),
+    Command(
+        "export",
+        "FILE",
+        "write the conversation to FILE.md or FILE.json",
+        "Files",
+        lambda chat, argument: chat.controller.export(argument),
+        completion.paths,
+    ),
     Command("copy", "", "copy the last answer, or the diagnosis", "Files", lambda chat, _: chat.controller.copy_last()),
     Command(
         "theme",

@@ -5,30 +5,46 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
-from hermes_agent.model.events import AnswerDelta, AnswerRejected, Notice, NotStored, ToolCalled
+from hermes_agent.model.display import counted
+from hermes_agent.model.events import NotStored, SourceWanted, ToolCalled
 from hermes_agent.tui import sections
+from hermes_agent.tui.history import Memory, Said, as_json, as_markdown, turn_of
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.panel import Progress, advance
 from hermes_agent.tui.pictures.registry import Drawn, Picture, Source, picture_for
 from hermes_agent.tui.runs import OpenRun, Runs, addressed, name_for
-from hermes_agent.tui.screens import EvidenceScreen, ResultScreen
+from hermes_agent.tui.screens import EvidenceScreen, ResultScreen, SessionScreen
 from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, perform
+from hermes_agent.tui.writing import write_conversation
 from tools.errors import HermesError, UsageError
 from tools.knowledge.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
-    from hermes_agent.model.events import Emit
+    from hermes_agent.model.events import Emit, Event
+    from hermes_agent.model.turn import ToolCallRecord, Turn
     from hermes_agent.session import Answer, Shown
+    from hermes_agent.sessions.store import SessionRow, StoredSession
     from hermes_agent.tui.app import HermesChat
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A session with its diagnosis, and its id in the store."""
+
+    session: ChatSession
+    diagnosis: Diagnosis
+    kept: str
+
+
+NOT_KEPT = "Sessions are not kept: the cache is switched off."
 HANDLE = re.compile(r"R\d+")
 
 
@@ -41,6 +57,9 @@ class Controller:
         self._waiting: deque[Job[Any]] = deque()
         self._started_s = 0.0
         self.runs = Runs()
+        self.memory = Memory(app.openings.store)
+        self.said: list[Said] = []
+        self._wanted: SourceWanted | None = None
         self._progress = Progress()
         self._shown_job: Job[Any] | None = None  # the job of that progress
         self._answers: dict[object, AnswerMessage] = {}
@@ -91,26 +110,103 @@ class Controller:
         """Diagnose a run and discuss it from now on, first with a question; the runs opened before stay open."""
         name = name_for(title, self.runs.open)
 
-        def act(emit: Emit, cancelled: Cancelled) -> tuple[ChatSession, Diagnosis]:
+        def act(emit: Emit, cancelled: Cancelled) -> Opened:
             session = opener()
             try:
-                return session, session.diagnose(emit)
+                kept = self.memory.begin(session.request, title)
+                return Opened(session, session.diagnose(emit), kept)
             except BaseException:
                 session.close()
                 raise
 
-        def done(opened: tuple[ChatSession, Diagnosis]) -> None:
-            self.runs.add(OpenRun(name, title, *opened, self._progress))
-            self._last_text = ""
-            self._show_status()
-            self._app.conversation.show_diagnosis(opened[1])
-            if len(self.runs.open) > 1:
-                self._app.conversation.say(f"This run is @{name}; {self._named_runs()}.")
+        def done(opened: Opened) -> None:
+            self._discuss(name, title, opened)
             if then:
                 self.ask(then)
 
         self._app.conversation.say(f"Reading and diagnosing {title}; Esc stops it.")
         self._add(Job(f"diagnosing {title}", act, done, opens=True))
+
+    def _discuss(self, name: str, title: str, opened: Opened) -> None:
+        """Show a diagnosis and discuss its run from now on."""
+        self.runs.add(OpenRun(name, title, opened.session, opened.diagnosis, self._progress, opened.kept, self._wanted))
+        self._wanted, self._last_text = None, ""
+        self._show_status()
+        self._app.conversation.show_diagnosis(opened.diagnosis)
+        if len(self.runs.open) > 1:
+            self._app.conversation.say(f"This run is @{name}; {self._named_runs()}.")
+        for each in self.memory.problems():
+            self._app.conversation.say(each, kind="error")
+        if (wanted := self.runs.current.wanted) is not None:
+            self._app.conversation.say(
+                wanted.question, f"It would decide: {wanted.decides}", "/attach PATH adds it, /skip goes on without it."
+            )
+
+    def resume(self, identifier: str) -> None:
+        """Open a kept session again, with its conversation as it was."""
+        opener = self._app.openings.request
+        if opener is None or not self.memory.kept:
+            raise UsageError(NOT_KEPT)
+
+        def act(emit: Emit, cancelled: Cancelled) -> tuple[Opened, StoredSession]:
+            stored = self.memory.open(identifier)
+            session = opener(stored.request)
+            try:
+                return Opened(session, session.diagnose(emit), identifier), stored
+            except BaseException:
+                session.close()
+                raise
+
+        async def done(found: tuple[Opened, StoredSession]) -> None:
+            opened, stored = found
+            name = name_for(stored.title, self.runs.open)
+            self._discuss(name, stored.title, opened)
+            for turn in stored.turns:
+                self._app.conversation.ask(turn.question)
+                message = AnswerMessage()
+                await self._app.conversation.mount(message)
+                await message.show_turn(turn)
+                self.said.append(Said(name, stored.title, turn))
+            count = counted(len(stored.turns), "question")
+            self._app.conversation.say(f"Resumed the session {identifier} with {count}.")
+
+        self._app.conversation.say(f"Opening the session {identifier} again; Esc stops it.")
+        self._add(Job(f"resuming {identifier}", act, done, opens=True))
+
+    def choose_session(self) -> None:
+        """List the kept sessions; Enter on one opens it again."""
+
+        def done(rows: list[SessionRow]) -> None:
+            if not rows:
+                self._app.conversation.say("No session is kept yet.")
+                return
+            self.open_screen(SessionScreen(sections.session_table(rows)))
+
+        self._add(Job("reading the kept sessions", lambda _, __: self.memory.sessions(), done))
+
+    def attach(self, paths: tuple[Path, ...]) -> None:
+        """Diagnose the run again with more of its sources; without any, go on without what was asked for."""
+        run = self.runs.current
+        if not paths:
+            if run.wanted is None:
+                raise UsageError("No source was asked for, so there is nothing to skip.")
+            self.runs.add(replace(run, wanted=None))
+            self._app.conversation.say(f"Going on without it ({run.wanted.source}).")
+            return
+        if missing := next((path for path in paths if not path.exists()), None):
+            raise UsageError(f"{missing}: there is no such file or folder; check the path.")
+
+        def done(diagnosis: Diagnosis) -> None:
+            self._discuss(run.name, run.title, Opened(run.session, diagnosis, run.kept))
+
+        self._add(Job("diagnosing again", lambda emit, _: run.session.attach(paths, emit), done, opens=True))
+
+    def export(self, argument: str) -> None:
+        """Write the conversation to a file."""
+        if not self.said:
+            raise UsageError("Nothing was asked yet, so there is no conversation to write; /report writes a diagnosis.")
+        texts = {".md": as_markdown(self.said), ".json": as_json(self.said)}
+        self._app.conversation.say(write_conversation(texts, argument))
 
     def _named_runs(self) -> str:
         return f"open are {', '.join(f'@{each}' for each in self.runs.open)}"
@@ -151,13 +247,30 @@ class Controller:
             self.switch(name)
             return
 
-        async def done(answer: Answer) -> None:
+        def act(emit: Emit, cancelled: Cancelled) -> tuple[Answer, Turn]:
+            calls: list[ToolCallRecord] = []
+
+            def listen(event: Event) -> None:
+                if isinstance(event, ToolCalled):
+                    calls.append(event.call)
+                emit(event)
+
+            answer = run.session.ask(question, listen, cancelled)
+            turn = turn_of(question, answer, calls)
+            self.memory.add(run.kept, turn)
+            return answer, turn
+
+        async def done(found: tuple[Answer, Turn]) -> None:
+            answer, turn = found
             await message.finish(answer)
             self._last_text = message.text
+            self.said.append(Said(run.name, run.title, turn))
+            for each in self.memory.problems():
+                self._app.conversation.say(each, kind="error")
             if (picture := picture_for(question)) is not None:
                 self.draw(picture, "", run)
 
-        job = Job("answering", lambda emit, cancelled: run.session.ask(question, emit, cancelled), done)
+        job = Job("answering", act, done)
         message = self._answers[job] = AnswerMessage()
         self._app.conversation.mount(message)
         self._add(job)
@@ -286,30 +399,31 @@ class Controller:
         if job.stop.is_set():
             return
         if job.opens:
-            before = self._progress if job is self._shown_job else Progress()
-            self._shown_job = job
-            self._progress = advance(before, event)
-            self._app.panel.draw(self._progress)
-            match event:
-                case NotStored(text):
-                    self._app.conversation.say(text)
-                case ToolCalled(call):
-                    self._app.conversation.show_call(call)
-                case _:
-                    pass
-        elif job in self._answers:
-            match event:
-                case AnswerDelta(text):
-                    await self._answers[job].write(text)
-                case ToolCalled(call):
-                    self._answers[job].add_call(call)
-                case Notice(text) | AnswerRejected(text):
-                    self._answers[job].say(text)
-                case _:
-                    pass
-        elif isinstance(event, ToolCalled):
-            self._app.conversation.show_call(event.call)
+            self._advance(job, event)
+        if job in self._answers:
+            await self._answers[job].hear(event)
+        else:
+            self._hear(event)
         self.tick()
+
+    def _advance(self, job: Job[Any], event: Event) -> None:
+        """Draw the progress of a diagnosis in the panel."""
+        before = self._progress if job is self._shown_job else Progress()
+        self._shown_job = job
+        self._progress = advance(before, event)
+        self._app.panel.draw(self._progress)
+
+    def _hear(self, event: Event) -> None:
+        """Show what the conversation says of work without an answer of its own."""
+        match event:
+            case NotStored(text):
+                self._app.conversation.say(text)
+            case ToolCalled(call):
+                self._app.conversation.show_call(call)
+            case SourceWanted():
+                self._wanted = event
+            case _:
+                pass
 
     async def ended(self, message: Ended) -> None:
         """Show the result, and start the next job."""

@@ -19,7 +19,8 @@ from textual.widgets import Markdown, Static
 from hermes_agent.evidence.citations import CITATION
 from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model.display import counted
-from hermes_agent.model.turn import ToolCallRecord
+from hermes_agent.model.events import AnswerDelta, AnswerRejected, Event, Notice, ToolCalled
+from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.tui.sections import Section
 
 if TYPE_CHECKING:
@@ -223,6 +224,18 @@ class AnswerMessage(CitedMessage):
         self.mount(ToolLine(call), before=self._markdown)
         self.call_after_refresh(self.find_citations)
 
+    async def hear(self, event: Event) -> None:
+        """Show one event of the work on the answer."""
+        match event:
+            case AnswerDelta(text):
+                await self.write(text)
+            case ToolCalled(call):
+                self.add_call(call)
+            case Notice(text) | AnswerRejected(text):
+                self.say(text)
+            case _:
+                pass
+
     async def write(self, text: str) -> None:
         """Add a checked paragraph of a model; the finished answer replaces them."""
         self.text += clean(text)
@@ -235,11 +248,21 @@ class AnswerMessage(CitedMessage):
     async def finish(self, answer: Answer) -> None:
         """Show the answer, with its notes and its author."""
         self.text = clean(answer.text)
+        await self._show(answer.by, answer.notes)
+
+    async def _show(self, by: str, given: Sequence[str]) -> None:
         await self._markdown.update(without_link_marks(self.text))
-        notes = (*answer.notes, CHECKED) if answer.by == "model" else answer.notes
+        notes = (*given, CHECKED) if by == "model" else tuple(given)
         self.say("\n".join(notes))
         self._note.display = bool(notes)
         self.call_after_refresh(self.find_citations)
+
+    async def show_turn(self, turn: Turn) -> None:
+        """Show a turn of a conversation that was kept."""
+        for call in turn.calls:
+            await self.mount(ToolLine(call), before=self._markdown)
+        self.text = clean(turn.answer)
+        await self._show(turn.by, turn.notes)
 
 
 @dataclass(frozen=True)

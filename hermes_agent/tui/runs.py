@@ -13,6 +13,7 @@ from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
+    from hermes_agent.model.events import SourceWanted
 
 ADDRESS = re.compile(r"@((?:\\.|[^\s\\])+)(?:\s+|$)")
 NAME_LIMIT = 24
@@ -28,6 +29,8 @@ class OpenRun:
     session: ChatSession
     diagnosis: Diagnosis
     progress: Progress
+    kept: str = ""  # its id in the store of sessions
+    wanted: SourceWanted | None = None  # the source that would decide, while the person has not answered
 
 
 def name_for(title: str, taken: Iterable[str]) -> str:

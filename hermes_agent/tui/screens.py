@@ -125,6 +125,22 @@ class TableScreen(Overlay):
             self.post_message(PlainMessage.CitationOpened(self._identifiers[event.cursor_row]))
 
 
+class SessionScreen(TableScreen):
+    """The kept sessions; Enter opens one again."""
+
+    @dataclass
+    class Chosen(Message):
+        """The request to open a session again."""
+
+        identifier: str
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        """Close the list and open the session of the row."""
+        event.stop()
+        self.post_message(self.Chosen(self._identifiers[event.cursor_row]))
+        self.dismiss()
+
+
 class HelpScreen(Overlay):
     """Names by topic and the keys, which fit a small terminal; below them one line for each command."""
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hermes_agent.evidence.cases import similar_cases_title
 from hermes_agent.model.diagnosis import BreakdownRow, CauseRecord, Diagnosis, HypothesisRecord
 from hermes_agent.model.display import PART_TITLES, cause_heading, cause_title, counted, plain, rank_list
 from hermes_agent.report.sections import cause_facts, cause_lines
 from tools.knowledge.taxonomy import EFFORTS
+
+if TYPE_CHECKING:
+    from hermes_agent.sessions.store import SessionRow
 
 NUMBER = re.compile(r"\d+")
 CASES_SHOWN = 3
@@ -188,3 +192,13 @@ def _breakdown(title: str, names: tuple[str, ...], rows: Sequence[tuple[tuple[in
     parts = ("wall", *PART_TITLES, "overlapped_communication")
     cells = [(*map(str, numbers), *(f"{getattr(row, f'{part}_ms'):.2f}" for part in parts)) for numbers, row in rows]
     return TableView(title, (*names, "wall", *PART_TITLES.values(), "overlapped communication"), tuple(cells))
+
+
+def session_table(rows: Sequence[SessionRow]) -> TableView:
+    """Return the kept sessions, the one used last first."""
+    cells = [
+        (row.id, row.title, f"{row.last_used.astimezone():%Y-%m-%d %H:%M}", str(row.turns), ", ".join(row.paths))
+        for row in rows
+    ]
+    names = tuple(row.id for row in rows)
+    return TableView("Sessions (Enter opens)", ("id", "run", "last used", "questions", "paths"), tuple(cells), names)

@@ -6,11 +6,13 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from threading import Event as Flag
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 from textual.message import Message
 
+from hermes_agent.tui.history import OpenStore
 from tools.errors import HermesError
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ class ChatSession(Protocol):
     def ask(self, question: str, emit: Emit, cancelled: Cancelled) -> Answer:
         """Return an answer to free text about the run."""
 
+    def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
+        """Return the diagnosis with more sources of the same run."""
+
     def show(self, identifier: str) -> Shown:
         """Return the record behind ``E7``, ``C2`` or ``A1``; a figure is measured again."""
 
@@ -68,6 +73,9 @@ class Openings:
     given_title: str = ""
     model: str | None = None
     thresholds: Mapping[str, float] = field(default_factory=dict)
+    request: Callable[[Request], ChatSession] | None = None  # opens a kept session again
+    store: OpenStore | None = None  # the kept sessions; None keeps none
+    resume: str | None = None  # the kept session to begin with, "" to choose one
     draft: Callable[[Confirmation, RunOf], tuple[str, ...]] | None = None  # writes the cases of a confirmed cause
 
 

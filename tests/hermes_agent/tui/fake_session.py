@@ -232,6 +232,7 @@ class FakeSession:
     closed: bool = False
     go: Flag = field(default_factory=Flag)
     half_way: Flag = field(default_factory=Flag)
+    attached: tuple[Path, ...] = ()
     request: Request = field(default_factory=lambda: Request(paths=(Path("run"),)))
 
     def diagnose(self, emit: Emit) -> Diagnosis:
@@ -261,6 +262,12 @@ class FakeSession:
             f"Rank 1 loses **60 ms** [E2] to `{HOSTILE}`, see [C1].\n\n| part | ms |\n|---|---|\n| data | 60 [E2] |\n"
         )
         return Answer(text, tuple(diagnosis().evidence[1:2]), notes=("answered from templates",))
+
+    def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
+        """The same diagnosis with one source more."""
+        self.attached += paths
+        emit(DiagnosisReady(diagnosis(), 0.5))
+        return diagnosis()
 
     def show(self, identifier: str) -> Shown:
         """The figure measured again, with rows that hold hostile names."""

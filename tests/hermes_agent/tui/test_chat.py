@@ -219,9 +219,9 @@ async def test_tab_completes_a_command_and_leaves_only_an_input_without_one() ->
             await pilot.press("tab")
             assert app.prompt.value == completed
             assert app.prompt.has_focus
-        app.prompt.fill("/s")
+        app.prompt.fill("/co")
         await pilot.press("tab")
-        assert app.status.hint == "/show  /series  /steps"
+        assert app.status.hint == "/compare  /confirm  /copy"
         app.prompt.fill("")
         await pilot.press("tab")
         assert isinstance(app.focused, CitedMessage)

@@ -1,0 +1,147 @@
+"""What a conversation leaves behind: turns kept in the store of sessions, and its text for a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.model.turn import ToolCallRecord, Turn
+from tools.errors import HermesError, InputError, UsageError
+
+if TYPE_CHECKING:
+    from hermes_agent.model.request import Request
+    from hermes_agent.session import Answer
+    from hermes_agent.sessions.store import SessionRow, StoredSession
+
+SCHEMA = "hermes-dx/conversation/1"
+
+
+class Store(Protocol):
+    """The sessions kept between calls; every method raises InputError where the file cannot be used."""
+
+    def new(self, request: Request, title: str = "") -> str:
+        """Keep a new session; return its id."""
+
+    def sessions(self) -> list[SessionRow]:
+        """Return all sessions, the one used last first."""
+
+    def add_turn(self, identifier: str, turn: Turn) -> None:
+        """Keep a turn of a session."""
+
+    def open(self, identifier: str) -> StoredSession:
+        """Return a session as it was left; raises UsageError where there is none of that id."""
+
+
+OpenStore = Callable[[], Store]
+
+
+class Memory:
+    """The store as the chat uses it: a file that cannot be used is one sentence, and the chat goes on without it.
+
+    Used from the threads of jobs, one at a time.
+    """
+
+    def __init__(self, opener: OpenStore | None) -> None:
+        self._opener = opener
+        self._store: Store | None = None
+        self._problems: list[str] = []
+
+    @property
+    def kept(self) -> bool:
+        """Return whether sessions are kept."""
+        return self._opener is not None
+
+    def begin(self, request: Request, title: str) -> str:
+        """Keep a new session; return its id, "" where it cannot be kept."""
+        try:
+            return "" if self._opener is None else self._opened().new(request, title)
+        except InputError as error:
+            self._give_up(error)
+            return ""
+
+    def add(self, identifier: str, turn: Turn) -> None:
+        """Keep a turn of a session that is kept."""
+        if not identifier or self._opener is None:
+            return
+        try:
+            self._opened().add_turn(identifier, turn)
+        except HermesError as error:
+            self._give_up(error)
+
+    def sessions(self) -> list[SessionRow]:
+        """Return the kept sessions; raises UsageError where none are kept, InputError for a damaged file."""
+        return self._opened().sessions()
+
+    def open(self, identifier: str) -> StoredSession:
+        """Return a kept session as it was left; raises UsageError and InputError."""
+        return self._opened().open(identifier)
+
+    def problems(self) -> list[str]:
+        """Return the sentences that were not shown yet."""
+        found, self._problems = self._problems, []
+        return found
+
+    def _opened(self) -> Store:
+        if self._opener is None:
+            raise UsageError("Sessions are not kept: the cache is switched off.")
+        if self._store is None:
+            self._store = self._opener()
+        return self._store
+
+    def _give_up(self, error: HermesError) -> None:
+        self._opener = None
+        self._problems.append(f"{error}. This conversation is not kept.")
+
+
+@dataclass(frozen=True)
+class Said:
+    """One turn of the conversation, and the name and title of the run it was about."""
+
+    run: str
+    title: str
+    turn: Turn
+
+
+def turn_of(question: str, answer: Answer, calls: Sequence[ToolCallRecord]) -> Turn:
+    """The turn of a question and its answer."""
+    ids = list(dict.fromkeys(cited_ids(answer.text)))
+    return Turn(
+        question=question,
+        answer=answer.text,
+        by=answer.by,
+        intent=answer.intent,
+        ids=ids,
+        calls=list(calls),
+        notes=list(answer.notes),
+    )
+
+
+def call_text(call: ToolCallRecord) -> str:
+    """A tool call in one line of an exported conversation."""
+    given = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
+    result = f"failed: {call.error}" if call.error else f"{call.rows} rows, {call.size} characters"
+    return f"{call.handle} {call.name}({given}): {result}, {call.seconds:.1f} s"
+
+
+def as_markdown(said: Sequence[Said]) -> str:
+    """The conversation as Markdown: each question as a quotation, then its tool calls, the answer and its notes."""
+    blocks = ["# Conversation"]
+    about = ""
+    for each in said:
+        if each.run != about:
+            about = each.run
+            blocks.append(f"## @{each.run} ({each.title})")
+        blocks.append("\n".join(f"> {line}" for line in each.turn.question.splitlines()))
+        if each.turn.calls:
+            blocks.append("\n".join(f"- `{call_text(call).replace('`', chr(39))}`" for call in each.turn.calls))
+        blocks += [each.turn.answer.strip(), *(f"*{note}*" for note in each.turn.notes)]
+    return "\n\n".join(blocks) + "\n"
+
+
+def as_json(said: Sequence[Said]) -> str:
+    """The conversation as JSON."""
+    turns = [{"run": each.run, "title": each.title, **each.turn.model_dump(mode="json")} for each in said]
+    return json.dumps({"schema": SCHEMA, "turns": turns}, indent=2, ensure_ascii=False) + "\n"

@@ -1,0 +1,140 @@
+"""Conversations that are kept, opened again and written to files; sources that are attached."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from textual.widgets import DataTable
+
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Emit, SourceWanted
+from hermes_agent.model.request import Request
+from hermes_agent.model.turn import ToolCallRecord, Turn
+from hermes_agent.sessions.store import SessionStore
+from hermes_agent.tui.app import HermesChat
+from hermes_agent.tui.messages import AnswerMessage
+from hermes_agent.tui.screens import SessionScreen
+from tests.hermes_agent.tui.driving import SMALL, WIDE, idle, said, typed
+from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession, openings
+
+CALL = ToolCallRecord(handle="R1", name="find_events", arguments={"rank": 3}, seconds=0.4, size=31, rows=2)
+
+
+def kept_chat(cache: Path, session: FakeSession, resume: str | None = None) -> HermesChat:
+    ways = openings(session, given=resume is None)
+    ways = replace(ways, store=lambda: SessionStore(cache), request=lambda _: session, resume=resume)
+    app = HermesChat(ways, clock=lambda: 0.0)
+    app.prompt.cursor_blink = False
+    return app
+
+
+async def test_a_conversation_is_kept_turn_by_turn_and_shown_again_as_it_was(tmp_path: Path) -> None:
+    app = kept_chat(tmp_path, FakeSession())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, f"why {HOSTILE}?")
+        before = said(app).partition("why ")[2]
+    (row,) = SessionStore(tmp_path).sessions()
+    assert (row.title, row.turns) == ("run", 1)
+    again = kept_chat(tmp_path, FakeSession(), resume="")
+    async with again.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        assert isinstance(again.screen, SessionScreen)
+        assert str(again.screen.query_one(DataTable).get_row_at(0)[0]) == row.id
+        await pilot.press("enter")
+        await idle(pilot)
+        shown = said(again).partition("why ")[2]
+        assert shown.startswith(before)
+        assert again.query_one(AnswerMessage).cited == ("E2", "C1", "E2")
+        assert f"Resumed the session {row.id} with 1 question." in shown
+        await typed(pilot, "and then?")
+    assert SessionStore(tmp_path).sessions()[0].turns == 2
+
+
+async def test_resuming_an_unknown_session_and_a_damaged_file_are_one_sentence_each(tmp_path: Path) -> None:
+    app = kept_chat(tmp_path, FakeSession(), resume="nonsense")
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        assert "there is no session nonsense" in said(app)
+    damaged = tmp_path / "damaged"
+    store = SessionStore(damaged)
+    store.close()
+    for path in store.path.parent.iterdir():
+        path.write_bytes(b"not a database" * 100)
+    app = kept_chat(damaged, FakeSession())
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        await typed(pilot, "why?")
+        assert said(app).count("This conversation is not kept.") == 1
+        assert "Rank 1 loses 60 ms [E2]" in said(app)
+
+
+async def test_the_conversation_is_exported_whole_and_never_over_a_file(tmp_path: Path) -> None:
+    app = kept_chat(tmp_path / "cache", FakeSession())
+    target = tmp_path / "talk.json"
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, f"/export {target}")
+        assert "Nothing was asked yet" in said(app)
+        await typed(pilot, "why?")
+        await typed(pilot, f"/export {target}")
+        (turn,) = json.loads(target.read_text())["turns"]
+        assert (turn["run"], turn["question"], turn["ids"]) == ("run", "why?", ["E2", "C1"])
+        target.write_text("mine")
+        await typed(pilot, f"/export {target}")
+        assert target.read_text() == "mine"
+        assert "exists and was not replaced" in said(app)
+        await typed(pilot, f"/export {target}!")
+        assert json.loads(target.read_text())["schema"] == "hermes-dx/conversation/1"
+        await typed(pilot, f"/export {tmp_path / 'talk.md'}")
+        assert (
+            (tmp_path / "talk.md").read_text().startswith("# Conversation\n\n## @run (run)\n\n> why?\n\nRank 1 loses")
+        )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "talk.json", "talk.md"]
+
+
+@dataclass
+class Asking(FakeSession):
+    """Asks for a source while it diagnoses."""
+
+    asks: bool = field(default=True)
+
+    def diagnose(self, emit: Emit) -> Diagnosis:
+        """The diagnosis, which wants a log."""
+        if self.asks:
+            emit(SourceWanted("Is there a log of rank 1?", "the log of rank 1", (1,), "slow link or not"))
+        return super().diagnose(emit)
+
+
+async def test_a_source_that_would_decide_is_asked_for_attached_or_skipped(tmp_path: Path) -> None:
+    log = tmp_path / "rank1.log"
+    log.touch()
+    session = Asking()
+    app = kept_chat(tmp_path / "cache", session)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        assert "Is there a log of rank 1?\nIt would decide: slow link or not" in said(app)
+        await typed(pilot, f"/attach {tmp_path / 'nothing.log'}")
+        assert "there is no such file or folder" in said(app)
+        await typed(pilot, f"/attach {log}")
+        assert session.attached == (log,)
+        await typed(pilot, "/skip")
+        assert "No source was asked for" in said(app)
+    app = kept_chat(tmp_path / "cache", Asking())
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        await typed(pilot, "/skip")
+        assert "Going on without it (the log of rank 1)." in said(app)
+
+
+async def test_tool_calls_of_a_kept_turn_are_lines_again(tmp_path: Path) -> None:
+    store = SessionStore(tmp_path)
+    identifier = store.new(Request(paths=(Path("run"),)), "run")
+    store.add_turn(identifier, Turn(question="which?", answer="Rank 3 [E2].", calls=[CALL]))
+    app = kept_chat(tmp_path, FakeSession(), resume=identifier)
+    async with app.run_test(size=WIDE) as pilot:
+        await idle(pilot)
+        assert "R1 find_events(rank=3): 2 rows, 31 characters, 0.4 s" in said(app)
+        assert app.query_one(AnswerMessage).cited == ("R1", "E2")
