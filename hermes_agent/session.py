@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -122,6 +122,10 @@ class Session:
     def turns(self) -> tuple[Turn, ...]:
         """The questions of this conversation with their answers, the oldest first."""
         return tuple(self.conversation.turns)
+
+    def go_on(self, turns: Sequence[Turn]) -> None:
+        """Continue a conversation after turns that were kept."""
+        self.conversation = Conversation.of(turns)
 
     def _answered(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Answer:
         self._material.listen(emit, cancelled)

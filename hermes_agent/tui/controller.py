@@ -15,7 +15,7 @@ from textual.screen import Screen
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import NotStored, SourceWanted, ToolCalled
 from hermes_agent.tui import sections
-from hermes_agent.tui.history import Memory, Said, as_json, as_markdown, turn_of
+from hermes_agent.tui.history import Memory, Said, as_json, as_markdown
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.panel import Progress, advance
 from hermes_agent.tui.pictures.registry import Drawn, Picture, Source, picture_for
@@ -29,7 +29,7 @@ from tools.knowledge.thresholds import Thresholds
 if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.model.events import Emit, Event
-    from hermes_agent.model.turn import ToolCallRecord, Turn
+    from hermes_agent.model.turn import Turn
     from hermes_agent.session import Answer, Shown
     from hermes_agent.sessions.store import SessionRow, StoredSession
     from hermes_agent.tui.app import HermesChat
@@ -152,7 +152,9 @@ class Controller:
             stored = self.memory.open(identifier)
             session = opener(stored.request)
             try:
-                return Opened(session, session.diagnose(emit), identifier), stored
+                opened = Opened(session, session.diagnose(emit), identifier)
+                session.go_on(stored.turns)
+                return opened, stored
             except BaseException:
                 session.close()
                 raise
@@ -248,15 +250,8 @@ class Controller:
             return
 
         def act(emit: Emit, cancelled: Cancelled) -> tuple[Answer, Turn]:
-            calls: list[ToolCallRecord] = []
-
-            def listen(event: Event) -> None:
-                if isinstance(event, ToolCalled):
-                    calls.append(event.call)
-                emit(event)
-
-            answer = run.session.ask(question, listen, cancelled)
-            turn = turn_of(question, answer, calls)
+            answer = run.session.ask(question, emit, cancelled)
+            turn = run.session.turns[-1]
             self.memory.add(run.kept, turn)
             return answer, turn
 

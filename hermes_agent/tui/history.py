@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_agent.evidence.citations import cited_ids
+from hermes_agent.llm.sanitize import clean
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from tools.errors import HermesError, InputError, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.model.request import Request
-    from hermes_agent.session import Answer
     from hermes_agent.sessions.store import SessionRow, StoredSession
 
 SCHEMA = "hermes-dx/conversation/1"
@@ -105,20 +104,6 @@ class Said:
     turn: Turn
 
 
-def turn_of(question: str, answer: Answer, calls: Sequence[ToolCallRecord]) -> Turn:
-    """The turn of a question and its answer."""
-    ids = list(dict.fromkeys(cited_ids(answer.text)))
-    return Turn(
-        question=question,
-        answer=answer.text,
-        by=answer.by,
-        intent=answer.intent,
-        ids=ids,
-        calls=list(calls),
-        notes=list(answer.notes),
-    )
-
-
 def call_text(call: ToolCallRecord) -> str:
     """A tool call in one line of an exported conversation."""
     given = ", ".join(f"{name}={value}" for name, value in call.arguments.items())
@@ -127,7 +112,7 @@ def call_text(call: ToolCallRecord) -> str:
 
 
 def as_markdown(said: Sequence[Said]) -> str:
-    """The conversation as Markdown: each question as a quotation, then its tool calls, the answer and its notes."""
+    """The conversation as Markdown without control characters: each question as a quotation, then its tool calls, the answer and its notes."""
     blocks = ["# Conversation"]
     about = ""
     for each in said:
@@ -138,7 +123,7 @@ def as_markdown(said: Sequence[Said]) -> str:
         if each.turn.calls:
             blocks.append("\n".join(f"- `{call_text(call).replace('`', chr(39))}`" for call in each.turn.calls))
         blocks += [each.turn.answer.strip(), *(f"*{note}*" for note in each.turn.notes)]
-    return "\n\n".join(blocks) + "\n"
+    return clean("\n\n".join(blocks)) + "\n"
 
 
 def as_json(said: Sequence[Said]) -> str:

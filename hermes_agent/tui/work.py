@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hermes_agent.model.diagnosis import Diagnosis
     from hermes_agent.model.events import Emit, Event
     from hermes_agent.model.request import Request
+    from hermes_agent.model.turn import Turn
     from hermes_agent.session import Answer, Shown
     from tools.agent_tools.result import Result
     from tools.views.profile import Profile
@@ -43,6 +44,13 @@ class ChatSession(Protocol):
 
     def ask(self, question: str, emit: Emit, cancelled: Cancelled) -> Answer:
         """Return an answer to free text about the run."""
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The questions asked so far with their answers."""
+
+    def go_on(self, turns: tuple[Turn, ...]) -> None:
+        """Continue a conversation after turns that were kept."""
 
     def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
         """Return the diagnosis with more sources of the same run."""

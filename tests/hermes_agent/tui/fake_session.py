@@ -35,7 +35,8 @@ from hermes_agent.model.events import (
     ToolCalled,
 )
 from hermes_agent.model.request import Request
-from hermes_agent.model.turn import ToolCallRecord
+from hermes_agent.model.turn import ToolCallRecord, Turn
+from hermes_agent.questions.conversation import turn_of
 from hermes_agent.session import Answer, Shown, Table
 from hermes_agent.tui.work import ChatSession, Openings
 from tools.agent_tools.result import CitedFigure, Result
@@ -233,6 +234,7 @@ class FakeSession:
     go: Flag = field(default_factory=Flag)
     half_way: Flag = field(default_factory=Flag)
     attached: tuple[Path, ...] = ()
+    turns: tuple[Turn, ...] = ()
     request: Request = field(default_factory=lambda: Request(paths=(Path("run"),)))
 
     def diagnose(self, emit: Emit) -> Diagnosis:
@@ -261,7 +263,13 @@ class FakeSession:
         text = (
             f"Rank 1 loses **60 ms** [E2] to `{HOSTILE}`, see [C1].\n\n| part | ms |\n|---|---|\n| data | 60 [E2] |\n"
         )
-        return Answer(text, tuple(diagnosis().evidence[1:2]), notes=("answered from templates",))
+        answer = Answer(text, tuple(diagnosis().evidence[1:2]), notes=("answered from templates",))
+        self.turns = (*self.turns, turn_of(question, answer, []))
+        return answer
+
+    def go_on(self, turns: tuple[Turn, ...]) -> None:
+        """Notes the turns before."""
+        self.turns = turns
 
     def attach(self, paths: tuple[Path, ...], emit: Emit) -> Diagnosis:
         """The same diagnosis with one source more."""

@@ -38,7 +38,8 @@ async def test_a_conversation_is_kept_turn_by_turn_and_shown_again_as_it_was(tmp
         before = said(app).partition("why ")[2]
     (row,) = SessionStore(tmp_path).sessions()
     assert (row.title, row.turns) == ("run", 1)
-    again = kept_chat(tmp_path, FakeSession(), resume="")
+    resumed = FakeSession()
+    again = kept_chat(tmp_path, resumed, resume="")
     async with again.run_test(size=WIDE) as pilot:
         await idle(pilot)
         assert isinstance(again.screen, SessionScreen)
@@ -50,6 +51,7 @@ async def test_a_conversation_is_kept_turn_by_turn_and_shown_again_as_it_was(tmp
         assert again.query_one(AnswerMessage).cited == ("E2", "C1", "E2")
         assert f"Resumed the session {row.id} with 1 question." in shown
         await typed(pilot, "and then?")
+    assert [turn.question for turn in resumed.turns] == [f"why {HOSTILE}?", "and then?"]
     assert SessionStore(tmp_path).sessions()[0].turns == 2
 
 
@@ -78,10 +80,10 @@ async def test_the_conversation_is_exported_whole_and_never_over_a_file(tmp_path
         await idle(pilot)
         await typed(pilot, f"/export {target}")
         assert "Nothing was asked yet" in said(app)
-        await typed(pilot, "why?")
+        await typed(pilot, f"why {HOSTILE}?")
         await typed(pilot, f"/export {target}")
         (turn,) = json.loads(target.read_text())["turns"]
-        assert (turn["run"], turn["question"], turn["ids"]) == ("run", "why?", ["E2", "C1"])
+        assert (turn["run"], turn["question"], turn["ids"]) == ("run", f"why {HOSTILE}?", ["E2", "C1"])
         target.write_text("mine")
         await typed(pilot, f"/export {target}")
         assert target.read_text() == "mine"
