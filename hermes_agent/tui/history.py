@@ -112,7 +112,7 @@ def call_text(call: ToolCallRecord) -> str:
 
 
 def as_markdown(said: Sequence[Said]) -> str:
-    """The conversation as Markdown without control characters: each question as a quotation, then its tool calls, the answer and its notes."""
+    """The conversation as Markdown: each question as a quotation, its tool calls, answer, notes; no control codes."""
     blocks = ["# Conversation"]
     about = ""
     for each in said:

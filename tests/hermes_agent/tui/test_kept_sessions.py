@@ -91,9 +91,9 @@ async def test_the_conversation_is_exported_whole_and_never_over_a_file(tmp_path
         await typed(pilot, f"/export {target}!")
         assert json.loads(target.read_text())["schema"] == "hermes-dx/conversation/1"
         await typed(pilot, f"/export {tmp_path / 'talk.md'}")
-        assert (
-            (tmp_path / "talk.md").read_text().startswith("# Conversation\n\n## @run (run)\n\n> why?\n\nRank 1 loses")
-        )
+        written = (tmp_path / "talk.md").read_text()
+    assert written.startswith("# Conversation\n\n## @run (run)\n\n> why [bold red]x[/] red?\n\nRank 1 loses")
+    assert "\x1b" not in written
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cache", "talk.json", "talk.md"]
 
 
