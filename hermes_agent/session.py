@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from hermes_agent.questions.evidence_lookup import Shown, Table
 from hermes_agent.questions.evidence_lookup import look_up as behind
 from hermes_agent.questions.intents import NOT_UNDERSTOOD, Answer, cited_evidence, reply
 from hermes_agent.questions.material import Material, never
-from hermes_agent.questions.tool_context import DiscussedRun
+from hermes_agent.questions.tool_context import DiscussedRun, opened_row
 from hermes_agent.statements.attempt import Accepted
 from hermes_agent.statements.record import introduction, without_words
 from hermes_agent.tool_calls import ToolCaller
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from tools.agent_tools.result import Result
     from tools.views.profile import Profile
 
+ROW_ID = re.compile(r"[a-z]\d+\.[0-9a-f.]+")
 WITHOUT_LEAD = ("", NOT_UNDERSTOOD, "help")
 
 __all__ = ["Answer", "Cancelled", "Session", "Shown", "Table"]
@@ -182,8 +184,16 @@ class Session:
         return self._by_model
 
     def show(self, identifier: str) -> Shown:
-        """The record of ``E7``, ``C2``, ``A1``, a check or a cause; raises UsageError and InputError."""
+        """The record of ``E7``, ``C2``, ``A1``, a check, a cause, a row (``e0.1520``) or a tool result (``R3``).
+
+        Raises UsageError and InputError.
+        """
         self._material.listen(ignore, never)
+        name = identifier.strip().strip("[]")
+        if name in self.discussion.results.texts:
+            return Shown(name, f"{name}: result of a tool", tuple(self.result(name).splitlines()))
+        if ROW_ID.fullmatch(name):
+            return opened_row(self.discussion, name)
         return behind(self.discussion, identifier)
 
     def call(

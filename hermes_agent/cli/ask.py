@@ -1,14 +1,16 @@
-"""Ask one question about a run."""
+"""Ask a question about a run, or several from standard input as one conversation."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes_agent.cli.arguments import add_selection_arguments, request_of, settings
 from hermes_agent.cli.terminal import TerminalProgress, note, print_json
+from hermes_agent.evidence.printable import printable
 from hermes_agent.locations.places import URL, Place, place
 from tools.errors import ExitCode, UsageError
 
@@ -17,12 +19,13 @@ if TYPE_CHECKING:
 
 SCHEMA = "hermes-dx/answer/1"
 UNANSWERED = ("not_understood", "not_measurable")
+MOST_QUESTIONS = 100
 QUESTION_CHARS = 20_000  # read from standard input at most
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``ask``."""
-    words = "trace files or folders, then the question; without one, or with -, it is read from standard input"
+    words = "trace files or folders, then the question; without one, or with -, standard input, one per line"
     parser.add_argument("words", nargs="+", metavar="RUN... [QUESTION]", help=words)
     add_selection_arguments(parser)
     parser.add_argument("--json", action="store_true", help="print the answer with its evidence as JSON")
@@ -35,15 +38,28 @@ def run(args: argparse.Namespace) -> int:
     from hermes_agent.session import Session
 
     args.run_paths, question = _split(args.words)
-    question = question or sys.stdin.read(QUESTION_CHARS).strip()
-    if not question:
+    questions = [question] if question else _lines(sys.stdin.read(QUESTION_CHARS))
+    if not questions:
         raise UsageError("there is no question; write it after the run or send it to standard input")
     chosen = settings(no_llm=args.no_llm)
     with Session(request_of(args, chosen), chosen) as session, TerminalProgress() as progress:
         session.diagnose(progress)
-        answer = session.ask(question, progress)
-    _print(question, answer, args.json)
-    return ExitCode.INCONCLUSIVE if args.strict and answer.intent in UNANSWERED else ExitCode.OK
+        answers = [(each, session.ask(each, progress)) for each in questions]
+    if args.json:
+        replies = [_reply(*each) for each in answers]
+        print_json({"schema": SCHEMA, **replies[0]} if len(replies) == 1 else {"schema": SCHEMA, "answers": replies})
+    else:
+        _print(answers)
+    unanswered = any(answer.intent in UNANSWERED for _, answer in answers)
+    return ExitCode.INCONCLUSIVE if args.strict and unanswered else ExitCode.OK
+
+
+def _lines(text: str) -> list[str]:
+    """One question per line, without empty lines."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) > MOST_QUESTIONS:
+        raise UsageError(f"there are {len(lines)} questions; at most {MOST_QUESTIONS} can be asked at once")
+    return lines
 
 
 def _split(words: list[str]) -> tuple[list[Place], str]:
@@ -59,12 +75,17 @@ def _split(words: list[str]) -> tuple[list[Place], str]:
     return [place(word) for word in runs], "" if is_run else last
 
 
-def _print(question: str, answer: Answer, as_json: bool) -> None:
-    if not as_json:
+def _print(answers: Sequence[tuple[str, Answer]]) -> None:
+    for number, (question, answer) in enumerate(answers):
+        if len(answers) > 1:
+            gap = "\n" if number else ""
+            print(f"{gap}> {printable(question)}\n")
         print(answer.text)
         for each in answer.notes:
             note(each)
-        return
+
+
+def _reply(question: str, answer: Answer) -> dict[str, object]:
     reply = {"text": answer.text, "by": answer.by, "intent": answer.intent}
     evidence = [each.model_dump(mode="json") for each in answer.evidence]
-    print_json({"schema": SCHEMA, "question": question, **reply, "evidence": evidence, "notes": list(answer.notes)})
+    return {"question": question, **reply, "evidence": evidence, "notes": list(answer.notes)}

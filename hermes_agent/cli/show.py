@@ -20,7 +20,9 @@ SCHEMA = "hermes-dx/shown/1"
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``show``."""
-    parser.add_argument("id", nargs="?", metavar="ID", help="E7, C1 or A1 of a diagnosis, or a check or cause")
+    parser.add_argument(
+        "id", nargs="?", metavar="ID", help="E7, C1 or A1 of a diagnosis, a check or cause, or a row such as e0.1520"
+    )
     add_run_arguments(parser, "*")
     parser.epilog = "Without RUN, the id is one of the last diagnosis made in this folder; its run is printed."
     parser.add_argument("--json", action="store_true", help="print the record as JSON")

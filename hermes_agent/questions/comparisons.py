@@ -44,7 +44,7 @@ def two_places(discussion: Discussion, question: Question) -> str | None:
          PART_TITLES.get(row.name, row.name)]
         for row in rows
     ]  # fmt: skip
-    largest = f"The largest differences by {what}, ms per step; the last but one column is {noun} {b} minus {noun} {a}:"
+    largest = f"The largest differences by {what}, ms per step; diff is {noun} {b} minus {noun} {a}:"
     return blocks([lead, largest, row_table(("id", f"{noun} {a}", f"{noun} {b}", "diff", what), cells), more(found)])
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hermes_agent.evidence.ledger import quoted
 from hermes_agent.questions.device import slowest_rank, top_kernels
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.prose import article, blocks, bullets, milliseconds, paragraph, row_table
+from hermes_agent.questions.prose import article, blocks, bullets, milliseconds, paragraph, row_table, unbracketed
 from hermes_agent.questions.question import Question, lexicon, wording
 from hermes_agent.questions.tool_context import called
 from tools.agent_tools.event import RelatedRow
@@ -153,7 +153,7 @@ def _note(note: str) -> str:
     if "recorded" in value:
         needs = wording("needs_shapes") if label == "Shapes" else "a recording with `with_stack=True`."
         return f"{label}: not recorded. What it needs: {needs}"
-    return note
+    return unbracketed(note)
 
 
 def _of_pieces(discussion: Discussion, rank: int, kind: str, pieces: Sequence[str]) -> list[GroupRow]:

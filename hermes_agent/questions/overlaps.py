@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hermes_agent.evidence.ledger import quoted
-from hermes_agent.model.display import plain
+from hermes_agent.model.display import counted, plain
 from hermes_agent.questions.device import COLLECTIVE_NAMES, slowest_rank
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.events import more
@@ -91,7 +91,7 @@ def _single(discussion: Discussion, question: Question, kind: str, number: int |
     ]  # fmt: skip
     heads = ("id", "rank", "step", "takes", "overlapped", "exposed", "runs during")
     place = "" if number is None else f"{ORDINALS[number - 1] if number <= len(ORDINALS) else number} "
-    lead = f"The {place}{plain(kind)} of a step, in ms; found {found.total} times:"
+    lead = f"The {place}{plain(kind)} of a step, in ms; {counted(found.total, 'instance')}:"
     return blocks([_verdict(discussion, question, rows[0]), lead, row_table(heads, cells), more(found)])
 
 

@@ -105,7 +105,8 @@ def group_cost(discussion: Discussion, question: Question) -> str:
     table = row_table(("id", "ms", "exposed", "count", "process group"), cells)
     lead = f"Communication of rank {rank} by process group, ms per step; exposed: nothing else computes."
     unnamed = all("not recorded" in row.name for row in rows)
-    return blocks([wording("groups_unnamed") if unnamed else "", lead, table, more(result)])
+    single = wording("groups_unnamed") if unnamed else wording("one_group") if len(rows) == 1 else ""
+    return blocks([single, lead, table, more(result)])
 
 
 def shape_text(label: str) -> str:

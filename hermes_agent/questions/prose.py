@@ -58,7 +58,9 @@ def shortened(name: str, width: int, ends: bool = False) -> str:
 
 def milliseconds(value: float | None) -> str:
     """``1.52``: a figure of a row for a column that names its unit; empty where there is none."""
-    return "" if value is None else f"{value:.3g}" if abs(value) < 1_000 else f"{value:.0f}"
+    if value is None:
+        return ""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:#.3g}" if abs(value) >= 1 else f"{value:.3g}"
 
 
 def article(noun: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from hermes_agent.evidence.ledger import quoted
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import blocks, bullets, capital, paragraph, row_table
 from hermes_agent.questions.question import Question, wording
@@ -37,7 +38,7 @@ def settings(discussion: Discussion, question: Question) -> str:
         if not rows:
             parts.append(f"No {name or 'such'} setting was recorded; whether one is set is not known from this run.")
             continue
-        cells = [[row.id, row.origin, row.name, str(row.value)] for row in rows]
+        cells = [[row.id, row.origin, quoted(row.name), str(row.value)] for row in rows]
         parts.append(blocks([f"Recorded {name or ''} settings:".replace("  ", " "),
                              row_table(("rank", "from", "setting", "value"), cells)]))  # fmt: skip
     return blocks([*parts, paragraph(notes)])

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from case_library.retrieval.query import CaseQuery
+from hermes_agent.evidence.tool_text import result_text
 from hermes_agent.questions.discussion import Discussion
-from hermes_agent.questions.evidence_lookup import look_up
+from hermes_agent.questions.evidence_lookup import Shown, look_up
 from hermes_agent.tool_calls import ToolCaller
 from tools.agent_tools.records import CaseRow, CheckRow, EvidenceRow
 from tools.agent_tools.result import Result
@@ -77,6 +78,12 @@ class DiscussedRun:
             lines.append(f"Rows, {len(table.rows)} of {table.total}:")
             lines += [" | ".join(row) for row in (table.columns, *table.rows)]
         return "\n".join(lines)
+
+
+def opened_row(discussion: Discussion, identifier: str) -> Shown:
+    """What the tool ``event`` knows of a row of an answer: an event with its callers, a gap, a group, a step."""
+    found = called(discussion, "event", id=identifier)
+    return Shown(identifier, f"{identifier}: row of the recording", tuple(result_text(found).splitlines()))
 
 
 def called(discussion: Discussion, tool: str, page: int = 0, /, **arguments: object) -> Result:

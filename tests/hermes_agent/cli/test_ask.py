@@ -63,3 +63,22 @@ def test_a_question_that_is_not_understood_can_be_told_by_the_exit_code() -> Non
     assert execute(ask, DEMO, "bake me a cake", "--strict") == 4
     assert execute(ask, DEMO, "bake me a cake") == 0
     assert execute(ask, DEMO, "why is it slow?", "--strict") == 0
+
+
+def test_lines_of_standard_input_are_one_conversation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("how long is a step of rank 0?\n\nand rank 1?\n"))
+    assert execute(ask, DEMO, "-") == 0
+    printed = capsys.readouterr().out
+    assert "> how long is a step of rank 0?" in printed
+    assert "Understood as “how long is a step of rank 1?”." in printed
+
+
+def test_json_of_several_questions_holds_all_answers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("why is it slow?\nwhy not?\n"))
+    assert execute(ask, DEMO, "-", "--json", "--strict") == 4
+    found = json.loads(capsys.readouterr().out)
+    assert [each["intent"] for each in found["answers"]] == ["overview", "not_understood"]
