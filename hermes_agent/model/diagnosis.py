@@ -295,6 +295,22 @@ class HypothesisRecord(Record):
     proposed_by: Literal["analyzers", "model"] = "analyzers"
 
 
+class RouteRecord(Record):
+    """A deep look at a part of the step: taken or not, why, and what it showed.
+
+    ``share_pct``: of the step, or of its critical path where that is more.
+    """
+
+    look: str
+    part: str
+    rank: int
+    share_pct: float
+    taken: bool
+    reason: str
+    text: str = ""
+    evidence: list[str] = Field(default_factory=list)
+
+
 class CheckRecord(Record):
     """The outcome of one check."""
 
@@ -367,6 +383,7 @@ class Diagnosis(Record):
     advice: list[AdviceRecord]
     leads: list[LeadRecord] = Field(default_factory=list)
     hypotheses: list[HypothesisRecord] = Field(default_factory=list)
+    routes: list[RouteRecord] = Field(default_factory=list)
     interval_covers_pct: float = COVERS_PCT  # in so many cases an interval of the advice claims to hold the truth
     checks: list[CheckRecord]
     evidence: list[EvidenceRecord]

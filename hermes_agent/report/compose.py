@@ -20,6 +20,7 @@ from hermes_agent.report.records import (
     hypothesis_record,
     kernel_class_rows,
     next_measurements,
+    route_record,
     run_record,
     source_record,
 )
@@ -30,6 +31,7 @@ from tools.judgement.hypotheses import Hypothesis
 from tools.judgement.lead import Lead
 from tools.judgement.ranked_cause import RankedCause, steps_marked
 from tools.judgement.ranking import Ranking
+from tools.judgement.routes import Route
 from tools.knowledge.taxonomy import Optimization, optimizations
 from tools.run.model import Run
 from tools.views.device_kind import device_kind
@@ -52,6 +54,7 @@ class Findings:
     baseline: Run | None = None
     notes: Sequence[str] = ()
     hypotheses: Sequence[Hypothesis] = ()  # in the order of the report
+    routes: Sequence[tuple[Route, Sentence | None]] = ()  # deep looks, with what they showed
 
 
 def compose(findings: Findings) -> record.Diagnosis:
@@ -76,6 +79,7 @@ class _Composer:
         checks = [self._check(check) for check in self.findings.checks]
         comparison = self._comparison()
         hypotheses = [hypothesis_record(each, self.ledger) for each in self.findings.hypotheses]
+        routes = [route_record(*each, self.ledger) for each in self.findings.routes]
         traced, series = self.profile.traced, self.profile.series
         of_series = series.notes if series else ()
         return record.Diagnosis(
@@ -90,6 +94,7 @@ class _Composer:
             advice=advice,
             leads=leads,
             hypotheses=hypotheses,
+            routes=routes,
             checks=checks,
             cases=self._cases(),
             recall_note=self._recall_note(),

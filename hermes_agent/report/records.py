@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -14,8 +15,9 @@ from hermes_agent.evidence.printable import printable
 from hermes_agent.model import diagnosis as record
 from hermes_agent.model.diagnosis import RecordedRecord
 from hermes_agent.model.display import span_list, spans
-from tools.findings import Check
+from tools.findings import Check, Sentence
 from tools.judgement.hypotheses import Hypothesis
+from tools.judgement.routes import Route
 from tools.judgement.verdict import DEVICE_BACKENDS
 from tools.metrics.attribution import ROLES, priority_attribution
 from tools.run.model import Rank, Run, Source
@@ -245,4 +247,13 @@ def hypothesis_record(hypothesis: Hypothesis, ledger: Ledger) -> record.Hypothes
         judged_by="" if hypothesis.judged_by is None else render(hypothesis.judged_by, ledger),
         next_test=hypothesis.needs if undecided else "",
         proposed_by=hypothesis.proposed_by,
+    )
+
+
+def route_record(route: Route, shown: Sentence | None, ledger: Ledger) -> record.RouteRecord:
+    """The decision on a deep look, and what it showed, cited."""
+    return record.RouteRecord(
+        **asdict(route),
+        text="" if shown is None else render(shown, ledger),
+        evidence=[] if shown is None else [ledger.cite(fact) for fact in shown.facts],
     )

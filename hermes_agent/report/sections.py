@@ -13,6 +13,7 @@ from hermes_agent.model.diagnosis import (
     HypothesisRecord,
     LeadRecord,
     RankGroupRecord,
+    RouteRecord,
     ScreeningRecord,
     SourceRecord,
 )
@@ -21,7 +22,7 @@ from tools.knowledge.taxonomy import EFFORTS
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
-BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "hypotheses", "advice", "ranks")
+BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "hypotheses", "routes", "advice", "ranks")
 MOST_LISTED = 10  # traces that could not be read, notes on sources, groups of ranks
 NOTED_SHARE = 0.05  # of all waiting: ranks that cause less are not named
 
@@ -60,6 +61,7 @@ def sections(diagnosis: Diagnosis) -> dict[str, Section]:
         "causes": Section("Causes, largest saving first", causes),
         "leads": Section("Leads: seen, not explained", tuple(map(_lead, diagnosis.leads))),
         "hypotheses": Section("Hypotheses tested", tuple(map(_hypothesis, diagnosis.hypotheses))),
+        "routes": Section("Deep looks, where the time is", tuple(map(_route, diagnosis.routes))),
         "advice": Section("What to change, largest gain first", advice, after=interval_meaning(diagnosis)),
         "ranks": rank_groups(diagnosis.run.screening),
         "checks": Section("Checks", tuple(map(_check, diagnosis.checks))),
@@ -137,6 +139,13 @@ def hypothesis_reason(hypothesis: HypothesisRecord) -> str:
     measured = f". {hypothesis.judged_by}" if hypothesis.judged_by else ""
     wanted = f". To decide, record {hypothesis.next_test}" if hypothesis.next_test else ""
     return f"{measured}{wanted}."
+
+
+def _route(route: RouteRecord) -> Item:
+    """A deep look: why it was taken and what it showed, or why not."""
+    if not route.taken:
+        return Item("-", route.look, f": not taken, {route.reason}.")
+    return Item("-", route.look, f": {route.reason}. {route.text}".rstrip())
 
 
 def likely_causes(lead: LeadRecord) -> str:

@@ -29,6 +29,7 @@ from hermes_agent.model.display import counted
 from hermes_agent.model.events import CauseRanked, CheckFinished, Notice, Stage, StageFinished, StageStarted
 from hermes_agent.report.compose import Findings, compose
 from hermes_agent.report.records import untraced_note
+from hermes_agent.workflow import deep_looks
 from hermes_agent.workflow.investigation import Inquiry, investigate, restored
 from hermes_agent.workflow.workspace import Workspace
 from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
@@ -55,6 +56,10 @@ class State(TypedDict, total=False):
     analyzer: str  # set by Send: the one a family node has to run
     run: dict[str, object]
     checks: Annotated[list[dict[str, str]], operator.add]  # what CheckFinished says, and the handle of the findings
+    routes: list[dict[str, Any]]  # the decision on every deep look, with its reason
+    look: str  # set by Send: the one that a look node has to take
+    rank: int  # set by Send: on which rank
+    looks: Annotated[list[dict[str, Any]], operator.add]  # what the looks showed: look, sentence
     families_began: float  # Unix time: another process may go on after a kill
     verdict: str
     ranking: str
@@ -107,6 +112,13 @@ def _run_stage(stage: str) -> Work:
         return {"checks": summaries}, _tally(summaries)
 
     return work
+
+
+def _inter_operator(state: State, workspace: Workspace) -> Update:
+    """The checks between operators, then where deep looks are worth it: by the breakdown and the critical path."""
+    update, note = _run_stage("inter_operator")(state, workspace)
+    update["routes"] = deep_looks.decided(workspace)
+    return update, f"{note}; {deep_looks.line(update['routes'])}"
 
 
 def _tally(summaries: list[dict[str, str]]) -> str:
@@ -170,9 +182,18 @@ def families(_: State, runtime: Runtime[Workspace]) -> State:
     return {"families_began": time.time()}
 
 
-def fan_out(_: State) -> list[Send]:
-    """One branch per family check."""
-    return [Send("family", {"analyzer": each.name}) for each in CHECKS if each.stage == "family"]
+def fan_out(state: State) -> list[Send]:
+    """One branch per family check and per deep look."""
+    checks = [Send("family", {"analyzer": each.name}) for each in CHECKS if each.stage == "family"]
+    taken = [each for each in state["routes"] if each["taken"]]
+    return checks + [Send("look", {"look": each["look"], "rank": each["rank"]}) for each in taken]
+
+
+def look(state: State, runtime: Runtime[Workspace]) -> State:
+    """Take the deep look that the branch was sent with."""
+    workspace = runtime.context
+    shown = deep_looks.take(state["look"], state["rank"], workspace, runtime.stream_writer, workspace.results)
+    return {"looks": [] if shown is None else [{"look": state["look"], "sentence": shown}]}
 
 
 def family(state: State, runtime: Runtime[Workspace]) -> State:
@@ -265,6 +286,7 @@ def _untraced(workspace: Workspace) -> list[str]:
 def _write(state: State, workspace: Workspace) -> Update:
     profile, baseline = workspace.profile(), workspace.baseline()
     hypotheses = restored(state.get("hypotheses", []))
+    looks = {each["look"]: each["sentence"] for each in state.get("looks", [])}
     comparison = None
     if baseline is not None:
         comparison = workspace.get("comparison", Comparison, lambda: compare(baseline, profile))
@@ -275,6 +297,7 @@ def _write(state: State, workspace: Workspace) -> Update:
             ranking=with_hypotheses(_ranking(state, workspace), hypotheses),
             hypotheses=by_status(hypotheses),
             recalls={place: _recall_at(place, state, workspace) for place in range(len(state.get("recalls", [])))},
+            routes=deep_looks.shown(state.get("routes", []), looks),
             comparison=comparison,
             baseline=baseline.run if baseline else None,
             notes=[*_untraced(workspace), *state.get("notes", [])],
@@ -299,9 +322,10 @@ def _recall_at(place: int, state: State, workspace: Workspace) -> Recall:
 NODES: dict[str, Node] = {
     "load": load,
     "coarse": _staged(Stage.COARSE, _run_stage("coarse")),
-    "inter_operator": _staged(Stage.INTER_OPERATOR, _run_stage("inter_operator")),
+    "inter_operator": _staged(Stage.INTER_OPERATOR, _inter_operator),
     "families": families,
     "family": family,
+    "look": look,
     "join": join,
     "explain": _staged(Stage.EXPLAIN, _explain),
     "recall": _staged(Stage.RECALL, _recall),
@@ -322,8 +346,9 @@ def build(saver: BaseCheckpointSaver[str] | None = None) -> CompiledStateGraph[S
         for before, after in pairwise(chain):
             graph.add_edge(before, after)
     graph.add_edge(START, "load")
-    graph.add_conditional_edges("families", fan_out, ["family"])
+    graph.add_conditional_edges("families", fan_out, ["family", "look"])
     graph.add_edge("family", "join")
+    graph.add_edge("look", "join")
     graph.add_edge("write", END)
     return graph.compile(checkpointer=saver)
 

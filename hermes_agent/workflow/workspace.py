@@ -10,6 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from case_library.retrieval.recall import CaseIndex
+from hermes_agent.llm.tool_loop import ResultStore
 from hermes_agent.locations.reading import read_run
 from hermes_agent.model.events import Emit, Stage, StageProgress, ignore
 from hermes_agent.model.request import Request
@@ -32,6 +33,7 @@ class Workspace:
     emit: Emit = ignore
     proposer: Proposer | None = None
     began: float = field(default_factory=time.perf_counter)
+    results: ResultStore = field(default_factory=ResultStore)  # of tools
     _results: dict[str, object] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     _profiles: tuple[Profile, Profile | None] | None = None

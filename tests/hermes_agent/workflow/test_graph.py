@@ -11,7 +11,7 @@ import pytest
 
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.model.diagnosis import Diagnosis
-from hermes_agent.model.events import CheckFinished, Event, Stage, StageFinished, StageStarted
+from hermes_agent.model.events import CheckFinished, Event, Stage, StageFinished, StageStarted, ToolCalled
 from hermes_agent.model.request import Request
 from hermes_agent.workflow.diagnose import diagnose
 from hermes_agent.workflow.graph import build, config
@@ -94,3 +94,17 @@ def test_threads_that_ask_for_different_things_do_not_wait_for_each_other() -> N
     for thread in first:
         thread.join(10)
     assert made == ["slow"], "each is computed once"
+
+
+def test_deep_looks_are_taken_where_the_time_is_and_cited(state: dict[str, Any], events: list[Event]) -> None:
+    diagnosis = Diagnosis.model_validate(state["diagnosis"])
+    taken = {each.look: each for each in diagnosis.routes if each.taken}
+    assert {"phases", "shapes"} <= set(taken)
+    assert [each["look"] for each in state["routes"]] == [each.look for each in diagnosis.routes]
+    known = {each.id: each for each in diagnosis.evidence}
+    assert known[taken["shapes"].evidence[0]].metric == "events_ms"
+    called = {event.call.name for event in events if isinstance(event, ToolCalled)}
+    assert called == {"phases", "find_events"}
+    line = next(e.note for e in events if isinstance(e, StageFinished) and e.stage == Stage.INTER_OPERATOR)
+    assert "looks into" in line
+    assert "shapes (compute is" in line

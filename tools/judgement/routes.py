@@ -1,0 +1,161 @@
+"""Routes: which deep looks into a run are worth it, by where the time of a step and of its critical path is.
+
+Cheap checks always run; a deep look lists the layers, shapes, lines, groups or gaps of one part of the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tools.errors import UsageError
+from tools.findings import Fact, Sentence
+from tools.judgement.lead import shapes_known
+from tools.metrics.registry import measure
+from tools.run.events import EventKind
+from tools.views.event_labels import MODULE_FRAME
+from tools.views.profile import Profile
+
+MOST_EVENTS = 500_000  # of a rank: grouping more takes seconds, and the tools do it when they are asked
+LISTED = 3  # rows of a look
+LONGEST_NAME = 1000
+FAMILY_OF = {  # of the critical path
+    "compute": "computation",
+    "exposed_communication": "communication",
+    "exposed_memcpy": "memory",
+    "data_wait": "io",
+    "host": "cpu",
+    "idle": "idle",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """A deep look: the tool that takes it, its arguments besides the rank, and the parts of the step it is about."""
+
+    name: str
+    tool: str
+    arguments: dict[str, str | int]
+    parts: tuple[str, ...]
+    needs: str = ""
+
+
+LOOKS = (
+    Look("phases", "phases", {}, ("compute",)),
+    Look("layers", "find_events", {"group_by": "module", "limit": LISTED}, ("compute",), "modules"),
+    Look("shapes", "find_events", {"group_by": "shape", "limit": LISTED}, ("compute",), "shapes"),
+    Look("Python lines", "find_events", {"group_by": "stack", "limit": LISTED}, ("compute", "host"), "stacks"),
+    Look("process groups", "find_events", {"group_by": "group", "limit": LISTED}, ("exposed_communication",)),
+    Look("gaps", "gaps", {"limit": LISTED}, ("host", "data_wait", "exposed_memcpy", "idle"), "device"),
+)
+NEEDS = {
+    "modules": "no modules were recorded (with_stack=True or with_modules=True)",
+    "shapes": "no shapes were recorded (record_shapes=True)",
+    "stacks": "no Python stacks were recorded (with_stack=True)",
+    "device": "no device work was recorded",
+}
+
+
+@dataclass(frozen=True)
+class Route:
+    """The decision on one look at one part of the step, on the rank where that part is largest."""
+
+    look: str
+    part: str
+    rank: int
+    share_pct: float  # of the step, or of its critical path where that is more
+    taken: bool
+    reason: str
+
+
+def routes(profile: Profile) -> tuple[Route, ...]:
+    """The decision on every look, those that are taken first, largest part first; none without a trace."""
+    if not profile.traced:
+        return ()
+    found = [_route(profile, look) for look in LOOKS]
+    return tuple(sorted(found, key=lambda each: (not each.taken, -each.share_pct)))
+
+
+def _route(profile: Profile, look: Look) -> Route:
+    shares = {part: _share(profile, part) for part in look.parts}
+    part = max(shares, key=lambda each: shares[each][0])
+    share_pct, where = shares[part]
+    own = {rank: measure(profile, "part_ms", part=part, rank=rank).value for rank in profile.run.rank_numbers}
+    rank = max(own, key=lambda each: own[each])
+    words = f"{part.replace('_', ' ')} is {share_pct:.1f} % of the {where}"
+    if share_pct < profile.thresholds["cause_share_pct"]:
+        return Route(look.name, part, rank, share_pct, False, f"{words}: too little")
+    if look.needs and not _known(profile, rank, look.needs):
+        return Route(look.name, part, rank, share_pct, False, f"{words}, but {NEEDS[look.needs]}")
+    if len(profile.rank(rank).events) > MOST_EVENTS:
+        return Route(look.name, part, rank, share_pct, False, f"{words}, but rank {rank} has too many events to group")
+    return Route(look.name, part, rank, share_pct, True, words)
+
+
+def _share(profile: Profile, part: str) -> tuple[float, str]:
+    """The part's share of the step or of its critical path, the larger one, and which it is."""
+    share = measure(profile, "part_pct", part=part).value
+    try:
+        path_ms = measure(profile, "critical_path_ms", family=FAMILY_OF[part]).value
+        whole_ms = measure(profile, "critical_path_step_ms").value
+    except UsageError:
+        return share, "step"
+    on_path = 100.0 * path_ms / whole_ms if whole_ms > 0.0 else 0.0
+    return (on_path, "critical path") if on_path > share else (share, "step")
+
+
+def _known(profile: Profile, rank: int, what: str) -> bool:
+    view = profile.rank(rank)
+    match what:
+        case "shapes":
+            return shapes_known(profile, rank)
+        case "device":
+            return view.rank.has_device
+    python = view.codes[view.kind == EventKind.PYTHON]
+    if what == "stacks":
+        return len(python) > 0
+    names = view.categories[np.unique(python)]
+    return any(str(name).startswith(MODULE_FRAME) for name in names)
+
+
+def figure_of(profile: Profile, look: Look, rank: int, row: Mapping[str, object]) -> Fact:
+    """The figure of a row of the look: its time per step, or of a gap its length."""
+    match look.tool:
+        case "phases":
+            place = "device" if profile.rank(rank).rank.has_device else "host"
+            return measure(profile, "phase_ms", rank=rank, phase=str(row["name"]), place=place)
+        case "gaps":
+            return measure(profile, "gap_ms", gap=str(row["id"]))
+        case _:
+            by = str(look.arguments["group_by"])
+            return measure(profile, "events_ms", rank=rank, by=by, name=str(row["name"]), kind=str(row["kind"]))
+
+
+WORDS = {
+    "phases": "Longest phase of the step on rank {rank}: {{n0}} with {{0}} per step.",
+    "layers": "Largest layer on rank {rank}: {{n0}} with {{0}} per step.",
+    "shapes": "Largest operator by shape on rank {rank}: {{n0}} with {{0}} per step.",
+    "Python lines": "Python line behind most of the time of rank {rank}: {{n0}} with {{0}} per step.",
+    "process groups": "Process group with most communication of rank {rank}: {{n0}} with {{0}} per step.",
+    "gaps": "Longest gap of rank {rank}'s device: {{0}}, {{n0}}.",
+}
+
+
+def sentence_of(profile: Profile, look: Look, rank: int, rows: Sequence[Mapping[str, object]]) -> Sentence | None:
+    """What the look shows: its first row with a recorded name that prints, for the figure is measured by it again."""
+    named = [row for row in rows if _prints(str(row.get("name", "")))]
+    if look.tool == "phases":
+        timed = "device_ms" if profile.rank(rank).rank.has_device else "host_ms"
+        named = sorted(named, key=lambda row: -float(str(row[timed] or 0.0)))
+    if not named:
+        return None
+    fact = figure_of(profile, look, rank, named[0])
+    name = str(named[0].get("name") or named[0].get("reason"))
+    return Sentence(WORDS[look.name].format(rank=rank), (fact,), (name,)) if fact.value > 0.0 else None
+
+
+def _prints(name: str) -> bool:
+    """Return whether a recorded name can stand in a record as it is."""
+    return not name.endswith("recorded)") and name.isprintable() and len(name) <= LONGEST_NAME
