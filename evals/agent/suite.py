@@ -1,0 +1,215 @@
+"""Carries the questions out: each run is diagnosed once, each profile is asked, and every answer is scored twice."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from evals.agent.profiles import POLICIES, Listening, policy_model
+from evals.agent.questions import Label, Question, question_file
+from evals.agent.said import Claimed, Said, claims_of, of_template, own_text
+from evals.agent.scorers import (
+    Answered,
+    abstained,
+    answer_fact,
+    both,
+    grounded,
+    grounded_path,
+    lies,
+    right,
+    tool_choice,
+)
+from evals.case_files import all_cases
+from evals.case_schema import Case, RunRef
+from evals.run_places import Places, locate
+from hermes_agent.config.settings import Settings
+from hermes_agent.llm.model import ChatModel
+from hermes_agent.llm.recording import RecordingModel, ReplayModel
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Emit, Event, ToolCalled
+from hermes_agent.model.request import Request
+from hermes_agent.questions.discussion import Discussion
+from hermes_agent.questions.material import Material
+from hermes_agent.session import Session
+from hermes_agent.statements.attempt import GUESS, Accepted, Declined
+from hermes_agent.statements.question import ModelAnswers
+from hermes_agent.statements.record import Statement
+from hermes_agent.workflow.diagnose import diagnose
+from tools.errors import InputError
+
+TEMPLATE = "template"
+PROFILES = (TEMPLATE, *POLICIES)
+SCORES: dict[str, Callable[[Answered], float | None]] = {
+    "right": right,
+    "grounded": grounded,
+    "both": both,
+    "tool_choice": tool_choice,
+    "answer_fact": answer_fact,
+    "abstained": abstained,
+    "grounded_path": grounded_path,
+}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One answer of one profile: ``own`` scores the model's text before the checker, ``shown`` what a user reads."""
+
+    question: Question
+    profile: str
+    own: dict[str, float | None]
+    shown: dict[str, float | None]
+    own_lies: tuple[str, ...]
+    shown_lies: tuple[str, ...]
+    by: str  # "model" where some of its statements were shown
+
+
+@dataclass(frozen=True)
+class ModelFactory:
+    """Models by profile: a policy, or a recording or endpoint under ``folder``."""
+
+    profile: str
+    folder: Path | None = None  # recordings, one file for each question
+    live: ChatModel | None = None
+
+    def model(self, question: Question) -> ChatModel:
+        """The model for one question."""
+        file = None if self.folder is None else self.folder / f"{question.id}.jsonl"
+        if self.live is not None:
+            return self.live if file is None else RecordingModel(self.live, file)
+        if file is not None:
+            return ReplayModel(file)
+        return policy_model(self.profile)
+
+
+class _Answers(ModelAnswers):
+    """Answers of a model, with the statements that passed kept."""
+
+    outcome: Accepted | Declined | None = None
+
+    def answer(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
+        self.outcome = super().answer(question, emit, cancelled)
+        return self.outcome
+
+
+class _ProfiledSession(Session):
+    """A session that asks the model of a profile; figures are numbered from the diagnosis on, the run is read once."""
+
+    model: _Answers | None = None
+
+    def __init__(self, request: Request, settings: Settings, diagnosis: Diagnosis, material: Material) -> None:
+        super().__init__(request, settings)
+        self._material, self._diagnosis = material, diagnosis
+        self._discussion = Discussion(diagnosis, material)
+
+    def _model_answers(self) -> ModelAnswers | None:
+        return self.model
+
+
+@dataclass(frozen=True)
+class DiagnosedRun:
+    """A run under questions."""
+
+    label: Label
+    request: Request
+    diagnosis: Diagnosis
+    material: Material
+
+
+def diagnosed(
+    questions: Iterable[Question], places: Places, cache: Path
+) -> Iterator[tuple[DiagnosedRun, list[Question]]]:
+    """Yield each run that is at hand with its questions."""
+    file, known = question_file(), {case.id: case for case in all_cases(places)}
+    by_run: dict[str, list[Question]] = {}
+    for question in questions:
+        by_run.setdefault(question.run, []).append(question)
+    for run, asked in by_run.items():
+        label, ref = _labelled(file.runs[run], known)
+        if _missing(ref, places):
+            continue
+        with tempfile.TemporaryDirectory(dir=cache) as scratch:
+            request = Request(paths=(locate(ref, places, Path(scratch) / "run").path,), cache_dir=cache / "cache")
+            material = Material(request)
+            yield DiagnosedRun(label, request, diagnose(request, lambda _: None), material), asked
+            material.close()
+
+
+def _missing(ref: RunRef, places: Places) -> str:
+    if ref.traces is not None and not places.traces.is_dir():
+        return "the folder with real traces is absent; set HERMES_TRACES"
+    return "the folder with runs of others is absent" if ref.others and not places.others.is_dir() else ""
+
+
+def _labelled(label: Label, known: dict[str, Case]) -> tuple[Label, RunRef]:
+    """The label with its run: that of a case where it names one."""
+    if label.case is None:
+        assert label.run is not None
+        return label, label.run
+    if label.case not in known:
+        raise InputError(f"there is no evaluation case {label.case!r}")
+    case = known[label.case]
+    also = (*case.expected.also_allowed, *case.expected.also_right, *label.also)
+    names = [name.partition("/")[0] for name in (*case.expected.causes, *also)]
+    split = len(case.expected.causes)
+    return label.model_copy(update={"causes": tuple(names[:split]), "also": tuple(names[split:])}), case.run
+
+
+def scored(question: Question, run: DiagnosedRun, make: ModelFactory) -> Scored:
+    """One question put to one profile, scored."""
+    settings, tools, diagnosis = Settings(cache_dir=None), list[str](), run.diagnosis
+
+    def listen(event: Event) -> None:
+        if isinstance(event, ToolCalled):
+            tools.append(event.call.name)
+
+    session, listening = _ProfiledSession(run.request, settings, diagnosis, run.material), None
+    if make.profile != TEMPLATE:
+        listening = Listening(make.model(question))
+        session.model = _Answers(session.discussion, listening, settings)
+    answer = session.ask(question.asked.ask, listen)
+    index = session.discussion.index()
+    facts = [session.discussion.measure(fact.metric, **fact.arguments) for fact in question.facts]
+    outcome = session.model.outcome if session.model else None
+    template = of_template(answer.text, diagnosis, index)
+    said = template if not isinstance(outcome, Accepted) else _shown(template, outcome)
+    own = template
+    if listening is not None:
+        own = own_text(listening.answers[0] if listening.answers else "", diagnosis, index)
+    shown_answer = Answered(question, run.label, said, tuple(tools), facts, index)
+    own_answer = replace(shown_answer, said=own)
+    return Scored(
+        question,
+        make.profile,
+        {name: score(own_answer) for name, score in SCORES.items()},
+        {name: score(shown_answer) for name, score in SCORES.items()},
+        tuple(lies(own_answer)),
+        tuple(lies(shown_answer)),
+        answer.by,
+    )
+
+
+def _shown(template: Said, outcome: Accepted) -> Said:
+    """What a user reads: the answer from templates, and the statements of the model that passed."""
+    pairs = list(zip(outcome.paragraphs, outcome.statements, strict=True))
+    guesses: list[Statement] = [made for text, made in pairs if text.startswith(GUESS)]
+    claims: tuple[Claimed, ...] = (*template.claims, *claims_of(outcome.statements, guesses))
+    unknown = any(made.kind == "unknown" and not made.text.endswith("?") for made in outcome.statements)
+    return replace(template, claims=claims, abstains=template.abstains or unknown)
+
+
+def run_suite(
+    questions: Sequence[Question], profiles: Sequence[str], make: Callable[[str], ModelFactory]
+) -> tuple[list[Scored], list[Question]]:
+    """The scored answers, and the questions whose run is not at hand; InputError where nothing could be asked."""
+    places, results, reached = Places.from_environment(os.environ), list[Scored](), set[str]()
+    with tempfile.TemporaryDirectory(prefix="hermes-agent-") as cache:
+        for run, asked in diagnosed(questions, places, Path(cache)):
+            for question in asked:
+                reached.add(question.id)
+                results += [scored(question, run, make(profile)) for profile in profiles]
+    if not results:
+        raise InputError("no question was asked: none was chosen, or no run is at hand; a suite of nothing has failed")
+    return results, [question for question in questions if question.id not in reached]

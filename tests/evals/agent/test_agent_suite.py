@@ -1,0 +1,92 @@
+"""The questions to the agent: the file holds together, the scorers tell a liar from a competent model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import pytest
+
+from evals.agent.__main__ import factory, main
+from evals.agent.profiles import POLICIES
+from evals.agent.questions import question_file, questions
+from evals.agent.report import report
+from evals.agent.said import of_prose
+from evals.agent.suite import PROFILES, Scored, run_suite
+from hermes_agent.statements.question import DIAGNOSIS_TOOLS
+from tools.agent_tools.registry import BY_NAME
+from tools.errors import InputError, UsageError
+
+SMOKE = ("01-demo", "11-demo", "19-demo", "25-demo")
+LEAST_QUESTIONS = 100
+
+
+@lru_cache(maxsize=1)
+def results() -> Sequence[Scored]:
+    chosen = [each for each in questions() if each.id in SMOKE]
+    assert len(chosen) == len(SMOKE)
+    found, skipped = run_suite(chosen, PROFILES, factory)
+    assert skipped == []
+    return found
+
+
+def of_profile(profile: str) -> list[Scored]:
+    return [each for each in results() if each.profile == profile]
+
+
+def test_there_are_enough_questions_of_every_kind_and_their_tools_exist() -> None:
+    asked = list(questions())
+    assert len(asked) >= LEAST_QUESTIONS
+    assert len({each.id for each in asked}) == len(asked)
+    tools = {*BY_NAME, *(tool.name for tool in DIAGNOSIS_TOOLS)}
+    assert {name for each in asked for name in each.asked.tools_any_of} <= tools
+    assert {each.asked.tag for each in asked} >= {"cause", "figure", "abstain", "injected", "healthy"}
+    assert all(each.causes or label != "demo" for label, each in question_file().runs.items())
+
+
+def test_a_competent_model_answers_right_and_grounded() -> None:
+    assert [each.own["both"] for each in of_profile("competent")] == [1.0] * len(SMOKE)
+    assert {each.by for each in of_profile("competent")} == {"model"}
+
+
+def test_a_liar_scores_nothing_and_shows_nothing_false() -> None:
+    assert [each.own["right"] for each in of_profile("liar")] == [0.0] * len(SMOKE)
+    assert all(each.own_lies for each in of_profile("liar"))
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_nothing_false_is_shown_whoever_answers(profile: str) -> None:
+    assert [each.shown_lies for each in of_profile(profile)] == [()] * len(SMOKE)
+
+
+def test_a_model_that_refuses_leaves_the_answer_from_templates() -> None:
+    shown = [each.shown["right"] for each in of_profile("refusing")]
+    assert shown == [each.shown["right"] for each in of_profile("template")]
+    assert [each.own["right"] for each in of_profile("refusing")] == [0.0] * len(SMOKE)
+
+
+def test_the_report_has_a_row_for_each_profile() -> None:
+    text = report(results(), [])
+    for profile in PROFILES:
+        assert f"| {profile} | shown |" in text
+    assert f"{len(SMOKE)} questions." in text
+
+
+def test_prose_that_blames_is_a_claim_and_its_figures_are_uncited() -> None:
+    said = of_prose("The slow link is the bottleneck and costs 73.2 ms.")
+    assert [(each.cause, each.claim) for each in said.claims] == [("slow_link", "present")]
+    assert said.uncited == ("73.2 ms",)
+    assert of_prose("I cannot help with that, sorry.").abstains is False
+
+
+def test_a_suite_that_asks_nothing_has_failed(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InputError, match="a suite of nothing has failed"):
+        run_suite([], PROFILES, factory)
+    assert main(["--only", "no such question"]) != 0
+    assert "no question was asked" in capsys.readouterr().err
+
+
+def test_a_profile_has_to_exist() -> None:
+    assert {*POLICIES} < {*PROFILES}
+    with pytest.raises(UsageError, match="there is no profile 'wise'; use template, competent"):
+        factory("wise")
