@@ -133,7 +133,7 @@ class Session:
         self._material.listen(emit, cancelled)
         notes: tuple[str, ...] = ()
         if (model := self._model_answers()) is not None:
-            outcome = model.answer(question, emit, cancelled)
+            outcome = model.answer(question, emit, cancelled, self.turns)
             if isinstance(outcome, Accepted):
                 return self._in_other_words(question, outcome, model.name)
             notes = (f"Answered without the model: {outcome.reason}",)

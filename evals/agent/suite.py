@@ -31,6 +31,7 @@ from hermes_agent.llm.recording import RecordingModel, ReplayModel
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Emit, Event, ToolCalled
 from hermes_agent.model.request import Request
+from hermes_agent.model.turn import Turn
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.material import Material
 from hermes_agent.session import Session
@@ -89,8 +90,10 @@ class _Answers(ModelAnswers):
 
     outcome: Accepted | Declined | None = None
 
-    def answer(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
-        self.outcome = super().answer(question, emit, cancelled)
+    def answer(
+        self, question: str, emit: Emit, cancelled: Callable[[], bool], turns: Sequence[Turn] = ()
+    ) -> Accepted | Declined:
+        self.outcome = super().answer(question, emit, cancelled, turns)
         return self.outcome
 
 

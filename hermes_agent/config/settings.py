@@ -55,6 +55,7 @@ class LlmSettings(_Section):
     max_retries: Annotated[int, Field(ge=0, le=10)] = 3
     temperature: NotNegative | None = None
     api_key_file: Path | None = None
+    spans: Literal["off", "on", "content"] = "off"  # of model and tool calls, on this machine; content: with texts
     profile: ProfileSettings = ProfileSettings()
 
 
@@ -122,6 +123,7 @@ class Settings(_Section):
     api_key: SecretStr | None = Field(default=None, exclude=True)
     files: tuple[Path, ...] = ()  # the files read, the most specific first
     endpoint_from: str = "default"  # the file or variable that named the endpoint
+    spans_file: Path | None = None  # in the user's state folder; set with ``llm.spans``
     notes: tuple[str, ...] = ()  # sentences about settings and keys that were not taken
 
     @classmethod
@@ -153,7 +155,10 @@ class Settings(_Section):
         key, key_note = settings._key(env, own)
         cache, cache_note = sources.trusted_cache(settings.cache_dir and sources.absolute(settings.cache_dir, cwd, env))
         notes = (*(file.note(user_file) for file in files), key_note, cache_note)
-        placed = {"cache_dir": cache, "cases": settings.cases.placed(cwd, env)}
+        spans = None
+        if settings.llm.spans != "off":
+            spans = sources.xdg_folder(env, "XDG_STATE_HOME", ".local/state") / "spans.jsonl"
+        placed = {"cache_dir": cache, "cases": settings.cases.placed(cwd, env), "spans_file": spans}
         return settings.model_copy(update={**placed, "api_key": key, "notes": tuple(filter(None, notes))})
 
     @classmethod

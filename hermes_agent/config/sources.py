@@ -81,6 +81,7 @@ _SECRET = re.compile(r"(^|[_-])(api[_-]?key|key|token|secret|password|passwd|cre
 _USER_ONLY = (
     ("llm", "base_url"),
     ("llm", "api_key_file"),
+    ("llm", "spans"),
     ("redact",),
     ("cache_dir",),
     ("cases", "private_dir"),

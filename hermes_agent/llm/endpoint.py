@@ -24,6 +24,7 @@ from hermes_agent.llm.capabilities import (
 from hermes_agent.llm.model import ChatModel, Degraded, ModelRequest, Reply
 from hermes_agent.llm.redact import RedactedModel, Redactor
 from hermes_agent.llm.sanitize import one_line
+from hermes_agent.llm.spans import SpanLog, SpannedModel
 from hermes_agent.llm.wire import Body, StreamedReply, encode
 from tools.errors import ModelError
 
@@ -184,14 +185,23 @@ def _interruptible(produce: Callable[[], Iterator[Chunk]], cancelled: Callable[[
         stop.set()
 
 
-def connect(settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] = ()) -> ChatModel | None:
-    """The configured model, None when none is; ``hosts`` and ``users`` are masked too."""
+def span_log(settings: Settings) -> SpanLog | None:
+    """Where spans of calls are kept; None when they are off."""
+    return None if settings.spans_file is None else SpanLog(settings.spans_file, settings.llm.spans == "content")
+
+
+def connect(
+    settings: Settings, hosts: Iterable[str] = (), users: Iterable[str] = (), spans: SpanLog | None = None
+) -> ChatModel | None:
+    """The configured model, None when none is; ``hosts`` and ``users`` are masked too, also in ``spans``."""
     llm = settings.llm
     if llm.model is None:
         return None
     key, loopback = settings.key_text(), settings.is_loopback
     endpoint = Endpoint(llm.base_url, llm.model, key, llm.timeout_s, llm.temperature, loopback)
-    model = EndpointModel(endpoint, capabilities_of(settings), RetryPolicy(llm.max_retries))
+    model: ChatModel = EndpointModel(endpoint, capabilities_of(settings), RetryPolicy(llm.max_retries))
+    if spans is not None:
+        model = SpannedModel(model, spans, llm.base_url)
     return RedactedModel(model, Redactor(hosts, users)) if settings.redacts else model
 
 

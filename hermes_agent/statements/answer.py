@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hermes_agent.config.settings import Settings
 from hermes_agent.evidence.index import evidence_index
 from hermes_agent.llm.budget import Budget, Limits
-from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget
+from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget, span_log
 from hermes_agent.llm.model import ChatModel, Message
 from hermes_agent.llm.structured import Structured, ask_structured
 from hermes_agent.model.diagnosis import Diagnosis
@@ -44,7 +44,7 @@ def writer_for(settings: Settings) -> Writer | None:
         return None
 
     def write(diagnosis: Diagnosis, emit: Emit) -> Diagnosis:
-        model = connect(settings, hosts=hosts_of(diagnosis))
+        model = connect(settings, hosts=hosts_of(diagnosis), spans=span_log(settings))
         assert model is not None
         budget = new_budget(settings)
         window = capabilities_of(settings).context_window

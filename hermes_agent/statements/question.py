@@ -9,13 +9,15 @@ from pydantic import Field
 
 from hermes_agent.config.settings import Settings
 from hermes_agent.llm.budget import Budget, Limits
-from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget
+from hermes_agent.llm.endpoint import capabilities_of, connect, new_budget, span_log
 from hermes_agent.llm.model import Cancelled, ChatModel, Message
-from hermes_agent.llm.sanitize import one_line
+from hermes_agent.llm.sanitize import fence, one_line
+from hermes_agent.llm.spans import SpanLog
 from hermes_agent.llm.structured import Structured, ask_structured
 from hermes_agent.llm.tool_loop import ANSWER_NOW, ResultStore, run_dialogue
 from hermes_agent.model.display import plain
 from hermes_agent.model.events import Emit, ignore
+from hermes_agent.model.turn import Turn
 from hermes_agent.questions.advice import against_baseline, summarise, what_to_change
 from hermes_agent.questions.causes import about
 from hermes_agent.questions.discussion import Discussion
@@ -43,6 +45,7 @@ TEXT_CHARS = 20_000
 MOST_TEXTS = 32
 MAX_ROUNDS = 8
 QUESTION_CHARS = 4_000
+EARLIER_CHARS = 600
 REMEMBERED = 3  # earlier questions that a model sees again with their answers
 TOOL_CHARS, LEAST_TOOL_CHARS = 6_000, 800
 
@@ -125,27 +128,40 @@ def _subject(cause: str, mechanism: str | None = None) -> Subject:
     return Subject(plain(mechanism or cause), (cause,), mechanism)
 
 
-class ModelAnswers:
-    """Answers of one model to questions about one run; remembers the last few, so that a question may refer to them."""
+def _earlier(turns: Sequence[Turn]) -> str:
+    """The turns before as a model reads them: question, the answer's beginning, and the ids that it cites."""
+    lines = []
+    for turn in turns:
+        answer = one_line(turn.answer, EARLIER_CHARS)
+        lines.append(f"Asked: {one_line(turn.question, EARLIER_CHARS)}\nAnswered: {answer}\nIds: {', '.join(turn.ids)}")
+    return fence("\n".join(lines), "earlier in this conversation")
 
-    def __init__(self, discussion: Discussion, model: ChatModel, settings: Settings) -> None:
+
+class ModelAnswers:
+    """Answers of one model to questions about one run; it reads the turns before, which a question may refer to."""
+
+    def __init__(
+        self, discussion: Discussion, model: ChatModel, settings: Settings, spans: SpanLog | None = None
+    ) -> None:
+        self._spans = spans
         self._discussion = discussion
         self._model = model
         self._settings = settings
         self._window = capabilities_of(settings).context_window
-        self._earlier: list[Message] = []
         self._tool_texts: list[str] = []  # what tools answered about the run, in this conversation
 
-    def answer(self, question: str, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
+    def answer(
+        self, question: str, emit: Emit, cancelled: Callable[[], bool], turns: Sequence[Turn] = ()
+    ) -> Accepted | Declined:
         """Statements that passed, within the budget of one question, or why there are none; raises Cancelled."""
         budget = new_budget(self._settings)
-        asked = Message("user", one_line(question, QUESTION_CHARS))
-        outcome = self._ask(asked, budget, emit, cancelled)
+        if self._spans is not None:
+            self._spans.begin()
+            emit = self._spans.listening(emit)
+        outcome = self._ask(Message("user", one_line(question, QUESTION_CHARS)), turns, budget, emit, cancelled)
         cost = spent_line(self._model.name, budget.spent, self._settings.budget.currency)
         if isinstance(outcome, Declined):
             return Declined(f"{outcome.reason} ({cost})")
-        answer = Message("assistant", Statements(statements=list(outcome.statements)).model_dump_json())
-        self._earlier = [*self._earlier, asked, answer][-2 * REMEMBERED :]
         note = " ".join(part for part in (outcome.note, cost) if part)
         return Accepted(outcome.paragraphs, outcome.statements, note)
 
@@ -154,7 +170,14 @@ class ModelAnswers:
         """The model's name."""
         return self._model.name
 
-    def _ask(self, question: Message, budget: Budget, emit: Emit, cancelled: Callable[[], bool]) -> Accepted | Declined:
+    def _ask(
+        self,
+        question: Message,
+        turns: Sequence[Turn],
+        budget: Budget,
+        emit: Emit,
+        cancelled: Callable[[], bool],
+    ) -> Accepted | Declined:
         store = self._discussion.results
         window, listen = self._window, passing_on(emit)
         offered = tools_within(tools_for(self._discussion, emit, store), question.content, window)
@@ -182,9 +205,9 @@ class ModelAnswers:
             note = f"{result.note} It answered with what was known by then." if stopped else result.note
             return Structured(answer.value, answer.messages, answer.note or note)
 
-        return checked_statements(ask, self._messages(question), self._context, emit)
+        return checked_statements(ask, self._messages(question, turns), self._context, emit)
 
-    def _messages(self, question: Message) -> tuple[Message, ...]:
+    def _messages(self, question: Message, turns: Sequence[Turn]) -> tuple[Message, ...]:
         diagnosis, window = self._discussion.diagnosis, self._window
         if window is not None and is_small(window):
             known = short_facts(diagnosis, max(window // 2, LEAST_TOOL_CHARS))
@@ -192,7 +215,9 @@ class ModelAnswers:
         else:
             known = short_facts(diagnosis, facts_chars(window) // 2)
             rules = render("question", max_rounds=MAX_ROUNDS, diagnosis=known, statements=render("statements"))
-        return Message("system", rules), *self._earlier, question
+        small = is_small(window)
+        earlier = [Message("user", _earlier(turns[-(1 if small else REMEMBERED) :]))] if turns else []
+        return Message("system", rules), *earlier, question
 
     def _context(self) -> CheckContext:
         about = self._discussion
@@ -202,5 +227,6 @@ class ModelAnswers:
 
 def model_answers(discussion: Discussion, settings: Settings) -> ModelAnswers | None:
     """The configured model, ready for questions about the discussion; None when none is configured."""
-    model = connect(settings, hosts=hosts_of(discussion.diagnosis))
-    return None if model is None else ModelAnswers(sendable_discussion(discussion, settings), model, settings)
+    spans = span_log(settings)
+    model = connect(settings, hosts=hosts_of(discussion.diagnosis), spans=spans)
+    return None if model is None else ModelAnswers(sendable_discussion(discussion, settings), model, settings, spans)

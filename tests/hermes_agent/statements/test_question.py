@@ -13,6 +13,7 @@ from hermes_agent.llm.model import Cancelled, Reply, ToolCall
 from hermes_agent.llm.tool_loop import ANSWER_NOW, shortened
 from hermes_agent.model.display import cause_title
 from hermes_agent.model.request import Request
+from hermes_agent.model.turn import Turn as Asked
 from hermes_agent.questions.discussion import Discussion
 from hermes_agent.questions.prose import capital
 from hermes_agent.session import Session
@@ -202,13 +203,16 @@ def test_a_cancelled_question_has_no_answer(tmp_path: Path) -> None:
         answers.answer("Why?", Listener(), lambda: True)
 
 
-def test_earlier_answers_are_remembered_and_refused_ones_are_not(tmp_path: Path) -> None:
-    model = scripted(OPEN, *["It takes 1 ms."] * 3, OPEN)
+def test_the_turns_before_are_read_by_the_model_as_data(tmp_path: Path) -> None:
+    model = scripted(OPEN)
     answers = ModelAnswers(discussion(), model, settings_of(tmp_path))
-    for question in ("What about the network?", "How long?", "And now?"):
-        answers.answer(question, Listener(), never)
-    spoken = [message.content for message in model.requests[-1].messages if message.role in ("user", "assistant")]
-    assert spoken == ["What about the network?", OPEN, "And now?"]
+    turns = [Asked(question=f"Question {n}?", answer=f"Answer {n} [E{n}].", ids=[f"E{n}"]) for n in range(1, 6)]
+    answers.answer("And now?", Listener(), never, turns)
+    earlier, question = (message.content for message in model.requests[0].messages if message.role == "user")
+    assert question == "And now?"
+    assert earlier.startswith("[data ")
+    assert "Asked: Question 3?\nAnswered: Answer 3 [E3].\nIds: E3" in earlier
+    assert "Question 2?" not in earlier
 
 
 class OfflineSession(Session):
