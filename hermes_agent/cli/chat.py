@@ -8,9 +8,9 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from hermes_agent.cli.arguments import add_run_arguments, request_of, settings
+from hermes_agent.cli.arguments import add_run_arguments, number_between, request_of, settings
 from hermes_agent.locations.places import Place, local
-from tools.errors import UsageError
+from tools.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from hermes_agent.config.settings import Settings
@@ -19,11 +19,15 @@ if TYPE_CHECKING:
     from hermes_agent.tui.history import Store
     from hermes_agent.tui.work import ChatSession, Openings
 
+PORT = 8137
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``chat``."""
     add_run_arguments(parser, "*")
     parser.add_argument("--no-llm", action="store_true", help="answer from templates even if a model is configured")
+    served = f"show the chat in a browser of this machine (127.0.0.1 only); default port {PORT}"
+    parser.add_argument("--serve", nargs="?", const=PORT, type=number_between(1024, 65535), metavar="PORT", help=served)
     kept = "open a kept session again; without ID, choose one from a list"
     parser.add_argument("--resume", nargs="?", const="", metavar="ID", help=kept)
 
@@ -36,13 +40,34 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--resume opens the run of its session; leave RUN out")
     if args.resume is not None and args.no_cache:
         raise UsageError("--resume reads the cache; leave --no-cache out")
+    if args.serve is not None:
+        from hermes_agent.cli.terminal import note
+        from hermes_agent.tui.serve import serve
+
+        serve(command_of(args), args.serve, note)
+        return ExitCode.OK
     chosen = settings(no_llm=args.no_llm)
     return open_chat(request_of(args, chosen), chosen, args.resume)
 
 
+def command_of(args: argparse.Namespace) -> list[str]:
+    """The command that opens the same chat in a terminal."""
+    words = [sys.executable, "-m", "hermes_agent.cli.main", "chat", *map(str, args.run_paths)]
+    for each in args.baseline:
+        words += ["--baseline", str(each)]
+    words += ["--steps", f"{args.steps[0]}:{args.steps[1]}"] if args.steps else []
+    words += ["--ranks", ",".join(map(str, args.ranks))] if args.ranks else []
+    words += ["--resume", *filter(None, (args.resume,))] if args.resume is not None else []
+    return [*words, *(["--no-cache"] if args.no_cache else []), *(["--no-llm"] if args.no_llm else [])]
+
+
 def open_chat(request: Request, chosen: Settings, resume: str | None = None) -> int:
     """Open the chat on a request, perhaps without a run, or on a kept session."""
-    if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):  # Textual draws on standard error
+    from hermes_agent.tui.serve import is_served
+
+    if not is_served(os.environ) and not all(
+        stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)
+    ):  # Textual draws on standard error
         raise UsageError('the chat needs a terminal; in scripts use: hermes-dx ask RUN "QUESTION"')
     from hermes_agent.cli.terminal import raise_on_interrupt
     from hermes_agent.tui.app import HermesChat

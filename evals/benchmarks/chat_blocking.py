@@ -1,0 +1,68 @@
+"""How long typing in the chat waits while a run is diagnosed: ``python -m evals.benchmarks.chat_blocking RUN``."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from hermes_agent.cli.chat import openings
+from hermes_agent.config.settings import Settings
+from hermes_agent.model.request import Request
+from hermes_agent.tui.app import HermesChat
+
+BEAT_S = 0.002
+TYPED = "why is it slow"
+LIMITS_MS = (16.0, 50.0, 100.0)
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """Gaps between two turns of the event loop over the beat, in ms, and how long the diagnosis took."""
+
+    longest_ms: float
+    over: dict[float, int]  # limit in ms -> gaps that are longer
+    diagnosis_s: float
+
+
+async def blocking(run: Path) -> Blocking:
+    """Diagnose a run in the chat with an empty cache while somebody types, and watch the event loop."""
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-") as folder:
+        cache = Path(folder)
+        app = HermesChat(openings(Request(paths=(run,), cache_dir=cache), Settings(cache_dir=cache)))
+        async with app.run_test(size=(120, 40)) as pilot:
+            gaps: list[float] = []
+            beating = asyncio.create_task(_beat(gaps))
+            begun = time.perf_counter()
+            await pilot.pause()
+            while app.controller.busy or not app.controller.runs.open:
+                for key in TYPED:
+                    app.prompt.insert_text_at_cursor(key)
+                    await asyncio.sleep(0.05)
+                app.prompt.value = ""
+            took_s = time.perf_counter() - begun
+            beating.cancel()
+    return Blocking(max(gaps), {limit: sum(gap > limit for gap in gaps) for limit in LIMITS_MS}, took_s)
+
+
+async def _beat(gaps: list[float]) -> None:
+    last = time.perf_counter()
+    while True:
+        await asyncio.sleep(BEAT_S)
+        now = time.perf_counter()
+        gaps.append((now - last - BEAT_S) * 1e3)
+        last = now
+
+
+def main() -> None:
+    """Print the figures of the run named on the command line."""
+    found = asyncio.run(blocking(Path(sys.argv[1])))
+    over = ", ".join(f"{count} over {limit:g} ms" for limit, count in found.over.items())
+    print(f"longest wait {found.longest_ms:.0f} ms ({over}); the diagnosis took {found.diagnosis_s:.1f} s")
+
+
+if __name__ == "__main__":
+    main()

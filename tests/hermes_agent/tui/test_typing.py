@@ -1,0 +1,82 @@
+"""Typing is never held up: keys arrive in order while a job runs, in tiny terminals and with hostile pastes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import pytest
+from textual import events
+
+from hermes_agent.model.diagnosis import Diagnosis
+from hermes_agent.model.events import Emit
+from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, typed, until
+from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession
+
+TINY = (20, 6)
+
+
+@dataclass
+class Busy(FakeSession):
+    """Keeps its thread busy with Python code until it is let go."""
+
+    def diagnose(self, emit: Emit) -> Diagnosis:
+        """The diagnosis, after the work."""
+        self.half_way.set()
+        ends = time.monotonic() + 30.0
+        while not self.go.is_set() and time.monotonic() < ends:
+            sum(range(2000))
+        return super().diagnose(emit)
+
+
+async def test_keys_arrive_in_order_while_a_job_works() -> None:
+    session = Busy()
+    app = chat(session)
+    async with app.run_test(size=SMALL) as pilot:
+        await until(session.half_way.is_set, pilot)
+        await pilot.press(*"why is rank 1 slow")
+        assert app.prompt.value == "why is rank 1 slow"
+        assert app.controller.busy
+        session.go.set()
+        await idle(pilot)
+        await pilot.press("enter")
+        await idle(pilot)
+    assert session.asked == ["why is rank 1 slow"]
+
+
+@pytest.mark.parametrize("ascii_only", [False, True])
+async def test_a_tiny_terminal_and_resizing_break_nothing(ascii_only: bool) -> None:
+    from hermes_agent.tui.messages import ASCII, UNICODE
+
+    app = chat(FakeSession(), glyphs=ASCII if ascii_only else UNICODE)
+    async with app.run_test(size=TINY) as pilot:
+        await idle(pilot)
+        for line in ("/help", "/ranks", "/evidence"):
+            await typed(pilot, line)
+            await pilot.press("escape")
+        for line in ("/series", "/heatmap", "/breakdown", "/critical-path", "why?"):
+            await typed(pilot, line)
+        await pilot.press("/")
+        for size in (WIDE, (1, 1), (300, 3), TINY):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        assert app.is_running
+        assert not app.query(".error")
+
+
+async def test_a_pasted_megabyte_and_control_characters_are_one_short_line() -> None:
+    session = FakeSession()
+    app = chat(session)
+    async with app.run_test(size=SMALL) as pilot:
+        await idle(pilot)
+        app.prompt.post_message(events.Paste("x" * 1_000_000 + "\n/quit"))
+        await pilot.pause()
+        assert len(app.prompt.value) <= 4000
+        assert app.is_running
+        app.prompt.value = ""
+        app.prompt.post_message(events.Paste(f"/show {HOSTILE}\x00\x07"))
+        await pilot.pause()
+        await pilot.press("enter")
+        await idle(pilot)
+        assert app.is_running
+        assert "\x1b" not in app.export_screenshot()
