@@ -6,13 +6,14 @@ import hmac
 import secrets
 import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from tools.errors import UsageError
 
 if TYPE_CHECKING:
     from aiohttp import web
 
+Middleware: TypeAlias = "Callable[..., Awaitable[web.StreamResponse]]"
 HOST = "127.0.0.1"
 DRIVER = "textual.drivers.web_driver:WebDriver"  # what textual-serve sets for the program that it shows
 COOKIE = "hermes_dx_chat"
@@ -39,13 +40,12 @@ def refusal(host: str, origin: str | None, port: int, given: Sequence[str], toke
     return ""
 
 
-def guard(port: int, token: str) -> Callable[..., Awaitable[web.StreamResponse]]:
+def guard(port: int, token: str) -> Middleware:
     """A middleware that lets only the browser pass that was given the token, and lets pages load nothing else."""
     from aiohttp import web
 
     sources = f"'self' 'unsafe-inline' ws://{HOST}:{port} http://{HOST}:{port} data:"
 
-    @web.middleware
     async def checked(
         request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
@@ -60,7 +60,8 @@ def guard(port: int, token: str) -> Callable[..., Awaitable[web.StreamResponse]]
             response.set_cookie(COOKIE, token, httponly=True, samesite="Strict")
         return response
 
-    return checked
+    middleware: Middleware = web.middleware(checked)
+    return middleware
 
 
 def serve(command: Sequence[str], port: int, announce: Callable[[str], None]) -> None:

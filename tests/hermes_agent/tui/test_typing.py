@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from textual import events
 
 from hermes_agent.model.diagnosis import Diagnosis
 from hermes_agent.model.events import Emit
-from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, typed, until
+from tests.hermes_agent.tui.driving import SMALL, WIDE, chat, idle, typed
 from tests.hermes_agent.tui.fake_session import HOSTILE, FakeSession
 
 TINY = (20, 6)
@@ -33,9 +34,12 @@ async def test_keys_arrive_in_order_while_a_job_works() -> None:
     session = Busy()
     app = chat(session)
     async with app.run_test(size=SMALL) as pilot:
-        await until(session.half_way.is_set, pilot)
-        await pilot.press(*"why is rank 1 slow")
-        assert app.prompt.value == "why is rank 1 slow"
+        while not session.half_way.is_set():
+            await asyncio.sleep(0.01)
+        for character in "why is rank 1 slow":  # a pilot waits until the whole process is idle, a person does not
+            app.post_message(events.Key("space" if character == " " else character, character))
+        while app.prompt.value != "why is rank 1 slow":
+            await asyncio.sleep(0.01)
         assert app.controller.busy
         session.go.set()
         await idle(pilot)
