@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
@@ -252,8 +251,14 @@ def hypothesis_record(hypothesis: Hypothesis, ledger: Ledger) -> record.Hypothes
 
 def route_record(route: Route, shown: Sentence | None, ledger: Ledger) -> record.RouteRecord:
     """The decision on a deep look, and what it showed, cited."""
+    facts = (*(() if shown is None else shown.facts), *route.reason.facts)
     return record.RouteRecord(
-        **asdict(route),
+        look=route.look,
+        part=route.part,
+        rank=route.rank,
+        share_pct=route.share_pct,
+        taken=route.taken,
+        reason=render(route.reason, ledger),
         text="" if shown is None else render(shown, ledger),
-        evidence=[] if shown is None else [ledger.cite(fact) for fact in shown.facts],
+        evidence=[ledger.cite(fact) for fact in facts],
     )

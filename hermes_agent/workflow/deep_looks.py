@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Any
 
 from pydantic import TypeAdapter
 
+from hermes_agent.evidence.citations import without_citations
+from hermes_agent.evidence.ledger import Ledger, render
 from hermes_agent.llm.tool_loop import ResultStore
 from hermes_agent.model.events import Emit
 from hermes_agent.tool_calls import ToolCaller
@@ -27,12 +28,14 @@ ROUTES: TypeAdapter[list[Route]] = TypeAdapter(list[Route])
 
 def decided(workspace: Workspace) -> list[dict[str, Any]]:
     """The decision on every deep look as plain values."""
-    return [asdict(each) for each in routes(workspace.profile())]
+    found: list[dict[str, Any]] = ROUTES.dump_python(list(routes(workspace.profile())), mode="json")
+    return found
 
 
 def line(values: Sequence[dict[str, Any]]) -> str:
     """The looks that are taken, with the reason, in one line."""
-    taken = [f"{each.look} ({each.reason})" for each in ROUTES.validate_python(list(values)) if each.taken]
+    found = [each for each in ROUTES.validate_python(list(values)) if each.taken]
+    taken = [f"{each.look} ({without_citations(render(each.reason, Ledger()))})" for each in found]
     return f"looks into {', '.join(taken)}" if taken else "no deep look is worth it"
 
 

@@ -6,7 +6,7 @@ Cheap checks always run; a deep look lists the layers, shapes, lines, groups or 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Route:
     rank: int
     share_pct: float  # of the step, or of its critical path where that is more
     taken: bool
-    reason: str
+    reason: Sentence
 
 
 def routes(profile: Profile) -> tuple[Route, ...]:
@@ -81,29 +81,33 @@ def routes(profile: Profile) -> tuple[Route, ...]:
 def _route(profile: Profile, look: Look) -> Route:
     shares = {part: _share(profile, part) for part in look.parts}
     part = max(shares, key=lambda each: shares[each][0])
-    share_pct, where = shares[part]
+    share_pct, why = shares[part]
     own = {rank: measure(profile, "part_ms", part=part, rank=rank).value for rank in profile.run.rank_numbers}
     rank = max(own, key=lambda each: own[each])
-    words = f"{part.replace('_', ' ')} is {share_pct:.1f} % of the {where}"
+    against = ""
     if share_pct < profile.thresholds["cause_share_pct"]:
-        return Route(look.name, part, rank, share_pct, False, f"{words}: too little")
-    if look.needs and not _known(profile, rank, look.needs):
-        return Route(look.name, part, rank, share_pct, False, f"{words}, but {NEEDS[look.needs]}")
-    if len(profile.rank(rank).events) > MOST_EVENTS:
-        return Route(look.name, part, rank, share_pct, False, f"{words}, but rank {rank} has too many events to group")
-    return Route(look.name, part, rank, share_pct, True, words)
+        against = ": too little"
+    elif look.needs and not _known(profile, rank, look.needs):
+        against = f", but {NEEDS[look.needs]}"
+    elif len(profile.rank(rank).events) > MOST_EVENTS:
+        against = f", but rank {rank} has too many events to group"
+    reason = replace(why, template=f"{part.replace('_', ' ').capitalize()} {why.template}{against}")
+    return Route(look.name, part, rank, share_pct, not against, reason)
 
 
-def _share(profile: Profile, part: str) -> tuple[float, str]:
-    """The part's share of the step or of its critical path, the larger one, and which it is."""
-    share = measure(profile, "part_pct", part=part).value
+def _share(profile: Profile, part: str) -> tuple[float, Sentence]:
+    """The part's share of the step or of its critical path, the larger one, and the words for it behind the part."""
+    share = measure(profile, "part_pct", part=part)
+    of_step = share.value, Sentence("is {0} of the step", (share,))
     try:
-        path_ms = measure(profile, "critical_path_ms", family=FAMILY_OF[part]).value
-        whole_ms = measure(profile, "critical_path_step_ms").value
+        path = measure(profile, "critical_path_ms", family=FAMILY_OF[part])
+        whole = measure(profile, "critical_path_step_ms")
     except UsageError:
-        return share, "step"
-    on_path = 100.0 * path_ms / whole_ms if whole_ms > 0.0 else 0.0
-    return (on_path, "critical path") if on_path > share else (share, "step")
+        return of_step
+    on_path = 100.0 * path.value / whole.value if whole.value > 0.0 else 0.0
+    if on_path <= share.value:
+        return of_step
+    return on_path, Sentence("takes {0} of the {1} of the critical path", (path, whole))
 
 
 def _known(profile: Profile, rank: int, what: str) -> bool:

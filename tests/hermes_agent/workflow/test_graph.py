@@ -107,4 +107,4 @@ def test_deep_looks_are_taken_where_the_time_is_and_cited(state: dict[str, Any],
     assert called == {"phases", "find_events"}
     line = next(e.note for e in events if isinstance(e, StageFinished) and e.stage == Stage.INTER_OPERATOR)
     assert "looks into" in line
-    assert "shapes (compute is" in line
+    assert "shapes (Compute is" in line

@@ -21,20 +21,20 @@ def test_each_look_has_a_decision_and_those_taken_come_first() -> None:
     found = routes(pausing(200.0))
     assert {each.look for each in found} == {look.name for look in LOOKS}
     assert [each.taken for each in found] == sorted((each.taken for each in found), reverse=True)
-    assert all(each.reason for each in found)
+    assert all(each.reason.facts for each in found)
 
 
 def test_a_part_without_time_is_not_looked_into() -> None:
     groups = decided(pausing(200.0))["process groups"]
     assert not groups.taken
-    assert groups.reason.endswith("too little")
+    assert groups.reason.template.endswith("too little")
 
 
 @pytest.mark.parametrize("shapes", [True, False])
 def test_shapes_are_looked_at_where_they_were_recorded(shapes: bool) -> None:
     found = decided(computing(2_000.0, shapes))["shapes"]
     assert found.taken == shapes
-    assert ("record_shapes=True" in found.reason) != shapes
+    assert ("record_shapes=True" in found.reason.template) != shapes
     assert found.share_pct == pytest.approx(100.0)
 
 
