@@ -23,7 +23,7 @@ from hermes_agent.model.diagnosis import Diagnosis, EvidenceRecord
 from hermes_agent.model.request import Request
 from hermes_agent.statements.checks import faults_of, is_guess
 from hermes_agent.statements.context import CheckContext, Truth, claim_of, names_of
-from hermes_agent.statements.graph import edge_of
+from hermes_agent.statements.graph import edge_of, untested
 from hermes_agent.statements.record import Statement
 from hermes_agent.statements.wording import is_predicted
 from hermes_agent.workflow.diagnose import diagnose
@@ -90,7 +90,8 @@ def corruptions(diagnosis: Diagnosis) -> Iterator[Corruption]:
     yield from chain.from_iterable(_other_places(each, diagnosis) for each in with_figure)
     yield from chain.from_iterable(_other_subjects(each, diagnosis) for each in with_figure)
     for name, claim in _claims(diagnosis).items():
-        for other in (each for each in TRUTHS if each != claim):
+        open_too = claim is None and untested(diagnosis, name) is not None  # by a hypothesis that no test decided
+        for other in (each for each in TRUTHS if each != claim and not (open_too and each == "open")):
             yield Corruption("cause claimed by fields", _claimed(name, other))
     parts = [record for record in diagnosis.evidence if record.metric == "part_pct" and "rank" not in record.arguments]
     for record, text in product(parts, _tables().tricks["insinuation"]):
@@ -108,6 +109,9 @@ def corruptions(diagnosis: Diagnosis) -> Iterator[Corruption]:
         yield Corruption("invented id", each.model_copy(update={"evidence": ["E99999"]}))
     for text in _tables().tricks["invented"]:
         yield Corruption("invented id", _said(text, "advice", evidence=["A1"]))
+    for record in diagnosis.evidence:
+        if record.metric == "predicted_speedup":
+            yield Corruption("unit", _said(f"A step would take {{{record.id}}}.", "predicted"))
     yield from _off_the_edges(diagnosis)
     yield from _other_kinds(diagnosis, with_figure)
 

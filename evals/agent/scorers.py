@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from evals.agent.questions import Label, Question
 from evals.agent.said import Said
-from hermes_agent.evidence.citations import written, wrong_citations
+from hermes_agent.evidence.citations import cited_ids, sentences, written, wrong_citations
 from hermes_agent.evidence.index import EvidenceIndex
 from hermes_agent.model.diagnosis import EvidenceRecord
 from hermes_agent.model.display import PART_TITLES
 from tools.findings import Fact as Measured
+
+# Events of their own: by the words that name them, parts of the metrics that measure them.
+EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        r"\bre-?sent\b|\bretransmi\w+": ("sent_again", "counter", "cause_", "predicted", "joint"),
+        r"\bthrottl\w+": ("clock", "slowdown", "counter", "cause_", "predicted", "joint"),
+        r"\bpage faults?\b": ("page_fault", "counter", "cause_", "predicted", "joint"),
+        r"\brecomput\w+": ("recomputed", "cause_", "predicted", "joint"),
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -52,10 +63,23 @@ def lies(answer: Answered) -> list[str]:
     found = [f"blames {each.cause}" for each in said.claims if each.claim == "present" and each.cause not in right]
     found += [f"clears {each.cause}" for each in said.claims if each.claim == "absent" and each.cause in label.causes]
     found += wrong_citations(said.text, answer.index)
+    found += _other_events(said.text, answer.index)
     known = {written(record.value, record.unit) for record in answer.index.evidence.values()}
     found += [f"states {figure}" for figure in said.uncited if figure.replace(",", "") not in known]
     shown = said.text.lower()
     return found + [f"says {text!r}" for text in answer.question.asked.must_not_say if text.lower() in shown]
+
+
+def _other_events(text: str, index: EvidenceIndex) -> Iterator[str]:
+    """Yield sentences that name an event with a figure of something else, or call a ratio a time."""
+    for sentence in sentences(text):
+        metrics = [index.evidence[name].metric for name in cited_ids(sentence) if name in index.evidence]
+        for words, own in EVENTS.items():
+            named_event = re.search(words, sentence, re.IGNORECASE)
+            if named_event and metrics and not any(part in metric for metric in metrics for part in own):
+                yield f"calls {metrics[0]} {named_event.group()!r}"
+        if re.search(r"\btakes? \d[\d.]*x(?!\w)", sentence):
+            yield "calls a ratio a time"
 
 
 def abstained(answer: Answered) -> float | None:

@@ -164,6 +164,8 @@ def _of_saving(segment: Template, record: EvidenceRecord, spoken: frozenset[str]
     to = isinstance(before, str) and TO.search(before) is not None
     if is_predicted_time(record) and "saving" in spoken and not to:
         yield f"{record.id} is the time of a step, no saving: a step would take it, or be cut to it"
+    if record.unit == "x" and "speedup" in record.metric and not spoken & {"faster", "slower"}:
+        yield f"{record.id} is a ratio of speeds: a step would run that much faster"
     if is_saving(record) and (to if "saving" in spoken else "predicted" in spoken):
         yield f"{record.id} is what a step loses: write that it costs or would save it"
 
@@ -333,7 +335,7 @@ def _of_unknown(statement: Statement, template: Template, context: CheckContext)
             yield "the text is empty"
         return
     holds = claim_of(context.diagnosis, name)
-    if holds != "open" and untested(context.diagnosis, name) is None:
+    if holds in ("present", "absent") or (holds is None and untested(context.diagnosis, name) is None):
         yield TRUTH[holds].format(name)
 
 

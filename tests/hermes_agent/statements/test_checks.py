@@ -63,6 +63,9 @@ def test_true_statements_pass_and_read_well(made: Statement, text: str | None) -
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
+        (statement(f"A step would take {{{GAIN}}}."), "is a ratio of speeds"),
+        (statement(f"Packets are resent for {{{DATA}}}."), "says nothing of 'resent'"),
+        (statement(f"Recomputation takes {{{HOST}}}."), "says nothing of 'recomputation'"),
         (statement(f"Steps run {{{GAIN}}} faster."), "is predicted: say would or could"),
         (statement(f"A step would run {{{GAIN}}} slower."), "says nothing of 'slower'"),
         (statement(f"The host program fills {{{DATA}}}."), "says nothing of 'host'"),

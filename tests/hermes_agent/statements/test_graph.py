@@ -114,6 +114,11 @@ def test_an_open_hypothesis_may_be_guessed_and_named_as_unknown() -> None:
     assert rendered(unknown, known).startswith("A slow link: could not be checked (")
 
 
+def test_an_open_hypothesis_makes_a_found_cause_no_less_known() -> None:
+    known = context(hypothesis(CAUSE, "open"))
+    assert "the diagnosis found slow_data_processing" in faults(Statement(kind="unknown", cause=CAUSE), known)
+
+
 @pytest.mark.parametrize(
     ("made", "reason"),
     [
