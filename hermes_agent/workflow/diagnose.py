@@ -7,34 +7,27 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from case_library.stand_ins import Functions, forget, stand_ins
 from hermes_agent.model.diagnosis import NOT_LOOKED_UP, Diagnosis
-from hermes_agent.model.events import DiagnosisReady, DiagnosisWorded, Emit, Event, NotStored, Stage, StageStarted
+from hermes_agent.model.events import DiagnosisReady, DiagnosisWorded, Emit, NotStored, Stage, StageStarted
 from hermes_agent.model.request import Request
 from hermes_agent.workflow import stored
+from hermes_agent.workflow.way import Ask, Kept, Way
 from tools.errors import HermesError
 from tools.leftovers import private_folder, remove_leftovers
 
 if TYPE_CHECKING:
-    from hermes_agent.sessions.store import SessionStore
     from hermes_agent.workflow.investigation import Proposer
     from hermes_agent.workflow.workspace import Workspace
 
 
+__all__ = ["Kept", "Writer", "diagnose"]
+
 LOG = logging.getLogger("hermes_dx.workflow")
 
 Writer = Callable[[Diagnosis, Emit], Diagnosis]
-
-
-@dataclass(frozen=True)
-class Kept:
-    """Where the steps of a diagnosis are kept: a session of a store. After a kill the next call goes on from there."""
-
-    store: SessionStore
-    session: str
 
 
 def diagnose(
@@ -43,17 +36,19 @@ def diagnose(
     writer: Writer | None = None,
     kept: Kept | None = None,
     proposer: Proposer | None = None,
+    ask: Ask | None = None,
 ) -> Diagnosis:
     """The diagnosis of a run: stored when nothing has changed since, else made by the workflow.
 
     ``writer`` adds a model's words, after the answer from templates was emitted; only that answer is stored.
     ``kept``: keep each step, and go on after the last one that an earlier call finished. ``proposer`` adds a model's
-    hypotheses, which are tested like all others; with one the answer is always made, and not stored.
+    hypotheses, which are tested like all others; with one the answer is always made, and not stored. ``ask``:
+    called where one missing source would decide between hypotheses; what it gives is read as of the same run.
     Raises ``InputError`` when a source cannot be read or holds no training run, ``NotComparableError`` when the
     baseline cannot be compared with the run.
     """
     begun = time.perf_counter()
-    diagnosis, cached = _made_or_stored(request, emit, kept, proposer)
+    diagnosis, cached = _made_or_stored(request, emit, Way(kept, proposer, ask))
     emit(DiagnosisReady(diagnosis, time.perf_counter() - begun, cached))
     if writer is None:
         return diagnosis
@@ -62,89 +57,71 @@ def diagnose(
     return worded
 
 
-def _made_or_stored(
-    request: Request, emit: Emit, steps: Kept | None, proposer: Proposer | None
-) -> tuple[Diagnosis, bool]:
+def _made_or_stored(request: Request, emit: Emit, way: Way) -> tuple[Diagnosis, bool]:
     """The diagnosis from templates, and whether it was stored before."""
-    if request.cache_dir is None or proposer is not None:
-        return _run(request, emit, steps, proposer)[0], False
+    if request.cache_dir is None or way.proposer is not None:
+        return _run(request, emit, way)[0], False
     with suppress(OSError):  # said when the diagnosis cannot be stored
         private_folder(request.cache_dir)
     remove_leftovers(request.cache_dir)
     name = stored.key(request)
-    kept = None if request.summaries else stored.find(request.cache_dir, name)  # what is missing there is made
-    if kept is not None and not kept.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
+    found = None if request.summaries else stored.find(request.cache_dir, name)  # what is missing there is made
+    if found is not None and not found.recall_note.startswith(NOT_LOOKED_UP):  # the case library may work now
         stored.remember(request.cache_dir, name, request)
-        if steps is not None:
-            steps.store.set_pending(steps.session, "")
-        return kept, True
-    diagnosis, transient = _run(request, emit, steps, key=name)
-    if transient:
+        _finish(way)
+        return found, True
+    diagnosis, made = _run(request, emit, way, name)
+    if made.transient:
         emit(NotStored("A trace that was left out may be read the next time, so this answer was not stored."))
-    elif not stored.keep(request.cache_dir, name, request, diagnosis):
+        return diagnosis, False
+    name = name if made.request is request else stored.key(made.request)  # a person may have attached a source
+    if not stored.keep(request.cache_dir, name, made.request, diagnosis):
         emit(NotStored(f"{request.cache_dir}: nothing can be stored there; check its permissions and the space left."))
     return diagnosis, False
 
 
-def _run(
-    request: Request, emit: Emit, steps: Kept | None, proposer: Proposer | None = None, key: str = ""
-) -> tuple[Diagnosis, bool]:
-    """The diagnosis, and whether a trace was left out of it that may be read the next time."""
+def _run(request: Request, emit: Emit, way: Way, key: str = "") -> tuple[Diagnosis, Workspace]:
+    """The diagnosis, and the workspace that it was made with, which is closed."""
     from hermes_agent.workflow.workspace import Workspace
 
     emit(StageStarted(Stage.LOAD))
-    workspace = Workspace(request, emit, proposer)
+    workspace = Workspace(request, emit, way.proposer)
     workspace.prepare()  # loading begins here, while the heavy libraries are imported
     _settle_environment(os.environ)
     try:
-        result = _result(workspace, emit, steps, key)
+        result = _result(workspace, emit, way, key)
     finally:
         workspace.close()
-    if steps is not None:
-        steps.store.set_pending(steps.session, "")
-    return Diagnosis.model_validate(result["diagnosis"]), workspace.transient
+    _finish(way)
+    return Diagnosis.model_validate(result["diagnosis"]), workspace
 
 
-def _result(workspace: Workspace, emit: Emit, steps: Kept | None, key: str) -> dict[str, object]:
+def _finish(way: Way) -> None:
+    """Drop the steps that were kept: the diagnosis is made."""
+    if way.kept is not None:
+        way.kept.store.set_pending(way.kept.session, "")
+
+
+def _result(workspace: Workspace, emit: Emit, way: Way, key: str) -> dict[str, object]:
     """The last state of the workflow, which runs without what LangGraph imports and this program never calls."""
     with stand_ins(*NEVER_CALLED, known=UNTRACED) as missing:
         try:
-            return _stream(workspace, emit, steps, key)
+            from hermes_agent.workflow.runner import run
+
+            return run(workspace, emit, way, key)
         except HermesError:
             raise
         except Exception:  # another version of LangGraph may ask its clients for more than a stand-in has
             if not missing:
                 raise
             LOG.warning("the workflow failed without %s and is run with them", " and ".join(missing), exc_info=True)
-    forget("langgraph", "langchain_core", "hermes_agent.workflow.graph", "hermes_agent.workflow.investigation")
-    return _stream(workspace, emit, steps, key)
+    forget("langgraph", "langchain_core", *(f"hermes_agent.workflow.{name}" for name in WITH_LANGGRAPH))
+    from hermes_agent.workflow.runner import run
+
+    return run(workspace, emit, way, key)
 
 
-def _stream(workspace: Workspace, emit: Emit, steps: Kept | None, key: str) -> dict[str, object]:
-    """The last state of the workflow; its events are passed on."""
-    from hermes_agent.workflow.graph import build, config
-
-    saver = None if steps is None else steps.store.saver()
-    graph, bounds = build(saver), config("" if steps is None else steps.session)
-    begin: dict[str, object] | None = {"key": key}
-    more: dict[str, object] = {}
-    if steps is not None and saver is not None:
-        known = graph.get_state(bounds)
-        if known.tasks and known.values.get("key") == key:
-            begin = None  # go on
-        else:
-            saver.delete_thread(steps.session)
-        steps.store.set_pending(steps.session, steps.store.UNFINISHED)
-        more["durability"] = "sync"  # a step that is finished is kept before the next one begins
-    result: dict[str, object] = {}
-    for mode, chunk in graph.stream(begin, config=bounds, context=workspace, stream_mode=["custom", "values"], **more):  # type: ignore[call-overload]
-        if mode == "custom":
-            event: Event = chunk
-            emit(event)
-        else:
-            result = chunk
-    return result
-
+WITH_LANGGRAPH = ("graph", "investigation", "runner")  # modules that import it
 
 # The clients of two services, the one that they send with, and the old form of records.
 NEVER_CALLED = ("langsmith", "langgraph_sdk", "requests", "pydantic.v1")

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
 from langchain_core.runnables import RunnableConfig
@@ -17,7 +18,7 @@ from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
-from langgraph.types import Send
+from langgraph.types import Send, interrupt
 
 from case_library.retrieval.query import CaseQuery
 from case_library.retrieval.recall import Recall
@@ -35,11 +36,12 @@ from hermes_agent.workflow.workspace import Workspace
 from tools.analyzers.registry import CHECKS, answer_instead, check_of, in_order, spec_of
 from tools.analyzers.support.spec import CheckSpec
 from tools.comparison.compare import Comparison, compare
-from tools.errors import HermesError
+from tools.errors import HermesError, InputError
 from tools.findings import Check, Finding
 from tools.judgement.hypotheses import STATUSES, Hypothesis, by_status, with_hypotheses, worth_investigating
 from tools.judgement.ranking import Ranking
 from tools.judgement.ranking import ranking as ranked
+from tools.judgement.wanted_source import wanted_source
 
 LOG = logging.getLogger("hermes_dx.workflow")
 
@@ -49,13 +51,18 @@ LONGEST_REASON = 300
 RECURSION_LIMIT = 25  # the longest path has ten nodes
 
 
+def _latest(known: list[dict[str, str]], new: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Checks of both lists, the newer outcome of each."""
+    return list({each["analyzer"]: each for each in (*known, *new)}.values())
+
+
 class State(TypedDict, total=False):
     """Results of the nodes: plain values, and handles into the workspace for columnar data and findings."""
 
     key: str  # of what the diagnosis depends on, see ``workflow.stored``; a stored state of another key is not used
     analyzer: str  # set by Send: the one a family node has to run
     run: dict[str, object]
-    checks: Annotated[list[dict[str, str]], operator.add]  # what CheckFinished says, and the handle of the findings
+    checks: Annotated[list[dict[str, str]], _latest]  # what CheckFinished says, and the handle of the findings
     routes: list[dict[str, Any]]  # the decision on every deep look, with its reason
     look: str  # set by Send: the one that a look node has to take
     rank: int  # set by Send: on which rank
@@ -65,6 +72,9 @@ class State(TypedDict, total=False):
     ranking: str
     causes: list[dict[str, object]]  # what CauseRanked says
     hypotheses: list[dict[str, Any]]  # as ``investigation.stored`` writes them
+    interactive: bool  # a person can be asked for a source
+    wanted: dict[str, Any] | None  # the source that would decide, see ``tools.judgement.wanted_source``
+    attached: list[str] | None  # paths that a person gave for it; None: nobody was asked
     recalls: list[str]  # by place in the ranking
     comparison: str
     notes: Annotated[list[str], operator.add]
@@ -127,12 +137,14 @@ def _tally(summaries: list[dict[str, str]]) -> str:
     return f"{counts['found']} found, {counts['clean']} clean, {rest} not assessable"
 
 
-def _run(spec: CheckSpec, workspace: Workspace) -> list[dict[str, str]]:
-    """Run one check and report it."""
+def _run(spec: CheckSpec, workspace: Workspace, before: tuple[str, str] | None = None) -> list[dict[str, str]]:
+    """Run one check and report it, unless its outcome is the same as ``before``."""
     check = _checked(spec.name, workspace)
     if check is None:
         return []
     finished = CheckFinished(spec.name, spec.family, check.name, check.status, _line(check))
+    if (finished.status, finished.text) == before:
+        return []
     get_stream_writer()(finished)
     return [{**asdict(finished), "findings": f"checks/{spec.name}"}]
 
@@ -223,9 +235,45 @@ def _explain(state: State, workspace: Workspace) -> Update:
         rows.append({**asdict(row), "ranks": list(ranks)})
     update: State = {"verdict": ranking.verdict, "ranking": "ranking", "causes": rows}
     if not worth_investigating(workspace.profile(), ranking):
-        return update, f"{ranking.verdict}: {ranking.why}"
+        return {**update, "hypotheses": [], "wanted": None}, f"{ranking.verdict}: {ranking.why}"
     update["hypotheses"] = investigate(Inquiry(workspace.profile(), get_stream_writer(), workspace.proposer))
+    wanted = wanted_source(workspace.profile(), restored(update["hypotheses"]))
+    update["wanted"] = None if wanted is None else asdict(wanted)
     return update, f"{ranking.verdict}: {ranking.why}; {_tested(restored(update['hypotheses']))}"
+
+
+def after_explain(state: State) -> str:
+    """Ask a person once, where one can be asked and a source would decide."""
+    can_ask = state.get("interactive", False) and state.get("attached") is None
+    return "ask" if can_ask and state.get("wanted") else "recall"
+
+
+def ask(state: State) -> State:
+    """Wait for the paths of the wanted source; none to go on without it. Alone in its node: it runs again from here."""
+    return {"attached": [str(path) for path in interrupt(state["wanted"])]}
+
+
+def after_ask(state: State) -> str:
+    """Read what was attached, if anything was."""
+    return "attach" if state.get("attached") else "recall"
+
+
+def attach(state: State, runtime: Runtime[Workspace]) -> State:
+    """Read the attached source and report the checks whose outcome it changes; the ranking is made again after it.
+
+    Records may change any check, so all are asked; what does not depend on the source gives the same outcome.
+    """
+    workspace = runtime.context
+    try:
+        workspace.attach([Path(path) for path in state["attached"] or ()])
+    except InputError as error:
+        runtime.stream_writer(Notice(printable(f"Not attached: {error}", LONGEST_REASON)))
+        return {"attached": []}
+    before = {each["analyzer"]: (each["status"], each["text"]) for each in state["checks"]}
+    changed: list[dict[str, str]] = []
+    for spec in in_order(workspace.profile()):
+        changed += _run(spec, workspace, before.get(spec.name))
+    return {"checks": changed}
 
 
 def _tested(hypotheses: list[Hypothesis]) -> str:
@@ -328,6 +376,7 @@ NODES: dict[str, Node] = {
     "look": look,
     "join": join,
     "explain": _staged(Stage.EXPLAIN, _explain),
+    "attach": attach,
     "recall": _staged(Stage.RECALL, _recall),
     "predict": _staged(Stage.PREDICT, _predict),
     "write": _staged(Stage.WRITE, _write),
@@ -342,11 +391,20 @@ def build(saver: BaseCheckpointSaver[str] | None = None) -> CompiledStateGraph[S
     graph: StateGraph[State, Workspace, State, State] = StateGraph(State, context_schema=Workspace)
     for name, node in NODES.items():
         graph.add_node(name, node)  # type: ignore[arg-type, call-overload, unused-ignore]
-    for chain in (("load", "coarse", "inter_operator", "families"), ("join", "explain", "recall", "predict", "write")):
+    graph.add_node("ask", ask)
+    chains = (
+        ("load", "coarse", "inter_operator", "families"),
+        ("join", "explain"),
+        ("attach", "explain"),
+        ("recall", "predict", "write"),
+    )
+    for chain in chains:
         for before, after in pairwise(chain):
             graph.add_edge(before, after)
     graph.add_edge(START, "load")
     graph.add_conditional_edges("families", fan_out, ["family", "look"])
+    graph.add_conditional_edges("explain", after_explain, ["ask", "recall"])
+    graph.add_conditional_edges("ask", after_ask, ["attach", "recall"])
     graph.add_edge("family", "join")
     graph.add_edge("look", "join")
     graph.add_edge("write", END)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +15,7 @@ from hermes_agent.llm.tool_loop import ResultStore
 from hermes_agent.locations.reading import read_run
 from hermes_agent.model.events import Emit, Stage, StageProgress, ignore
 from hermes_agent.model.request import Request
+from tools.errors import InputError
 from tools.knowledge.thresholds import Thresholds
 from tools.run.model import Run
 from tools.views.profile import Profile
@@ -76,6 +78,20 @@ class Workspace:
         """Release the case index, if it was opened."""
         if self._index is not None and self._index.exception() is None:
             self._index.result().close()
+
+    def attach(self, paths: Sequence[Path]) -> None:
+        """Read more sources of the same run; what was read comes from the cache. InputError: nothing has changed.
+
+        A folder of records is attached by the folder that holds it, as a run is named.
+        """
+        more = replace(
+            self, request=replace(self.request, paths=(*self.request.paths, *paths)), _profiles=None, _loading=None
+        )
+        if len(more.profile().run.sources) == len(self.profile().run.sources):
+            raise InputError(f"{', '.join(map(str, paths))}: no further source of this run is there")
+        with self._lock:
+            self.request, self._profiles = more.request, more._profiles
+            self._results.clear()
 
     def put(self, handle: str, result: object) -> str:
         """Store a result for later nodes; returns its handle."""

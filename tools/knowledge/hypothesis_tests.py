@@ -39,6 +39,7 @@ class CauseTests:
 
     tests: tuple[HypothesisTest, ...]
     record: str
+    source: Literal["monitor", "ranks", ""] = ""  # what would decide, where it was recorded already
 
     def of(self, part: str) -> tuple[HypothesisTest, ...]:
         """The tests that are about this part."""
@@ -56,6 +57,7 @@ def hypothesis_tests() -> Mapping[str, CauseTests]:
                 for row in entry["tests"]
             ),
             entry["record"],
+            entry.get("source", ""),
         )
         for cause, entry in table("tests").items()
     }

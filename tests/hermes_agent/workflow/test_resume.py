@@ -72,9 +72,16 @@ def test_after_a_kill_the_same_answer_is_given_without_the_finished_steps(
 
 
 def test_a_state_of_another_run_is_not_used(index_only: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store, session = killed(index_only, Stage.PREDICT)
+    store, request = SessionStore(index_only), Request((demo_run(),), cache_dir=index_only)
+    kept, heard = Kept(store, store.new(request)), list[Event]()
+
+    def stop(event: Event) -> None:
+        if isinstance(event, StageFinished) and event.stage == Stage.COARSE:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        diagnose(request, stop, kept=kept)
     monkeypatch.setattr(stored, "code_fingerprint", lambda: "another version")
-    heard: list[Event] = []
-    diagnose(Request((demo_run(),), cache_dir=index_only), heard.append, kept=Kept(store, session))
-    assert [event for event in heard if isinstance(event, CheckFinished)]
+    diagnose(request, heard.append, kept=kept)
+    assert {event.stage for event in heard if isinstance(event, StageFinished)} == set(Stage)
     store.close()
