@@ -25,6 +25,7 @@ AT = re.compile(r"\b(?:at|around|near|from)\s+(\d+(?:\.\d+)?)\s*(us|ms|s)\b")
 IN_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 LISTED, MOST = 5, 50
 NEAR_MS = (0.05, 1.0, 20.0)  # how far from the asked moment an event is looked for
+WINDOW_MS, AROUND_LISTED = 2.0, 8  # of "what did rank 1 do at 5 ms"
 CALLERS = 6
 UNRECORDED = re.compile(r"^\((no )?(\w+) ?(not )?recorded\)$")
 
@@ -48,9 +49,11 @@ def longest_kernels(discussion: Discussion, question: Question) -> str:
 
 def one_event(discussion: Discussion, question: Question) -> str | None:
     """One event of a name, at a moment or the longest: its length, callers, children and Python line."""
+    rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
+    if not question.names and (moment_ms := _moment(question.text)) is not None:
+        return _around_moment(discussion, rank, moment_ms)
     if not question.names:
         return wording("name_the_event") if re.search(r"\bthis (kernel|operator|event)\b", question.words) else None
-    rank = question.ranks[0] if question.ranks else slowest_rank(discussion)
     row = _nearest(discussion, rank, question.names[0], _moment(question.text))
     opened = called(discussion, "event", id=row.id)
     return blocks([_opened(discussion, row, opened), *_around(opened)])
@@ -98,6 +101,20 @@ def _one_by_one(found: Result, rank: int, step: int) -> str:
     lead = f"The longest of {found.total} {rows[0].kind}s of rank {rank} in step {step}, in ms of the run's time axis:"
     cells = [[row.id, f"{row.start_ms:.3f}", milliseconds(row.duration_ms), row.name] for row in rows]
     return blocks([lead, row_table(("id", "start", "takes", "name"), cells), more(found)])
+
+
+def _around_moment(discussion: Discussion, rank: int, moment_ms: float) -> str:
+    """What starts on host and device of a rank around a moment, the longest first."""
+    begin_ms, end_ms = moment_ms - WINDOW_MS / 2, moment_ms + WINDOW_MS / 2
+    found = called(
+        discussion, "find_events", rank=rank, from_ms=begin_ms, to_ms=end_ms, outside_steps=True, limit=AROUND_LISTED
+    )
+    rows = [row for row in found.rows if isinstance(row, EventRow)]
+    if not rows:
+        return f"Nothing of rank {rank} starts between {begin_ms:g} and {end_ms:g} ms of the run's time axis."
+    lead = f"The longest of {found.total} events of rank {rank} that start from {begin_ms:g} to {end_ms:g} ms:"
+    cells = [[row.id, f"{row.start_ms:.3f}", milliseconds(row.duration_ms), row.kind, row.name] for row in rows]
+    return blocks([lead, row_table(("id", "start", "takes", "kind", "name"), cells)])
 
 
 def _nearest(discussion: Discussion, rank: int, name: str, moment_ms: float | None) -> EventRow:

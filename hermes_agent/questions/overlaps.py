@@ -55,7 +55,8 @@ def gaps(discussion: Discussion, question: Question) -> str:
         return paragraph(found.notes) or why
     at_least = f" of at least {length[0]}" if length else ""
     idle = discussion.say(f"The device of rank {rank} is idle for {{device_idle_ms}} per step", rank=rank)
-    lead = f"{idle}; gaps{at_least}: {found.total}, the longest first, in ms."
+    where = "" if step is None else f" in step {step}"
+    lead = f"{idle}; gaps{at_least}{where}: {found.total}, the longest first, in ms."
     cells = [
         [row.id, str(row.step), milliseconds(row.duration_ms), row.reason, row.host[0].name if row.host else ""]
         for row in rows

@@ -78,8 +78,8 @@ def phase_times(discussion: Discussion, question: Question) -> str:
     when = "per step" if step is None else f"in step {step}"
     asked = [name for name in PHASES if name in question.words.split()] or ["forward", "backward"]
     parts = [_phase(discussion, rank, name, step, device) for name in asked]
-    lead = f"Phases of rank {rank}, ms {when}: time in which the phase's kernels run, and its own time on the host."
-    return blocks([" ".join(parts), lead if device else lead.replace("time in which the phase's kernels run, and ", ""),
+    lead = f"Phases of rank {rank}, ms {when}: the phase's kernels, communication included, and its time on the host."
+    return blocks([" ".join(parts), lead if device else f"Phases of rank {rank}, ms {when}: time on the host.",
                    row_table(heads, cells), wording("phases_overlap") if device else "",
                    paragraph(note for note in result.notes if "separable" in note)])  # fmt: skip
 
@@ -125,10 +125,12 @@ def _phase(discussion: Discussion, rank: int, phase: str, step: int | None, devi
     when = "per step" if step is None else f"in step {step}"
     if not device or phase == "data":
         host = discussion.measured("phase_ms", rank=rank, phase=phase, place="host", step=step)
-        return "" if host is None else discussion.say(f"The {phase} takes {{0}} {when} on the host.", host)
+        return (
+            "" if host is None else discussion.say(f"The {phase} of rank {rank} takes {{0}} {when} on the host.", host)
+        )
     time = discussion.measured("events_ms", rank=rank, by="phase", name=phase, kind="kernel", step=step)
     return f"The {phase} launches no kernel." if time is None else discussion.say(
-        f"The kernels of the {phase} run {{0}} {when}.", time
+        f"The kernels of the {phase} of rank {rank} run {{0}} {when}.", time
     )  # fmt: skip
 
 

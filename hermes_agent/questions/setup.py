@@ -19,7 +19,7 @@ WORKLOADS = {
     "sequence_length": r"\bsequences?( lengths?)?\b|\bcontext length\b",
     "tensor_parallel": r"\b(tp|tensor parallel\w*)\b",
     "pipeline_parallel": r"\b(pp|pipeline parallel\w*)\b",
-    "data_parallel": r"\b(dp|data parallel\w*)\b|\bmore (gpus?|ranks?|nodes?)\b",
+    "data_parallel": r"\b(dp|data parallel\w*)\b|\b(more|\d+) (gpus?|ranks?|nodes?)\b",
     "precision": r"\b(precision|bf16|fp16|fp8|tf32)\b",
 }
 LONGER = re.compile(r"\bwhy\b.*\bsteps?\b.*\b(longer|slower|slow|long)\b")
