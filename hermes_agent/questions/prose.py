@@ -52,8 +52,15 @@ def row_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, ends: bo
 def shortened(name: str, width: int, ends: bool = False) -> str:
     """A name with its middle left out where it is longer than ``width``: begin and end differ most; or its end."""
     name = " ".join(name.split())
+    name = name if len(name) <= width else without_arguments(name)
     half = width - 1 if ends else (width - 1) // 2
     return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"
+
+
+def without_arguments(name: str) -> str:
+    """A C++ name without its result, its anonymous namespaces and its argument list."""
+    bare = name.removeprefix("void ").replace("(anonymous namespace)::", "")
+    return bare.partition("(")[0] if bare.endswith(")") and not bare.startswith("(") else bare
 
 
 def milliseconds(value: float | None) -> str:

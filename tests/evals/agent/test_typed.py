@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from evals.agent.typed import TypedQuestion, holds, questions, report, scored
 from hermes_agent.questions.intents import NOT_UNDERSTOOD
 
 
-def question(**given: Any) -> TypedQuestion:
-    return TypedQuestion(id=1, kind="short", run="demo", ask="?", **given)
+def question(says: tuple[str, ...], figures: tuple[str, ...] = (), *, refuses: bool = False) -> TypedQuestion:
+    return TypedQuestion(id=1, kind="short", run="demo", ask="?", says=says, figures=figures, refuses=refuses)
 
 
 def test_there_are_sixty_questions_and_a_third_is_held_out() -> None:
