@@ -50,11 +50,11 @@ def row_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, ends: bo
 
 
 def shortened(name: str, width: int, ends: bool = False) -> str:
-    """A name with its middle left out where it is longer than ``width``: begin and end differ most; or its end."""
+    """A name longer than ``width`` with a part left out after two thirds, its arguments before; or only its end."""
     name = " ".join(name.split())
     name = name if len(name) <= width else without_arguments(name)
-    half = width - 1 if ends else (width - 1) // 2
-    return name if len(name) <= width else f"{name[: width - 1 - half]}…{name[-half:]}"
+    end = width - 1 if ends else (width - 1) // 3
+    return name if len(name) <= width else f"{name[: width - 1 - end]}…{name[-end:]}"
 
 
 def without_arguments(name: str) -> str:

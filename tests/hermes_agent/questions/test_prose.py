@@ -15,8 +15,8 @@ NCCL = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*, unsigned long, 
         ("aten::mm", 20, "aten::mm"),
         (NCCL, 42, "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t"),
         ("void at::native::(anonymous namespace)::softmax<float>(float*, long)", 30, "at::native::softmax<float>"),
-        ("abcdefghijklmnop", 9, "abcd…mnop"),
-        ("enumerate(DataLoader)#_Iter.__next__", 17, "enumerat…__next__"),
+        ("abcdefghijklmnop", 9, "abcdef…op"),
+        ("enumerate(DataLoader)#_Iter.__next__", 17, "enumerate(D…ext__"),
     ],
 )
 def test_a_long_name_loses_its_arguments_then_its_middle(name: str, width: int, short: str) -> None:
