@@ -79,7 +79,7 @@ class HermesChat(App[int]):
         self.set_interval(TICK_S, self.controller.tick)
         if self.openings.resume is not None:
             wanted = self.openings.resume
-            act = partial(self.controller.resume, wanted) if wanted else self.controller.choose_session
+            act = partial(self.controller.kept.resume, wanted) if wanted else self.controller.kept.choose_session
             self.call_after_refresh(self.controller.guarded, act)
         elif self.openings.given is None:
             self.conversation.say(*WELCOME)
@@ -122,7 +122,7 @@ class HermesChat(App[int]):
 
     def on_session_screen_chosen(self, event: SessionScreen.Chosen) -> None:
         """Open a kept session again."""
-        self.controller.guarded(partial(self.controller.resume, event.identifier))
+        self.controller.guarded(partial(self.controller.kept.resume, event.identifier))
 
     def on_markdown_link_clicked(self, event: Markdown.LinkClicked) -> None:
         """Show where a link of an answer leads, and do not open it: a model or a run may have put it in."""

@@ -143,7 +143,7 @@ def _compare(chat: HermesChat, argument: str) -> None:
     names = argument.split()
     if len(names) != 2:
         raise UsageError("/compare takes two open runs: /compare @before @after; /runs lists them.")
-    chat.controller.compare(*names)
+    chat.controller.comparisons.compare(*names)
 
 
 def _attach(chat: HermesChat, argument: str) -> None:
@@ -154,7 +154,7 @@ def _attach(chat: HermesChat, argument: str) -> None:
 
 
 def _sessions(chat: HermesChat, argument: str) -> None:
-    chat.controller.resume(argument) if argument else chat.controller.choose_session()
+    chat.controller.kept.resume(argument) if argument else chat.controller.kept.choose_session()
 
 
 def _confirm(chat: HermesChat, argument: str) -> None:
@@ -165,7 +165,7 @@ def _confirm(chat: HermesChat, argument: str) -> None:
     if not after.strip().startswith("@"):
         paths = places_of("confirm", after)
         opener = partial(chat.openings.path, paths)
-    chat.controller.confirm(advice.upper(), after.strip(), opener)
+    chat.controller.comparisons.confirm(advice.upper(), after.strip(), opener)
 
 
 def _report(chat: HermesChat, argument: str) -> None:
@@ -228,7 +228,7 @@ COMMANDS: tuple[Command, ...] = (
         "FILE",
         "write the conversation to FILE.md or FILE.json",
         "Files",
-        lambda chat, argument: chat.controller.export(argument),
+        lambda chat, argument: chat.controller.kept.export(argument),
         completion.paths,
     ),
     Command("copy", "", "copy the last answer, or the diagnosis", "Files", lambda chat, _: chat.controller.copy_last()),

@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
 
-from hermes_agent.model.display import counted
 from hermes_agent.model.events import NotStored, SourceWanted, ToolCalled
 from hermes_agent.tui import sections
-from hermes_agent.tui.history import Memory, Said, as_json, as_markdown
+from hermes_agent.tui.comparisons import Comparisons
+from hermes_agent.tui.history import Said
+from hermes_agent.tui.kept_sessions import KeptSessions
 from hermes_agent.tui.messages import AnswerMessage
 from hermes_agent.tui.panel import Progress, advance
 from hermes_agent.tui.pictures.registry import Drawn, Picture, Source, picture_for
-from hermes_agent.tui.runs import OpenRun, Runs, addressed, name_for
-from hermes_agent.tui.screens import EvidenceScreen, ResultScreen, SessionScreen
+from hermes_agent.tui.runs import Opened, OpenRun, Runs, addressed, name_for
+from hermes_agent.tui.screens import EvidenceScreen, ResultScreen
 from hermes_agent.tui.work import Cancelled, ChatSession, Ended, Happened, Job, perform
-from hermes_agent.tui.writing import write_conversation
 from tools.errors import HermesError, UsageError
 from tools.knowledge.thresholds import Thresholds
 
@@ -31,20 +31,9 @@ if TYPE_CHECKING:
     from hermes_agent.model.events import Emit, Event
     from hermes_agent.model.turn import Turn
     from hermes_agent.session import Answer, Shown
-    from hermes_agent.sessions.store import SessionRow, StoredSession
     from hermes_agent.tui.app import HermesChat
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A session with its diagnosis, and its id in the store."""
-
-    session: ChatSession
-    diagnosis: Diagnosis
-    kept: str
-
-
-NOT_KEPT = "Sessions are not kept: the cache is switched off."
 HANDLE = re.compile(r"R\d+")
 
 
@@ -57,8 +46,8 @@ class Controller:
         self._waiting: deque[Job[Any]] = deque()
         self._started_s = 0.0
         self.runs = Runs()
-        self.memory = Memory(app.openings.store)
-        self.said: list[Said] = []
+        self.kept = KeptSessions(app, self)
+        self.comparisons = Comparisons(app, self)
         self._wanted: SourceWanted | None = None
         self._progress = Progress()
         self._shown_job: Job[Any] | None = None  # the job of that progress
@@ -89,7 +78,7 @@ class Controller:
         named = f": {stage.value.replace('_', ' ')}" if job.opens and stage else ""
         status.doing = "stopping" if job.stop.is_set() else job.title + named
 
-    def _add(self, job: Job[Any]) -> None:
+    def add(self, job: Job[Any]) -> None:
         """Run the job now, or after those before it."""
         self._waiting.append(job)
         self._next()
@@ -113,21 +102,21 @@ class Controller:
         def act(emit: Emit, cancelled: Cancelled) -> Opened:
             session = opener()
             try:
-                kept = self.memory.begin(session.request, title)
+                kept = self.kept.memory.begin(session.request, title)
                 return Opened(session, session.diagnose(emit), kept)
             except BaseException:
                 session.close()
                 raise
 
         def done(opened: Opened) -> None:
-            self._discuss(name, title, opened)
+            self.discuss(name, title, opened)
             if then:
                 self.ask(then)
 
         self._app.conversation.say(f"Reading and diagnosing {title}; Esc stops it.")
-        self._add(Job(f"diagnosing {title}", act, done, opens=True))
+        self.add(Job(f"diagnosing {title}", act, done, opens=True))
 
-    def _discuss(self, name: str, title: str, opened: Opened) -> None:
+    def discuss(self, name: str, title: str, opened: Opened) -> None:
         """Show a diagnosis and discuss its run from now on."""
         self.runs.add(OpenRun(name, title, opened.session, opened.diagnosis, self._progress, opened.kept, self._wanted))
         self._wanted, self._last_text = None, ""
@@ -135,56 +124,12 @@ class Controller:
         self._app.conversation.show_diagnosis(opened.diagnosis)
         if len(self.runs.open) > 1:
             self._app.conversation.say(f"This run is @{name}; {self._named_runs()}.")
-        for each in self.memory.problems():
+        for each in self.kept.memory.problems():
             self._app.conversation.say(each, kind="error")
         if (wanted := self.runs.current.wanted) is not None:
             self._app.conversation.say(
                 wanted.question, f"It would decide: {wanted.decides}", "/attach PATH adds it, /skip goes on without it."
             )
-
-    def resume(self, identifier: str) -> None:
-        """Open a kept session again, with its conversation as it was."""
-        opener = self._app.openings.request
-        if opener is None or not self.memory.kept:
-            raise UsageError(NOT_KEPT)
-
-        def act(emit: Emit, cancelled: Cancelled) -> tuple[Opened, StoredSession]:
-            stored = self.memory.open(identifier)
-            session = opener(stored.request)
-            try:
-                opened = Opened(session, session.diagnose(emit), identifier)
-                session.go_on(stored.turns)
-                return opened, stored
-            except BaseException:
-                session.close()
-                raise
-
-        async def done(found: tuple[Opened, StoredSession]) -> None:
-            opened, stored = found
-            name = name_for(stored.title, self.runs.open)
-            self._discuss(name, stored.title, opened)
-            for turn in stored.turns:
-                self._app.conversation.ask(turn.question)
-                message = AnswerMessage()
-                await self._app.conversation.mount(message)
-                await message.show_turn(turn)
-                self.said.append(Said(name, stored.title, turn))
-            count = counted(len(stored.turns), "question")
-            self._app.conversation.say(f"Resumed the session {identifier} with {count}.")
-
-        self._app.conversation.say(f"Opening the session {identifier} again; Esc stops it.")
-        self._add(Job(f"resuming {identifier}", act, done, opens=True))
-
-    def choose_session(self) -> None:
-        """List the kept sessions; Enter on one opens it again."""
-
-        def done(rows: list[SessionRow]) -> None:
-            if not rows:
-                self._app.conversation.say("No session is kept yet.")
-                return
-            self.open_screen(SessionScreen(sections.session_table(rows)))
-
-        self._add(Job("reading the kept sessions", lambda _, __: self.memory.sessions(), done))
 
     def attach(self, paths: tuple[Path, ...]) -> None:
         """Diagnose the run again with more of its sources; without any, go on without what was asked for."""
@@ -199,16 +144,9 @@ class Controller:
             raise UsageError(f"{missing}: there is no such file or folder; check the path.")
 
         def done(diagnosis: Diagnosis) -> None:
-            self._discuss(run.name, run.title, Opened(run.session, diagnosis, run.kept))
+            self.discuss(run.name, run.title, Opened(run.session, diagnosis, run.kept))
 
-        self._add(Job("diagnosing again", lambda emit, _: run.session.attach(paths, emit), done, opens=True))
-
-    def export(self, argument: str) -> None:
-        """Write the conversation to a file."""
-        if not self.said:
-            raise UsageError("Nothing was asked yet, so there is no conversation to write; /report writes a diagnosis.")
-        texts = {".md": as_markdown(self.said), ".json": as_json(self.said)}
-        self._app.conversation.say(write_conversation(texts, argument))
+        self.add(Job("diagnosing again", lambda emit, _: run.session.attach(paths, emit), done, opens=True))
 
     def _named_runs(self) -> str:
         return f"open are {', '.join(f'@{each}' for each in self.runs.open)}"
@@ -252,15 +190,15 @@ class Controller:
         def act(emit: Emit, cancelled: Cancelled) -> tuple[Answer, Turn]:
             answer = run.session.ask(question, emit, cancelled)
             turn = run.session.turns[-1]
-            self.memory.add(run.kept, turn)
+            self.kept.memory.add(run.kept, turn)
             return answer, turn
 
         async def done(found: tuple[Answer, Turn]) -> None:
             answer, turn = found
             await message.finish(answer)
             self._last_text = message.text
-            self.said.append(Said(run.name, run.title, turn))
-            for each in self.memory.problems():
+            self.kept.said.append(Said(run.name, run.title, turn))
+            for each in self.kept.memory.problems():
                 self._app.conversation.say(each, kind="error")
             if (picture := picture_for(question)) is not None:
                 self.draw(picture, "", run)
@@ -268,7 +206,7 @@ class Controller:
         job = Job("answering", act, done)
         message = self._answers[job] = AnswerMessage()
         self._app.conversation.mount(message)
-        self._add(job)
+        self.add(job)
 
     def draw(self, picture: Picture, argument: str, run: OpenRun | None = None) -> None:
         """Show a picture of a run, by default of the one under discussion."""
@@ -278,49 +216,7 @@ class Controller:
             limits = Thresholds(dict(self._app.openings.thresholds))
             return picture.make(Source(chosen.diagnosis, chosen.session, emit, cancelled, limits), argument)
 
-        self._add(Job(f"drawing the {picture.name.replace('-', ' ')}", act, self._app.conversation.show_picture))
-
-    def compare(self, before: str, after: str) -> None:
-        """Show what changed from one open run to another."""
-        first, second = self.runs.named(before), self.runs.named(after)
-        if first is second:
-            raise UsageError("/compare needs two different runs; /open PATH opens another, /runs lists them.")
-
-        def act(emit: Emit, cancelled: Cancelled) -> sections.Section:
-            from hermes_agent.run_comparison import compared
-
-            runs = (each.session.profile(emit, cancelled) for each in (first, second))
-            record = compared(*runs)
-            lines = (record.headline, *(f"- {change}" for change in record.changes), *record.notes)
-            return sections.Section(f"From @{first.name} to @{second.name}", lines)
-
-        self._add(Job("comparing", act, lambda section: self._app.conversation.show_sections((section,))))
-
-    def confirm(self, advice: str, after: str, opener: Callable[[], ChatSession] | None) -> None:
-        """Hold what following an advice brought against its prediction; ``after`` is an open run, or is opened."""
-        run = self.runs.current
-        other = None if opener else self.runs.named(after).session
-
-        def act(emit: Emit, cancelled: Cancelled) -> tuple[str, ...]:
-            from hermes_agent.confirm import RunOf, confirm
-
-            later = other or (opener or self._app.openings.demo)()
-            try:
-                before, behind = (
-                    RunOf(each.diagnose(emit), each.profile(emit, cancelled), each.request.paths[0])
-                    for each in (run.session, later)
-                )
-                found = confirm(before, behind, advice)
-                draft = self._app.openings.draft
-                return (*found.sentences, *(draft(found, before) if draft else ()))
-            finally:
-                if other is None:
-                    later.close()
-
-        def done(lines: tuple[str, ...]) -> None:
-            self._app.conversation.show_sections((sections.Section(f"{advice} put to the test", lines),))
-
-        self._add(Job(f"confirming {advice}", act, done))
+        self.add(Job(f"drawing the {picture.name.replace('-', ' ')}", act, self._app.conversation.show_picture))
 
     def show(self, identifier: str) -> None:
         """Open the record behind an id."""
@@ -329,7 +225,7 @@ class Controller:
             result = Job(
                 f"opening {identifier}", lambda _, __: run.session.result(identifier), partial(self._result, identifier)
             )
-            self._add(result)
+            self.add(result)
             return
         if hypothesis := next((each for each in run.diagnosis.hypotheses if each.id == identifier), None):
             self._app.conversation.show_sections((sections.hypothesis(hypothesis),))
@@ -338,7 +234,7 @@ class Controller:
         def done(shown: Shown) -> None:
             self.open_screen(EvidenceScreen(shown))
 
-        self._add(Job(f"measuring {identifier} again", lambda _, __: run.session.show(identifier), done))
+        self.add(Job(f"measuring {identifier} again", lambda _, __: run.session.show(identifier), done))
 
     def _result(self, handle: str, text: str) -> None:
         self.open_screen(ResultScreen(handle, text))

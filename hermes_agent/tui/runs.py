@@ -33,6 +33,15 @@ class OpenRun:
     wanted: SourceWanted | None = None  # the source that would decide, while the person has not answered
 
 
+@dataclass(frozen=True)
+class Opened:
+    """A session with its diagnosis, and its id in the store."""
+
+    session: ChatSession
+    diagnosis: Diagnosis
+    kept: str
+
+
 def name_for(title: str, taken: Iterable[str]) -> str:
     """A short name made from a title, with a number where it is taken."""
     plain = re.sub(r"[^\w.-]+", "-", title).strip("-.")[:NAME_LIMIT].rstrip("-.").lower() or "run"
