@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format lab lab-all bench fuzz clean wheel
+.PHONY: demo test check format lab lab-all bench agent fuzz clean wheel
 
 demo: $(STAMP)
 	$(BIN)/hermes-dx demo
@@ -48,6 +48,10 @@ bench: $(STAMP)
 	$(PYTHON) -m venv $(VENV)-bench
 	$(VENV)-bench/bin/pip install --quiet 'HolisticTraceAnalysis==0.5.0'
 	$(BIN)/python -m evals.benchmarks --peer-python $(VENV)-bench/bin/python
+
+# Questions to the agent by models that need no network; a real one is asked with --profile record:FOLDER.
+agent: $(STAMP)
+	$(BIN)/python -m evals.agent --write
 
 # Inputs that failed are kept in results/fuzz. The bundled run's traces are cut and overwritten at every 1/200.
 EXECUTIONS ?= 100000

@@ -78,6 +78,8 @@ class ModelFactory:
     def model(self, question: Question) -> ChatModel:
         """The model for one question."""
         file = None if self.folder is None else self.folder / f"{question.id}.jsonl"
+        if self.live is not None and file is not None:
+            file.unlink(missing_ok=True)  # of an earlier recording
         if self.live is not None:
             return self.live if file is None else RecordingModel(self.live, file)
         if file is not None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from pathlib import Path
 
 import pytest
 
 from evals.agent.__main__ import factory, main
-from evals.agent.profiles import POLICIES
+from evals.agent.profiles import POLICIES, policy_model
 from evals.agent.questions import question_file, questions
 from evals.agent.report import report
 from evals.agent.said import of_prose
-from evals.agent.suite import PROFILES, Scored, run_suite
+from evals.agent.suite import PROFILES, ModelFactory, Scored, run_suite
 from hermes_agent.statements.question import DIAGNOSIS_TOOLS
 from tools.agent_tools.registry import BY_NAME
 from tools.errors import InputError, UsageError
@@ -84,6 +85,18 @@ def test_a_suite_that_asks_nothing_has_failed(capsys: pytest.CaptureFixture[str]
         run_suite([], PROFILES, factory)
     assert main(["--only", "no such question"]) != 0
     assert "no question was asked" in capsys.readouterr().err
+
+
+def test_a_recorded_model_is_replayed_with_the_same_scores(tmp_path: Path) -> None:
+    chosen = [each for each in questions() if each.id == SMOKE[1]]
+    models = {
+        "record": ModelFactory("record", tmp_path, policy_model("competent")),
+        "replay": ModelFactory("replay", tmp_path),
+    }
+    recorded, replayed = run_suite(chosen, ["record", "replay"], models.__getitem__)[0]
+    assert [path.name for path in tmp_path.iterdir()] == [f"{SMOKE[1]}.jsonl"]
+    assert replayed.own == recorded.own
+    assert (recorded.own["both"], replayed.by) == (1.0, "model")
 
 
 def test_a_profile_has_to_exist() -> None:
