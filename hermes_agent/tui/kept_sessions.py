@@ -60,6 +60,7 @@ class KeptSessions:
                 self.said.append(Said(name, stored.title, turn))
             count = counted(len(stored.turns), "question")
             self._app.conversation.say(f"Resumed the session {identifier} with {count}.")
+            self._app.call_after_refresh(self._app.conversation.follow)  # after the beginning was scrolled into view
 
         self._app.conversation.say(f"Opening the session {identifier} again; Esc stops it.")
         self._controller.add(Job(f"resuming {identifier}", act, done, opens=True))

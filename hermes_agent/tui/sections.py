@@ -201,4 +201,4 @@ def session_table(rows: Sequence[SessionRow]) -> TableView:
         for row in rows
     ]
     names = tuple(row.id for row in rows)
-    return TableView("Sessions (Enter opens)", ("id", "run", "last used", "questions", "paths"), tuple(cells), names)
+    return TableView("Sessions (Enter opens)", ("id", "run", "last used", "asked", "paths"), tuple(cells), names)

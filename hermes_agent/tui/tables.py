@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-FIGURE = re.compile(r"[-+]?[\d.,]*\d(?:e[-+]?\d+)?(?: ?(?:%|x|[a-zA-Zµ]{1,6}(?:/s)?))?|-?", re.ASCII)
+DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d"
+FIGURE = re.compile(rf"{DATE}|[-+]?[\d.,]*\d(?:e[-+]?\d+)?(?: ?(?:%|x|[a-zA-Zµ]{{1,6}}(?:/s)?))?|-?", re.ASCII)
 LEAST_TEXT = 8  # cells of a folded name
 PADDING = 2  # cells that a table puts around each column
 

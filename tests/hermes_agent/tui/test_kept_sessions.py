@@ -40,7 +40,7 @@ async def test_a_conversation_is_kept_turn_by_turn_and_shown_again_as_it_was(tmp
     assert (row.title, row.turns) == ("run", 1)
     resumed = FakeSession()
     again = kept_chat(tmp_path, resumed, resume="")
-    async with again.run_test(size=WIDE) as pilot:
+    async with again.run_test(size=SMALL) as pilot:
         await idle(pilot)
         assert isinstance(again.screen, SessionScreen)
         assert str(again.screen.query_one(DataTable).get_row_at(0)[0]) == row.id
@@ -50,6 +50,7 @@ async def test_a_conversation_is_kept_turn_by_turn_and_shown_again_as_it_was(tmp
         assert shown.startswith(before)
         assert again.query_one(AnswerMessage).cited == ("E2", "C1", "E2")
         assert f"Resumed the session {row.id} with 1 question." in shown
+        assert again.conversation.scroll_y == again.conversation.max_scroll_y > 0
         await typed(pilot, "and then?")
     assert [turn.question for turn in resumed.turns] == [f"why {HOSTILE}?", "and then?"]
     assert SessionStore(tmp_path).sessions()[0].turns == 2

@@ -32,6 +32,13 @@ def test_the_rank_table_fits_80_columns_and_leaves_out_only_zeros() -> None:
     assert {cell for row in view.rows for cell in row if float(cell)} <= shown
 
 
+def test_dates_and_figures_with_units_stay_whole() -> None:
+    row = ("458824c9", "a very long title of a run " * 3, "2026-11-22 22:19", "12.5 ms", "/" + "path" * 20)
+    table = fitted(("id", "run", "last used", "took", "paths"), (row,), 72)
+    assert (table.rows[0][2], table.rows[0][3]) == (row[2], row[3])
+    assert width_of(table.columns, table.rows) <= 72
+
+
 def test_a_table_with_room_is_left_as_it_is() -> None:
     table = fitted(("name", "ms"), (("a" * 30, "1.5"),), 78)
     assert table.rows == (("a" * 30, "1.5"),)
