@@ -43,8 +43,8 @@ def _name(text: str) -> str:
 
 
 def _table(rows: Sequence[Row]) -> list[str]:
-    names = list(type(rows[0]).model_fields)
-    cells = [[_cell(name, getattr(row, name)) for name in names] for row in rows]
+    names = list(dict.fromkeys(name for row in rows for name in type(row).model_fields))
+    cells = [[_cell(name, getattr(row, name, None)) for name in names] for row in rows]
     used = [place for place, name in enumerate(names) if name == "id" or any(row[place] for row in cells)]
     return [" | ".join(names[place] for place in used), *(" | ".join(row[place] for place in used) for row in cells)]
 

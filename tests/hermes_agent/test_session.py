@@ -181,3 +181,23 @@ def test_without_a_cache_nothing_is_kept_between_calls(tmp_path: Path) -> None:
         session.diagnose(ignore)
         assert session.ask("breakdown of rank 1", ignore).evidence
     assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_of_an_answer_and_results_of_tools_can_be_opened(session: Session) -> None:
+    session.ask("forward against backward", ignore)
+    turn = session.turns[-1]
+    assert [call.name for call in turn.calls] == ["phases"]
+    handle = turn.calls[0].handle
+    assert session.show(handle).lines == tuple(session.result(handle).splitlines())
+    row = next(line.split(" | ")[0].strip("| ") for line in turn.answer.splitlines() if line.startswith("| p"))
+    assert any(row in line for line in session.show(row).lines)
+    with pytest.raises(UsageError, match="R1"):
+        session.result("R99")
+
+
+def test_a_short_question_refers_to_the_turn_before(session: Session) -> None:
+    session.ask("how long is a step of rank 0?", ignore)
+    answer = session.ask("and rank 1?", ignore)
+    assert answer.text.startswith("Understood as “how long is a step of rank 1?”.")
+    assert {each.arguments.get("rank") for each in answer.evidence} == {1}
+    assert session.turns[-1].question == "and rank 1?"
