@@ -14,7 +14,7 @@ from hermes_agent.evidence.citations import cited_ids
 from hermes_agent.evidence.journal import journal_of
 from hermes_agent.llm.model import Cancelled
 from hermes_agent.model.diagnosis import CaseRecord, Diagnosis
-from hermes_agent.model.events import Emit, Event, ToolCalled, ignore
+from hermes_agent.model.events import Emit, Event, SourceWanted, ToolCalled, ignore
 from hermes_agent.model.request import Request
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from hermes_agent.questions.conversation import Conversation, turn_of
@@ -41,10 +41,19 @@ WITHOUT_LEAD = ("", NOT_UNDERSTOOD, "help")
 __all__ = ["Answer", "Cancelled", "Session", "Shown", "Table"]
 
 
+def go_on_without(_: SourceWanted) -> tuple[Path, ...]:
+    """No source for now: the diagnosis is shown first, and made again with what is attached then."""
+    return ()
+
+
 class Session:
     """The diagnosis of one request, and everything asked about it. Figures measured on the way keep their ids."""
 
-    def __init__(self, request: Request, settings: Settings, diagnosis: Diagnosis | None = None) -> None:
+    def __init__(
+        self, request: Request, settings: Settings, diagnosis: Diagnosis | None = None, *, asks: bool = False
+    ) -> None:
+        """``asks``: the listener may be told of a source that would decide; it is given by ``attach`` afterwards."""
+        self._ask = go_on_without if asks else None
         self.settings = settings
         self.request = replace(
             request,
@@ -61,7 +70,7 @@ class Session:
 
     def diagnose(self, emit: Emit) -> Diagnosis:
         """Makes or finds the diagnosis; see ``hermes_agent.workflow.diagnose``."""
-        diagnosis = diagnose(self.request, emit, self._writer())
+        diagnosis = diagnose(self.request, emit, self._writer(), ask=self._ask)
         self._discuss(diagnosis)
         return diagnosis
 

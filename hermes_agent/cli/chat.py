@@ -86,7 +86,7 @@ def openings(request: Request, chosen: Settings, resume: str | None = None) -> O
     def session(wanted: Request) -> ChatSession:
         from hermes_agent.session import Session
 
-        return Session(wanted, chosen)
+        return Session(wanted, chosen, asks=True)
 
     def path(paths: tuple[Place, ...]) -> ChatSession:
         here = tuple(local(each, request.cache_dir) for each in paths)

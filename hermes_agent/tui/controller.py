@@ -127,9 +127,7 @@ class Controller:
         for each in self.kept.memory.problems():
             self._app.conversation.say(each, kind="error")
         if (wanted := self.runs.current.wanted) is not None:
-            self._app.conversation.say(
-                wanted.question, f"It would decide: {wanted.decides}", "/attach PATH adds it, /skip goes on without it."
-            )
+            self._app.conversation.say(wanted.question, "/attach PATH adds it, /skip goes on without it.")
 
     def attach(self, paths: tuple[Path, ...]) -> None:
         """Diagnose the run again with more of its sources; without any, go on without what was asked for."""

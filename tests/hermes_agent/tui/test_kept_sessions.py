@@ -118,7 +118,7 @@ async def test_a_source_that_would_decide_is_asked_for_attached_or_skipped(tmp_p
     app = kept_chat(tmp_path / "cache", session)
     async with app.run_test(size=WIDE) as pilot:
         await idle(pilot)
-        assert "Is there a log of rank 1?\nIt would decide: slow link or not" in said(app)
+        assert "Is there a log of rank 1?\n/attach PATH adds it" in said(app)
         await typed(pilot, f"/attach {tmp_path / 'nothing.log'}")
         assert "there is no such file or folder" in said(app)
         await typed(pilot, f"/attach {log}")
