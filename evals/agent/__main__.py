@@ -28,14 +28,15 @@ def factory(profile: str) -> ModelFactory:
     if profile in PROFILES:
         return ModelFactory(profile)
     if kind == "replay" and Path(folder).is_dir():
-        return ModelFactory(profile, Path(folder))
+        return ModelFactory(profile, Path(folder), settings=Settings.load(Path.cwd(), os.environ))
     if kind not in ("live", "record") or (kind == "record") != bool(folder):
         names = ", ".join(PROFILES)
         raise UsageError(f"there is no profile {profile!r}; use {names}, live, record:FOLDER or replay:FOLDER")
-    model = connect(Settings.load(Path.cwd(), os.environ))
+    settings = Settings.load(Path.cwd(), os.environ)
+    model = connect(settings)
     if model is None:
         raise UsageError("no model is configured to ask; set HERMES_DX_LLM_MODEL")
-    return ModelFactory(profile, Path(folder) if folder else None, model)
+    return ModelFactory(profile, Path(folder) if folder else None, model, settings)
 
 
 def main(arguments: Sequence[str]) -> int:

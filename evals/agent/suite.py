@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from evals.agent.profiles import POLICIES, Listening, policy_model
@@ -74,6 +74,7 @@ class ModelFactory:
     profile: str
     folder: Path | None = None  # recordings, one file for each question
     live: ChatModel | None = None
+    settings: Settings = field(default_factory=lambda: Settings(cache_dir=None))  # window and budget of a live model
 
     def model(self, question: Question) -> ChatModel:
         """The model for one question."""
@@ -164,7 +165,7 @@ def _labelled(label: Label, known: dict[str, Case]) -> tuple[Label, RunRef]:
 
 def scored(question: Question, run: DiagnosedRun, make: ModelFactory) -> Scored:
     """One question put to one profile, scored."""
-    settings, tools, diagnosis = Settings(cache_dir=None), list[str](), run.diagnosis
+    settings, tools, diagnosis = make.settings, list[str](), run.diagnosis
 
     def listen(event: Event) -> None:
         if isinstance(event, ToolCalled):
