@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from case_library.schema import Case
     from tools.views.profile import Profile
 
-NOISE_PCT = 3.0  # of the step before, as in ``hermes-dx compare``; a smaller change is within noise
-Outcome = Literal["confirmed", "slower", "no_change"]
+Outcome = Literal["confirmed", "faster", "slower", "no_change"]
 LONGEST = 1900  # characters of a text of a case, which may have 2000
 
 
@@ -39,7 +38,8 @@ class RunOf:
 class Confirmation:
     """What a change brought. Speedups are the mean step before over the one after; ``inside`` is None without a range.
 
-    ``gone`` is whether the cause of the advice is no longer found in the run after the change.
+    ``gone`` is whether the cause of the advice is no longer found in the run after the change. ``confirmed`` needs that
+    and a gain inside the range, without a range one beyond the spread of the steps; else a shorter step is ``faster``.
     """
 
     advice: AdviceRecord
@@ -52,6 +52,7 @@ class Confirmation:
     interval: tuple[float, float] | None
     inside: bool | None
     gone: bool
+    noise_pct: float  # of the step before; a smaller change is within noise
     comparison: RunComparison
 
     @property
@@ -62,10 +63,14 @@ class Confirmation:
         match self.outcome:
             case "confirmed":
                 lines.append(f"The step became shorter, which supports {title} as a cause.")
+            case "faster":
+                lines.append(f"The step became shorter, but this does not show that {title} was the reason.")
             case "slower":
                 lines.append(f"The step became longer, so this run does not confirm {title}.")
             case "no_change":
-                lines.append(f"The change is within noise ({NOISE_PCT:g} %), so this run does not confirm {title}.")
+                lines.append(
+                    f"The change is within noise ({self.noise_pct:g} %), so this run does not confirm {title}."
+                )
         still = "is no longer found" if self.gone else "is still found"
         lines.append(f"{cause_heading(self.cause.cause, self.cause.mechanism)}: {still} in the run after the change.")
         return (*lines, *self.comparison.notes)
@@ -87,9 +92,19 @@ def confirm(before: RunOf, after: RunOf, advice_id: str) -> Confirmation:
     found = compared(before.profile, after.profile)
     step = found.comparison.step
     before_ms, after_ms = step.before.value, step.after.value
+    if before_ms <= 0 or after_ms <= 0:
+        raise UsageError(f"the mean step is {figure(min(before_ms, after_ms), 'ms')} long, so no gain can be computed")
     measured, interval = before_ms / after_ms, advice.interval
+    inside = None if interval is None else interval[0] <= measured <= interval[1]
+    gone = not any(_same(cause, each) for each in after.diagnosis.causes)
     change_pct = 100.0 * (after_ms / before_ms - 1.0)
-    outcome: Outcome = "no_change" if abs(change_pct) < NOISE_PCT else "slower" if change_pct > 0 else "confirmed"
+    noise_pct = before.profile.thresholds["change_noise_pct"]
+    outcome: Outcome = "no_change"
+    if change_pct >= noise_pct:
+        outcome = "slower"
+    elif change_pct <= -noise_pct:
+        as_large = _beyond_spread(before, after, before_ms - after_ms) if inside is None else inside
+        outcome = "confirmed" if gone and as_large else "faster"
     return Confirmation(
         advice=advice,
         cause=cause,
@@ -99,10 +114,26 @@ def confirm(before: RunOf, after: RunOf, advice_id: str) -> Confirmation:
         measured=measured,
         predicted=advice.predicted_speedup,
         interval=interval,
-        inside=None if interval is None else interval[0] <= measured <= interval[1],
-        gone=all((each.cause, each.mechanism) != (cause.cause, cause.mechanism) for each in after.diagnosis.causes),
+        inside=inside,
+        gone=gone,
+        noise_pct=noise_pct,
         comparison=found,
     )
+
+
+def _same(cause: CauseRecord, other: CauseRecord) -> bool:
+    """Whether two runs show the same cause; a mechanism that one of them does not tell may be that of the other."""
+    alike = cause.mechanism == other.mechanism or None in (cause.mechanism, other.mechanism)
+    return cause.cause == other.cause and alike
+
+
+def _beyond_spread(before: RunOf, after: RunOf, gain_ms: float) -> bool:
+    """Whether a gain is larger than the spread of the steps of either run, from their median to the 95th percentile."""
+    for each in (before.diagnosis.step_time_ms, after.diagnosis.step_time_ms):
+        times = each and (each.unprofiled or each)
+        if times is None or gain_ms <= times.p95 - times.median:
+            return False
+    return True
 
 
 def _advice(diagnosis: Diagnosis, advice_id: str) -> AdviceRecord:
@@ -147,15 +178,15 @@ def _case_draft(found: Confirmation, before: RunOf) -> dict[str, object]:
     signals = [text for text in map(_phrase, _texts(fields["signals"])) if text]
     fields["signals"] = signals or [_phrase(cause_title(found.cause.cause, found.cause.mechanism))]
     took = f"from {figure(found.before_ms, 'ms')} to {figure(found.after_ms, 'ms')}"
-    inside = {True: "inside", False: "outside", None: "without"}[found.inside]
+    held = "inside the predicted range" if found.inside else "beyond the spread of the steps, no range was predicted"
     return {
         **{name: text[:LONGEST] if isinstance(text, str) else text for name, text in fields.items()},
         "family": causes()[found.cause.cause].family,
         "setting": {**setting, "model": "unknown"},
         "optimization": f"{found.advice.optimization}: {found.advice.how}"[:LONGEST],
         "effect": f"The mean step fell {took}, {figure(found.measured, 'x')}.",
-        "confidence": "high" if found.inside and found.gone else "medium",
-        "confidence_reason": f"Measured before and after the change; {inside} the predicted range.",
+        "confidence": "high" if found.inside else "medium",
+        "confidence_reason": f"Measured before and after the change; {held}.",
     }
 
 

@@ -10,14 +10,18 @@ import pytest
 
 from case_library.library import load_cases, parse_case
 from evals.case_files import load_cases as evaluation_cases
+from hermes_agent import confirm as confirmation
 from hermes_agent.cli.main import main
 from hermes_agent.config.settings import Settings
 from hermes_agent.confirm import RunOf, confirm, drafts, store_drafts
 from hermes_agent.demo.data import demo_fixed_run, demo_run
 from hermes_agent.model.events import ignore
 from hermes_agent.model.request import Request
+from hermes_agent.run_comparison import compared
 from hermes_agent.session import Session
 from tools.errors import InputError, NotComparableError, UsageError
+from tools.knowledge.thresholds import Thresholds
+from tools.views.profile import Profile
 
 
 def side(path: Path, cache: Path) -> RunOf:
@@ -55,6 +59,72 @@ def test_a_change_that_made_the_step_longer_confirms_nothing(pair: tuple[RunOf, 
     assert not found.gone
     with pytest.raises(UsageError, match="confirmed no cause"):
         drafts(found, fixed, ())
+
+
+def with_range(run: RunOf, interval: tuple[float, float] | None) -> RunOf:
+    """The run with another predicted range for every advice, or with none."""
+    predicted = None if interval is None else sum(interval) / 2
+    changed = {"interval": interval, "predicted_speedup": predicted}
+    advice = [each.model_copy(update=changed) for each in run.diagnosis.advice]
+    return replace(run, diagnosis=run.diagnosis.model_copy(update={"advice": advice}))
+
+
+def with_causes_of(run: RunOf, other: RunOf, mechanism: str | None) -> RunOf:
+    causes = [each.model_copy(update={"mechanism": mechanism}) for each in other.diagnosis.causes]
+    return replace(run, diagnosis=run.diagnosis.model_copy(update={"causes": causes}))
+
+
+def with_p95(run: RunOf, p95: float) -> RunOf:
+    times = run.diagnosis.step_time_ms
+    assert times is not None
+    assert times.unprofiled is not None
+    wide = times.model_copy(update={"unprofiled": times.unprofiled.model_copy(update={"p95": p95})})
+    return replace(run, diagnosis=run.diagnosis.model_copy(update={"step_time_ms": wide}))
+
+
+def test_a_shorter_step_with_the_cause_still_there_shows_no_reason(pair: tuple[RunOf, RunOf]) -> None:
+    before, after = pair
+    for mechanism in (before.diagnosis.causes[0].mechanism, None):
+        found = confirm(before, with_causes_of(after, before, mechanism), "A1")
+        assert (found.outcome, found.inside, found.gone) == ("faster", True, False)
+        text = " ".join(found.sentences)
+        assert "does not show that" in text
+        assert "supports" not in text
+        with pytest.raises(UsageError, match="confirmed no cause"):
+            drafts(found, before, ())
+
+
+def test_a_gain_outside_of_the_range_shows_no_reason(pair: tuple[RunOf, RunOf]) -> None:
+    before, after = pair
+    found = confirm(with_range(before, (50.0, 60.0)), after, "A1")
+    assert (found.outcome, found.inside, found.gone) == ("faster", False, True)
+
+
+def test_without_a_range_the_gain_has_to_be_beyond_the_spread_of_the_steps(pair: tuple[RunOf, RunOf]) -> None:
+    before, after = with_range(pair[0], None), pair[1]
+    found = confirm(with_p95(before, 0.0), with_p95(after, 0.0), "A1")
+    assert (found.outcome, found.inside) == ("confirmed", None)
+    assert "no range was predicted" in drafts(found, before, ()).case_text
+    assert confirm(before, with_p95(after, 1e6), "A1").outcome == "faster"
+
+
+def test_what_counts_as_noise_is_a_threshold(pair: tuple[RunOf, RunOf]) -> None:
+    before, after = pair
+    profile = Profile(before.profile.run, Thresholds({"change_noise_pct": 99.0}))
+    found = confirm(replace(before, profile=profile), after, "A1")
+    assert found.outcome == "no_change"
+    assert "within noise (99 %)" in " ".join(found.sentences)
+
+
+def test_a_step_without_a_length_gives_no_gain(pair: tuple[RunOf, RunOf], monkeypatch: pytest.MonkeyPatch) -> None:
+    before, after = pair
+    found = compared(before.profile, after.profile)
+    step = found.comparison.step
+    none = replace(step, after=replace(step.after, value=0.0))
+    empty = replace(found, comparison=replace(found.comparison, step=none))
+    monkeypatch.setattr(confirmation, "compared", lambda *_: empty)
+    with pytest.raises(UsageError, match="no gain can be computed"):
+        confirm(before, after, "A1")
 
 
 def test_unknown_advice_and_the_same_run_are_refused_by_name(pair: tuple[RunOf, RunOf]) -> None:
