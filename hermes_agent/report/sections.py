@@ -22,7 +22,7 @@ from tools.knowledge.taxonomy import EFFORTS
 
 MARKS = {"found": "!", "clean": "ok", "cannot_answer": "?"}
 COLUMNS = ("wall", "compute", "exposed_communication", "exposed_memcpy", "data_wait", "host", "idle")
-NOTHING_NAMED = "No names were recorded there."
+NOTHING_CITED = "Nothing there has a name and a time that could be cited."
 BEFORE_BREAKDOWN = ("comparison", "causes", "leads", "hypotheses", "routes", "advice", "ranks")
 MOST_LISTED = 10  # traces that could not be read, notes on sources, groups of ranks
 NOTED_SHARE = 0.05  # of all waiting: ranks that cause less are not named
@@ -146,7 +146,7 @@ def _route(route: RouteRecord) -> Item:
     """A deep look: why it was taken and what it showed, or why not."""
     if not route.taken:
         return Item("-", route.look, f": not taken. {route.reason}.")
-    return Item("-", route.look, f": {route.reason}. {route.text or NOTHING_NAMED}")
+    return Item("-", route.look, f": {route.reason}. {route.text or NOTHING_CITED}")
 
 
 def likely_causes(lead: LeadRecord) -> str:

@@ -59,10 +59,10 @@ class Inquiry:
 
 
 class Outcome(TypedDict):
-    """What one test gave: a figure, or why there is none."""
+    """What one test gave: the figures of its ranks, or why there are none."""
 
     number: int  # of the hypothesis
-    fact: dict[str, Any] | None
+    facts: list[dict[str, Any]]
     reason: str
 
 
@@ -78,7 +78,7 @@ class Investigation(TypedDict, total=False):
 
 
 HYPOTHESES: TypeAdapter[list[Hypothesis]] = TypeAdapter(list[Hypothesis])
-FACT: TypeAdapter[Fact] = TypeAdapter(Fact)
+FACTS: TypeAdapter[list[Fact]] = TypeAdapter(list[Fact])
 
 
 def stored(hypotheses: Sequence[Hypothesis]) -> list[dict[str, Any]]:
@@ -148,8 +148,8 @@ def _test(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
         LOG.exception("the test of %s failed", hypothesis.cause)
         found = printable(f"the test stopped with {type(error).__name__}: {error}", LONGEST_REASON)
     if isinstance(found, str):
-        return {"outcomes": [{"number": number, "fact": None, "reason": found}]}
-    return {"outcomes": [{"number": number, "fact": FACT.dump_python(found, mode="json"), "reason": ""}]}
+        return {"outcomes": [{"number": number, "facts": [], "reason": found}]}
+    return {"outcomes": [{"number": number, "facts": FACTS.dump_python(list(found), mode="json"), "reason": ""}]}
 
 
 def _judge(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
@@ -157,8 +157,8 @@ def _judge(state: Investigation, runtime: Runtime[Inquiry]) -> Investigation:
     hypotheses = restored(state["hypotheses"])
     latest = {each["number"]: each for each in state["outcomes"][-len(state["testing"]) :]}
     for number in state["testing"]:
-        fact, reason = latest[number]["fact"], latest[number]["reason"]
-        outcome = reason if fact is None else FACT.validate_python(fact)
+        facts, reason = latest[number]["facts"], latest[number]["reason"]
+        outcome = FACTS.validate_python(facts) if facts else reason
         hypotheses[number - 1] = judged(runtime.context.profile, hypotheses[number - 1], outcome)
         runtime.context.emit(HypothesisJudged(_line(hypotheses[number - 1])))
     return {"hypotheses": stored(hypotheses)}

@@ -103,41 +103,43 @@ def chosen(hypotheses: Sequence[Hypothesis], most: int) -> tuple[Hypothesis, ...
     return tuple(sorted(testable, key=lambda each: (-each.size_pct * each.likelihood, each.number))[:most])
 
 
-def outcome_of(profile: Profile, hypothesis: Hypothesis) -> Fact | str:
-    """The figure of the next test of a hypothesis; a clause that says why there is none."""
+def outcome_of(profile: Profile, hypothesis: Hypothesis) -> tuple[Fact, ...] | str:
+    """The figures of the next test of a hypothesis, one of each rank that it is about where the metric takes a rank;
+    a clause that says why there are none."""
     test = hypothesis.test
     assert test is not None
     missing = [what for what in test.when if not _holds(profile, hypothesis, what)]
     if missing:
         return f"{test.metric} needs {MISSING[missing[0]]}"
     arguments: dict[str, str | int] = dict(test.arguments)
-    if "rank" in signature(metrics()[test.metric].function).parameters:
-        arguments["rank"] = _rank(profile, hypothesis)
     try:
-        return measure(profile, test.metric, **arguments)
+        if "rank" not in signature(metrics()[test.metric].function).parameters:
+            return (measure(profile, test.metric, **arguments),)
+        return tuple(measure(profile, test.metric, **arguments, rank=rank) for rank in _ranks(profile, hypothesis))
     except UsageError as error:
         return str(error)
 
 
-def judged(profile: Profile, hypothesis: Hypothesis, outcome: Fact | str) -> Hypothesis:
-    """The hypothesis after its next test."""
+def judged(profile: Profile, hypothesis: Hypothesis, outcome: Sequence[Fact] | str) -> Hypothesis:
+    """The hypothesis after its next test: supported by the figure of any rank, refuted by those of all."""
     test = hypothesis.test
     assert test is not None
     after = replace(hypothesis, tried=hypothesis.tried + 1)
     if isinstance(outcome, str):
         return _untestable(after)
-    status, said = _rule(profile, hypothesis, test, outcome)
+    ruled = [(*_rule(profile, hypothesis, test, each), each) for each in outcome]
+    status, said, decisive = min(ruled, key=lambda each: ("supported", "open", "refuted").index(each[0]))
     if not said:
         return _untestable(after)
     after = replace(after, measured=after.measured + 1)
-    words = label(test.metric, dict(outcome.arguments))
-    sentence = Sentence(f"{words[:1].upper()}{words[1:]}: {{0}}, {said}", (outcome,))
+    words = label(test.metric, dict(decisive.arguments))
+    sentence = Sentence(f"{words[:1].upper()}{words[1:]}: {{0}}, {said}", (decisive,))
     match status:
         case "supported":
-            return replace(after, status=status, evidence=(*after.evidence, outcome), judged_by=sentence)
+            return replace(after, status=status, evidence=(*after.evidence, decisive), judged_by=sentence)
         case "refuted":
-            return replace(after, status=status, against=(*after.against, outcome), judged_by=sentence)
-    return replace(after, evidence=(*after.evidence, outcome), judged_by=sentence)
+            return replace(after, status=status, against=(*after.against, *outcome), judged_by=sentence)
+    return replace(after, evidence=(*after.evidence, decisive), judged_by=sentence)
 
 
 def by_status(hypotheses: Sequence[Hypothesis]) -> tuple[Hypothesis, ...]:
@@ -284,7 +286,7 @@ def _rule(profile: Profile, hypothesis: Hypothesis, test: HypothesisTest, fact: 
         if test.refuted_below is not None and fact.value < test.refuted_below:
             return "refuted", "too little for this cause"
         return "open", "which does not decide" if test.refuted_below is not None else ""
-    size = hypothesis.size_pct if fact.unit == "%" else hypothesis.size_ms
+    size = _size(profile, hypothesis, fact)
     share_pct = 100.0 * fact.value / size if size > 0.0 else 0.0
     if test.can != "refute" and size > 0.0 and share_pct >= profile.thresholds["hypothesis_supported_pct"]:
         return "supported", "most of what is to be explained"
@@ -294,9 +296,19 @@ def _rule(profile: Profile, hypothesis: Hypothesis, test: HypothesisTest, fact: 
     return "open", "which does not decide"
 
 
-def _rank(profile: Profile, hypothesis: Hypothesis) -> int:
-    """The rank to measure on: where the lead was measured, else the first."""
-    return hypothesis.ranks[0] if hypothesis.ranks else profile.rank_numbers[0]
+def _size(profile: Profile, hypothesis: Hypothesis, fact: Fact) -> float:
+    """What is to be explained, in the figure's unit: on the figure's rank, where the hypothesis names no rank."""
+    own = dict(fact.arguments).get("rank")
+    if hypothesis.ranks or not isinstance(own, int) or hypothesis.part not in EXPLAINING:
+        return hypothesis.size_pct if fact.unit == "%" else hypothesis.size_ms
+    of_part = measure(profile, "part_pct" if fact.unit == "%" else "part_ms", part=hypothesis.part, rank=own)
+    return of_part.value
+
+
+def _ranks(profile: Profile, hypothesis: Hypothesis) -> tuple[int, ...]:
+    """The ranks to measure on: those of the hypothesis that were recorded, else all."""
+    known = profile.rank_numbers
+    return tuple(rank for rank in hypothesis.ranks if rank in known) or tuple(known)
 
 
 MISSING = {
@@ -317,8 +329,8 @@ def _holds(profile: Profile, hypothesis: Hypothesis, what: str) -> bool:
         case "several_ranks":
             return len(traced) > 1
         case "stacks":
-            rank = _rank(profile, hypothesis)
-            return rank in traced and bool((profile.rank(rank).kind == EventKind.PYTHON).any())
+            ranks = [rank for rank in _ranks(profile, hypothesis) if rank in traced]
+            return bool(ranks) and all(bool((profile.rank(rank).kind == EventKind.PYTHON).any()) for rank in ranks)
         case "device":
             return profile.run.has_device
         case _:

@@ -13,13 +13,14 @@ import numpy as np
 from tools.errors import UsageError
 from tools.findings import Fact, Sentence
 from tools.judgement.lead import shapes_known
+from tools.knowledge.name_patterns import patterns
 from tools.metrics.registry import measure
 from tools.run.events import EventKind
 from tools.views.event_labels import MODULE_FRAME
 from tools.views.profile import Profile
 
 MOST_EVENTS = 500_000  # of a rank: grouping more takes seconds, and the tools do it when they are asked
-LISTED = 3  # rows of a look
+LISTED = 8  # rows of a look, of which the first one of its own is shown
 LONGEST_NAME = 1000
 FAMILY_OF = {  # of the critical path
     "compute": "computation",
@@ -139,27 +140,39 @@ def figure_of(profile: Profile, look: Look, rank: int, row: Mapping[str, object]
 
 WORDS = {
     "phases": "Longest phase of the step on rank {rank}: {{n0}} with {{0}} per step.",
-    "layers": "Largest layer on rank {rank}: {{n0}} with {{0}} per step.",
-    "shapes": "Largest operator by shape on rank {rank}: {{n0}} with {{0}} per step.",
-    "Python lines": "Python line behind most of the time of rank {rank}: {{n0}} with {{0}} per step.",
+    "layers": "Layer with most {kind} time on rank {rank}: {{n0}} with {{0}} per step.",
+    "shapes": "Shapes with most {kind} time on rank {rank}, communication aside: {{n0}} with {{0}} per step.",
+    "Python lines": "Python line with most {kind} time on rank {rank}: {{n0}} with {{0}} per step.",
     "process groups": "Process group with most communication of rank {rank}: {{n0}} with {{0}} per step.",
     "gaps": "Longest gap of rank {rank}'s device: {{0}}, {{n0}}.",
 }
 
 
 def sentence_of(profile: Profile, look: Look, rank: int, rows: Sequence[Mapping[str, object]]) -> Sentence | None:
-    """What the look shows: its first row with a recorded name that prints, for the figure is measured by it again."""
-    named = [row for row in rows if _prints(str(row.get("name", "")))]
+    """What the look shows: its first row with a recorded name; None where that name or its figure cannot be cited.
+
+    A name has to print as it is, for the figure is measured again by it.
+    """
+    named = [row for row in rows if _belongs(look, str(row.get("name", "")))]
     if look.tool == "phases":
         timed = "device_ms" if profile.rank(rank).rank.has_device else "host_ms"
         named = sorted(named, key=lambda row: -float(str(row[timed] or 0.0)))
-    if not named:
+    if not named or not _prints(str(named[0].get("name", ""))):
         return None
     fact = figure_of(profile, look, rank, named[0])
-    name = str(named[0].get("name") or named[0].get("reason"))
-    return Sentence(WORDS[look.name].format(rank=rank), (fact,), (name,)) if fact.value > 0.0 else None
+    if fact.value <= 0.0:
+        return None
+    words = WORDS[look.name].format(rank=rank, kind=named[0].get("kind"))
+    return Sentence(words, (fact,), (str(named[0].get("name") or named[0].get("reason")),))
 
 
 def _prints(name: str) -> bool:
     """Return whether a recorded name can stand in a record as it is."""
-    return not name.endswith("recorded)") and name.isprintable() and len(name) <= LONGEST_NAME
+    return name.isprintable() and len(name) <= LONGEST_NAME
+
+
+def _belongs(look: Look, name: str) -> bool:
+    """Return whether a row is a recorded place of the look's parts: communication is no operator of the computation."""
+    known = patterns()
+    is_exchange = any(known[each].search(name) for each in ("communication_span", "communication_operator"))
+    return not name.endswith("recorded)") and not (is_exchange and look.name == "shapes")

@@ -190,7 +190,8 @@ def _shape(profile: Profile, view: RankProfile, rows: Rows) -> tuple[Rows, list[
         return found, []
     keys, codes = np.unique(np.column_stack(columns)[found >= 0], axis=0, return_inverse=True)
     dims, types = (table[name].cat.categories.astype(str) for name in ("dims", "types"))
-    texts = [f"{view.categories[name]} {dims[shape]} {types[kind]}" for name, shape, kind in keys.tolist()]
+    written = (f"{view.categories[name]} {dims[shape]} {types[kind]}" for name, shape, kind in keys.tolist())
+    texts = [" ".join(each.split()) for each in written]  # shapes are recorded with line breaks and without
     result = np.full(len(rows), -1, dtype=np.int64)
     result[found >= 0] = codes.reshape(-1)
     return result, texts

@@ -62,7 +62,7 @@ def test_every_row_of_the_table_names_what_exists() -> None:
     ("value_ms", "status"), [(50.0, "supported"), (49.9, "open"), (10.0, "open"), (9.9, "refuted"), (0.0, "refuted")]
 )
 def test_the_share_of_the_part_decides(paused: Profile, value_ms: float, status: str) -> None:
-    after = judged(paused, fetching(100.0), figure(value_ms))
+    after = judged(paused, fetching(100.0), [figure(value_ms)])
     assert after.status == status
     assert after.judged_by is not None
     (cited,) = after.judged_by.facts
@@ -70,8 +70,17 @@ def test_the_share_of_the_part_decides(paused: Profile, value_ms: float, status:
 
 
 def test_a_share_of_the_step_is_compared_with_the_share_of_the_part(paused: Profile) -> None:
-    assert judged(paused, fetching(100.0), figure(21.0, "%")).status == "supported"  # of 40 %
-    assert judged(paused, fetching(100.0), figure(3.9, "%")).status == "refuted"
+    assert judged(paused, fetching(100.0), [figure(21.0, "%")]).status == "supported"  # of 40 %
+    assert judged(paused, fetching(100.0), [figure(3.9, "%")]).status == "refuted"
+
+
+def test_any_rank_supports_and_only_all_ranks_refute(paused: Profile) -> None:
+    everywhere = replace(fetching(100.0), ranks=(0, 1))
+    supported = judged(paused, everywhere, [figure(0.0), figure(60.0)])
+    assert (supported.status, [each.value for each in supported.evidence]) == ("supported", [60.0])
+    assert judged(paused, everywhere, [figure(0.0), figure(30.0)]).status == "open"
+    refuted = judged(paused, everywhere, [figure(0.0), figure(5.0)])
+    assert (refuted.status, [each.value for each in refuted.against]) == ("refuted", [0.0, 5.0])
 
 
 def test_nothing_is_decided_without_a_figure(paused: Profile) -> None:
@@ -81,10 +90,10 @@ def test_nothing_is_decided_without_a_figure(paused: Profile) -> None:
 
 def test_a_test_that_can_only_support_refutes_nothing(paused: Profile) -> None:
     saving = replace(fetching(100.0), cause="checkpoint_stall", part="host")
-    first = judged(paused, saving, figure(0.0))
+    first = judged(paused, saving, [figure(0.0)])
     assert (first.status, first.evidence) == ("open", ())
-    assert judged(paused, first, figure(0.0)).status == "untestable"
-    assert judged(paused, first, figure(80.0)).status == "supported"
+    assert judged(paused, first, [figure(0.0)]).status == "untestable"
+    assert judged(paused, first, [figure(80.0)]).status == "supported"
 
 
 def test_the_candidates_of_leads_are_proposed_with_their_place(paused: Profile) -> None:
@@ -126,8 +135,8 @@ def test_waiting_is_not_tested_without_the_traces_of_all_ranks(paused: Profile) 
     alone = replace(fetching(10.0), cause="straggler", part="exposed_communication")
     assert outcome_of(profile_of(rank), alone) == "exposed_wait_ms needs the traces of all ranks"
     measured = outcome_of(paused, alone)
-    assert isinstance(measured, Fact)
-    assert measured.value == 0.0
+    assert not isinstance(measured, str)
+    assert [each.value for each in measured] == [0.0]
 
 
 def test_a_model_proposes_causes_of_the_taxonomy_only(paused: Profile) -> None:
