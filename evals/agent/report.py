@@ -15,7 +15,8 @@ answer from templates first, then the statements that passed. A row counts answe
 asked for (measured when it is scored), the cause or the refusal, and nothing false. *Grounded*: each of these figures
 is cited by an id that measures it, and a causal answer names cause, rank and part of the step. *False*: answers with
 anything false in them, by the label of the run, its figures and its ids. The other columns count the questions that
-ask for it. A liar's *shown* is the answer from templates: what counts there is that nothing false is added.
+ask for it. *competent* was written with these questions at hand. A liar's *shown* is the answer from templates: what
+counts there is that nothing false is added.
 """
 COLUMNS = ("right", "grounded", "both", "tool_choice", "answer_fact", "abstained", "grounded_path")
 
