@@ -10,6 +10,7 @@ import json
 import logging
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -60,15 +61,26 @@ class SpanLog:
 
     def _append(self, line: str) -> None:
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0)
-        with os.fdopen(os.open(self.path, flags, FILE_MODE), "a", encoding="utf-8") as out:
+        with os.fdopen(self._opened(), "a", encoding="utf-8") as out:
             full = os.fstat(out.fileno()).st_size + len(line) > MOST_BYTES
             if not full:
                 out.write(line)
         if full:
             self.path.replace(self.path.with_name(f"{self.path.name}.1"))
-            with os.fdopen(os.open(self.path, flags, FILE_MODE), "a", encoding="utf-8") as out:
+            with os.fdopen(self._opened(), "a", encoding="utf-8") as out:
                 out.write(line)
+
+    def _opened(self) -> int:
+        """The descriptor of the file, which is a regular one of this user and readable by nobody else."""
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(self.path, flags, FILE_MODE)
+        about = os.fstat(descriptor)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != os.geteuid():
+            os.close(descriptor)
+            raise OSError("it is not a regular file of this user")
+        if stat.S_IMODE(about.st_mode) != FILE_MODE:
+            os.fchmod(descriptor, FILE_MODE)
+        return descriptor
 
     def listening(self, emit: Emit) -> Emit:
         """The listener, with a span for each tool call that it hears of."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 from pathlib import Path
 
@@ -103,6 +104,35 @@ def test_a_link_is_not_followed_and_ends_nothing(tmp_path: Path) -> None:
     (tmp_path / "spans.jsonl").symlink_to(tmp_path / "elsewhere")
     SpanLog(tmp_path / "spans.jsonl").tool_called(CALL)
     assert (tmp_path / "elsewhere").read_text() == ""
+
+
+def test_a_file_that_others_can_read_is_closed_to_them_before_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "spans.jsonl"
+    path.write_text("")
+    path.chmod(0o644)
+    SpanLog(path, content=True).tool_called(CALL)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert len(lines(path)) == 1
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_a_pipe_neither_blocks_nor_is_written(tmp_path: Path, read: bool, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "spans.jsonl"
+    os.mkfifo(path)
+    reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK) if read else None
+    SpanLog(path).tool_called(CALL)
+    assert "could not be written" in caplog.text
+    if reader is not None:
+        assert os.read(reader, 1) == b""
+        os.close(reader)
+
+
+def test_a_file_of_another_user_is_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "spans.jsonl"
+    path.write_text("")
+    monkeypatch.setattr(os, "geteuid", lambda: path.stat().st_uid + 1)
+    SpanLog(path).tool_called(CALL)
+    assert path.read_text() == ""
 
 
 def test_spans_are_off_unless_the_user_turns_them_on(tmp_path: Path) -> None:
