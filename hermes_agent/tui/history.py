@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from hermes_agent.llm.sanitize import clean
+from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model.turn import ToolCallRecord, Turn
 from tools.errors import HermesError, InputError, UsageError
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from hermes_agent.sessions.store import SessionRow, StoredSession
 
 SCHEMA = "hermes-dx/conversation/1"
+LINE_CHARS = 1_000  # of a tool call, a title or a note in an exported conversation
+MARKUP = re.compile(r"<(?=[A-Za-z/!?])|!(?=\[)|\](?:\(|\[|:)")
+SPAN_OR_MARKUP = re.compile(rf"`[^`\n]*`|{MARKUP.pattern}")
 
 
 class Store(Protocol):
@@ -112,18 +116,37 @@ def call_text(call: ToolCallRecord) -> str:
 
 
 def as_markdown(said: Sequence[Said]) -> str:
-    """The conversation as Markdown: each question as a quotation, its tool calls, answer, notes; no control codes."""
+    """The conversation as Markdown: each question as a quotation, its tool calls, answer, notes.
+
+    Names of the run may stand in all of it: nothing becomes a tag, a link or an image; there are no control codes.
+    """
     blocks = ["# Conversation"]
     about = ""
     for each in said:
         if each.run != about:
             about = each.run
-            blocks.append(f"## @{each.run} ({each.title})")
-        blocks.append("\n".join(f"> {line}" for line in each.turn.question.splitlines()))
+            blocks.append(f"## {_prose(one_line(f'@{each.run} ({each.title})', LINE_CHARS))}")
+        blocks.append("\n".join(f"> {line}" for line in _prose(clean(each.turn.question)).splitlines()))
         if each.turn.calls:
-            blocks.append("\n".join(f"- `{call_text(call).replace('`', chr(39))}`" for call in each.turn.calls))
-        blocks += [each.turn.answer.strip(), *(f"*{note}*" for note in each.turn.notes)]
-    return clean("\n\n".join(blocks)) + "\n"
+            calls = (one_line(call_text(call), LINE_CHARS).replace("`", "'") for call in each.turn.calls)
+            blocks.append("\n".join(f"- `{call}`" for call in calls))
+        blocks.append(_prose(clean(each.turn.answer).strip()))
+        blocks += [f"*{_prose(one_line(note, LINE_CHARS))}*" for note in each.turn.notes]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _prose(text: str) -> str:
+    """The text with the openings of tags, links and images as character references, except in plain code spans."""
+    lines = text.splitlines()
+    nested = "``" in text or "\\`" in text or any(line.count("`") % 2 for line in lines)
+
+    def refer(match: re.Match[str]) -> str:
+        found = match[0]
+        if found[0] == "`":  # a column mark inside would end the span in a table
+            return MARKUP.sub(refer, found) if "|" in found else found
+        return f"{found[:-1]}&#{ord(found[-1])};"
+
+    return (MARKUP if nested else SPAN_OR_MARKUP).sub(refer, text)
 
 
 def as_json(said: Sequence[Said]) -> str:
