@@ -14,13 +14,14 @@ from textual.content import Content
 from textual.message import Message
 from textual.style import Style
 from textual.widget import Widget
-from textual.widgets import Markdown, Static
+from textual.widgets import Static
 
 from hermes_agent.evidence.citations import CITATION
 from hermes_agent.llm.sanitize import clean, one_line
 from hermes_agent.model.display import counted
 from hermes_agent.model.events import AnswerDelta, AnswerRejected, Event, Notice, ToolCalled
 from hermes_agent.model.turn import ToolCallRecord, Turn
+from hermes_agent.tui.answer_tables import AnswerMarkdown, TableText
 from hermes_agent.tui.sections import Section
 
 if TYPE_CHECKING:
@@ -108,6 +109,11 @@ class CitedMessage(VerticalGroup, can_focus=False):
                 text.update(content)
                 self._places += [(text, content, each) for each in found]
         self.can_focus = bool(self._places)
+
+    def on_table_text_redrawn(self, event: TableText.Redrawn) -> None:
+        """Find the citations again, whose places differ at a new width."""
+        event.stop()
+        self.find_citations()
 
     @property
     def cited(self) -> tuple[str, ...]:
@@ -214,7 +220,7 @@ class AnswerMessage(CitedMessage):
     """The answer to a question: its progress, then the checked text. ``text`` is that Markdown."""
 
     def __init__(self) -> None:
-        self._markdown = Markdown(parser_factory=markdown_parser, open_links=False)
+        self._markdown = AnswerMarkdown(parser_factory=markdown_parser, open_links=False)
         self._note = Static(plain(WORKING), classes="note")
         self.text = ""
         super().__init__(self._markdown, self._note, classes="answer")

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 
 DATE = r"\d{4}-\d\d-\d\d \d\d:\d\d"
 FIGURE = re.compile(rf"{DATE}|[-+]?[\d.,]*\d(?:e[-+]?\d+)?(?: ?(?:%|x|[a-zA-Zµ]{{1,6}}(?:/s)?))?|-?", re.ASCII)
+IDENTIFIER = re.compile(r"(.*\b)?(rank|step|id|pid|tid|stream|device|index|group)", re.IGNORECASE)
 LEAST_TEXT = 8  # cells of a folded name
 PADDING = 2  # cells that a table puts around each column
 
 
 @dataclass(frozen=True)
 class FittedTable:
-    """Cells as they are shown; ``left_out`` names columns that hold nothing but zeros, left out for want of room."""
+    """Cells as they are shown; ``left_out`` names columns of zeros, left out for want of room.
+
+    Rank 0 is no zero: a column of identifiers is always shown.
+    """
 
     columns: tuple[str, ...]  # with line breaks
     rows: tuple[tuple[str, ...], ...]
@@ -39,7 +43,11 @@ def fitted(columns: Sequence[str], rows: Sequence[Sequence[str]], width: int, el
     """The table in ``width`` cells as far as its figures allow."""
     kept = list(range(len(columns)))
     if _needed(columns, rows, kept) > width:
-        zeros = [each for each in kept if rows and all(_is_zero(row[each]) for row in rows)]
+        zeros = [
+            each
+            for each in kept
+            if rows and not IDENTIFIER.fullmatch(columns[each]) and all(_is_zero(row[each]) for row in rows)
+        ]
         kept = [each for each in kept if each not in zeros]
     left_out = tuple(columns[each] for each in range(len(columns)) if each not in kept)
     figures = [all(FIGURE.fullmatch(row[each]) for row in rows) for each in kept]

@@ -32,6 +32,13 @@ def test_the_rank_table_fits_80_columns_and_leaves_out_only_zeros() -> None:
     assert {cell for row in view.rows for cell in row if float(cell)} <= shown
 
 
+def test_rank_0_is_no_zero() -> None:
+    names = ("rank", "slowest rank", *(f"a part of the step {part}" for part in range(8)))
+    table = fitted(names, (("0", "0", *("0.00",) * 7, "12.50"),), 60)
+    assert table.columns[:2] == ("rank", "slowest\nrank")
+    assert table.rows == (("0", "0", "12.50"),)
+
+
 def test_dates_and_figures_with_units_stay_whole() -> None:
     row = ("458824c9", "a very long title of a run " * 3, "2026-11-22 22:19", "12.5 ms", "/" + "path" * 20)
     table = fitted(("id", "run", "last used", "took", "paths"), (row,), 72)
